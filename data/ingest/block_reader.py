@@ -21,8 +21,9 @@ from data.hosts import check_host
 from data.ingest.client_addresses import most_common_local
 from data.ingest.pipeline import Rules, Tenant, VisitBuilder
 from data.logs import formats
-from data.logs.columns import ColumnNames
-from data.logs.format_names import FORMATS
+from data.logs.column_guess import guess_columns
+from data.logs.columns import ColumnNames, columns_from, rows_in_objects
+from data.logs.format_names import FORMATS, NAMED_COLUMN_FORMATS
 from data.logs.line_layout import LineLayout
 from data.logs.reported import MAX_CLOCK_SKEW
 from data.logs.source import Block, Source
@@ -47,6 +48,7 @@ class Options:
     skip_assets: bool = False  # whether requests for images, styles, scripts and fonts are left out
     needs_domain: bool = False  # whether a log whose lines name no host is refused without `domain`
     captures: tuple[str, ...] = ()  # the headers that HAProxy captures, in order; (): those of the manual
+    guesses_columns: bool = False  # whether JSON of no known format is read by the names of its keys
 
     def __post_init__(self) -> None:
         check_organization(self.organization)
@@ -61,10 +63,8 @@ class Options:
             )
         if self.layout and (self.log_format != "auto" or self.columns.renamed):
             raise BadInput("--log-format describes the whole line; omit --format and --columns.")
-        if self.columns.renamed and self.log_format not in ("auto", *formats.NAMED_COLUMN_FORMATS):
-            raise BadInput(
-                f"--columns goes with {' and '.join(formats.NAMED_COLUMN_FORMATS)}, not with {self.log_format}."
-            )
+        if self.columns.renamed and self.log_format not in ("auto", *NAMED_COLUMN_FORMATS):
+            raise BadInput(f"--columns goes with {' and '.join(NAMED_COLUMN_FORMATS)}, not with {self.log_format}.")
         if self.captures and (self.flag != "--captures" or self.log_format not in {"auto", "haproxy"}):
             other = self.log_format if self.flag == "--captures" else self.flag
             raise BadInput(f"--captures goes with haproxy, not with {other}; omit one of the two.")
@@ -126,11 +126,15 @@ class BlockReader:
     def resolve_format(self, block: Block, log_format: str, options: Options) -> str:
         """`log_format`, or if it is auto, the format detected from this block.
 
-        Raises BadInput when no format matches, or when the block lacks a column that the format needs.
+        That of JSON whose columns are guessed is followed by the flag that says the same. Raises BadInput when no
+        format matches, or when the block lacks a column that the format needs.
         """
-        lines, context = formats.first_lines(block.text, block.first_line), self._context(block, options)
+        lines, context = formats.first_lines(block.text, block.first_line), self._context(block, log_format, options)
         if log_format == "auto":
-            log_format = options.with_flag(self._line_reader.detect(lines, context))
+            try:
+                log_format = options.with_flag(self._line_reader.detect(lines, context))
+            except formats.UnknownFormat as error:
+                return _guessed_format(lines["line"].to_pylist(), options, error)
         formats.check_columns(lines, log_format, context)
         return log_format
 
@@ -138,7 +142,7 @@ class BlockReader:
         """Parse and classify the lines of a block. Lines that cannot be parsed are in `rejects`."""
         log_format = "w3c" if log_format == "auto" else log_format  # auto: there are only directives so far
         lines = formats.split_lines(block.text, block.first_line)
-        requests = self._line_reader.read(lines, log_format, self._context(block, options))
+        requests = self._line_reader.read(lines, log_format, self._context(block, log_format, options))
         requests = self._clients.resolve(requests)
         reason, valid, rejects = requests["reason"], requests, list[tuple[int, str]]()
         if reason.null_count < len(reason):
@@ -167,11 +171,26 @@ class BlockReader:
             excluded=excluded,
         )
 
-    def _context(self, block: Block, options: Options) -> formats.FormatContext:
+    def _context(self, block: Block, log_format: str, options: Options) -> formats.FormatContext:
         latest = (self._now() + MAX_CLOCK_SKEW).astimezone(UTC).replace(tzinfo=None)
-        return formats.FormatContext(
-            block.header, block.fields, options.columns, options.layout, options.captures, latest
-        )
+        guessed = log_format.partition(" --columns ")[2]
+        columns = columns_from(guessed) if guessed else options.columns
+        return formats.FormatContext(block.header, block.fields, columns, options.layout, options.captures, latest)
+
+
+def _guessed_format(lines: list[str], options: Options, error: formats.UnknownFormat) -> str:
+    """The format of JSON whose keys say which field each of them is. Raises UnknownFormat if that is not certain."""
+    guess = guess_columns(rows_in_objects(lines))
+    if guess.rivals and not guess.missing:
+        keys = "; ".join(f"{' and '.join(columns)} for {name}" for name, columns in guess.rivals.items())
+        raise formats.UnknownFormat(f"{error}; its JSON has more than one key for a field: {keys}") from error
+    if not guess.is_certain:
+        raise error
+    if not options.guesses_columns:
+        raise formats.UnknownFormat(
+            f"{error}; its JSON can be read with --columns {shlex.quote(guess.pairs)}"
+        ) from error
+    return f"ndjson --columns {guess.pairs}"
 
 
 class ReaderPool:

@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 
 from data.errors import BadInput
 from data.ingest.block_reader import BlockResult
-from data.ingest.importer import Importer, Options, Summary, check_hosts, initial_format
+from data.ingest.importer import Importer, Options, Summary
+from data.ingest.log_format import check_hosts, initial_format
 from data.ingest.rotation import LATE_SECONDS, Mark, RotatedFiles, first_mark
 from data.ingest.tail import ReadPosition, Tail
 from data.ingest.visitor_ids import delete_old_salts

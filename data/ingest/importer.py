@@ -15,12 +15,12 @@ from data.errors import BadInput, Conflict
 from data.hosts import normalized_host
 from data.ingest.block_reader import BlockReader, BlockResult, Options, ReaderPool
 from data.ingest.client_addresses import ClientAddresses
+from data.ingest.log_format import check_hosts, initial_format
 from data.ingest.pipeline import Countries, Rules
 from data.ingest.reimport import ReimportCheck
 from data.ingest.summary import Summary
 from data.ingest.visitor_ids import daily_salts
 from data.links.index import LinkIndex
-from data.logs.format_names import HOSTLESS_FORMATS
 from data.logs.formats import has_text
 from data.logs.source import Content, Source, blocks, identify
 from data.manifest.arrivals import object_arrivals
@@ -276,25 +276,3 @@ class Importer:
                     yield in_flight.popleft().result()
         finally:
             self.readers.close(keep=1)
-
-
-def initial_format(path: Source, before: Batch | None, options: Options) -> str:
-    """The format from the options, or if it is auto, the format in which the log's beginning was imported.
-
-    Raises BadInput when the earlier import needed a flag that is missing now.
-    """
-    log_format = before.log_format if before and options.reader == "auto" else options.reader
-    flag = log_format.partition(" ")[2]
-    if flag not in ("", options.flag):
-        raise BadInput(f"{path} was imported with {flag} before; give the same {flag} to import the new lines.")
-    return log_format
-
-
-def check_hosts(path: Source, part: BlockResult, log_format: str, options: Options, is_new: bool) -> None:
-    """Raise BadInput when the visits of a block would have no domain. The block is the first that is read of a log.
-
-    Of a log that is not new, single lines may lack a host, unless its format has none.
-    """
-    is_without = log_format in HOSTLESS_FORMATS or (is_new and not part.names_hosts)
-    if options.needs_domain and not options.domain and len(part.visits) and is_without:
-        raise BadInput(f"{path}: its lines ({log_format}) name no host; name it, such as --domain go.example.com.")

@@ -11,8 +11,8 @@ import re2
 from data.errors import BadInput
 from data.logs.column_guess import ColumnGuess, guess_columns
 from data.logs.columns import cells_in, columns_from, columns_in_header, rows_in_objects
+from data.logs.format_names import NAMED_COLUMN_FORMATS
 from data.logs.formats import (
-    NAMED_COLUMN_FORMATS,
     FormatContext,
     LineReader,
     UnknownFormat,

@@ -11,3 +11,6 @@ three; most logs are `combined`, so it is tried before the others."""
 
 HOSTLESS_FORMATS: Final = ("combined", "common")
 """Those whose lines never name a host."""
+
+NAMED_COLUMN_FORMATS: Final = ("ndjson", "csv")
+"""Those whose columns may be renamed with --columns."""

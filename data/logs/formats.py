@@ -35,9 +35,6 @@ from data.text import plural
 _POSITIONAL_FORMATS: Final = FORMATS[:3]
 """The formats whose fields are identified by position. They do not need the macros in fields.sql."""
 
-NAMED_COLUMN_FORMATS: Final = ("ndjson", "csv")
-"""The formats whose columns may be renamed with --columns."""
-
 REQUIRED_CHARACTERS: Final = {
     "vhost-combined": "[", "combined": "[", "common": "[",
     "caddy": "{", "cloudflare": "{", "traefik": "{", "haproxy": "[", "fastly": "{", "vercel": "{",

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -195,4 +196,4 @@ def importer_of(lake: Lake, proxies: "Iterable[Network]", database: Path | None)
 
 def _run(importer: "Importer", file: Path, options: "Options", dry_run: bool, again: bool) -> "Summary":
     with progress_bar(file.name) as progress:
-        return importer.run(file, options, dry_run, progress, again)
+        return importer.run(file, replace(options, guesses_columns=True), dry_run, progress, again)

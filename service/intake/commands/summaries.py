@@ -2,11 +2,13 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from data import Lake
+from data.logs.format_names import NAMED_COLUMN_FORMATS
 from data.text import percentage, plural
-from service.core.commands.printing import inform
+from service.core.commands.printing import inform, printable
 
 if TYPE_CHECKING:
     from data.ingest.importer import Options
@@ -25,11 +27,7 @@ def report(file: Path, summary: "Summary", options: "Options", lake: Lake, *, dr
         without = ", without a domain" if summary.begun_without_domain else ""
         inform(f"{file}: already imported{without}, nothing changed.")
         return
-    outcome = "would be imported" if dry_run else "imported"
-    grown = " of a log whose beginning was imported before" if summary.continued else ""
-    visits, lines = plural(summary.visits, "visit"), plural(summary.lines, "line")
-    named = f" ({summary.log_format})" if summary.log_format else ""
-    inform(f"{file}: {visits} {outcome} from {lines}{grown}{named}.")
+    _report_lines(file, summary, dry_run)
     if summary.visits:
         categories = [(category, count, f"{count:,}") for category, count in summary.categories.most_common()]
         widths = max(len(category) for category, *_ in categories), max(len(text) for *_, text in categories)
@@ -52,10 +50,30 @@ def report(file: Path, summary: "Summary", options: "Options", lake: Lake, *, dr
         lines = plural(summary.in_future, "line")
         inform(f"  {lines} of them more than a day in the future: check the clock here, and where the log was written")
     if summary.visits and summary.without_user_agent == summary.visits:
-        inform("  this log has no user agents: people cannot be distinguished from bots, so no visit counts as human")
+        _report_no_agents(file, summary)
     if summary.is_truncated:
         inform("  the file is truncated: what could be read was imported; import the whole file to add the rest")
     _report_aside(summary, lake, options.organization)
+
+
+def _report_lines(file: Path, summary: "Summary", dry_run: bool) -> None:
+    """Print how many visits there are, and how their lines were read."""
+    outcome = "would be imported" if dry_run else "imported"
+    grown = " of a log whose beginning was imported before" if summary.continued else ""
+    visits, lines = plural(summary.visits, "visit"), plural(summary.lines, "line")
+    log_format, _, guessed = summary.log_format.partition(" --columns ")
+    named = f" ({log_format})" if log_format else ""
+    inform(f"{file}: {visits} {outcome} from {lines}{grown}{named}.")
+    for pair in guessed.split(",") if guessed else ():
+        field, _, key = pair.partition("=")
+        inform(f"  its {field} is taken from the key {printable(key)}")
+
+
+def _report_no_agents(file: Path, summary: "Summary") -> None:
+    """Print what a log without user agents means."""
+    inform("  this log has no user agents: people cannot be distinguished from bots, so no visit counts as human")
+    if summary.log_format in NAMED_COLUMN_FORMATS:
+        inform(f"  (`traffic formats explain {quote(str(file))}` says whether other columns have them)")
 
 
 def _report_aside(summary: "Summary", lake: Lake, organization: str) -> None:

@@ -1,0 +1,32 @@
+"""The format of a log: that of its earlier lines or of the options, and whether its visits have a domain."""
+
+from data.errors import BadInput
+from data.ingest.block_reader import BlockResult, Options
+from data.logs.format_names import HOSTLESS_FORMATS
+from data.logs.source import Source
+from data.manifest.logs import Batch
+
+
+def initial_format(path: Source, before: Batch | None, options: Options) -> str:
+    """The format from the options, or if it is auto, the format in which the log's beginning was imported.
+
+    Raises BadInput when the earlier import needed a flag that is missing now, or guessed one and this must not.
+    """
+    log_format = before.log_format if before and options.reader == "auto" else options.reader
+    name, _, flag = log_format.partition(" ")
+    given, _, guessed = flag.partition(" ")
+    if guessed and options.flag == given:
+        return options.with_flag(name)
+    if given not in {"", options.flag} and not (guessed and options.guesses_columns):
+        raise BadInput(f"{path} was imported with {flag} before; give the same {given} to import the new lines.")
+    return log_format
+
+
+def check_hosts(path: Source, part: BlockResult, log_format: str, options: Options, is_new: bool) -> None:
+    """Raise BadInput when the visits of a block would have no domain. The block is the first that is read of a log.
+
+    Of a log that is not new, single lines may lack a host, unless its format has none.
+    """
+    is_without = log_format in HOSTLESS_FORMATS or (is_new and not part.names_hosts)
+    if options.needs_domain and not options.domain and len(part.visits) and is_without:
+        raise BadInput(f"{path}: its lines ({log_format}) name no host; name it, such as --domain go.example.com.")
