@@ -4,7 +4,8 @@ from typing import Final
 
 FORMATS: Final = (
     "combined", "vhost-combined", "common", "alb", "cloudfront", "w3c", "caddy", "cloudflare", "traefik", "haproxy",
-    "fastly", "vercel", "netlify", "npm", "heroku", "nginx-json", "ndjson", "csv",
+    "fastly", "vercel", "netlify", "npm", "heroku", "nginx-json", "google-cloud", "azure-front-door",
+    "azure-application-gateway", "bunny", "s3", "envoy", "envoy-json", "cloudfront-json", "akamai", "ndjson", "csv",
 )  # fmt: skip
 """Strictest first: when two formats match a log equally well, the first one is used. No line matches two of the first
 three; most logs are `combined`, so it is tried before the others."""

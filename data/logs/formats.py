@@ -38,7 +38,9 @@ _POSITIONAL_FORMATS: Final = FORMATS[:3]
 REQUIRED_CHARACTERS: Final = {
     "vhost-combined": "[", "combined": "[", "common": "[",
     "caddy": "{", "cloudflare": "{", "traefik": "{", "haproxy": "[", "fastly": "{", "vercel": "{",
-    "netlify": "{", "npm": "[", "heroku": "=", "nginx-json": "{", "ndjson": "{",
+    "netlify": "{", "npm": "[", "heroku": "=", "nginx-json": "{", "google-cloud": "{",
+    "azure-front-door": "{", "azure-application-gateway": "{", "bunny": "|", "s3": "[", "envoy": "[",
+    "envoy-json": "{", "cloudfront-json": "{", "akamai": "{", "ndjson": "{",
 }  # fmt: skip
 """A character that every line of a format contains: logs without it need not be parsed to rule the format out."""
 

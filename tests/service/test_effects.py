@@ -145,8 +145,17 @@ def test_a_log_without_a_domain_can_be_imported_again_with_one(lake, traffic, tm
 
 
 def test_the_help_names_every_log_format(traffic):
-    told = " ".join(traffic("import", "--help").out.split())
-    assert [name for name in (*FORMATS, "$remote_addr [$time_local]", "time=ts,ip=") if name not in told] == []
+    told = "".join(traffic("import", "--help").out.split())  # lines end at hyphens, too
+    assert [name for name in (*FORMATS, "$remote_addr[$time_local]", "time=ts,ip=") if name not in told] == []
+
+
+def test_an_import_says_that_bunny_cuts_addresses(traffic, tmp_path):
+    (tmp_path / "bunny.log").write_text(
+        "HIT|302|1772618703000|9|390|203.0.113.0|-|https://go.example/a|FRA|Firefox|r1|DE\n", "utf-8"
+    )
+    run = traffic("import", str(tmp_path / "bunny.log"), "--org", "acme")
+    assert "1 visit imported from 1 line (bunny)" in run.err
+    assert "several people may then count as one visitor" in run.err
 
 
 @pytest.mark.parametrize("command", [("import", "access.log"), ("follow", "", "--once")], ids=["import", "follow"])

@@ -4,6 +4,9 @@
 CREATE MACRO non_empty(text) AS nullif(nullif(text, ''), '-');
 -- The address of address:port, where an IPv6 address is in brackets.
 CREATE MACRO address_of(text) AS regexp_replace(regexp_replace(text, ':\d+$', ''), '[\[\]]', '', 'g');
+-- The address of what may or may not have a port.
+CREATE MACRO without_port(text) AS
+    regexp_replace(text, '^(?:(\d+\.\d+\.\d+\.\d+)|\[([0-9A-Fa-f:.]+)\])(?::\d+)?$', '\1\2');
 CREATE MACRO country_of(text) AS
     CASE WHEN regexp_full_match(upper(text), '[A-Z]{2}') AND upper(text) <> 'XX' THEN upper(text) ELSE '' END;
 -- The status as a number: 200 when the log has no status, 0 when no answer was sent, NULL when it is invalid.
@@ -20,6 +23,20 @@ CREATE MACRO escape_backslashes(text) AS
 
 -- A request header of Caddy's log; '' if it was not sent, NULL if no headers are logged.
 CREATE MACRO caddy_header(headers, name) AS CASE WHEN headers IS NOT NULL THEN coalesce(headers[name][1], '') END;
+
+-- Text in which + stands for a space, and ++ for a space and a +, unless it has spaces.
+CREATE MACRO plus_decoded(text) AS CASE WHEN contains(text, ' ') THEN text
+    ELSE replace(replace(replace(text, '++', ' ' || chr(1)), '+', ' '), chr(1), '+') END;
+-- The parts of an absolute URL or of a path: scheme and host are '' in a path; a target begins with a slash.
+CREATE MACRO url_parts(url) AS regexp_extract(url, '^(?:(?i:(https?))://(?:[^/?#]*@)?([^/?#]+))?/?([^#]*)',
+    ['scheme', 'host', 'rest']);
+-- The entries of Azure's resource logs in the relation `source`: JSON lines, each an entry or an object with `records`.
+-- Evidence: https://learn.microsoft.com/en-us/azure/azure-monitor/platform/resource-logs
+CREATE MACRO azure_entries(source) AS TABLE
+SELECT number, strlen(line) AS bytes, unnest(coalesce(nullif(records, []), [line])) AS entry
+FROM (SELECT *, CASE WHEN contains(line, '"records"')
+        THEN CAST(try(json_extract(line, '$.records[*]')) AS VARCHAR[]) END AS records
+    FROM (SELECT number, json_line(line) AS line FROM query_table(source)));
 
 -- The value of a header in lines of name:value, NULL if it was cut short; whether a header is among them, or among lines
 -- of names: '' if all are, and it is not.
@@ -210,3 +227,40 @@ SELECT
     CASE WHEN width = 0 THEN 'no #Fields line before this line'
         WHEN len(cells) <> width THEN 'number of fields differs from the #Fields line' END AS reject_reason
 FROM split ASOF JOIN layouts ON split.number >= layouts.number;
+
+-- The requests at CloudFront in the relation `source`, which has the columns of w3c_fields, percent-encoded.
+CREATE MACRO cloudfront_requests(source) AS TABLE
+WITH requests AS (
+    SELECT *,
+        chr(10) || replace(coalesce(header_names || headers, header_names, headers), '%0A', chr(10)) AS listed,
+        headers_count = CAST(len(string_split(coalesce(header_names, headers), '%0A')) - 1 AS VARCHAR) AS lists_all
+    FROM query_table(source)
+)
+SELECT
+    number,
+    bytes,
+    domain,
+    ip,
+    coalesce(try(url_decode(forwarded)), forwarded) AS forwarded,
+    parse_time(logged_at) AS visited_at,
+    request.method,
+    request.target,
+    request.protocol,
+    status_of(status) AS status,
+    bytes_sent,
+    referrer,
+    escape_backslashes(coalesce(try(url_decode(user_agent)), user_agent)) AS user_agent,
+    country,
+    scheme,
+    listed_value(listed, 'sec-fetch-mode') AS fetch_mode,
+    listed_value(listed, 'sec-fetch-dest') AS fetch_dest,
+    is_listed(listed, lists_all, 'sec-fetch-[a-z]+') AS fetch_site,
+    listed_value(listed, '(?:(?:sec-|x-)?purpose|x-moz)') AS purpose,
+    is_listed(listed, lists_all, 'x-firefox-ai') AS firefox_ai,
+    listed_value(listed, 'accept') AS accept,
+    is_listed(listed, lists_all, 'accept-language') AS accept_language,
+    is_listed(listed, lists_all, 'signature-(?:agent|input)') AS signature_agent,
+    is_complete,
+    reject_reason,
+    FALSE AS is_repaired
+FROM requests;

@@ -16,8 +16,7 @@ SELECT
     status_of(status) AS status,
     bytes_sent,
     referrer,
-    escape_backslashes(CASE WHEN contains(user_agent, ' ') THEN user_agent
-        ELSE replace(replace(replace(user_agent, '++', ' ' || chr(1)), '+', ' '), chr(1), '+') END) AS user_agent,
+    escape_backslashes(plus_decoded(user_agent)) AS user_agent,
     country,
     scheme,
     forwarded_proto,

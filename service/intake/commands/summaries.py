@@ -116,6 +116,8 @@ def _report_oddities(summary: "Summary") -> None:
             "visitor, without a country, and no agent is verified. Log X-Forwarded-For, too (nginx: "
             "$http_x_forwarded_for, Apache: %{X-Forwarded-For}i, as the last quoted field)"
         )
+    if summary.visits and summary.log_format == "bunny":
+        inform("  Bunny cuts addresses unless its zone says otherwise: several people may then count as one visitor")
     if summary.assets:
         inform(f"  {plural(summary.assets, 'request')} for images, styles, scripts and fonts left out")
     if summary.repaired:

@@ -62,6 +62,12 @@ REFUSED = {
     "vercel": [(2, "not a request (no proxy)")],
     "heroku": [(2, "not a request (another entry of Heroku)")],
     "netlify": [(2, "not a request (another log_type than traffic)")],
+    "google-cloud": [(2, "not a request (no httpRequest)")],
+    "azure-front-door": [(1, "not an access log entry (another category)")],
+    "azure-application-gateway": [(2, "not an access log entry (another category)")],
+    "s3": [(2, "not a request (an operation of S3 itself)")],
+    "envoy": [(2, "not a request (a connection without HTTP)")],
+    "envoy-json": [(2, "not a request (a connection without HTTP)")],
 }
 
 
