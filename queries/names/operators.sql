@@ -239,6 +239,7 @@ CREATE TABLE operators AS SELECT * FROM (VALUES
     ('Trae', 'ByteDance'),
     ('TwilioKnowledge', 'Twilio'),
     ('TwinAgent', 'Twin'),
+    ('UseAI', 'Use AI'),
     ('v0', 'Vercel'),
     ('v0bot', 'Vercel'),
     ('Velen', 'Hunter'),
