@@ -151,6 +151,8 @@ Reclassifying keeps them, too, but for `file` and `own_rule`, which the stored r
 """
 SCANNED: Final = BITS["scanned"]
 """The bit that takes the name of an AI agent or crawler back, unless its address was verified."""
+PROBING: Final = BITS["probed"] | BITS["scanned"]
+"""The bits of a visitor who asked for what only scanners ask for: what such a one misses shows nothing about a site."""
 UNFOLLOWED: Final = BITS["unfollowed"]
 """The bit of a page that was loaded ahead and not opened. Alone, it makes a visit a prefetch, no bot in disguise."""
 OWN: Final = BITS["own_address"] | BITS["own_rule"]

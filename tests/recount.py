@@ -1260,6 +1260,13 @@ def _is_flood(visits: list[Visit]) -> bool:
     )
 
 
+def _is_evidence(visit: Visit) -> bool:
+    """Whether a request may show what is wrong with a site: none for a probe, nor by who probes or borrows a name."""
+    has_probed = (visit.get("signals") or 0) & (BITS["probed"] | BITS["scanned"])
+    is_known = visit["confidence"] == "verified" or not (has_probed or visit["confidence"] == "contradicted")
+    return not visit["is_malicious"] and is_known
+
+
 def _may_be_answered(visit: Visit) -> bool:
     return visit["status"] is None or visit["status"] < 400
 
@@ -1338,7 +1345,7 @@ def _broken(subject: Row, group: list[Visit], codes: set[str], is_invented: bool
 
 def _attention_gap(visits: list[Visit], *_: Any) -> list[Row]:
     known = [visit for visit in visits if visit["ai_source"] is not None and visit["short_code"] is not None]
-    counted = [visit for visit in known if _may_be_answered(visit) and not visit["is_malicious"]]
+    counted = [visit for visit in known if _may_be_answered(visit) and _is_evidence(visit)]
     fetches = Counter(visit["ai_source"] for visit in counted if visit["agent_kind"] == "assistant_fetch")
     people = Counter(visit["ai_source"] for visit in _of(counted, "ai_referral"))
     rows = []
@@ -1382,7 +1389,7 @@ def _asked(*categories: str) -> Callable[[Iterable[Visit]], list[Visit]]:
     return lambda visits: [
         visit | {"path": _template(visit), "real": visit["path"]}
         for visit in _of(visits, *categories)
-        if visit["path"] not in (None, "") and not visit["is_malicious"]
+        if visit["path"] not in (None, "") and _is_evidence(visit)
     ]
 
 
@@ -1493,7 +1500,7 @@ def _without_return(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
     whole = Counter(visit["domain"] for visit in visits)
     sent = {(visit["domain"], visit["ai_source"]) for visit in _of(visits, "ai_referral")}
     rows = []
-    crawls = [visit for visit in _of(visits, "ai_training") if visit["operator"] is not None]
+    crawls = [visit for visit in _of(visits, "ai_training") if visit["operator"] is not None and _is_evidence(visit)]
     for subject, group in _subjects(crawls, "domain", "operator"):
         domain, every = subject["domain"], whole[subject["domain"]]
         returned = any((domain, source) in sent for source in products.get(subject["operator"], ()))
@@ -1520,7 +1527,7 @@ FINDERS: Final[dict[str, Finder]] = {
     "ai_attention_gap": _attention_gap,
     "blocked_agent": _finder(
         _blocked,
-        lambda visits: [v for v in _of(visits, *FETCHING) if v["agent"] is not None and not v["is_malicious"]],
+        lambda visits: [v for v in _of(visits, *FETCHING) if v["agent"] is not None and _is_evidence(v)],
         _AGENT,
         itemgetter("refused"),
     ),
@@ -1538,7 +1545,9 @@ FINDERS: Final[dict[str, Finder]] = {
     "flood": _floods,
     "referral_drop": _finder(
         _referral_drop,
-        lambda visits: [v for v in _of(visits, "ai_referral") if None not in (v["short_code"], v["ai_source"])],
+        lambda visits: [
+            v for v in _of(visits, "ai_referral") if None not in (v["short_code"], v["ai_source"]) and _is_evidence(v)
+        ],
         ("domain", "short_code", "ai_source"),
         itemgetter("lost_referrals"),
     ),
@@ -1547,7 +1556,7 @@ FINDERS: Final[dict[str, Finder]] = {
 
 
 def _harmless(*categories: str) -> InMeasure:
-    return lambda visit, _: visit["bot_category"] in categories and not visit["is_malicious"]
+    return lambda visit, _: visit["bot_category"] in categories and _is_evidence(visit)
 
 
 def _has(problem: str) -> InMeasure:
@@ -1569,7 +1578,7 @@ MEASURED: Final[dict[str, tuple[tuple[str, ...], InMeasure, InMeasure]]] = {
         lambda visit, _: (
             visit["ai_source"] is not None
             and _may_be_answered(visit)
-            and not visit["is_malicious"]
+            and _is_evidence(visit)
             and (visit["bot_category"] == "ai_referral" or visit["agent_kind"] == "assistant_fetch")
         ),
         lambda visit, _: visit["bot_category"] == "ai_referral",
@@ -1583,7 +1592,7 @@ MEASURED: Final[dict[str, tuple[tuple[str, ...], InMeasure, InMeasure]]] = {
     "server_errors": (_PAGE, _harmless(*AI, *PEOPLE), _has("error")),
     "search_errors": (
         ("domain",),
-        lambda visit, _: visit["bot_category"] == "search_crawler" and visit["path"] and not visit["is_malicious"],
+        lambda visit, _: visit["bot_category"] == "search_crawler" and visit["path"] and _is_evidence(visit),
         _has("error"),
     ),
     "dead_path": (_PAGE, _harmless(*PEOPLE), _has("missing")),
@@ -1592,12 +1601,12 @@ MEASURED: Final[dict[str, tuple[tuple[str, ...], InMeasure, InMeasure]]] = {
     "flood": (("domain",), lambda *_: True, lambda visit, subject: _name(visit) == subject["agent"]),
     "referral_drop": (
         ("domain",),
-        lambda visit, _: visit["bot_category"] == "ai_referral",
+        lambda visit, _: visit["bot_category"] == "ai_referral" and _is_evidence(visit),
         lambda visit, subject: all(visit[name] == subject[name] for name in ("short_code", "ai_source")),
     ),
     "training_without_return": (
         ("domain",),
-        _crawls,
+        lambda visit, subject: _crawls(visit, subject) and _is_evidence(visit),
         lambda visit, subject: visit["bot_category"] == "ai_training" and visit["operator"] == subject["operator"],
     ),
     "crawler_plan": (

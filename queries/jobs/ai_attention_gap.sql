@@ -6,7 +6,7 @@ WITH counted AS (
         CASE WHEN agent_kind = 'assistant_fetch' THEN agent END AS name,
         total_if(1, agent_kind = 'assistant_fetch') AS fetches, total_if(1, is_referral(bot_category)) AS referrals
     FROM detected_visits()
-    WHERE ai_source IS NOT NULL AND short_code IS NOT NULL AND is_answered(status) AND NOT is_malicious GROUP BY ALL
+    WHERE ai_source IS NOT NULL AND short_code IS NOT NULL AND is_answered(status) AND is_evidence(is_malicious, confidence, signals) GROUP BY ALL
 ), links AS (
     SELECT domain, short_code, ai_source, total(fetches) AS fetches, total(referrals) AS referrals
     FROM counted GROUP BY domain, short_code, ai_source

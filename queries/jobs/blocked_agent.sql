@@ -10,7 +10,7 @@ SELECT
     count(DISTINCT day) FILTER (is_refused) AS days,
     min(visited_at) FILTER (is_refused) AS first_seen, max(visited_at) FILTER (is_refused) AS last_seen
 FROM (SELECT *, is_refused(status) AS is_refused, is_in_last_days(day, 7) AS is_recent FROM detected_visits())
-WHERE bot_category IN ('ai_assistant', 'ai_coding_agent') AND agent IS NOT NULL AND NOT is_malicious
+WHERE bot_category IN ('ai_assistant', 'ai_coding_agent') AND agent IS NOT NULL AND is_evidence(is_malicious, confidence, signals)
 GROUP BY domain, agent
 HAVING is_found(total_if(1, is_refused) >= 20 AND count(DISTINCT day) FILTER (is_refused) >= 2
     AND 2 * total_if(1, is_refused) >= count(*)

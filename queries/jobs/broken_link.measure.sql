@@ -2,6 +2,6 @@
 SELECT number, day, total_if(1, is_not_found(status)) AS events, count(*) AS visits
 FROM visits_with_aside AS visits
 JOIN subject ON visits.domain IS NOT DISTINCT FROM subject.domain AND visits.path = subject.path
-WHERE is_ai(bot_category) AND NOT is_malicious
+WHERE is_ai(bot_category) AND is_evidence(is_malicious, confidence, signals)
 GROUP BY number, day
 ORDER BY number, day;

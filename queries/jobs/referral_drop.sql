@@ -14,6 +14,7 @@ WITH sent AS (
         FROM (SELECT *, CASE WHEN is_in_last_days(day, 14) THEN 0 ELSE 1 END AS early,
             name_of(agent, user_agent) AS name FROM detected_visits())
         WHERE is_referral(bot_category) AND short_code IS NOT NULL AND ai_source IS NOT NULL
+            AND is_evidence(is_malicious, confidence, signals)
     ) GROUP BY domain, short_code, ai_source
 ), tested AS (
     SELECT *, list_sum(list_transform(range(ai_referrals + 1),

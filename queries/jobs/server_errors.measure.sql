@@ -7,7 +7,7 @@ FROM (
     FROM visits_with_aside AS visits
     JOIN subject ON visits.domain IS NOT DISTINCT FROM subject.domain
         AND template_of(visits.path, visits.short_code) = subject.path
-    WHERE (is_person(bot_category) OR is_ai(bot_category)) AND NOT is_malicious
+    WHERE (is_person(bot_category) OR is_ai(bot_category)) AND is_evidence(is_malicious, confidence, signals)
 )
 WHERE visitor IS NULL OR turn <= 3
 GROUP BY number, day

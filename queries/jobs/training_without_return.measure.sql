@@ -5,5 +5,6 @@ SELECT
     count(*) AS visits
 FROM visits_with_aside AS visits JOIN subject ON visits.domain IS NOT DISTINCT FROM subject.domain
 WHERE bot_category IN ('search_crawler', 'ai_training', 'ai_assistant', 'ai_coding_agent')
+    AND is_evidence(is_malicious, confidence, signals)
 GROUP BY number, day
 ORDER BY number, day;

@@ -2,11 +2,11 @@
 -- the last 7 days still, while their products (the AI sources of any of their agents) sent the domain no people.
 WITH counts AS (
     SELECT
-        domain, operator, ai_source, bot_category, CASE WHEN bot_category = 'ai_training' THEN visitor END AS crawler,
-        CASE WHEN bot_category = 'ai_training' THEN agent END AS name,
-        CASE WHEN bot_category = 'ai_training' THEN day END AS crawled_on, count(*) AS visits,
+        domain, operator, ai_source, bot_category, CASE WHEN is_crawl THEN visitor END AS crawler,
+        CASE WHEN is_crawl THEN agent END AS name, CASE WHEN is_crawl THEN day END AS crawled_on, count(*) AS visits,
         total_if(1, confidence = 'verified') AS verified, min(visited_at) AS first_seen, max(visited_at) AS last_seen
-    FROM detected_visits() GROUP BY ALL
+    FROM (SELECT *, bot_category = 'ai_training' AND is_evidence(is_malicious, confidence, signals) AS is_crawl
+        FROM detected_visits()) GROUP BY ALL
 ), domains AS (
     SELECT domain, total(visits) AS visits FROM counts GROUP BY domain
 ), returned AS (

@@ -14,6 +14,12 @@ CREATE MACRO is_refused(status) AS coalesce(status IN (401, 402, 403, 405, 406, 
 CREATE MACRO is_not_found(status) AS coalesce(status IN (404, 410), FALSE);
 CREATE MACRO is_success(status) AS coalesce(status BETWEEN 200 AND 299, FALSE);
 
+-- Whether a request may show what is wrong with a site: not one for what only scanners ask for, nor one of a visitor who
+-- did so on that day, or under the name of an agent from other addresses than its operator's. A verified agent may.
+CREATE MACRO is_evidence(is_malicious, confidence, signals) AS NOT is_malicious
+    AND (coalesce(confidence, '') = 'verified'
+        OR coalesce(confidence, '') <> 'contradicted' AND (coalesce(signals, 0) & probing_signals()) = 0);
+
 -- Of the paths that only vulnerability scanners ask for, those that no site shows to people: all but logins and consoles.
 CREATE MACRO is_secret(path) AS path LIKE '%/.%' OR path LIKE '%.env%' OR path LIKE '%.sql%' OR path LIKE '%.sqlite%'
     OR path LIKE '%.bak%' OR path LIKE '%.old%' OR path LIKE '%.swp%' OR path LIKE '%.zip' OR path LIKE '%.rar'
@@ -69,7 +75,7 @@ SELECT
 FROM (
     SELECT *, CASE WHEN is_person(bot_category) THEN 'people' WHEN is_ai(bot_category) THEN 'AI' ELSE 'search' END AS audience
     FROM detected_visits()
-    WHERE path <> '' AND NOT is_malicious
+    WHERE path <> '' AND is_evidence(is_malicious, confidence, signals)
         AND (is_person(bot_category) OR is_ai(bot_category) OR bot_category = 'search_crawler')
 );
 
@@ -83,7 +89,8 @@ SELECT
     'broken_link' AS kind, domain, path AS template, short_code, path, name_of(agent, user_agent) AS name, agent, visitor,
     CASE WHEN is_person(bot_category) THEN 'people' ELSE 'AI' END AS audience, referrer, confidence, day, visited_at
 FROM detected_visits()
-WHERE is_not_found(status) AND is_ai(bot_category) AND NOT is_malicious AND path <> '' AND NOT is_asked_of_every_host(path);
+WHERE is_not_found(status) AND is_ai(bot_category) AND is_evidence(is_malicious, confidence, signals) AND path <> ''
+    AND NOT is_asked_of_every_host(path);
 
 -- The failures of a detector by subject.
 CREATE VIEW failing_paths AS

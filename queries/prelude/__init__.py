@@ -10,7 +10,7 @@ from functools import cache
 from importlib import resources
 from typing import Final, Literal
 
-from data.signals import BITS, CONVICTING, OWN, SCANNED, SIGNALS, UNFOLLOWED
+from data.signals import BITS, CONVICTING, OWN, PROBING, SCANNED, SIGNALS, UNFOLLOWED
 from data.sql import read_sql
 
 FOLDERS: Final = ("prelude", "sources", "relations", "names")
@@ -32,6 +32,7 @@ BASES: Final = {
 """What SQL of users reads, beside the relations of counts, and what each contains."""
 _CONVICTING: Final = f"CREATE MACRO convicting_signals() AS {CONVICTING};"
 _SCANNED: Final = f"CREATE MACRO scanned_signal() AS {SCANNED};"
+_PROBING: Final = f"CREATE MACRO probing_signals() AS {PROBING};"
 _UNFOLLOWED: Final = f"CREATE MACRO unfollowed_signal() AS {UNFOLLOWED};"
 _OWN: Final = f"CREATE MACRO own_signals() AS {OWN};"
 _FILE: Final = f"CREATE MACRO file_signal() AS {BITS['file']};"
@@ -47,7 +48,7 @@ _SERVES: Final = re.compile(r"^-- Serves: (.+)$", re.MULTILINE)
 def prelude() -> list[str]:
     """The texts that define all relations, in the order in which they must run: the SQL files, and the signals."""
     texts = [sql_text(f"{folder}/{name}") for folder in FOLDERS for name in _names(folder)]
-    return [_CONVICTING, _SCANNED, _UNFOLLOWED, _OWN, _FILE, _LISTED, *texts, _SIGNALS]
+    return [_CONVICTING, _SCANNED, _PROBING, _UNFOLLOWED, _OWN, _FILE, _LISTED, *texts, _SIGNALS]
 
 
 def sql_text(name: str) -> str:

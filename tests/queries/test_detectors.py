@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data import Lake
+from data.signals import BITS
 from data.visits import AI_CATEGORIES
 from queries import (
     CRAWLER_PLAN,
@@ -222,6 +223,37 @@ def test_visits_of_today_change_no_finding(world, job_type):
     assert world.found(job_type, organization) == found != []
 
 
+ABOUT_PROBES = {"exposed_path", "catch_all", "flood", "impersonated_agent"}
+
+
+def with_columns(job_type: str, **columns: Any) -> list[Visit]:
+    """What a detector finds, with other values in some columns."""
+    return visits_of((kind, number, days, values | columns) for kind, number, days, values in POSITIVES[job_type])
+
+
+@pytest.mark.parametrize("job_type", sorted(DETECTORS.keys() - ABOUT_PROBES))
+@pytest.mark.parametrize("signal", ["probed", "scanned"])
+def test_detectors_ignore_visitors_who_probe(world, job_type, signal):
+    assert world.found(job_type, world.organization(with_columns(job_type, signals=BITS[signal]))) == []
+
+
+@pytest.mark.parametrize("job_type", sorted(ABOUT_PROBES))
+def test_detectors_of_probes_count_visitors_who_probe(world, job_type):
+    assert len(world.found(job_type, world.organization(with_columns(job_type, signals=BITS["probed"])))) == 1
+
+
+@pytest.mark.parametrize("job_type", ["blocked_agent", "broken_link", "training_without_return"])
+def test_detectors_count_a_verified_agent_that_probes(world, job_type):
+    visits = with_columns(job_type, signals=BITS["probed"], confidence="verified")
+    assert len(world.found(job_type, world.organization(visits))) == 1
+
+
+@pytest.mark.parametrize("job_type", ["blocked_agent", "broken_link", "training_without_return"])
+def test_detectors_ignore_a_contradicted_agent(world, job_type):
+    visits = with_columns(job_type, confidence="contradicted")
+    assert world.found(job_type, world.organization(visits)) == []
+
+
 def test_nothing_is_found_four_weeks_later(world, positive):
     assert world.found(positive.job_type, positive.organization, AS_OF + timedelta(29)) == []
 
@@ -306,6 +338,7 @@ def traffic(draw: st.DrawFn) -> list[Stream]:
             "status": one_of(200, 302, 302, 399, 400, 401, 403, 404, 404, 410, 429, 500, 502, 599, 600, None),
             "is_malicious": one_of(False, False, False, True),
             "confidence": one_of("verified", "high", None),
+            "signals": one_of(None, None, 0, BITS["probed"], BITS["scanned"] | BITS["https"]),
         }
         kind = one_of(*KINDS, "referred", "assistant")
         if kind == "impostor":
