@@ -19,6 +19,7 @@ ALLOWED = {
     "data/manifest/kinds.py:rows": "as rows, with the table of a kind of files",
     "data/manifest/database.py:rows": "hands on what its callers give it, and they are looked at here",
     "data/logs/formats.py:read": "the name of a format of ours and the SQL file of that name",
+    "data/logs/formats.py:_add_field_macros": "the type of the variables of nginx, made in line_layout.py",
     "data/logs/line_layout.py:": "names of variables, constants of that file",
     "queries/shell.py:script": "a script for DuckDB's own shell: names of ours, and values as literals",
     "queries/compiler/names.py:_schema_of": "queries of ours, written again to be described",

@@ -135,14 +135,17 @@ class BlockReader:
                 log_format = options.with_flag(self._line_reader.detect(lines, context))
             except formats.UnknownFormat as error:
                 return _guessed_format(lines["line"].to_pylist(), options, error)
-        formats.check_columns(lines, log_format, context)
+        texts = lines["line"].to_pylist()
+        if log_format.startswith("ndjson"):
+            texts += self._line_reader.unwrap(lines)["line"].to_pylist()
+        formats.check_columns(texts, log_format, context)
         return log_format
 
     def read(self, block: Block, log_format: str, options: Options) -> BlockResult:
         """Parse and classify the lines of a block. Lines that cannot be parsed are in `rejects`."""
         log_format = "w3c" if log_format == "auto" else log_format  # auto: there are only directives so far
         lines = formats.split_lines(block.text, block.first_line)
-        requests = self._line_reader.read(lines, log_format, self._context(block, log_format, options))
+        requests = self._line_reader.read_all(lines, log_format, self._context(block, log_format, options))
         requests = self._clients.resolve(requests)
         reason, valid, rejects = requests["reason"], requests, list[tuple[int, str]]()
         if reason.null_count < len(reason):

@@ -23,6 +23,7 @@ from data.logs.source import (
     is_plain,
     split_after_lines,
 )
+from data.logs.wrappers import whole_lines_end
 from data.manifest.logs import Batch, continued_batch
 from data.manifest.manifest import Manifest
 
@@ -120,7 +121,9 @@ class Tail:
         position, is_over = self.position.copy(), is_over and end > self.landed_bytes
         text = os.pread(self._handle, max(0, min(BLOCK_BYTES, end - position.offset)), position.offset)
         text = next(split_after_lines(text))
-        cut = text.rfind(b"\n") + 1
+        cut = whole_lines_end(text)
+        if len(text) == BLOCK_BYTES:
+            cut = cut or text.rfind(b"\n") + 1
         if len(text) == BLOCK_BYTES and not cut:  # a line longer than a block: only so much is kept that it is rejected
             start = text[: MAX_LINE_BYTES + 1]
             while text:

@@ -103,7 +103,7 @@ class _Explainer:
 
     def _reasons(self, log_format: str, context: FormatContext) -> dict[int, str | None]:
         """Why each line is not read, by its number; None for one that is."""
-        requests = self._reader.read(self._sample, log_format, context)
+        requests = self._reader.read_all(self._sample, log_format, context)
         return dict(zip(requests["number"].to_pylist(), requests["reason"].to_pylist(), strict=True))
 
     def _unread(self, reasons: dict[int, str | None]) -> Iterator[UnreadLine]:

@@ -14,6 +14,7 @@ method and target are ''. Directives, such as #Fields, give no rows.
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
@@ -29,6 +30,7 @@ from data.logs.format_names import FORMATS
 from data.logs.line_layout import VARIABLES, VARIABLES_TYPE, LineLayout
 from data.logs.reported import MAX_BYTES_SENT
 from data.logs.source import BOM, MAX_LINE_BYTES
+from data.logs.wrappers import TEXT_PATHS
 from data.sql import read_sql
 from data.text import plural
 
@@ -46,6 +48,9 @@ REQUIRED_CHARACTERS: Final = {
 
 IN_FUTURE: Final = "more than a day in the future"
 """The reason of a line whose time is later than FormatContext.latest."""
+
+_NO_TIME: Final = "no valid time"
+_NO_STATUS: Final = "no valid status"
 
 SAMPLE_LINES = 1000
 
@@ -86,6 +91,11 @@ class FormatContext:
 
 
 _NO_CONTEXT: Final = FormatContext()
+
+
+def _not_in(log_format: str) -> str:
+    """The reason of a line that a format does not explain."""
+    return f"not in the {log_format.partition(' ')[0]} format"
 
 
 def has_text(text: bytes) -> bool:
@@ -141,10 +151,8 @@ class LineReader:
     def read(self, lines: pa.Table, log_format: str, context: FormatContext = _NO_CONTEXT) -> pa.Table:
         """The requests in `lines`, one row each; `reason` is null when the line could be parsed."""
         log_format = log_format.partition(" ")[0]  # without the command-line flag that may follow it
-        if log_format not in _POSITIONAL_FORMATS and not self._has_field_macros:
-            self._engine.execute(VARIABLES_TYPE)
-            self._engine.execute(read_sql("data.logs", "formats/fields"))  # on first use, which is slow
-            self._has_field_macros = True
+        if log_format not in _POSITIONAL_FORMATS:
+            self._add_field_macros()
         self._engine.register("lines", lines)
         requests = self._engine.sql(
             f"""
@@ -155,10 +163,10 @@ class LineReader:
                 nullif(status, 0) AS status
             ), CASE
                 WHEN bytes > {MAX_LINE_BYTES} THEN 'longer than {MAX_LINE_BYTES} bytes'
-                WHEN NOT is_complete THEN coalesce(nullif(reject_reason, ''), 'not in the {log_format} format')
-                WHEN visited_at IS NULL OR visited_at NOT BETWEEN '1970-01-01' AND '2999-12-31' THEN 'no valid time'
+                WHEN NOT is_complete THEN coalesce(nullif(reject_reason, ''), '{_not_in(log_format)}')
+                WHEN visited_at IS NULL OR visited_at NOT BETWEEN '1970-01-01' AND '2999-12-31' THEN '{_NO_TIME}'
                 WHEN visited_at > $latest THEN '{IN_FUTURE}'
-                WHEN status IS NULL OR status = 0 AND target = '' THEN 'no valid status'
+                WHEN status IS NULL OR status = 0 AND target = '' THEN '{_NO_STATUS}'
             END AS reason
             FROM ({read_sql("data.logs", f"formats/{log_format}")})
             """,
@@ -166,6 +174,47 @@ class LineReader:
         ).to_arrow_table(_BATCH_ROWS)
         self._engine.unregister("lines")
         return requests
+
+    def read_all(self, lines: pa.Table, log_format: str, context: FormatContext = _NO_CONTEXT) -> pa.Table:
+        """The requests in `lines`, as `read` gives them, and those in the lines that refused ones among them wrap.
+
+        A line in several parts counts at its last. What wraps a line that is refused, too, keeps its own reason if that
+        says more.
+        """
+        requests = self.read(lines, log_format, context)
+        refused = requests["number"].filter(requests["reason"].is_valid()).combine_chunks()
+        inner = self.unwrap(lines.filter(pc.is_in(lines["number"], refused))) if len(refused) else refused
+        if not len(inner):
+            return requests
+        found = self.read_all(inner.select(["number", "line"]), log_format, context)
+        is_vague = pc.is_in(requests["reason"], pa.array([_not_in(log_format), _NO_TIME, _NO_STATUS]))
+        vague = requests["number"].filter(is_vague).combine_chunks()
+        is_told = pc.fill_null(pc.not_equal(found["reason"], _not_in(log_format)), True)
+        is_told = pc.or_(is_told, pc.is_in(found["number"], vague))
+        untold = found["number"].filter(pc.invert(is_told)).combine_chunks()
+        is_inside = pc.is_in(requests["number"], pc.list_flatten(inner["parts"]).combine_chunks())
+        is_kept = pc.or_(pc.invert(is_inside), pc.is_in(requests["number"], untold))
+        return pa.concat_tables([requests.filter(is_kept), found.filter(is_told)])
+
+    def unwrap(self, lines: pa.Table) -> pa.Table:
+        """The lines that JSON objects among `lines` wrap, as a table (number, line, parts)."""
+        lines = lines.filter(pc.match_substring(lines["line"], "{"))
+        if not len(lines):
+            return lines
+        self._add_field_macros()
+        self._engine.register("lines", lines)
+        found = self._engine.sql(
+            read_sql("data.logs", "formats/wrapped"), params={"paths": list(TEXT_PATHS)}
+        ).to_arrow_table(_BATCH_ROWS)
+        self._engine.unregister("lines")
+        return found
+
+    def _add_field_macros(self) -> None:
+        """Define what formats with named fields need, on first use, which is slow."""
+        if not self._has_field_macros:
+            self._engine.execute(VARIABLES_TYPE)
+            self._engine.execute(read_sql("data.logs", "formats/fields"))
+            self._has_field_macros = True
 
     def detect(self, lines: pa.Table, context: FormatContext = _NO_CONTEXT) -> str:
         """The format that matches most of the first lines. Raises UnknownFormat when no format matches any line."""
@@ -184,15 +233,17 @@ class LineReader:
                 return log_format
             if reasons.null_count > most:
                 best, most = log_format, reasons.null_count
+        if not best and len(inner := self.unwrap(sample)):
+            return self.detect(inner.select(["number", "line"]), replace(context, header=b"", fields=b""))
         if not best:
             raise UnknownFormat(f"no known log format matches its first {plural(len(sample), 'line')}")
         return best
 
 
-def check_columns(lines: pa.Table, log_format: str, context: FormatContext) -> None:
+def check_columns(lines: Iterable[str], log_format: str, context: FormatContext) -> None:
     """Raise BadInput when a log in a format with named columns lacks a required column."""
     name = log_format.partition(" ")[0]
     if name == "csv":
         context.columns.require(columns_in_header(context.header), all_renamed=True)
-    elif name == "ndjson" and (names := columns_in_objects(lines["line"].to_pylist())):
+    elif name == "ndjson" and (names := columns_in_objects(lines)):
         context.columns.require(names)

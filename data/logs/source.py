@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from data.errors import BadInput
 from data.logs.parquet_lines import rows_as_lines
+from data.logs.wrappers import whole_lines_end
 
 CHUNK_BYTES = 1 << 20
 _FIRST_PIECE_BYTES: Final = 128
@@ -167,7 +168,7 @@ def _cut(path: Source, content: Content, start: int, preamble: Preamble) -> Iter
             if text:
                 yield from _whole_line_blocks(line, text, size - len(rest))
                 line += text.count(b"\n")
-            else:
+            elif b"\n" not in rest:
                 skipping = True
                 rest = rest[: MAX_LINE_BYTES + 1]
             pieces, held = [rest], len(rest)
@@ -195,19 +196,19 @@ def split_after_lines(text: bytes) -> Iterator[bytes]:
     if text.count(b"\n") <= MAX_BLOCK_LINES:
         yield text
         return
-    middle = text.rfind(b"\n", 0, len(text) // 2) + 1 or text.find(b"\n") + 1
+    middle = whole_lines_end(text[: len(text) // 2]) or text.find(b"\n") + 1
     yield from split_after_lines(text[:middle])
     yield from split_after_lines(text[middle:])
 
 
 def _whole_lines(pieces: list[bytes]) -> tuple[bytes, bytes]:
-    """The text of all pieces up to its last newline, copied once, and the rest."""
+    """The text of all pieces up to the end of its last whole line, mostly copied once, and the rest."""
     *before, last = pieces or [b""]
-    cut = last.rfind(b"\n") + 1
-    if cut:
+    cut = whole_lines_end(last)
+    if last.rfind(b"\n", 0, max(cut - 1, 0)) >= 0:  # all of that line is in this piece
         return b"".join((*before, last[:cut])), last[cut:]
     text = b"".join(pieces)
-    cut = text.rfind(b"\n") + 1
+    cut = whole_lines_end(text)
     return text[:cut], text[cut:]
 
 

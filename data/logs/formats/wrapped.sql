@@ -1,0 +1,34 @@
+-- The lines inside of JSON objects, as Docker and collectors of logs write them, or of JSON behind a prefix of syslog,
+-- Kubernetes or `docker compose logs`: number, line, and parts, the numbers of the lines that it was made of.
+-- Docker's json-file splits a line at 16 kB: the text of each entry but the last has no newline at its end. The parts of
+-- stdout and stderr may alternate. A file without any newline at the end of its texts has had them removed.
+-- A directive (#Fields:) stays where it is, as it is looked for in the file, and a text of several lines is none of a log.
+-- Parameter: paths, the JSON pointers of the texts, the first one that there is.
+WITH objects AS (
+    SELECT number, CASE WHEN starts_with(line, '{') THEN json_line(line) END AS object,
+        CASE WHEN NOT starts_with(line, '{') THEN regexp_extract(line, '^[^{"]{1,300}[ \t](\{.*\})$', 1) END AS behind
+    FROM lines
+), found AS (
+    SELECT number, behind, try(json_extract_string(object, $paths)) AS texts, try(json_type(object, $paths)) AS types,
+        try(json_keys(object)) AS keys, try(json_extract_string(object, '/stream')) AS stream
+    FROM objects
+), texts AS (
+    SELECT number, coalesce(behind, texts[list_position(types, 'VARCHAR')]) AS text, stream,
+        coalesce(list_has_all(keys, ['log', 'stream']) AND list_has_all(['log', 'stream', 'attrs', 'time'], keys), FALSE)
+            AS is_docker
+    FROM found
+), pieces AS (
+    SELECT *, is_docker AND NOT ends_with(text, chr(10)) AND bool_or(is_docker AND ends_with(text, chr(10))) OVER ()
+        AS goes_on
+    FROM texts WHERE text <> ''
+), runs AS (
+    SELECT *, coalesce(sum(CAST(NOT goes_on AS INTEGER)) OVER (
+        PARTITION BY stream ORDER BY number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS run
+    FROM pieces
+), joined AS (
+    SELECT max(number) AS number, rtrim(string_agg(text, '' ORDER BY number), chr(13) || chr(10)) AS line,
+        list(number) AS parts
+    FROM runs GROUP BY stream, run
+)
+SELECT number, line, parts FROM joined
+WHERE line <> '' AND NOT starts_with(line, '#') AND NOT contains(line, chr(10)) ORDER BY number

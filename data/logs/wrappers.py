@@ -1,0 +1,54 @@
+"""Objects in which Docker and collectors of logs wrap each line: where it lies in them, and where Docker has split it.
+
+formats/wrapped.sql takes the lines out of them.
+"""
+
+import re
+from typing import Final
+
+TEXT_PATHS: Final = (
+    "/event/original", "/event.original", "/log", "/message", "/_raw", "/result/_raw", "/line", "/MESSAGE",
+    "/textPayload",
+)  # fmt: skip
+"""The JSON pointers of the keys whose text is a line, the surest first.
+
+Evidence, in this order:
+- Filebeat, Logstash: https://www.elastic.co/docs/reference/ecs/ecs-event
+- Docker: https://docs.docker.com/engine/logging/drivers/json-file/;
+  Fluent Bit: https://docs.fluentbit.io/manual/pipeline/inputs/tail
+- Vector: https://vector.dev/docs/reference/configuration/global-options/;
+  Filebeat: https://www.elastic.co/docs/reference/ecs/ecs-base;
+  Datadog: https://docs.datadoghq.com/logs/log_configuration/archives/
+- Splunk: https://docs.splunk.com/Documentation/Splunk/latest/Knowledge/Usedefaultfields
+- logcli, of what Promtail sent to Loki: https://grafana.com/docs/loki/latest/query/logcli/
+- journalctl: https://systemd.io/JOURNAL_EXPORT_FORMATS/
+- Google Kubernetes Engine: https://cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry
+"""
+
+_PART_BYTES: Final = 1 << 14
+"""The size of a part of a line that Docker has split.
+
+Evidence: https://github.com/moby/moby (daemon/logger/copier.go)
+"""
+_MAX_PARTS: Final = 8
+"""A line of more parts is too long to be read."""
+_MAX_ENTRY_BYTES: Final = 1 << 17
+"""Longer entries are whole lines."""
+_TEXT: Final = re.compile(rb'\{"log": ?"(?:[^"\\]|\\.)*?(\\n)?", ?"stream"')
+
+
+def whole_lines_end(text: bytes) -> int:
+    """The offset after the last line that is whole, 0 for none: parts of a line that Docker has split stay together."""
+    cut = end = text.rfind(b"\n") + 1
+    for _ in range(_MAX_PARTS):
+        start = text.rfind(b"\n", 0, max(cut - 1, 0)) + 1
+        if not _goes_on(text[start : min(cut, start + _MAX_ENTRY_BYTES)]):
+            return cut
+        cut = start
+    return end
+
+
+def _goes_on(entry: bytes) -> bool:
+    """Whether an entry of Docker's json-file has a part of a line that is not its last."""
+    found = _TEXT.match(entry) if len(entry) > _PART_BYTES and entry.startswith(b'{"log"') else None
+    return found is not None and not found[1]
