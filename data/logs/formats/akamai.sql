@@ -7,7 +7,8 @@ WITH objects AS (
     SELECT number, strlen(line) AS bytes, try(from_json(json_line(line), '{
         "reqTimeSec": "VARCHAR", "cliIP": "VARCHAR", "xForwardedFor": "VARCHAR", "statusCode": "VARCHAR",
         "proto": "VARCHAR", "tlsVersion": "VARCHAR", "reqHost": "VARCHAR", "reqMethod": "VARCHAR",
-        "reqPath": "VARCHAR", "queryStr": "VARCHAR", "bytes": "VARCHAR", "referer": "VARCHAR", "UA": "VARCHAR",
+        "reqPath": "VARCHAR", "queryStr": "VARCHAR", "bytes": "VARCHAR", "totalBytes": "VARCHAR",
+        "referer": "VARCHAR", "UA": "VARCHAR",
         "country": "VARCHAR", "accLang": "VARCHAR"}')) AS v
     FROM lines
 ), parsed AS (
@@ -26,7 +27,7 @@ SELECT
     request.target,
     request.protocol,
     status_of(v.statusCode) AS status,
-    v.bytes AS bytes_sent,
+    coalesce(v.bytes, v.totalBytes) AS bytes_sent,
     coalesce(try(url_decode(non_empty(v.referer))), non_empty(v.referer), '') AS referrer,
     escape_backslashes(dash_as_empty(coalesce(try(url_decode(agent)), agent))) AS user_agent,
     country_of(v.country) AS country,

@@ -17,7 +17,8 @@ WITH objects AS (
         coalesce(non_empty(v['x-envoy-origin-path']), non_empty(v.path)) AS path,
         coalesce(non_empty(v.x_forwarded_for), non_empty(v['x-forwarded-for']), '') AS chain,
         address_of(non_empty(v.downstream_remote_address)) AS peer,
-        v.response_code IS NOT NULL AND v.response_flags IS NOT NULL AND v.time IS NULL AS is_envoy
+        v.response_code IS NOT NULL AND v.response_flags IS NOT NULL AND v.time IS NULL AS is_envoy,
+        coalesce(non_empty(v.protocol), path) IS NOT NULL AS is_http
     FROM objects
 )
 SELECT
@@ -37,7 +38,7 @@ SELECT
     '' AS country,
     CAST(NULL AS VARCHAR) AS scheme,
     CAST(NULL AS VARCHAR) AS forwarded_proto,
-    is_envoy AND logged_at IS NOT NULL AND path IS NOT NULL AS is_complete,
-    CASE WHEN is_envoy AND path IS NULL THEN 'not a request (a connection without HTTP)' END AS reject_reason,
+    is_envoy AND is_http AND logged_at IS NOT NULL AS is_complete,
+    CASE WHEN is_envoy AND NOT is_http THEN 'not a request (a connection without HTTP)' END AS reject_reason,
     FALSE AS is_repaired
 FROM (SELECT *, checked_request(non_empty(v.method), path, coalesce(v.protocol, '')) AS request FROM parsed)

@@ -31,9 +31,12 @@ CREATE MACRO plus_decoded(text) AS CASE WHEN contains(text, ' ') THEN text
 CREATE MACRO url_parts(url) AS regexp_extract(url, '^(?:(?i:(https?))://(?:[^/?#]*@)?([^/?#]+))?/?([^#]*)',
     ['scheme', 'host', 'rest']);
 -- The entries of Azure's resource logs in the relation `source`: JSON lines, each an entry or an object with `records`.
+-- Entries have hundreds of bytes: a line with more than one for 64 bytes is not split, so that no block has more entries
+-- than a block of lines may have (MAX_BLOCK_LINES in source.py).
 -- Evidence: https://learn.microsoft.com/en-us/azure/azure-monitor/platform/resource-logs
 CREATE MACRO azure_entries(source) AS TABLE
-SELECT number, strlen(line) AS bytes, unnest(coalesce(nullif(records, []), [line])) AS entry
+SELECT number, strlen(line) AS bytes,
+    unnest(CASE WHEN len(records) BETWEEN 1 AND strlen(line) / 64 THEN records ELSE [line] END) AS entry
 FROM (SELECT *, CASE WHEN contains(line, '"records"')
         THEN CAST(try(json_extract(line, '$.records[*]')) AS VARCHAR[]) END AS records
     FROM (SELECT number, json_line(line) AS line FROM query_table(source)));

@@ -12,6 +12,9 @@ from tests.support.forks import ROOT
 from tests.support.tables import tables
 
 FORMAT_LINES = tables(ROOT / "tests/data/logs/test_lines.py")["formats"]
+SAMPLES = ROOT / "tests/data/logs/samples"
+CLOUDS = ("google-cloud", "azure-front-door", "azure-application-gateway", "bunny", "s3", "envoy", "envoy-json",
+       "cloudfront-json", "akamai")  # fmt: skip
 BALANCERS = ("azure-front-door", "azure-application-gateway")
 
 
@@ -47,6 +50,22 @@ def test_a_line_with_too_many_records_is_rejected_whole(load, log_format):
     entry = FORMAT_LINES[log_format][0]
     summary = load(f'{entry}\n{{"records": [{", ".join([entry] * 200)}]}}\n')
     assert (summary.visits, summary.rejects) == (1, [(2, "longer than 65536 bytes")])
+
+
+@pytest.mark.parametrize("log_format", BALANCERS)
+def test_a_line_of_tiny_records_is_one_rejected_line(load, log_format):
+    entry = FORMAT_LINES[log_format][0]
+    summary = load(f'{entry}\n{{"records": [{", ".join(["{}"] * 9_000)}]}}\n')
+    assert (summary.lines, summary.rejects) == (2, [(2, f"not in the {log_format} format")])
+
+
+# By name
+
+
+@pytest.mark.parametrize("log_format", CLOUDS)
+def test_a_sample_is_imported_by_the_name_of_its_format(load, log_format):
+    summary = load((SAMPLES / f"{log_format}.log").read_text("utf-8"), log_format)
+    assert (summary.log_format, summary.visits) == (log_format, 2)
 
 
 # Parquet
