@@ -7,8 +7,7 @@ WITH objects AS (
     SELECT number, strlen(line) AS bytes, try(from_json(json_line(line), '"MAP(VARCHAR, VARCHAR)"')) AS named FROM lines
 ), fields AS (
     SELECT number, bytes, try(map(
-        list_transform(map_keys(named), lambda name : rtrim(regexp_replace(lower(name), '[^a-z0-9]+', '_', 'g'), '_')),
-        map_values(named))) AS v
+        list_transform(map_keys(named), lambda name : translate(lower(name), '-()', '__')), map_values(named))) AS v
     FROM objects
 ), requests AS (
     SELECT
