@@ -1,4 +1,5 @@
--- Envoy's default text, and Istio's, which has three fields more before the sizes and six more at the end.
+-- Envoy's default text, and Istio's, which has three fields more before the sizes and six more at the end, after whatever
+-- Kubernetes, syslog or `docker compose logs` writes before.
 -- The address of an Istio line is what connected. Envoy's own line has X-Forwarded-For only, to which an Envoy at the
 -- edge adds what connected. Connections without HTTP are logged as "- - -".
 -- Evidence: https://www.envoyproxy.io/docs/envoy/latest/configuration/observability/access_log/usage#default-format-string
@@ -6,7 +7,7 @@
 -- Example: [2026-03-04T10:05:03.000Z] "GET /abc HTTP/2" 302 - 0 5316 3 2 "203.0.113.7" "Mozilla/5.0 (X11)" "11111111-2222-3333-4444-555555555550" "go.example.com" "10.0.0.7:8080"
 WITH found AS (
     SELECT number, strlen(line) AS bytes, regexp_extract(line,
-        '^\[(\d{4}-\d\d-\d\dT\S+)\] "(.*)" (\d+) (\S+) (?:\S+ \S+ "[^"]*" )?(?:\d+|-) (\d+|-) (?:\d+|-) \S+ '
+        '^(?:[^"]*? )?\[(\d{4}-\d\d-\d\dT\S+)\] "(.*)" (\d+) (\S+) (?:\S+ \S+ "[^"]*" )?(?:\d+|-) (\d+|-) (?:\d+|-) \S+ '
         || '"([^"]*)" "(.*)" "([^" ]*)" "([^" ]*)" "([^" ]*)"((?: \S+)*)$',
         ['logged_at', 'request', 'status', 'flags', 'bytes_sent', 'forwarded', 'user_agent', 'id', 'host', 'upstream',
             'more']) AS v

@@ -68,6 +68,17 @@ def test_a_sample_is_imported_by_the_name_of_its_format(load, log_format):
     assert (summary.log_format, summary.visits) == (log_format, 2)
 
 
+# In containers
+
+
+@pytest.mark.parametrize("log_format", ["envoy", "envoy-json"])
+def test_a_line_of_envoy_is_read_as_docker_keeps_it(load, log_format):
+    line = FORMAT_LINES[log_format][0]
+    kept = {"log": f"{line}\n", "stream": "stdout", "time": "2026-03-04T10:05:03.1Z"}
+    summary = load(json.dumps(kept) + "\n")
+    assert (summary.log_format, summary.visits, summary.rejects) == (log_format, 1, [])
+
+
 # Parquet
 
 SPELLINGS = {"as documented": str, "in lower case": str.lower}
