@@ -1,8 +1,9 @@
--- Requests in Google Cloud Logging as JSON lines, as its load balancers log them: entries with an object `httpRequest`.
--- A request that was not answered has no status. The response's size includes its headers, and some
+-- Requests in Google Cloud Logging as JSON lines, as load balancers and Cloud Run log them: entries with an object
+-- `httpRequest`. A request that was not answered has no status. The response's size includes its headers, and some
 -- addresses have ports.
--- Evidence: https://cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry#HttpRequest
--- and https://cloud.google.com/load-balancing/docs/https/https-logging-monitoring
+-- Evidence: https://cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry#HttpRequest,
+-- https://cloud.google.com/load-balancing/docs/https/https-logging-monitoring and
+-- https://cloud.google.com/run/docs/logging
 -- Example: {"timestamp":"2026-03-04T10:05:03Z","httpRequest":{"requestMethod":"GET","requestUrl":"https://go.example.com/abc","status":302,"remoteIp":"203.0.113.7","userAgent":"Mozilla/5.0 (X11)"}}
 WITH objects AS (
     SELECT number, strlen(line) AS bytes, starts_with(line, '[') AS is_array, try(from_json(json_line(line), '{
