@@ -176,6 +176,7 @@ WITHOUT_ROUTE: Final = (
     rows("link-agents", f.AGENT, f.OPERATOR, f.AGENT_FETCHES, as_nullable(f.FIRST_SEEN), f.DAYS_TO_FIRST_FETCH),
     rows("link-operators", f.OPERATOR, f.AGENT_FETCHES, f.AI_REFERRALS, f.FETCHES_BEFORE, f.FETCHES_BY_CHANCE),
     rows("ai-agents", f.OPERATOR, f.PURPOSE, f.AGENT, f.AGENT_FETCHES, f.BYTES_SENT, f.AI_REFERRALS),
+    rows("ai-texts", f.AGENT, f.OPERATOR, f.MARKDOWN, f.LLMS_TXT, f.ERRORS_4XX, f.LAST_SEEN),
     row("people", f.VISITS, f.HUMAN_CLICKS, f.UNIQUE_VISITORS, f.UNIDENTIFIED_VISITS),
     rows(
         "source-links",

@@ -119,6 +119,8 @@ ASKED = Field("asked", COUNT, "of these, requests made for a user of an assistan
 INDEXED = Field("indexed", COUNT, "of these, requests for an AI search index")
 TRAINED = Field("trained", COUNT, "of these, requests for training")
 CODING = Field("coding", COUNT, "of these, requests by coding agents")
+MARKDOWN = Field("markdown", COUNT, "requests for a page in Markdown, whose path ends with .md")
+LLMS_TXT = Field("llms_txt", COUNT, "requests for llms.txt or llms-full.txt")
 DAYS_TO_FIRST_FETCH = Field(
     "days_to_first_fetch", COUNT, "days from the creation of the link to that; null: unknown, or never", nullable=True
 )

@@ -40,6 +40,8 @@ SELECT unnest(CAST(NULL AS STRUCT(
     errors_4xx BIGINT,
     errors_5xx BIGINT,
     bytes_sent BIGINT,
+    markdown BIGINT,
+    llms_txt BIGINT,
     first_seen TIMESTAMP,
     last_seen TIMESTAMP,
     last_visit TIMESTAMP,

@@ -511,6 +511,8 @@ MEASURES: Final[dict[str, Measure]] = {
     "links_referred": _distinct("short_code", "domain", of=["ai_referral"]),
     "errors_4xx": _status(4),
     "errors_5xx": _status(5),
+    "markdown": lambda visits: sum(map(_is_markdown, visits)),
+    "llms_txt": lambda visits: sum(map(_is_llms_txt, visits)),
     "bytes_sent": lambda visits: sum(visit["bytes_sent"] or 0 for visit in visits),
     "first_seen": _first,
     **dict.fromkeys(("last_seen", "last_visit"), _last),
@@ -1059,6 +1061,21 @@ def _ai_agents(question: Question) -> list[Row]:
     return rows
 
 
+def _is_markdown(visit: Visit) -> bool:
+    return (visit["path"] or "").lower().endswith(".md")
+
+
+def _is_llms_txt(visit: Visit) -> bool:
+    return (visit["path"] or "").lower().endswith(("/llms.txt", "/llms-full.txt"))
+
+
+def _ai_texts(question: Question) -> list[Row]:
+    visits = [one for one in question.visits if _purpose(one) and (_is_markdown(one) or _is_llms_txt(one))]
+    keys = {"agent": _named("agent"), "operator": _named("operator")}
+    rows = _ranked(visits, keys, "visits", "markdown", "llms_txt", "errors_4xx", "last_seen")
+    return [{name: value for name, value in row.items() if name != "visits"} for row in rows]
+
+
 def _filter_values(question: Question) -> list[Row]:
     codes = [visit for visit in _without_strays(question, question.seen) if visit["short_code"] is not None]
     visits = {
@@ -1139,6 +1156,7 @@ ENTRIES: Final[dict[str, Answer]] = {
     "operators": _operators,
     "all-links": _all_links,
     "ai-agents": _ai_agents,
+    "ai-texts": _ai_texts,
     "link-agents": _link_agents,
     "link-operators": _link_operators,
     "invented-links": _invented_links,

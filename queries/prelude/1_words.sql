@@ -13,6 +13,10 @@ CREATE MACRO matches_traffic_type(bot_category, traffic_type) AS
     (traffic_type IS NULL OR bot_category = traffic_type
         OR traffic_type = 'ai' AND is_ai(bot_category) OR traffic_type = 'other' AND is_other(bot_category));
 
+-- Paths of what is written for AI: a page in Markdown, and the files of llmstxt.org.
+CREATE MACRO is_markdown(path) AS lower(path) LIKE '%.md';
+CREATE MACRO is_llms_txt(path) AS lower(path) LIKE '%/llms.txt' OR lower(path) LIKE '%/llms-full.txt';
+
 CREATE MACRO is_answered(status) AS coalesce(status < 400, TRUE);  -- without a status, it may have been
 
 -- Sums as BIGINT, and 0 over no rows: other engines and JSON writers do not know the HUGEINT that sum() returns.

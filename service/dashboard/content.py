@@ -163,7 +163,7 @@ class PageContent:
         ]
         return {
             "tiles": self.tiles(loaded),
-            "panels": filled,
+            "panels": [one for one in filled if one.row_count or not one.panel.is_left_out],
             "can_compare": any(figure_of(panel) for panel in self.page.panels),
             "disguised": disguised_in_words(answers["disguised"]) if self.page.is_dashboard else "",
             "suggestions": suggestions(answers),

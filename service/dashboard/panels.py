@@ -35,6 +35,7 @@ class Panel:
     is_list: bool = False  # a part of all links, which the server searches and sorts
     has_jobs: bool = False  # a column with the job about each row, and a button that makes one
     is_of_people: bool = False  # rows with visits by people only, ranked by these before they are cut
+    is_left_out: bool = False  # of the page, where it has no rows
     empty: str = "No visits of this kind in this period."
 
     @property
@@ -127,6 +128,11 @@ AI: Final = (
         "ai-to-human-conversion", "Fetches and people sent, by platform", is_wide=True, color="ai",
         hint="What each platform's agents fetched, beside the people that it sent.",
         note="The two are independent: a fetch is not a citation, and does not prove that it led to a visit.",
+    ),
+    panel(
+        "ai-texts", "Markdown and llms.txt", is_wide=True, color="ai", is_left_out=True,
+        hint="Agents that ask for what is written for them, there or not.",
+        note="4xx: it is not there, or is refused. A page may be sent as Markdown under its usual path, too.",
     ),
     panel("ai-sources", "AI-related visits by platform", color="ai"),
     panel(

@@ -30,7 +30,20 @@ DAYS += [date(2024, 2, 25) + timedelta(number) for number in range(9)]
 MOMENTS = [time(0), time(0, 0, 0, 1), time(9, 59, 59, 999_999), time(10), time(23, 59, 59, 999_999)]
 CODES = ["sale", "Sale", "SALE", "größe", "a'b", 'a"b', "", "7"]
 DOMAINS = ["go.example", "go.example.org", "bücher.example", "", "'; --"]
-PATHS = ["", "/", "/sale", "/Sale", "/%2e%2e", "/größe", "/.env", "/'\"\\"]
+PATHS = [
+    "",
+    "/",
+    "/sale",
+    "/Sale",
+    "/%2e%2e",
+    "/größe",
+    "/.env",
+    "/'\"\\",
+    "/a.md",
+    "/A.MD",
+    "/llms.txt",
+    "/en/LLMS-full.txt",
+]
 OPERATORS = {
     "ChatGPT": "OpenAI",
     "Claude": "Anthropic",

@@ -78,7 +78,7 @@ def some(day: date, visitor: int = 1) -> list[dict]:
             bot_category=category, agent_kind=kind, agent=agent, operator="Acme", ai_source=source, status=404,
             device_type="bot", confidence="high", detection_method="user_agent", visitor=9, utm_source="mail",
         )
-        for path in ("/sale", f"/{day.day % 3}")
+        for path in ("/sale", f"/{day.day % 3}.md")
         for category, kind, agent, source in (
             ("ai_assistant", "assistant_fetch", "ChatGPT-User", "ChatGPT"),
             ("ai_coding_agent", "coding_agent", "Claude-User", "Claude Code"),

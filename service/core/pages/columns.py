@@ -27,7 +27,7 @@ LABELS: Final = {
     "errors_4xx": "4xx", "errors_5xx": "5xx", "bytes_sent": "Sent", "short_codes": "Links",
     "value_per_visit": "Value of one", "estimated_value": "Estimated value", "value_percentage": "Share of value",
     "is_new": "New", "change_percentage": "Change", "week": "Week of", "oldest_age_seconds": "Oldest (s)",
-    "ttl_seconds": "Kept for (s)", "scope": "Endpoint", "device_type": "Device",
+    "ttl_seconds": "Kept for (s)", "llms_txt": "llms.txt", "scope": "Endpoint", "device_type": "Device",
 }  # fmt: skip
 """The labels of fields whose names, with spaces, are not good ones."""
 

@@ -333,6 +333,21 @@ def test_the_people_page_ranks_rows_by_visits_of_people(lake, acme):
         assert [row["device_type"] for row in shown["devices", None]] == ["desktop"]
 
 
+READ = {"visited_at": datetime(2026, 3, 14, 10), "bot_category": "ai_training", "agent": "GPTBot", "operator": "OpenAI"}
+
+
+def test_agents_that_read_markdown_are_on_the_page_of_ai(lake, acme):
+    land(lake, "acme", [visit(**READ, path=path, status=200) for path in ("/a.md", "/b.md", "/llms.txt")])
+    (row,) = tables(acme.read("ai"))["ai-texts", None]
+    assert (row["agent"], row["markdown"], row["llms_txt"]) == ("GPTBot", "2", "1")
+
+
+def test_without_such_agents_the_page_of_ai_says_nothing(lake, acme):
+    land(lake, "acme", [visit(**READ, path="/a"), visit(visited_at=READ["visited_at"], path="/a.md")])
+    assert ("operators", None) in tables(page := acme.read("ai"))
+    assert page.all("section", id="ai-texts") == []
+
+
 @pytest.mark.parametrize(
     ("scope", "whole", "weeks"),  # today is Sunday, 15 March, and not over
     [
