@@ -21,14 +21,15 @@ WITH objects AS (
     SELECT *, is_docker AND NOT ends_with(text, chr(10)) AND bool_or(is_docker AND ends_with(text, chr(10))) OVER ()
         AS goes_on
     FROM texts WHERE text <> ''
+), followed AS MATERIALIZED (
+    SELECT *, coalesce(lag(goes_on) OVER (PARTITION BY stream ORDER BY number), FALSE) AS is_next FROM pieces
 ), runs AS (
-    SELECT *, coalesce(sum(CAST(NOT goes_on AS INTEGER)) OVER (
-        PARTITION BY stream ORDER BY number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS run
-    FROM pieces
+    SELECT *, sum(CAST(NOT is_next AS INTEGER)) OVER (PARTITION BY stream ORDER BY number) AS run
+    FROM followed WHERE goes_on OR is_next
 ), joined AS (
-    SELECT max(number) AS number, rtrim(string_agg(text, '' ORDER BY number), chr(13) || chr(10)) AS line,
-        list(number) AS parts
-    FROM runs GROUP BY stream, run
+    SELECT number, text, [number] AS parts FROM followed WHERE NOT goes_on AND NOT is_next
+    UNION ALL
+    SELECT max(number), string_agg(text, '' ORDER BY number), list(number) FROM runs GROUP BY stream, run
 )
-SELECT number, line, parts FROM joined
+SELECT number, line, parts FROM (SELECT number, regexp_replace(text, '[\r\n]+$', '') AS line, parts FROM joined)
 WHERE line <> '' AND NOT starts_with(line, '#') AND NOT contains(line, chr(10)) ORDER BY number

@@ -88,8 +88,8 @@ def test_any_format_is_recognized_and_read_in_a_wrapper(reader, read, log_format
 def test_text_and_json_are_read_in_every_wrapper(reader, read, collector):
     for log_format in ("combined", "nginx-json"):
         text = json.dumps(COLLECTORS[collector](WRAPPED[log_format])) + "\n"
-        assert reader.detect(split_lines(text.encode(), 1)) == log_format
         assert read(log_format, text * 2) == dict.fromkeys((1, 2), FORMAT_LINES[log_format][1])
+    assert reader.detect(split_lines(text.encode(), 1)) == "nginx-json"
 
 
 @pytest.mark.parametrize("prefix", ["2026-03-04T10:05:03.1Z stdout F ", "web-1  | ", "Mar  4 10:05:03 a web[1]: "])
@@ -101,10 +101,10 @@ def test_json_behind_a_prefix_is_recognized_and_read(reader, read, prefix):
 
 @pytest.mark.parametrize("log_format", [name for name, line in WRAPPED.items() if line.startswith("{")])
 def test_an_object_of_a_known_format_stays_what_it_is(reader, read, log_format):
-    for inner in (COMBINED, WRAPPED["caddy"]):
-        text = json.dumps(dict.fromkeys(("message", "log", "line", "_raw"), inner) | json.loads(WRAPPED[log_format]))
-        assert reader.detect(split_lines(text.encode(), 1)) == log_format
-        assert read(log_format, text) == {1: FORMAT_LINES[log_format][1]}
+    wrapped = dict.fromkeys(("message", "log", "line"), COMBINED) | {"event": {"original": WRAPPED["caddy"]}}
+    text = json.dumps(wrapped | json.loads(WRAPPED[log_format]))
+    assert reader.detect(split_lines(text.encode(), 1)) == log_format
+    assert read(log_format, text) == {1: FORMAT_LINES[log_format][1]}
 
 
 def test_an_object_keeps_its_own_reason_where_its_text_is_none(read):
