@@ -25,6 +25,7 @@ from data.logs.column_guess import guess_columns
 from data.logs.columns import ColumnNames, columns_from, rows_in_objects
 from data.logs.format_names import FORMATS, NAMED_COLUMN_FORMATS
 from data.logs.line_layout import LineLayout
+from data.logs.mixed_lines import read_mixed
 from data.logs.reported import MAX_CLOCK_SKEW
 from data.logs.source import Block, Source
 from data.rules.exclusions import Exclusion
@@ -84,6 +85,11 @@ class Options:
         log_format = self.layout.server if self.layout else "haproxy" if self.captures else self.log_format
         return log_format if log_format == "auto" else self.with_flag(log_format)
 
+    @property
+    def may_be_mixed(self) -> bool:
+        """Whether lines may be in other formats than their log's: unless the user named the format, or its columns."""
+        return self.reader == "auto" and not self.columns.renamed
+
     def with_flag(self, log_format: str) -> str:
         """The name of a format, followed by its flag if it needs one."""
         return f"{log_format} {self.flag}".rstrip()
@@ -104,6 +110,7 @@ class BlockResult:
     local: Counter[str]  # the visits of the most frequent address, if it is local
     rejects: list[tuple[int, str]]  # line number and reason
     excluded: Counter[Exclusion]  # the visits that each rule of their owner sets aside
+    others: Counter[str]  # lines in other formats than that of the log
 
 
 class BlockReader:
@@ -145,8 +152,12 @@ class BlockReader:
         """Parse and classify the lines of a block. Lines that cannot be parsed are in `rejects`."""
         log_format = "w3c" if log_format == "auto" else log_format  # auto: there are only directives so far
         lines = formats.split_lines(block.text, block.first_line)
-        requests = self._line_reader.read_all(lines, log_format, self._context(block, log_format, options))
-        requests = self._clients.resolve(requests)
+        context = self._context(block, log_format, options)
+        if options.may_be_mixed:
+            found = read_mixed(self._line_reader, lines, log_format, context)
+        else:
+            found = {log_format: self._line_reader.read_all(lines, log_format, context)}
+        requests = pa.concat_tables(map(self._clients.resolve, found.values()), promote_options="permissive")
         reason, valid, rejects = requests["reason"], requests, list[tuple[int, str]]()
         if reason.null_count < len(reason):
             rejected = requests.filter(reason.is_valid()).sort_by("number")
@@ -172,6 +183,7 @@ class BlockReader:
             local=most_common_local(readable["ip"]),
             rejects=rejects,
             excluded=excluded,
+            others=Counter({name: len(part) for name, part in found.items() if name != log_format}),
         )
 
     def _context(self, block: Block, log_format: str, options: Options) -> formats.FormatContext:

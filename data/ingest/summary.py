@@ -53,6 +53,7 @@ class Summary:
     erasures: list[Erasure] = field(default_factory=list)  # of single links or visitors, which --again undoes
     contradicted: Counter[str] = field(default_factory=Counter)  # claimed agent
     local: Counter[str] = field(default_factory=Counter)  # visits by local address
+    others: Counter[str] = field(default_factory=Counter)  # lines in other formats than that of the log
     rejected: int = 0  # lines that could not be read
     in_future: int = 0  # of which are more than a day in the future
     rejects: list[tuple[int, str]] = field(default_factory=list)  # the first MAX_REJECTS of them: number and reason
@@ -79,6 +80,7 @@ class Summary:
         self.invalid_domains += part.invalid_domains
         self.local += part.local
         self.excluded += part.excluded
+        self.others += part.others
         self.rejected += len(part.rejects)
         self.in_future += sum(reason == IN_FUTURE for _, reason in part.rejects)
         self.rejects += part.rejects[: MAX_REJECTS - len(self.rejects)]

@@ -21,12 +21,14 @@ from data.logs.formats import (
 )
 from data.logs.layout_guess import proposed_layouts, split_fields, texts_between
 from data.logs.line_layout import parse_layout
+from data.logs.mixed_lines import read_mixed
 from data.logs.nearest_format import Difference, nearest_format
 from data.logs.source import Block, Preamble, Source, beginning
 
 MAX_UNREAD: Final = 3
 """The number of kinds of unread lines that are explained."""
 
+_TOLD: Final = ("number", "reason")
 _SAMPLE_BYTES: Final = 1 << 20
 _MIN_COLUMNS: Final = 3
 """A first line with fewer cells is not taken for the header of a CSV file."""
@@ -92,7 +94,7 @@ class _Explainer:
             log_format = self._reader.detect(self._sample, self._context)
         except UnknownFormat:
             log_format = ""
-        reasons = self._reasons(log_format, self._context) if log_format else {}
+        reasons = self._reasons(log_format, self._context, may_be_mixed=True) if log_format else {}
         read = sum(reason is None for reason in reasons.values())
         guess, proposal = guess_columns(self._rows()), None
         if not log_format or log_format in NAMED_COLUMN_FORMATS:
@@ -101,10 +103,14 @@ class _Explainer:
             len(reasons) or len(self._texts), log_format, read, [*self._unread(reasons)], proposal, guess
         )
 
-    def _reasons(self, log_format: str, context: FormatContext) -> dict[int, str | None]:
+    def _reasons(self, log_format: str, context: FormatContext, may_be_mixed: bool = False) -> dict[int, str | None]:
         """Why each line is not read, by its number; None for one that is."""
-        requests = self._reader.read_all(self._sample, log_format, context)
-        return dict(zip(requests["number"].to_pylist(), requests["reason"].to_pylist(), strict=True))
+        if may_be_mixed:
+            found = [*read_mixed(self._reader, self._sample, log_format, context).values()]
+        else:
+            found = [self._reader.read_all(self._sample, log_format, context)]
+        numbers, reasons = ([value for part in found for value in part[name].to_pylist()] for name in _TOLD)
+        return dict(zip(numbers, reasons, strict=True))
 
     def _unread(self, reasons: dict[int, str | None]) -> Iterator[UnreadLine]:
         """The first lines of the first kinds that are not read."""

@@ -37,14 +37,15 @@ from data.text import plural
 _POSITIONAL_FORMATS: Final = FORMATS[:3]
 """The formats whose fields are identified by position. They do not need the macros in fields.sql."""
 
-REQUIRED_CHARACTERS: Final = {
-    "vhost-combined": "[", "combined": "[", "common": "[",
-    "caddy": "{", "cloudflare": "{", "traefik": "{", "haproxy": "[", "fastly": "{", "vercel": "{",
-    "netlify": "{", "npm": "[", "heroku": "=", "nginx-json": "{", "google-cloud": "{",
-    "azure-front-door": "{", "azure-application-gateway": "{", "bunny": "|", "s3": "[", "envoy": "[",
-    "envoy-json": "{", "cloudfront-json": "{", "akamai": "{", "ndjson": "{",
+REQUIRED_TEXTS: Final = {
+    "vhost-combined": "[", "combined": "[", "common": "[", "alb": " app/", "caddy": '"uri"',
+    "cloudflare": '"ClientRequest', "traefik": '"RequestPath"', "haproxy": "[", "fastly": '"response_status"',
+    "vercel": "{", "netlify": '"log_type"', "npm": "[Client ", "heroku": "heroku", "nginx-json": "{",
+    "google-cloud": '"requestUrl"', "azure-front-door": '"requestUri"', "azure-application-gateway": '"requestUri"',
+    "bunny": "|", "s3": "] ", "envoy": '] "', "envoy-json": "{", "cloudfront-json": "uri", "akamai": '"reqTimeSec"',
+    "ndjson": "{",
 }  # fmt: skip
-"""A character that every line of a format contains: logs without it need not be parsed to rule the format out."""
+"""A text that every line of a format contains: lines without it need not be parsed to rule the format out."""
 
 IN_FUTURE: Final = "more than a day in the future"
 """The reason of a line whose time is later than FormatContext.latest."""
@@ -96,6 +97,11 @@ _NO_CONTEXT: Final = FormatContext()
 def _not_in(log_format: str) -> str:
     """The reason of a line that a format does not explain."""
     return f"not in the {log_format.partition(' ')[0]} format"
+
+
+def vague_reasons(log_format: str) -> tuple[str, str, str]:
+    """The reasons of a line that may be in another format: it is not in this one, or is by chance."""
+    return _not_in(log_format), _NO_TIME, _NO_STATUS
 
 
 def has_text(text: bytes) -> bool:
@@ -187,7 +193,7 @@ class LineReader:
         if not len(inner):
             return requests
         found = self.read_all(inner.select(["number", "line"]), log_format, context)
-        is_vague = pc.is_in(requests["reason"], pa.array([_not_in(log_format), _NO_TIME, _NO_STATUS]))
+        is_vague = pc.is_in(requests["reason"], pa.array(vague_reasons(log_format)))
         vague = requests["number"].filter(is_vague).combine_chunks()
         is_told = pc.fill_null(pc.not_equal(found["reason"], _not_in(log_format)), True)
         is_told = pc.or_(is_told, pc.is_in(found["number"], vague))
@@ -224,7 +230,7 @@ class LineReader:
             return "ndjson" if any(line.startswith("{") for line in sample["line"].to_pylist()) else "csv"
         text = "".join(sample["line"].to_pylist())
         for log_format in FORMATS:
-            if REQUIRED_CHARACTERS.get(log_format, "") not in text:
+            if REQUIRED_TEXTS.get(log_format, "") not in text:
                 continue
             if log_format == "csv" and context.columns.missing(columns_in_header(context.header)):
                 continue

@@ -64,6 +64,8 @@ def _report_lines(file: Path, summary: "Summary", dry_run: bool) -> None:
     log_format, _, guessed = summary.log_format.partition(" --columns ")
     named = f" ({log_format})" if log_format else ""
     inform(f"{file}: {visits} {outcome} from {lines}{grown}{named}.")
+    for other, count in summary.others.most_common():
+        inform(f"  {plural(count, 'line')} in another format ({other})")
     for pair in guessed.split(",") if guessed else ():
         field, _, key = pair.partition("=")
         inform(f"  its {field} is taken from the key {printable(key)}")

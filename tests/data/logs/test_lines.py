@@ -13,7 +13,7 @@ from data.errors import BadInput
 from data.logs.formats import (
     FIELD_NAMES,
     FORMATS,
-    REQUIRED_CHARACTERS,
+    REQUIRED_TEXTS,
     SAMPLE_LINES,
     FormatContext,
     LineReader,
@@ -293,16 +293,16 @@ def test_no_format_explains_a_line_of_another(read, log_format):
         assert None not in (reasons if log_format == "csv" else reasons[:-1])
 
 
-@pytest.mark.parametrize("log_format", REQUIRED_CHARACTERS)
-def test_lines_without_the_required_character_do_not_match(read, log_format):
+@pytest.mark.parametrize("log_format", REQUIRED_TEXTS)
+def test_lines_without_the_required_text_do_not_match(read, log_format):
     text = "\n".join(text for text, _ in FORMAT_LINES.values())
     assert None in [row["reason"] for row in read(log_format, text)]
     for other in ("", "("):
-        without = text.replace(REQUIRED_CHARACTERS[log_format], other)
+        without = text.replace(REQUIRED_TEXTS[log_format], other)
         assert None not in [row["reason"] for row in read(log_format, without)]
 
 
-def test_formats_whose_required_character_is_absent_are_skipped(reader, monkeypatch):
+def test_formats_whose_required_text_is_absent_are_skipped(reader, monkeypatch):
     tried, read = [], reader.read
 
     def noted(lines, log_format, context):

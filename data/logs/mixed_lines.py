@@ -1,0 +1,44 @@
+"""Reads logs whose format changed: lines that are not in the format of their log are read in the other formats.
+
+Each line is read by itself, so the result depends on the content alone, not on the pieces in which it is read. The
+format of a log comes first: the others read only lines that are not in it, and only if one line shows them.
+"""
+
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from data.logs.format_names import FORMATS, WHOLE_FILE_FORMATS
+from data.logs.formats import REQUIRED_TEXTS, FormatContext, LineReader, vague_reasons
+
+_OTHERS: Final = tuple(name for name in FORMATS if name not in WHOLE_FILE_FORMATS)
+
+
+def read_mixed(reader: LineReader, lines: pa.Table, log_format: str, context: FormatContext) -> dict[str, pa.Table]:
+    """The requests in `lines` by format, as LineReader.read_all gives them: first those of the log's own format.
+
+    Lines that no format reads are among these, with their reason.
+    """
+    requests = reader.read_all(lines, log_format, context)
+    found = {log_format: requests}
+    rest = _of_numbers(
+        lines, requests["number"].filter(pc.is_in(requests["reason"], pa.array(vague_reasons(log_format))))
+    )
+    for other in _OTHERS:
+        likely = rest.filter(pc.match_substring(rest["line"], REQUIRED_TEXTS.get(other, "")))
+        if other == log_format.partition(" ")[0] or not len(likely):
+            continue
+        requests = reader.read(likely, other, context)
+        requests = requests.filter(requests["reason"].is_null())
+        if len(requests):
+            found[other] = requests
+            rest = _of_numbers(rest, requests["number"], are_left_out=True)
+            found[log_format] = _of_numbers(found[log_format], requests["number"], are_left_out=True)
+    return found
+
+
+def _of_numbers(table: pa.Table, numbers: pa.ChunkedArray, are_left_out: bool = False) -> pa.Table:
+    """The rows of the lines with these numbers, or all others."""
+    are_there = pc.is_in(table["number"], numbers.combine_chunks())
+    return table.filter(pc.invert(are_there) if are_left_out else are_there)
