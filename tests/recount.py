@@ -1173,7 +1173,7 @@ EVERY_HOST: Final = re.compile(
     re.DOTALL,
 )
 SECRET: Final = re.compile(
-    r"/\.|\.(env|sql|sqlite|bak|old|swp|tar)|\.(zip|rar|tgz|7z)\Z|id_rsa|info\.php|phpinfo|/_ignition/|/_profiler/|/telescope/|/actuator/|eval-stdin|wp-config|credentials"
+    r"/\.|\.(env|sql|sqlite|bak|old|swp|tar)|\.(zip|rar|tgz|7z)\Z|id_rsa|info\.php|phpinfo|/_ignition/|/_profiler/|/telescope/|/actuator/|eval-stdin|wp-config|credentials|etc/(passwd|shadow)|proc/self/|win\.ini"
 )
 ID: Final = re.compile(r"([0-9]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{12,}|[0-9a-z]{24,})", re.IGNORECASE)
 FETCHING: Final = {"ai_assistant", "ai_coding_agent"}
@@ -1451,20 +1451,58 @@ def _dead(subject: Row, group: list[Visit], as_of: date, _: Any) -> Row | None:
     return row | _who(missing) | _top_paths(missing) | _seen(missing)
 
 
+def plain_path(path: str) -> str:
+    """A path as a server resolves it."""
+    path = re.sub("%(25)?2f", "/", re.sub("%(25)?2e", ".", path, flags=re.IGNORECASE), flags=re.IGNORECASE)
+    first, *segments = path.split("/")
+    kept: list[str] = []
+    for segment in [one for one in segments[:-1] if one not in ("", ".")] + segments[-1:]:
+        is_parent = segment == ".." and segment is not segments[-1]
+        if not is_parent:
+            kept.append(segment)
+        elif kept:
+            kept.pop()
+    return "/".join([first, *kept])
+
+
+def _exposed_part(path: str) -> str:
+    """The hidden folder of a path with all that is in it, or the path."""
+    found = re.match(r".*?/\.[^/]+/", path)
+    return f"{found[0]}*" if found else path
+
+
+def _is_like_size(size: int | None, other: int | None) -> bool:
+    return size is other if size is None or other is None else abs(size - other) <= max(64, size // 20)
+
+
 def _exposed(visits: list[Visit], is_catch_all: bool) -> list[Row]:
-    probes = [visit for visit in visits if visit["is_malicious"] and visit["path"] not in (None, "")]
+    read = [visit for visit in visits if visit["path"] not in (None, "") and visit["method"] != "HEAD"]
+    probes = [visit | {"path": plain_path(visit["path"])} for visit in read if visit["is_malicious"]]
     open_paths = [
         (subject, group, answered)
         for subject, group in _subjects(probes, "domain", "path")
         if (answered := _only(group, "success")) and _last(answered) >= _last(group)
     ]
-    sizes = Counter((subject["domain"], _greatest(answered, "bytes_sent")) for subject, _, answered in open_paths)
+    known = [
+        (subject["domain"], subject["path"], _greatest(answered, "bytes_sent")) for subject, _, answered in open_paths
+    ]
+    homes = {(visit["domain"], visit["bytes_sent"]) for visit in _only(read, "success") if visit["path"] == "/"}
+
+    def is_alike(domain: Any, size: int | None) -> bool:
+        near = [(path, other) for place, path, other in known if place == domain and _is_like_size(size, other)]
+        folders = {path.removeprefix("/").split("/")[0] for path, _ in near}
+        is_home = "" in folders or any(
+            place == domain and other is not None and _is_like_size(size, other) for place, other in homes
+        )
+        return is_home or len(folders) >= 3 or sum(other == size for _, other in near) >= 3
+
+    alike = Counter(domain for domain, _, size in known if is_alike(domain, size))
     groups: dict[tuple[Any, str], list[tuple[list[Visit], list[Visit]]]] = {}
-    for subject, group, answered in open_paths:
-        is_alike = sizes[subject["domain"], _greatest(answered, "bytes_sent")] >= 3
-        if is_alike is is_catch_all and (is_catch_all or SECRET.search(subject["path"])):
-            place = subject["domain"], "*" if is_catch_all else subject["path"]
-            groups.setdefault(place, []).append((group, answered))
+    for (_, group, answered), (domain, path, size) in zip(open_paths, known, strict=True):
+        if is_alike(domain, size) is not is_catch_all:
+            continue
+        if alike[domain] >= 3 if is_catch_all else SECRET.search(path):
+            groups.setdefault((domain, "*" if is_catch_all else _exposed_part(path)), []).append((group, answered))
     rows = []
     for (domain, path), members in groups.items():
         answers = [visit for _, answered in members for visit in answered]
@@ -1581,8 +1619,9 @@ def _has(problem: str) -> InMeasure:
     return lambda visit, _: PROBLEMS[problem](visit)
 
 
-def _probes(visit: Visit, _: Row) -> bool:
-    return bool(visit["is_malicious"])
+def _probes(visit: Visit, subject: Row) -> bool:
+    names = {visit["path"], plain_path(visit["path"] or ""), _exposed_part(plain_path(visit["path"] or "")), "*"}
+    return visit["is_malicious"] and visit["method"] != "HEAD" and subject["path"] in names
 
 
 def _crawls(visit: Visit, _: Row) -> bool:
@@ -1614,8 +1653,7 @@ MEASURED: Final[dict[str, tuple[tuple[str, ...], InMeasure, InMeasure]]] = {
         _has("error"),
     ),
     "dead_path": (_PAGE, _harmless(*PEOPLE), _has("missing")),
-    "exposed_path": (_PAGE, _probes, _has("success")),
-    "catch_all": (("domain",), _probes, _has("success")),
+    **dict.fromkeys(("exposed_path", "catch_all"), (("domain",), _probes, _has("success"))),
     "flood": (("domain",), lambda *_: True, lambda visit, subject: _name(visit) == subject["agent"]),
     "referral_drop": (
         ("domain",),

@@ -25,7 +25,25 @@ CREATE MACRO is_secret(path) AS path LIKE '%/.%' OR path LIKE '%.env%' OR path L
     OR path LIKE '%.bak%' OR path LIKE '%.old%' OR path LIKE '%.swp%' OR path LIKE '%.zip' OR path LIKE '%.rar'
     OR path LIKE '%.tar%' OR path LIKE '%.tgz' OR path LIKE '%.7z' OR path LIKE '%id_rsa%' OR path LIKE '%info.php%'
     OR path LIKE '%phpinfo%' OR path LIKE '%/_ignition/%' OR path LIKE '%/_profiler/%' OR path LIKE '%/telescope/%'
-    OR path LIKE '%/actuator/%' OR path LIKE '%eval-stdin%' OR path LIKE '%wp-config%' OR path LIKE '%credentials%';
+    OR path LIKE '%/actuator/%' OR path LIKE '%eval-stdin%' OR path LIKE '%wp-config%' OR path LIKE '%credentials%'
+    OR path LIKE '%etc/passwd%' OR path LIKE '%etc/shadow%' OR path LIKE '%proc/self/%' OR path LIKE '%win.ini%';
+
+-- A path as a server resolves it: with dots and slashes decoded, and without empty segments, /./ and up to three /../ in a row.
+CREATE MACRO without_parents(path) AS regexp_replace(path, '/([^/.][^/]*|[.][^/.][^/]*)/[.][.]/', '/', 'g');
+CREATE MACRO plain_path(path) AS regexp_replace(without_parents(without_parents(without_parents(regexp_replace(
+    regexp_replace(regexp_replace(path, '%(25)?2[eE]', '.', 'g'), '%(25)?2[fF]', '/', 'g'), '/([.]?/)+', '/', 'g')))),
+    '^(/[.][.])+/', '/');
+
+CREATE MACRO first_folder(path) AS regexp_extract(path, '^/?([^/]*)', 1);
+
+-- What a path exposes: its hidden folder with all that is in it, as /.git/*, or the path.
+CREATE MACRO exposed_part(path) AS CASE WHEN path LIKE '%/.%/%' AND regexp_extract(path, '^(.*?/[.][^/]+/)', 1) <> ''
+    THEN regexp_extract(path, '^(.*?/[.][^/]+/)', 1) || '*' ELSE path END;
+
+-- Two answers of about the same size: no more than 64 bytes or 5 % apart, or both unknown.
+CREATE MACRO tolerance(size) AS CASE WHEN size < 1280 THEN 64 ELSE size // 20 END;
+CREATE MACRO is_like_size(size, other) AS
+    coalesce(size <= other + tolerance(size) AND other <= size + tolerance(size), size IS NULL AND other IS NULL);
 
 -- Files that programs ask every host for: no link is broken where one is missing.
 CREATE MACRO is_asked_of_every_host(path) AS
@@ -111,3 +129,14 @@ FROM (
     FROM failed_requests
 )
 GROUP BY kind, domain, template;
+
+-- What vulnerability scanners asked for, and what all visitors got at the home page. HEAD is left out: its answer has no size, so
+-- it does not show what is served.
+CREATE VIEW probed_paths AS
+SELECT
+    domain, plain_path(path) AS path, NOT is_malicious AS is_home, name_of(agent, user_agent) AS name, visitor, day,
+    count(*) AS probes, total_if(1, is_success(status)) AS answers, max(bytes_sent) FILTER (is_success(status)) AS size,
+    min(visited_at) FILTER (is_success(status)) AS first_seen, max(visited_at) FILTER (is_success(status)) AS last_seen,
+    max(visited_at) AS asked_at
+FROM detected_visits() WHERE (is_malicious AND path <> '' OR path = '/') AND coalesce(method <> 'HEAD', TRUE)
+GROUP BY ALL;
