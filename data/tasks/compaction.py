@@ -200,9 +200,8 @@ class Compactor:
         limit_memory(engine, visits := sum(file.visits for file in files))
         paths, days = readable(self._lake, *files), None
         if judges := merges[0].is_past:
-            days = [None, *(file.day for file in files)]
             codes = self._links.links(files[0].organization).short_codes.to_pylist()
-            judge(engine, paths, days, codes)
+            days = judge(engine, paths, files, codes)
         outputs = [None, *(number for number, group in enumerate(groups) for _ in group)]
         version = BEHAVIOUR_VERSION if judges else 0
 

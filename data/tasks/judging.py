@@ -5,16 +5,18 @@ Each fact is about a daily visitor or a user agent, so that ranges of a day can 
 
 from collections.abc import Sequence
 from datetime import date
-from functools import cache
+from functools import cache, reduce
+from operator import or_
 from typing import Final
 
 import duckdb
 import pyarrow as pa
 
+from data.manifest.files import LandedFile
 from data.rules.engines import BrowserEngines
 from data.rules.files import FILE_PATTERN
 from data.rules.releases import BrowserReleases
-from data.signals import BITS
+from data.signals import BITS, FACTS, HEADERS, NETWORKS
 from data.sql import read_sql
 from data.store.engines import until_memory_suffices
 
@@ -30,26 +32,38 @@ _PARTS: Final = (1, 16, 256)
 
 
 def judge(
-    engine: duckdb.DuckDBPyConnection, files: Sequence[str], days: Sequence[date | None], own_codes: Sequence[str]
-) -> None:
-    """Make the tables that judged_visits.sql reads, from all files of some days; `days` has that of each file.
+    engine: duckdb.DuckDBPyConnection, paths: Sequence[str], files: Sequence[LandedFile], own_codes: Sequence[str]
+) -> list[date | None]:
+    """Make the tables that judged_visits.sql reads, from all files of some days; return the day of each path.
 
-    `own_codes` are the codes of the organization's links.
+    The first path is the seed's, which has no visits. `own_codes` are the codes of the organization's links.
     """
+    days = [None, *(file.day for file in files)]
+    facts = reduce(or_, (file.facts if file.facts & NETWORKS else FACTS for file in files))
+
+    def read_for(mask: int) -> dict[str, object]:
+        """What to read for visits with one of some facts: where none has any, only the seed.
+
+        Files without NETWORKS are of before facts were recorded with them.
+        """
+        return {**(read if facts & mask else {"files": paths[:1], "days": days[:1]}), "bits": BITS}
+
     engine.register("link_codes", pa.table({"short_code": pa.array(own_codes, pa.string())}))
-    read = {"files": files, "days": days}
+    read = {"files": paths, "days": days}
     patterns = {**read, "file_pattern": FILE_PATTERN}
     engine.execute(read_sql("data.tasks", "sql/suspects"), {**read, "bits": BITS})
     engine.execute(read_sql("data.tasks", "sql/judged_visitors"), {**patterns, "bits": BITS})
-    engine.execute(read_sql("data.tasks", "sql/unfollowed_pages"), {**read, "bits": BITS})
+    engine.execute(read_sql("data.tasks", "sql/unfollowed_pages"), read_for(BITS["loaded_ahead"]))
     engine.execute(read_sql("data.tasks", "sql/judged_agents"), patterns)
     engine.execute(read_sql("data.tasks", "sql/loading_agents"))
-    last = max(day for day in days if day)
-    until_memory_suffices(lambda parts: _register_browsers(engine, files, last, parts), _PARTS)
+    last = max(file.day for file in files)
+    until_memory_suffices(lambda parts: _register_browsers(engine, paths, last, parts), _PARTS)
     engine.execute(read_sql("data.tasks", "sql/stale_visitors"), patterns)
-    engine.execute(read_sql("data.tasks", "sql/headerless_visitors"), {**read, "bits": BITS})
-    engine.execute(read_sql("data.tasks", "sql/hosting_visitors"), {**patterns, "bits": BITS})
+    engine.execute(read_sql("data.tasks", "sql/headerless_visitors"), read_for(HEADERS))
+    hosting = {**read_for(BITS["from_hosting"]), "file_pattern": FILE_PATTERN}
+    engine.execute(read_sql("data.tasks", "sql/hosting_visitors"), hosting)
     engine.execute(read_sql("data.tasks", "sql/site_visitors"), {"bits": BITS})
+    return days
 
 
 def _register_browsers(engine: duckdb.DuckDBPyConnection, files: Sequence[str], last: date, parts: int) -> None:

@@ -78,8 +78,7 @@ def _compare(
     stored = engine.execute(read_sql("data.tasks", "sql/stored_signals"), {"files": paths}).fetchall()
     found.before.update({Judged(is_person, signals): visits for is_person, signals, visits in stored})
     limit_memory(engine, sum(file.visits for file in merge.files))
-    days = [None, *(file.day for file in merge.files)]
-    judge(engine, paths, days, codes)
+    days = judge(engine, paths, merge.files, codes)
     files = {"files": paths, "outputs": [None, *(0 for _ in merge.files)]}
     of_day = Counter[Judged]()
 

@@ -1,5 +1,7 @@
 """Pages that a browser loaded ahead: which of them a past day shows as opened. test_judging.py recounts them."""
 
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -55,3 +57,15 @@ def test_others_open_nothing_of_a_visitor(lake, other):
 
 def test_of_visits_without_an_address_nothing_is_known(lake):
     assert judged(lake, [(0, "/"), (1, "+/a")], visitor=None) == []
+
+
+def test_a_page_of_another_file_shows_what_was_opened(lake):
+    land(lake, "acme", [visit(visited_at=NOON + timedelta(minutes=1), visitor=1, short_code=None, path="/b")])
+    assert judged(lake, [(0, "/"), (1, "+/a")]) == []
+
+
+def test_a_file_that_records_no_facts_is_judged_by_them(lake):
+    judged(lake, [(0, "/"), (1, "+/a")])
+    with closing(sqlite3.connect(lake.root / "manifest.sqlite")) as db, db:
+        db.execute("UPDATE files SET facts = 0, behaviour_version = 0")
+    assert judged(lake, []) == ["/a"]
