@@ -28,7 +28,7 @@ JUDGING = (
     "suspects", "judged_visitors", "judged_agents", "people_agents", "stale_visitors", "headerless_visitors",
     "judged_visits", "unfollowed_pages", "loading_agents", "hosting_visitors", "site_visitors",
 )  # fmt: skip
-JUDGED = (11, "8b82c53281a0")
+JUDGED = (11, "71469bf5b942")
 """The version of the signals, and the digest of what it stands for. Past days are judged again by a new version."""
 
 

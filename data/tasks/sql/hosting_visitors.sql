@@ -8,7 +8,7 @@ CREATE OR REPLACE TEMP TABLE hosting_visitors AS
 WITH visits AS (
     SELECT
         *, hash($days[1 + CAST(file_index AS BIGINT)], coalesce(domain, '')) AS site,
-        contains(path, '.') AND regexp_matches(path, $file_pattern) AS is_asset,
+        CASE WHEN contains(path, '.') THEN regexp_matches(path, $file_pattern) ELSE FALSE END AS is_asset,
         contains(path, 'favicon') OR contains(path, 'apple-touch-icon') AS is_icon
     FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE)
     WHERE visitor IS NOT NULL AND user_agent IS NOT NULL AND signals & $bits.from_hosting <> 0

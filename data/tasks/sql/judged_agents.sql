@@ -5,7 +5,7 @@ CREATE OR REPLACE TEMP TABLE site_agents AS
 WITH visits AS (
     SELECT
         hash($days[1 + CAST(file_index AS BIGINT)], coalesce(domain, '')) AS site, hash(user_agent) AS agent,
-        contains(path, '.') AND regexp_matches(path, $file_pattern) AS is_asset,
+        CASE WHEN contains(path, '.') THEN regexp_matches(path, $file_pattern) ELSE FALSE END AS is_asset,
         contains(path, 'favicon') OR contains(path, 'apple-touch-icon') AS is_icon,
         coalesce(short_code IS NOT NULL AND status BETWEEN 300 AND 399 AND status <> 304, FALSE) AS is_click
     FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE)

@@ -2,7 +2,8 @@
 -- A link of one's own (link_codes) shows nothing about who follows it, nor does a dead link that three visitors follow.
 -- A path that was served (2xx, 304) exists, and its owner, editors and readers request it: it is not a probe on its
 -- domain. A redirect shows neither, and /wp-admin has two of them, so that three different ones count.
--- One probe by who loads files for a while is an operator's, who looks whether the server answers it.
+-- One probe by who loads files for a while is an operator's, who looks whether the server answers it. Of suspects who are
+-- not wide, only probes and files are read: they have too few errors, or pages too slowly, for the other signals.
 -- Errors are counted by pages: a browser asks for what a broken page names, and people load a dead page again.
 -- Requests are counted by their target first, which is faster than to count distinct ones. Day, domain and path are one
 -- hash, since clients make paths as long and as many as they like.
@@ -24,27 +25,28 @@ WITH answered AS (
     FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE)
 ), requests AS (
     SELECT
-        day, visitor, hash(day, coalesce(domain, ''), path) AS target,
+        day, visitor, seconds, hash(day, coalesce(domain, ''), path) AS target,
         bool_or(coalesce(is_malicious, FALSE)) AS is_probe,
         bool_or(coalesce(signals, 0) & $bits.attacked <> 0) AS is_attack,
         bool_or(coalesce(status IN (404, 410), FALSE)) AS is_missing,
         bool_or(coalesce(status IN (404, 410), FALSE)
             AND NOT coalesce(short_code IN (SELECT short_code FROM link_codes), FALSE)) AS is_broken,
-        bool_or(contains(path, '.') AND regexp_matches(path, $file_pattern)) AS is_asset,
-        min(visited_at) AS first_at, max(visited_at) AS last_at
-    FROM visits SEMI JOIN suspects USING (day, visitor) GROUP BY ALL
+        bool_or(CASE WHEN contains(path, '.') THEN regexp_matches(path, $file_pattern) ELSE FALSE END) AS is_asset
+    FROM visits JOIN suspects USING (day, visitor)
+    WHERE is_wide OR is_malicious OR signals & $bits.attacked <> 0 OR contains(path, '.')
+    GROUP BY ALL
 ), evidence AS (
     SELECT
-        day, visitor,
+        day, visitor, seconds,
         count(*) FILTER (is_probe AND NOT coalesce(is_there, FALSE)) >= 3 AS scanned,
-        date_diff('second', min(first_at), max(last_at)) AS seconds,
         count(*) FILTER (is_probe AND answered.target IS NULL) AS probes,
         probes = 1 AND seconds >= 600 AND count(*) FILTER (is_asset AND NOT is_missing) >= 20 AS is_operator,
         scanned OR bool_or(is_attack) OR probes > 0 AND NOT is_operator AS probed,
         count(*) FILTER (NOT is_asset) AS pages,
         count(*) FILTER (NOT is_asset AND NOT is_missing) AS found,
         count(*) FILTER (is_broken AND NOT is_asset AND followed.target IS NULL) AS missing
-    FROM requests LEFT JOIN answered USING (target) LEFT JOIN followed USING (target) GROUP BY day, visitor
+    FROM requests LEFT JOIN answered USING (target) LEFT JOIN followed USING (target)
+    GROUP BY day, visitor, seconds
 ), judged AS (
     SELECT
         day, visitor,

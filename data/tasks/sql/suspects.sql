@@ -1,11 +1,12 @@
--- The visitors of days who may have a signal: all whose visits judged_visitors.sql has to look at. A signal with a lower
--- bar than these is never found.
+-- The visitors of days who may have a signal, with the seconds from their first to their last visit: all whose visits
+-- judged_visitors.sql has to look at, and all visits if is_wide. A signal with a lower bar than these is never found.
 -- Parameters: files, days, bits.
 CREATE OR REPLACE TEMP TABLE suspects AS
-SELECT $days[1 + CAST(file_index AS BIGINT)] AS day, visitor
+SELECT
+    $days[1 + CAST(file_index AS BIGINT)] AS day, visitor,
+    date_diff('second', min(visited_at), max(visited_at)) AS seconds,
+    count(*) FILTER (status IN (404, 410)) >= 4 OR count(*) >= 30 AND seconds <= 3 * count(*) AS is_wide
 FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE)
 WHERE visitor IS NOT NULL
 GROUP BY day, visitor
-HAVING bool_or(coalesce(is_malicious, FALSE) OR coalesce(signals, 0) & $bits.attacked <> 0)
-    OR count(*) FILTER (status IN (404, 410)) >= 4
-    OR count(*) >= 30
+HAVING is_wide OR bool_or(coalesce(is_malicious, FALSE) OR coalesce(signals, 0) & $bits.attacked <> 0)
