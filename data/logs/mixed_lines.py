@@ -25,7 +25,7 @@ def read_mixed(reader: LineReader, lines: pa.Table, log_format: str, context: Fo
     rest = _of_numbers(
         lines, requests["number"].filter(pc.is_in(requests["reason"], pa.array(vague_reasons(log_format))))
     )
-    for other in _OTHERS:
+    for other in _OTHERS if len(rest) else ():
         likely = rest.filter(pc.match_substring(rest["line"], REQUIRED_TEXTS.get(other, "")))
         if other == log_format.partition(" ")[0] or not len(likely):
             continue
