@@ -149,7 +149,7 @@ def test_the_help_names_every_log_format(traffic):
     assert [name for name in (*FORMATS, "$remote_addr[$time_local]", "time=ts,ip=") if name not in told] == []
 
 
-def test_an_import_says_that_bunny_cuts_addresses(traffic, tmp_path):
+def test_an_import_says_that_bunny_cuts_addresses(lake, traffic, tmp_path):
     (tmp_path / "bunny.log").write_text(
         "HIT|302|1772618703000|9|390|203.0.113.0|-|https://go.example/a|FRA|Firefox|r1|DE\n", "utf-8"
     )
