@@ -107,7 +107,9 @@ CHANGE_PERCENTAGE = Field(
     "change_percentage", NUMBER, "change of visits from the week before, in percent", nullable=True
 )
 DETECTION_METHOD = Field(
-    "detection_method", TEXT, "ip_range, user_agent, referrer, utm, path, heuristic, header or behaviour"
+    "detection_method",
+    TEXT,
+    "ip_range, signature, user_agent, referrer, utm, path, heuristic, edge, header or behaviour",
 )
 SCORE = Field("score", NUMBER, "confidence as a number, 0 to 1", nullable=True)
 LAST_VISIT = Field("last_visit", TIMESTAMP, "time of the last request in scope")

@@ -177,22 +177,26 @@ class LiveIngest:
         rows = []
         for fact, offset, day in zip(facts, offsets, days, strict=True):
             domain, path, query = fact.target
-            user_agent, classification, is_claim = self._user_agent(fact.user_agent)
+            user_agent, by_agent, is_claim = self._user_agent(fact.user_agent)
             by_referral, origin, signals = self._referral(fact.method, fact.referrer, query)
             if fact.record is not NO_RECORD:
                 signals |= request_facts(fact.record) or 0
             origin = origin.for_domain(domain, links.domains)
-            ip, country, visitor = fact.ip, fact.country, None
+            ip, country, visitor, classification = fact.ip, fact.country, None, by_agent
             if ip:
                 signals |= self._networks.fact(ip) | own.of_address(ip)
                 country = country or (self._countries.lookup(ip) or "" if self._countries else "")
                 visitor = visitor_hash(salts[day], organization, ip, user_agent)
-                if is_claim:
-                    classification = self._verifier.verify(classification, ip, day)
+            if ip and is_claim:
+                classification = self._verifier.verify(classification, ip, day)
+            if fact.record.signature_agent:
+                named = self._classifier.signers.named(classification, fact.record.signature_agent)
+                is_new = ip and named is not classification
+                classification = self._verifier.verify(named, ip, day) if is_new else named
             short_code, is_probe, is_program, is_file = self._match_path(path)
             kind = path_kind(is_probe, is_program, is_probe and links.has_short_code(short_code))
             is_part = is_file or signals & BITS["page_part"] or fact.status == UPGRADED
-            is_part = is_part or (signals & BITS["accepts_no_page"] and classification.bot_category == "human")
+            is_part = is_part or (signals & BITS["accepts_no_page"] and by_agent.bot_category == "human")
             signals |= BITS["file"] if is_part and kind != PROBE else 0
             signals |= own.of_agent(user_agent) | own.of_path(path)
             if signals & OWN:

@@ -44,6 +44,7 @@ from data.ingest.dictionary import (
     or_null,
     text_columns,
 )
+from data.ingest.named_agents import named_agents
 from data.ingest.visitor_ids import visitor_hashes
 from data.links.index import IndexedLinks
 from data.local_time import local_times, utc_offsets
@@ -141,7 +142,7 @@ class VisitBuilder:
             (encoded["method"].indices, {"method": encoded["method"].dictionary}),
             (encoded["protocol"].indices, {"protocol": or_null(encoded["protocol"].dictionary)}),
             (encoded["target"].indices, {name: targets[name] for name in columns_filled_by("target")}),
-            *self._classify(encoded, targets, tenant.organization),
+            *self._classify(encoded, requests, targets, tenant.organization),
         ]:
             rows = indices.take(order)
             columns |= {name: expand(values, rows) for name, values in distinct.items()}
@@ -201,19 +202,16 @@ class VisitBuilder:
         return pc.replace_with_mask(countries, is_missing, pa.array(found, pa.string()).take(lookups.indices))
 
     def _classify(
-        self, encoded: dict[str, DictionaryColumn], targets: ArrowColumns, organization: str
+        self, encoded: dict[str, DictionaryColumn], requests: pa.Table, targets: ArrowColumns, organization: str
     ) -> list[tuple[pa.Array, ArrowColumns]]:
         """Classification and origin, each as the index of every row and the columns of distinct values."""
-        classifier, verifier = self._rules.classifier(), self._rules.verifier
+        classifier = self._rules.classifier()
         referrals = _referrals(encoded, targets["query"])
         with _CLASSIFY_LOCK:
             by_agent = map_distinct(classifier.classify_user_agent, encoded["user_agent"])
             by_referral = map_distinct(classifier.classify_referral, referrals)
             origin = map_distinct(classifier.origin, referrals)
-        verifiable = [index for index, value in enumerate(by_agent.values) if verifier.can_verify(value)]
-        is_claim = pc.is_in(by_agent.indices, pa.array(verifiable, pa.int32()))
-        claims = (encoded[name].where(is_claim) for name in ("ip", "day"))
-        by_agent = map_distinct(partial(_verify, verifier), by_agent, *claims)
+        by_agent = named_agents(by_agent, encoded, requests, classifier.signers, self._rules.verifier)
         path_kinds = dictionary_column(targets["path_kind"], encoded["target"].indices)
         classification = map_distinct(combine, by_agent, by_referral, path_kinds)
         link_domains = self._rules.links(organization).domains
@@ -286,11 +284,6 @@ def _excluded(
             counted = column.dictionary.take(column.indices.filter(is_own)).value_counts()
             excluded += own.count(kind, zip(*(part.to_pylist() for part in counted.flatten()), strict=True))
     return excluded
-
-
-def _verify(verifier: Verifier, by_agent: Classification, ip: str | None, day: date | None) -> Classification:
-    """The classification by the user agent after checking the address, if one is given."""
-    return by_agent if ip is None or day is None else verifier.verify(by_agent, ip, day)
 
 
 def _referrals(encoded: dict[str, DictionaryColumn], queries: pa.Array) -> DistinctColumn[Request]:

@@ -106,11 +106,7 @@ class BotRules:
 
 def readable_user_agent(logged: str) -> str:
     """The user agent that a client sent, from a log: unescaped, at most 1,024 characters, '' when there is none."""
-    text = logged[: 4 * MAX_USER_AGENT_LENGTH]
-    if "\\" in text:
-        text = _ESCAPE.sub(
-            lambda found: found[2] or bytes.fromhex(found[1].replace("\\x", "")).decode("utf-8", "replace"), text
-        )
+    text = unescaped(logged[: 4 * MAX_USER_AGENT_LENGTH])
     for _ in range(2):  # older CloudFront logs are percent-encoded twice
         if " " not in text and ("%20" in text or "%2520" in text):
             text = unquote(text, errors="replace")
@@ -118,6 +114,15 @@ def readable_user_agent(logged: str) -> str:
         text = text.encode("utf-8", "replace").decode()  # replaces lone surrogates
     text = text[:MAX_USER_AGENT_LENGTH].strip(" \t\"'")
     return "" if text == "-" else text
+
+
+def unescaped(logged: str) -> str:
+    """The text that a client sent, from a log that escapes quotes, backslashes and bytes, as nginx and Apache do."""
+    if "\\" not in logged:
+        return logged
+    return _ESCAPE.sub(
+        lambda found: found[2] or bytes.fromhex(found[1].replace("\\x", "")).decode("utf-8", "replace"), logged
+    )
 
 
 def _crawler_match(row: dict[str, Any], user_agent: str, is_ours: bool) -> RuleMatch:

@@ -4,7 +4,7 @@ The first rule that matches decides, in this order: no user agent → agent tabl
 a version that its browser never had → a method that browsers do not open pages with → referrer spam → campaign and
 referrer of an AI product → a person.
 Then the path may show that it was neither a person nor what a library or an unknown bot is taken for (paths.py).
-Client addresses are evaluated in ip_verification.py.
+Client addresses are evaluated in ip_verification.py, signatures in signers.py.
 """
 
 import re
@@ -27,6 +27,7 @@ from data.rules.referrers import (
     utm_values,
 )
 from data.rules.releases import BrowserReleases
+from data.rules.signers import Signers
 from data.rules.tables import Referrer, Spammer, load
 from data.text import ShortTextCache
 from data.visits import Classification
@@ -81,6 +82,7 @@ class Classifier:
     def __init__(self, tables: LakeTables = SHIPPED) -> None:
         self.rules_version = rules_version(tables)
         self.paths = PathRules()
+        self.signers = Signers(tables)
         self.referrers = ReferrerTable(tables.referrers(), load(Spammer, "spammers"))
         self._bot_rules = BotRules(tables)
         self._campaigns = Campaigns(self.referrers)

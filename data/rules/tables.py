@@ -18,8 +18,8 @@ from data.rules.patterns import compile_pattern
 from data.visits import CATEGORY_OF_KIND, CONFIDENCE_SCORES, DEVICE_TYPES, REFERRER_TYPES
 
 Text = Annotated[str, Meta(min_length=1)]
-VerificationMethod = Annotated[str, Meta(pattern=r"^(ip|dns|signature):[a-z0-9.-]+\Z")]
-"""ip:<row of ip_lists.toml>, dns:<suffix> or signature:<host> (Web Bot Auth)."""
+VerificationMethod = Annotated[str, Meta(pattern=r"^(ip|dns|signature):[a-z0-9.*-]+\Z")]
+"""ip:<row of ip_lists.toml>, dns:<suffix> or signature:<host> (Web Bot Auth), where `*` stands for one label."""
 
 _WORDS: Final[dict[str, Collection[str]]] = {
     "agent_kind": CATEGORY_OF_KIND,

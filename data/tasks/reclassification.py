@@ -196,16 +196,18 @@ class Reclassifier:
             rests_on_query = stored.detection_method == "utm" and classification.device_type != "bot"
             if rests_on_query and not utm_source:  # on another query parameter, which is not stored
                 classification = Classification(*stored[:7], *classification[7:])
-            classification = classify_path(_keep_ip_verdict(stored, classification), path_kind)
+            classification = classify_path(self._keep_verdict(stored, classification), path_kind)
             rows.append((*classification, self._classifier.origin(request).referrer_type))
         requests = pa.array([request for request, *_ in inputs], pa.int64())
         return pa.table({"request": requests, **text_columns((*Classification._fields, "referrer_type"), rows)})
 
-
-def _keep_ip_verdict(stored: Classification, classification: Classification) -> Classification:
-    """The new classification, with the verdict on the client address at the time of the visit."""
-    if stored.detection_method != "ip_range":
-        return classification
-    if stored.confidence == "contradicted" or (stored.confidence == "medium" and classification.agent is None):
-        return stored  # medium: its address showed an agent behind a browser's name
-    return apply_verdict(classification, True) if classification.agent == stored.agent else classification
+    def _keep_verdict(self, stored: Classification, classification: Classification) -> Classification:
+        """The new classification, with what signature and client address told at the time of the visit."""
+        if stored.detection_method == "signature":
+            return classification if self._classifier.signers.is_finer(classification, stored) else stored
+        if stored.detection_method != "ip_range":
+            return classification
+        is_disguised = stored.confidence in {"medium", "verified"} and classification.agent is None
+        if stored.confidence == "contradicted" or is_disguised:
+            return stored  # disguised: address or signature showed an agent behind a browser's name
+        return apply_verdict(classification, True) if classification.agent == stored.agent else classification

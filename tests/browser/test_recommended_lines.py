@@ -101,7 +101,7 @@ def visit(folder, plain, tls):
         resolve = ["--resolve", f"{HOST}:{port}:127.0.0.1"]
         curl = [installed("curl"), "--silent", "--insecure", "--noproxy", "*", *resolve]
         ran([*curl, f"{scheme}://{HOST}:{port}/program-{scheme}"])
-    signed = ["-H", 'Signature-Agent: "https://a.example"', f"https://{HOST}:{tls}/agent-https"]
+    signed = ["-H", 'Signature-Agent: sig1="https://chatgpt.com"', f"https://{HOST}:{tls}/agent-https"]
     ran([*curl[:-1], f"{HOST}:{tls}:127.0.0.1", *signed])
 
 
@@ -114,6 +114,7 @@ def facts(lake, log, **options):
     Importer(lake).run(log, Options("acme", **options))
     visits = {visit["path"]: visit for visit in rows_of(lake) if visit["path"] in WANTED}
     assert {visit["domain"].partition(":")[0] for visit in visits.values()} == {HOST}
+    assert {visit["agent"] for path, visit in visits.items() if path.startswith("/agent")} == {"ChatGPT Agent"}
     return {
         path: " ".join(name for name, bit in BITS.items() if (visits[path]["signals"] or 0) & bit) for path in WANTED
     }

@@ -26,7 +26,7 @@ from service.core.http.caller import Caller
 from service.intake import live_visits as receiving
 from tests.support import identity
 from tests.support.identity import bearer
-from tests.support.lakes import fail_at
+from tests.support.lakes import fail_at, rows_of
 from tests.support.manifests import database_of
 from tests.support.sockets import Client, answer_on
 from tests.support.user_agents import CHROME, GPTBOT
@@ -171,6 +171,14 @@ def test_the_document_knows_every_field_and_no_other(asked):
         "signature_agent",
     }  # fmt: skip
     assert item["additionalProperties"] is False
+
+
+def test_a_signature_names_the_agent_of_a_reported_visit(asked, shared_lake):
+    path = name()
+    assert send(asked, row(path, user_agent=CHROME, signature_agent='sig1="https://chatgpt.com"')).status_code == 202
+    pending.flush_all(Lake(shared_lake.root))
+    (visit,) = (visit for visit in rows_of(shared_lake) if visit["path"] == path)
+    assert (visit["agent"], visit["detection_method"]) == ("ChatGPT Agent", "signature")
 
 
 # What is refused

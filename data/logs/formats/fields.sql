@@ -262,7 +262,8 @@ SELECT
     is_listed(listed, lists_all, 'x-firefox-ai') AS firefox_ai,
     listed_value(listed, 'accept') AS accept,
     is_listed(listed, lists_all, 'accept-language') AS accept_language,
-    is_listed(listed, lists_all, 'signature-(?:agent|input)') AS signature_agent,
+    coalesce(try(url_decode(listed_value(listed, 'signature-agent'))),
+        is_listed(listed, lists_all, 'signature-(?:agent|input)')) AS signature_agent,
     is_complete,
     reject_reason,
     FALSE AS is_repaired

@@ -48,7 +48,7 @@ SELECT
     captured[$at['x-firefox-ai']] AS firefox_ai,
     captured[$at['accept']] AS accept,
     captured[$at['accept-language']] AS accept_language,
-    captured[$at['signature-agent']] AS signature_agent,
+    hash_decoded(captured[$at['signature-agent']]) AS signature_agent,
     captured[$at['signature-input']] AS signature_input,
     v.closing = '"' AND CASE WHEN $named = 0 THEN len(captured) IN (0, 1, 3, 10)
         ELSE len(captured) = 0 OR len(captured) >= $named END AS is_complete,

@@ -1,0 +1,55 @@
+"""Names the agents of a block of requests by what user agents alone do not tell: their addresses and signatures.
+
+A live visit takes the same steps in live.py. Nothing of what is read here is stored.
+"""
+
+from collections.abc import Callable
+from datetime import date
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from data.ingest.dictionary import DictionaryColumn, DistinctColumn, dictionary_encoded, map_distinct
+from data.rules.ip_verification import Verifier
+from data.rules.signers import Signers
+from data.visits import Classification
+
+
+def named_agents(
+    by_agent: DistinctColumn[Classification],
+    encoded: dict[str, DictionaryColumn],
+    requests: pa.Table,
+    signers: Signers,
+    verifier: Verifier,
+) -> DistinctColumn[Classification]:
+    """The classification of each row by its user agent, after checking its address and `Signature-Agent`."""
+    named = _verified(verifier, by_agent, encoded)
+    if _has_text(requests, "signature_agent"):
+        named = map_distinct(signers.named, named, dictionary_encoded(requests["signature_agent"]))
+        named = _verified(verifier, named, encoded, lambda told: told.detection_method == "signature")
+    return named
+
+
+def _has_text(requests: pa.Table, name: str) -> bool:
+    """Whether any request has a text in this column, which formats without it lack."""
+    return name in requests.schema.names and bool(pc.any(pc.not_equal(requests[name], "")).as_py())
+
+
+def _verified(
+    verifier: Verifier,
+    by_agent: DistinctColumn[Classification],
+    encoded: dict[str, DictionaryColumn],
+    is_new: Callable[[Classification], bool] = lambda _: True,
+) -> DistinctColumn[Classification]:
+    """The classification of each row after checking its address, where it is new and one can matter."""
+    told = enumerate(by_agent.values)
+    verifiable = [index for index, value in told if is_new(value) and verifier.can_verify(value)]
+    is_claim = pc.is_in(by_agent.indices, pa.array(verifiable, pa.int32()))
+    claims = (encoded[name].where(is_claim) for name in ("ip", "day"))
+    return map_distinct(partial(_verify, verifier), by_agent, *claims)
+
+
+def _verify(verifier: Verifier, by_agent: Classification, ip: str | None, day: date | None) -> Classification:
+    """A classification after checking the address, if one is given."""
+    return by_agent if ip is None or day is None else verifier.verify(by_agent, ip, day)
