@@ -294,7 +294,7 @@ def expected(rules, row):
     source = (row["utm_source"] or "").replace("&", "%26").replace("+", "%2B").replace(" ", "+")
     request = Request(row["user_agent"] or "", row["method"] or "", address, f"utm_source={source}" if source else "")
     told = rules.classify(request)
-    if row["confidence"] == "contradicted":
+    if row["confidence"] == "contradicted" or (row["confidence"] == "verified" and told.agent is None):
         told = Classification(*(row[name] for name in Classification._fields))
     elif row["confidence"] == "verified" and told.agent == "GPTBot":
         told = told._replace(confidence="verified", detection_method="ip_range")
