@@ -1,9 +1,9 @@
 """The bits of the column `signals`: what a visit's own line, and the visits of its day, say about it.
 
 SIGNALS speak against a visit, REQUEST_FACTS repeat what its request said, REASONS_ASIDE are why it may not be counted.
-Files keep what was seen; answers decide what it means, by the masks below, and read no facts. SQL has its bits and
-masks from here: as parameters in data/ingest and data/tasks, as a macro and a table in queries/prelude. A day is judged
-once it is past, by facts, too, in data/tasks/judging.py.
+Files keep what was seen; answers decide what it means, by the masks below, and read no fact but `signed`. SQL has
+its bits and masks from here: as parameters in data/ingest and data/tasks, as a macro and a table in queries/prelude. A
+day is judged once it is past, by facts, too, in data/tasks/judging.py.
 """
 
 from typing import Final, Literal, NamedTuple

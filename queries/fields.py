@@ -116,6 +116,12 @@ LAST_VISIT = Field("last_visit", TIMESTAMP, "time of the last request in scope")
 LINK_CREATED_AT = Field("created_at", TIMESTAMP, "when the link was created, if the links file has it", nullable=True)
 CONVERSION_RATE = Field("conversion_rate", NUMBER, "referrals per 100 fetches", nullable=True)
 FETCHES_PER_REFERRAL = Field("fetches_per_referral", NUMBER, "fetches per referral", nullable=True)
+VISITS_PER_ANSWER = Field(
+    "visits_per_answer",
+    NUMBER,
+    "visits by people whom its products sent, per request that was made for a user of them",
+    nullable=True,
+)
 PURPOSE = Field("purpose", TEXT, "what an AI agent fetched for: asked, indexed, trained or coding")
 ASKED = Field("asked", COUNT, "of these, requests made for a user of an assistant")
 INDEXED = Field("indexed", COUNT, "of these, requests for an AI search index")
@@ -192,6 +198,7 @@ WHOLE = Field("whole", COUNT, "all requests to the domain on these days")
 FAILED = Field("refused_or_failed", COUNT, "of these, requests answered with 400 or above")
 IS_INVENTED = Field("is_invented", FLAG, "whether people were sent to a path that was never there")
 VERIFIED = Field("verified", COUNT, "of these, requests from the published addresses of the agent's operator")
+SIGNED = Field("signed", COUNT, "of these, requests that named their agent in a signature, and are not verified")
 DAYS_SEEN = Field("days", COUNT, "days on which it happened")
 EXPECTED_REFERRALS = Field("expected_referrals", NUMBER, "people to be expected by the number of fetches")
 REFUSED = Field("refused", COUNT, "requests answered with 401, 402, 403, 405, 406, 429 or 451")

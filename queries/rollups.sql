@@ -40,6 +40,7 @@ SELECT unnest(CAST(NULL AS STRUCT(
     errors_4xx BIGINT,
     errors_5xx BIGINT,
     bytes_sent BIGINT,
+    signed BIGINT,
     markdown BIGINT,
     llms_txt BIGINT,
     first_seen TIMESTAMP,

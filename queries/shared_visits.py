@@ -30,6 +30,8 @@ _WORDS: Final = (("agent",), ("domain",), ("referrer",), ("utm_source", "utm_med
 """The columns whose values are cut to the most frequent ones, by relation."""
 _ALWAYS_READ: Final = frozenset({"for_domain", "day", "is_counted"})
 """The columns that are read where there are such, whatever a relation counts."""
+_SIGNED: Final = "is_signed"
+"""What visits have beside their stored columns."""
 _COMMENT: Final = re.compile(r"--.*")
 _IDENTIFIER: Final = re.compile(r"\w+")
 
@@ -178,7 +180,7 @@ def periods_of(visits_by_day: Iterable[tuple[date, int]]) -> list[tuple[date, da
 
 @cache
 def _columns_of(relation: str) -> frozenset[str]:
-    return frozenset(_identifiers(_text_of(relation)).intersection(VISITS.names))
+    return frozenset(_identifiers(_text_of(relation)).intersection([*VISITS.names, _SIGNED]))
 
 
 @cache

@@ -996,7 +996,9 @@ def _operators(question: Question) -> list[Row]:
     contradicted = [
         visit
         for visit in question.visits
-        if visit["confidence"] == "contradicted" and (_purpose(visit) or visit["agent"] in _OPERATORS)
+        if visit["confidence"] == "contradicted"
+        and visit["bot_category"] != "human"
+        and (_purpose(visit) or visit["agent"] in _OPERATORS)
     ]
     fetches, claims = (_grouped(visits, _operator_of_agent) for visits in (with_purpose, contradicted))
     sent = _grouped(_of(question.visits, "ai_referral"), _operator_of_source)
@@ -1010,9 +1012,11 @@ def _operators(question: Question) -> list[Row]:
             | _measured(mine, ("agent_fetches", *PURPOSES.values(), "bytes_sent", "errors_4xx", "errors_5xx"))
             | {
                 "verified": _verified(mine),
+                "signed": sum(_has_bit(one, "signed") and one["confidence"] != "verified" for one in mine),
                 "ai_referrals": people,
                 "contradicted": len(claimed),
                 "fetches_per_referral": _rate(len(mine), people),
+                "visits_per_answer": _rate(people, sum(_purpose(one) == "asked" for one in mine)),
                 "links_reached": len({visit["short_code"] for visit in reached.get(operator, [])}),
                 "links": len(known),
                 "last_seen": _last([*mine, *claimed]) if mine or claimed else None,

@@ -9,7 +9,7 @@ CREATE VIEW scope AS SELECT unnest(CAST(getvariable('scope') AS scope)) WHERE ge
 
 -- Files of older schema versions lack columns, which become NULL. union_by_name, which reads the schema of every file,
 -- is used only while such files are read.
--- Of signals, facts of requests are left out: no answer reads them.
+-- Of signals, facts of requests are left out: answers read is_signed alone.
 -- bot_category is the class that a visit has with the signals of its day; landed_category is the one that it landed with.
 -- aside_bits is 0 for visits that are counted; is_file is the same whether files are counted or not.
 CREATE MACRO read_visits_with_aside(visit_files) AS TABLE
@@ -26,7 +26,8 @@ SELECT * EXCLUDE (disguised, impostor) REPLACE (
     CASE WHEN disguised THEN 'bot' ELSE device_type END AS device_type,
     signals & listed_signals() AS signals
 ), bot_category AS landed_category, aside_bits(signals) AS aside_bits,
-    coalesce(signals, 0) & file_signal() <> 0 AS is_file
+    coalesce(signals, 0) & file_signal() <> 0 AS is_file,
+    coalesce(signals, 0) & signed_signal() <> 0 AS is_signed
 FROM (
     SELECT
         *, is_disguised(bot_category, signals) AS disguised,

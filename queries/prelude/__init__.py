@@ -36,6 +36,7 @@ _PROBING: Final = f"CREATE MACRO probing_signals() AS {PROBING};"
 _UNFOLLOWED: Final = f"CREATE MACRO unfollowed_signal() AS {UNFOLLOWED};"
 _OWN: Final = f"CREATE MACRO own_signals() AS {OWN};"
 _FILE: Final = f"CREATE MACRO file_signal() AS {BITS['file']};"
+_SIGNED: Final = f"CREATE MACRO signed_signal() AS {BITS['signed']};"
 _LISTED: Final = f"CREATE MACRO listed_signals() AS {sum(signal.bit for signal in SIGNALS)};"
 _SIGNALS: Final = "CREATE TABLE signals AS SELECT * FROM (VALUES {}) AS names(signal, bit);".format(
     ", ".join(f"('{signal.name}', {signal.bit})" for signal in SIGNALS)
@@ -48,7 +49,7 @@ _SERVES: Final = re.compile(r"^-- Serves: (.+)$", re.MULTILINE)
 def prelude() -> list[str]:
     """The texts that define all relations, in the order in which they must run: the SQL files, and the signals."""
     texts = [sql_text(f"{folder}/{name}") for folder in FOLDERS for name in _names(folder)]
-    return [_CONVICTING, _SCANNED, _PROBING, _UNFOLLOWED, _OWN, _FILE, _LISTED, *texts, _SIGNALS]
+    return [_CONVICTING, _SCANNED, _PROBING, _UNFOLLOWED, _OWN, _FILE, _SIGNED, _LISTED, *texts, _SIGNALS]
 
 
 def sql_text(name: str) -> str:

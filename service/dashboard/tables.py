@@ -12,7 +12,17 @@ from markupsafe import Markup
 from data.text import plural
 from queries import MAX_VALUE_LENGTH, PARAMETERS
 from service.core.pages.charts import split_bar
-from service.core.pages.columns import BEFORE, CHANGE, OTHER, PREVIOUS, SHARE_OF_PEOPLE, TableColumn, cell, column_of
+from service.core.pages.columns import (
+    BEFORE,
+    CHANGE,
+    OTHER,
+    PREVIOUS,
+    PROOF,
+    SHARE_OF_PEOPLE,
+    TableColumn,
+    cell,
+    column_of,
+)
 from service.core.pages.markup import joined
 from service.core.pages.spans import ChartDays, last_day_of
 from service.dashboard.comparison import REST, compared_rows, figure_of, names_of
@@ -45,6 +55,7 @@ _LINK_UNKNOWN: Final = frozenset(
     row.name for row in PARAMETERS.values() if row.links_unknown and (row.kind == "word" or row.name == "domain")
 )
 _TEXTS: Final = frozenset(("text", "list", "word", "badge"))
+_PER_ANSWER: Final = "visits_per_answer"
 _JUDGED_BY_ADDRESS: Final = frozenset(("verified", "contradicted"))
 
 
@@ -126,6 +137,8 @@ def fill(
     `job_cells` writes the last cell of each row, if the panel has jobs.
     """
     compares = before is not None
+    if days and days.uncovered_days:  # fetches and people of different days would be compared
+        answer = [{**row, _PER_ANSWER: None} if _PER_ANSWER in row else row for row in answer]
     rows, shown = rows_of(panel, answer, previous), columns_of(panel, has_previous=bool(previous), compares=compares)
     limited = compared_rows(panel, rows[: panel.limit], before) if before is not None else rows[: panel.limit]
     panel = replace(panel, has_split=panel.has_split and not compares)
@@ -152,6 +165,8 @@ def columns_of(panel: Panel, *, has_previous: bool = False, compares: bool = Fal
     columns = {field.name: column_of(field) for field in panel.answer.fields}
     if panel.is_of_people:
         columns[SHARE_OF_PEOPLE.field] = SHARE_OF_PEOPLE
+    if PROOF.field in panel.fields:
+        columns[PROOF.field] = PROOF
     if panel.chart == "series":
         columns.setdefault(OTHER.field, OTHER)
         columns |= {PREVIOUS.field: PREVIOUS} if has_previous else {}
@@ -178,6 +193,8 @@ def rows_of(panel: Panel, answer: Sequence[Row], previous: Sequence[Row] | None 
                 more[OTHER.field] = row["total_visits"] - row["human_clicks"] - row["ai_visits"]
             shown.append({**row, **more})
         return shown
+    if PROOF.field in panel.fields:
+        return [{**row, PROOF.field: _proof(row)} for row in answer]
     if not panel.is_of_people:
         return answer
     whole = sum(int(row["human_clicks"]) for row in answer)
@@ -187,6 +204,13 @@ def rows_of(panel: Panel, answer: Sequence[Row], previous: Sequence[Row] | None 
         {**row, SHARE_OF_PEOPLE.field: (20_000 * int(row["human_clicks"]) + whole) // (2 * whole) / 100}
         for row in ranked
     ]
+
+
+def _proof(row: Row) -> str:
+    """How many fetches of a row are verified, signed and merely claimed, in words."""
+    verified, signed = int(row["verified"]), int(row["signed"])
+    counts = {"verified": verified, "signed": signed, "claimed": int(row["agent_fetches"]) - verified - signed}
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
 
 
 def _row(  # noqa: PLR0917  # one row of the table of a panel
@@ -237,6 +261,8 @@ def _missing_days(panel: Panel, columns: Sequence[TableColumn], days: ChartDays 
         notes.append("Hatched from top to bottom: no log and no report covers it.")
     if panel.chart == "lines" and not days.whole_weeks:
         notes.append("No complete week in this period.")
+    if days.uncovered_days and any(column.field == _PER_ANSWER for column in columns):
+        notes.append(f"People sent per answer: not told, as {plural(days.uncovered_days, 'day')} are not covered.")
     if days.uncovered_days and any(column.field == "avg_visits" for column in columns):
         notes.append(f"Averages count {plural(days.uncovered_days, 'day')} that no log and no report covers as 0.")
     return " ".join(notes)

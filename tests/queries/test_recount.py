@@ -106,7 +106,7 @@ COLUMNS = {
     "is_malicious": st.booleans(),
     "bytes_sent": one_of(None, 0, 1, 1 << 40),
     "utc_offset": one_of(None, 0, -720, -210, 345, 840),
-    "signals": one_of(None, 0, 1, 2, 4, 8, 16, 17, 32, 63, 256, 1 << 21, 257 | 1024, *BITS_OF_DAYS, *ASIDE),
+    "signals": one_of(None, 0, 1, 2, 4, 8, 16, 17, 32, 63, 256, 1 << 18, 1 << 21, 257 | 1024, *BITS_OF_DAYS, *ASIDE),
 }
 FILES = ("counted", "aside", "switched")
 """Whether files are set aside: never, always, or only at last."""

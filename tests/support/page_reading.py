@@ -137,6 +137,15 @@ def as_shown(answer, rows):
         answer = [
             row | {"other_visits": row["total_visits"] - row["human_clicks"] - row["ai_visits"]} for row in answer
         ]
+    if rows and "proof" in rows[0]:
+        return [
+            row
+            | {
+                "proof": rows[number]["proof"],  # in words
+                "visits_per_answer": rows[number]["visits_per_answer"] and row["visits_per_answer"],
+            }
+            for number, row in enumerate(answer)
+        ]
     if not rows or "share_of_people" not in rows[0]:
         return answer
     whole = sum(row["human_clicks"] for row in answer)

@@ -19,6 +19,7 @@ LABELS: Final = {
     "ai_coding_agent_requests": "Coding agents", "ai_referral_requests": "AI referrals", "ai_pct": "AI share",
     "percentage": "Share", "unique_visitors": "Visitors", "pages_accessed": "Pages", "ai_source": "AI source",
     "agent_fetches": "Agent fetches", "ai_referrals": "People sent", "conversion_rate": "People sent per 100 fetches",
+    "visits_per_answer": "People sent per answer",
     "fetches_per_referral": "Fetches per person", "links_fetched": "Links fetched", "links_referred": "Links sent to",
     "links_reached": "Links fetched", "days_to_first_fetch": "Days until then", "fetches_before": "Fetches before",
     "fetches_by_chance": "By chance", "country_name": "Country", "country": "Code", "day_name": "Day",
@@ -36,8 +37,8 @@ _CHANGE: Final = Markup('<data value="%s"><span aria-hidden="true">%s</span> %s<
 _SIGNS: Final = {"verified": "✓", "high": "●", "medium": "◐", "low": "○", "contradicted": "✗", "new": "★"}
 _FIELDS_OF_KIND: Final = {
     "percent": "ai_pct ai_percentage hit_rate value_percentage change_percentage",
-    "decimal": "avg_visits score conversion_rate fetches_per_referral fetches_by_chance value_per_visit "
-    "estimated_value",
+    "decimal": "avg_visits score conversion_rate fetches_per_referral visits_per_answer fetches_by_chance "
+    "value_per_visit estimated_value",
     "word": "bot_category agent_kind traffic_type detection_method signal",  # of the API, written as people write them
     "share": "percentage",
     "badge": "confidence",
@@ -71,6 +72,8 @@ class TableColumn:
 
 SHARE_OF_PEOPLE: Final = TableColumn("share_of_people", "Share", "share")
 """The share of the visits by people, which no answer has: its percentage is of all visits."""
+PROOF: Final = TableColumn("proof", "Who says so", "text")
+"""How many fetches are verified, how many are signed, and how many merely claim their agent's name."""
 OTHER: Final = TableColumn("other_visits", "Other", "number")
 """The visits by neither people nor AI, where the answer has only those and all."""
 PREVIOUS: Final = TableColumn("previous_visits", "Period before", "number")

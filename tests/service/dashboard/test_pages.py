@@ -15,6 +15,7 @@ import pytest
 from mmdb_writer import MMDBWriter
 
 from data import Lake
+from data.ingest.importer import Importer, Options
 from data.links.index import LinkIndex
 from data.signals import BITS
 from data.tasks.compaction import Compactor
@@ -334,6 +335,31 @@ def test_the_people_page_ranks_rows_by_visits_of_people(lake, acme):
 
 
 READ = {"visited_at": datetime(2026, 3, 14, 10), "bot_category": "ai_training", "agent": "GPTBot", "operator": "OpenAI"}
+
+
+def operators_row(page):
+    (row,) = tables(page)["operators", None]
+    return row
+
+
+def test_one_column_tells_apart_who_says_what_an_agent_is(lake, acme):
+    ways = ((0, "verified"), (BITS["signed"], "verified"), (BITS["signed"], "high"), (0, "high"), (0, "low"))
+    land(lake, "acme", [visit(**READ, signals=signals, confidence=confidence) for signals, confidence in ways])
+    assert operators_row(acme.read("ai"))["proof"] == "2 verified, 1 signed, 2 claimed"
+
+
+@pytest.mark.parametrize(("days", "told"), [("2026-03-14", "0.5"), ("2026-03-13", "")])
+def test_people_per_answer_are_told_where_each_day_is_covered(lake, acme, tmp_path, days, told):
+    kinds = [("ai_assistant", "assistant_fetch")] * 2 + [("ai_referral", "referral")]
+    agents = {"agent": "ChatGPT-User", "operator": "OpenAI", "ai_source": "ChatGPT"}
+    land(lake, "acme", [visit(**READ | agents | {"bot_category": kind, "agent_kind": of}) for kind, of in kinds])
+    hours = [
+        f'192.0.2.7 - - [14/Mar/2026:{hour:02}:30:00 +0000] "GET / HTTP/1.1" 200 9 "-" "curl/8"' for hour in range(24)
+    ]
+    (tmp_path / "log").write_text("\n".join(hours) + "\n")
+    Importer(lake).run(tmp_path / "log", Options("acme"))
+    row = operators_row(acme.read(f"ai?start_date={days}&end_date=2026-03-14"))
+    assert row["visits_per_answer"] == told
 
 
 def test_agents_that_read_markdown_are_on_the_page_of_ai(lake, acme):
