@@ -21,7 +21,7 @@ from data.hosts import check_host
 from data.ingest.client_addresses import most_common_local
 from data.ingest.pipeline import Rules, Tenant, VisitBuilder
 from data.logs import formats
-from data.logs.column_guess import guess_columns
+from data.logs.column_guess import ColumnGuess, guess_columns
 from data.logs.columns import ColumnNames, columns_from, rows_in_objects
 from data.logs.format_names import FORMATS, NAMED_COLUMN_FORMATS
 from data.logs.line_layout import LineLayout
@@ -141,7 +141,10 @@ class BlockReader:
             try:
                 log_format = options.with_flag(self._line_reader.detect(lines, context))
             except formats.UnknownFormat as error:
-                return _guessed_format(lines["line"].to_pylist(), options, error)
+                guess = guess_columns(rows_in_objects(lines["line"].to_pylist()))
+                if guess.missing:
+                    guess = guess_columns(rows_in_objects(self._line_reader.unwrap(lines)["line"].to_pylist()))
+                return _guessed_format(guess, options, error)
         texts = lines["line"].to_pylist()
         if log_format.startswith("ndjson"):
             texts += self._line_reader.unwrap(lines)["line"].to_pylist()
@@ -193,9 +196,8 @@ class BlockReader:
         return formats.FormatContext(block.header, block.fields, columns, options.layout, options.captures, latest)
 
 
-def _guessed_format(lines: list[str], options: Options, error: formats.UnknownFormat) -> str:
+def _guessed_format(guess: ColumnGuess, options: Options, error: formats.UnknownFormat) -> str:
     """The format of JSON whose keys say which field each of them is. Raises UnknownFormat if that is not certain."""
-    guess = guess_columns(rows_in_objects(lines))
     if guess.rivals and not guess.missing:
         keys = "; ".join(f"{' and '.join(columns)} for {name}" for name, columns in guess.rivals.items())
         raise formats.UnknownFormat(f"{error}; its JSON has more than one key for a field: {keys}") from error

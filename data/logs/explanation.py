@@ -128,7 +128,9 @@ class _Explainer:
     def _rows(self) -> Iterator[dict[str, Any]]:
         """The rows of JSON or CSV by column; none of other lines."""
         if self._is_json:
-            return rows_in_objects(self._lines)
+            wraps = guess_columns(rows_in_objects(self._lines)).missing
+            inner = self._reader.unwrap(self._sample)["line"].to_pylist() if wraps else []
+            return rows_in_objects(inner or self._lines)
         names = columns_in_header(self._context.header)
         rows = self._texts[1:] if len(names) >= _MIN_COLUMNS else []
         return (dict(zip(names, cells_in(line), strict=False)) for line in rows)

@@ -144,6 +144,20 @@ def test_wrapped_lines_are_explained_as_read(tmp_path):
     assert found == ("combined", 2, 1, [len(split(COMBINED, 50)) + 1])
 
 
+OWN = json.dumps({"ts": 1772618703, "ip": "203.0.113.7", "uri": "/a", "status": 302, "user_agent": "curl/8.5.0"})
+
+
+def test_columns_of_json_are_guessed_in_a_wrapper(logs):
+    summary = logs.load(in_docker(f"{OWN}\n"), Options("acme", "go.example", guesses_columns=True))
+    assert (summary.log_format.partition(" ")[0], logs.paths()) == ("ndjson", {"/a": 1})
+
+
+def test_columns_of_wrapped_json_are_proposed(tmp_path):
+    (tmp_path / "a.log").write_text(in_docker(f"{OWN}\n"), "utf-8")
+    proposal = explain(tmp_path / "a.log").proposal
+    assert (proposal.flag, proposal.read) == ("--columns", 1)
+
+
 def test_a_wrapped_log_that_has_grown_goes_on(logs):
     text = in_docker(f"{COMBINED}\n")
     for count in (1, 2, 2):
