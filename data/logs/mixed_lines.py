@@ -21,11 +21,11 @@ def read_mixed(reader: LineReader, lines: pa.Table, log_format: str, context: Fo
     Lines that no format reads are among these, with their reason.
     """
     requests = reader.read_all(lines, log_format, context)
-    found = {log_format: requests}
-    rest = _of_numbers(
-        lines, requests["number"].filter(pc.is_in(requests["reason"], pa.array(vague_reasons(log_format))))
-    )
-    for other in _OTHERS if len(rest) else ():
+    found, reason = {log_format: requests}, requests["reason"]
+    if reason.null_count == len(reason):  # as of most blocks
+        return found
+    rest = _of_numbers(lines, requests["number"].filter(pc.is_in(reason, pa.array(vague_reasons(log_format)))))
+    for other in _OTHERS:
         likely = rest.filter(pc.match_substring(rest["line"], REQUIRED_TEXTS.get(other, "")))
         if other == log_format.partition(" ")[0] or not len(likely):
             continue
