@@ -1,19 +1,24 @@
-"""Names the agents of a block of requests by what user agents alone do not tell: their addresses and signatures.
+"""Names the agents of a block of requests by what user agents alone do not tell: addresses, signatures, the edge.
 
-A live visit takes the same steps in live.py. Nothing of what is read here is stored.
+A live visit, of which no edge tells, takes the other steps in live.py. Nothing of what is read here is stored.
 """
 
 from collections.abc import Callable
 from datetime import date
 from functools import partial
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from data.ingest.dictionary import DictionaryColumn, DistinctColumn, dictionary_encoded, map_distinct
+from data.rules.edge import with_verdict
 from data.rules.ip_verification import Verifier
 from data.rules.signers import Signers
 from data.visits import Classification
+
+_EDGE: Final = ("verified_bot", "address_class", "bot_score")
+"""The columns of the edge's verdict, which a format has together."""
 
 
 def named_agents(
@@ -23,11 +28,13 @@ def named_agents(
     signers: Signers,
     verifier: Verifier,
 ) -> DistinctColumn[Classification]:
-    """The classification of each row by its user agent, after checking its address and `Signature-Agent`."""
+    """The classification of each row by its user agent, after checking its address, `Signature-Agent` and the edge."""
     named = _verified(verifier, by_agent, encoded)
     if _has_text(requests, "signature_agent"):
         named = map_distinct(signers.named, named, dictionary_encoded(requests["signature_agent"]))
         named = _verified(verifier, named, encoded, lambda told: told.detection_method == "signature")
+    if any(_has_text(requests, name) for name in _EDGE):
+        named = map_distinct(with_verdict, named, *(dictionary_encoded(requests[name]) for name in _EDGE))
     return named
 
 

@@ -75,12 +75,13 @@ def classify_path(classification: Classification, path_kind: str) -> Classificat
     programs turns people and AI referrals into bots of low confidence.
     """
     is_person = classification.device_type != "bot"
-    is_unknown = is_person or classification.agent_kind == "library" or classification.detection_method == "heuristic"
+    kind, method = classification.agent_kind, classification.detection_method
+    is_unknown = is_person or kind == "library" or method == "heuristic" or (kind == "other" and method == "edge")
     if path_kind == PROBE and is_unknown:
-        kind, confidence = "scanner", "medium"
+        new_kind, confidence = "scanner", "medium"
     elif path_kind == PROGRAM and is_person:
-        kind, confidence = "other", "low"
+        new_kind, confidence = "other", "low"
     else:
         return classification
     agent, operator = classification.agent, classification.operator
-    return bot_classification(kind, agent, confidence, method="path", operator=operator)
+    return bot_classification(new_kind, agent, confidence, method="path", operator=operator)

@@ -24,6 +24,7 @@ from data.manifest.files import READERS_GRACE, LandedFile
 from data.manifest.policies import RECLASSIFYING
 from data.progress import Progress, ignore_progress
 from data.rules.classifier import Request, shared_classifier
+from data.rules.edge import is_unnamed
 from data.rules.files import FILE_PATTERN, UPGRADED
 from data.rules.ip_verification import apply_verdict
 from data.rules.own_rules import OwnRules, own_rules
@@ -202,9 +203,11 @@ class Reclassifier:
         return pa.table({"request": requests, **text_columns((*Classification._fields, "referrer_type"), rows)})
 
     def _keep_verdict(self, stored: Classification, classification: Classification) -> Classification:
-        """The new classification, with what signature and client address told at the time of the visit."""
+        """The new classification, with what signature, edge and client address told at the time of the visit."""
         if stored.detection_method == "signature":
             return classification if self._classifier.signers.is_finer(classification, stored) else stored
+        if stored.detection_method == "edge":
+            return stored if is_unnamed(classification) else classification
         if stored.detection_method != "ip_range":
             return classification
         is_disguised = stored.confidence in {"medium", "verified"} and classification.agent is None

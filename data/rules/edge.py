@@ -1,0 +1,45 @@
+"""What the network in front of a server tells of who sent a request. Only Cloudflare's logs tell it."""
+
+from typing import Final
+
+from data.rules.bots import bot_classification
+from data.visits import Classification
+
+KINDS: Final = {
+    "Academic Research": "other", "Accessibility": "other", "Advertising & Marketing": "other", "Aggregator": "other",
+    "AI Assistant": "assistant_fetch", "AI Crawler": "training", "AI Search": "ai_search_index", "Archiver": "other",
+    "Feed Fetcher": "feed", "Monitoring & Analytics": "monitor", "Other": "other", "Page Preview": "preview",
+    "Search Engine Crawler": "search", "Search Engine Optimization": "seo", "Security": "other",
+    "Social Media Marketing": "other", "Webhooks": "other",
+}  # fmt: skip
+"""The agent_kind of a bot that Cloudflare verified, by its category; `other` for a category that is not here.
+
+Evidence: https://developers.cloudflare.com/bots/concepts/bot/verified-bots/categories/
+"""
+_KINDS_OF_ADDRESSES: Final = {"searchEngine": "search", "monitoringService": "monitor"}
+"""The agent_kind by Cloudflare's class of the address, where that tells one.
+
+Evidence: https://developers.cloudflare.com/logs/logpush/logpush-job/datasets/zone/http_requests/#clientipclass
+"""
+_CERTAIN: Final = "1"
+"""The score of a request that was certainly sent by a program; 0 is none.
+
+Evidence: https://developers.cloudflare.com/bots/concepts/bot-score/
+"""
+
+
+def with_verdict(
+    by_agent: Classification, category: str | None, address_class: str | None, score: str | None
+) -> Classification:
+    """The classification after reading the edge's verdict. It decides where nothing else names a bot."""
+    if not is_unnamed(by_agent):
+        return by_agent
+    kind = KINDS.get(category, "other") if category else _KINDS_OF_ADDRESSES.get(address_class or "")
+    if kind is None and score == _CERTAIN and by_agent.device_type != "bot":
+        kind = "other"
+    return bot_classification(kind, by_agent.agent, "medium", method="edge") if kind else by_agent
+
+
+def is_unnamed(classification: Classification) -> bool:
+    """Whether a request is a person's, or a bot's by nothing but a generic sign."""
+    return classification.device_type != "bot" or classification.detection_method == "heuristic"
