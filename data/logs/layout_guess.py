@@ -60,7 +60,7 @@ class _FieldShape(NamedTuple):
 
 
 def is_address(text: str) -> bool:
-    """Whether a text is an IP address."""
+    """Tell whether a text is an IP address."""
     try:
         ip_address(text)
     except ValueError:
@@ -140,7 +140,7 @@ def _delimiter(lines: Sequence[str]) -> str:
 
 
 def _layout(texts: tuple[str, ...], lines: Sequence[tuple[str, tuple[LineField, ...]]]) -> str:
-    """The layout of lines with the same texts between their fields; '' if it has no time or no request."""
+    """Return a layout for lines that share the texts between fields; '' without a time or a request."""
     columns = []
     for number, first in enumerate(lines[0][1]):
         values = (line[fields[number].start : fields[number].end] for line, fields in lines)

@@ -115,7 +115,7 @@ def _examples_of_lines() -> list[tuple[str, list[_Token]]]:
 
 @cache
 def _examples_of_objects() -> list[tuple[str, dict[str, None]]]:
-    """The keys of each example, without those of objects around others."""
+    """Return the keys of each example, except those of enclosing objects."""
     found = []
     for name in FORMATS:
         keys = columns_in_objects([example(name)])

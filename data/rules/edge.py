@@ -41,5 +41,5 @@ def with_verdict(
 
 
 def is_unnamed(classification: Classification) -> bool:
-    """Whether a request is a person's, or a bot's by nothing but a generic sign."""
+    """Tell whether a request is a person's, or a bot's by a generic sign alone."""
     return classification.device_type != "bot" or classification.detection_method == "heuristic"

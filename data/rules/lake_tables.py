@@ -45,7 +45,7 @@ class LakeTables(NamedTuple):
 
 
 SHIPPED: Final = LakeTables()
-"""The tables of this version alone."""
+"""The tables that this version ships."""
 
 
 def rules_version(tables: LakeTables = SHIPPED) -> str:

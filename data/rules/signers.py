@@ -47,7 +47,7 @@ class Signers:
         return by_agent if signed is None or self.is_finer(by_agent, signed) else signed
 
     def is_finer(self, by_agent: Classification, signed: Classification) -> bool:
-        """Whether user agent and address say more than the header that names `signed`.
+        """Tell whether user agent and address are more specific than the header that names `signed`.
 
         So does another agent that an address decided, one of the lake's own table, and one of the same operator.
         """

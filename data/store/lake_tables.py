@@ -57,7 +57,7 @@ def sha256_of_release(lake: LakeFolders) -> str:
 
 
 def names_of(lake: LakeFolders) -> Names:
-    """The same without a release that cannot be read."""
+    """Return the names in use, or the shipped ones if the release cannot be read."""
     try:
         return names_in_use(lake)
     except BadInput:  # which `traffic doctor` and every command that classifies say

@@ -38,7 +38,7 @@ def test_a_bot_that_we_take_for_a_person_is_a_difference(classifier):
     assert said(found.ours) == "human"
 
 
-def test_a_bot_that_is_not_ai_may_be_called_otherwise(classifier):
+def test_a_bot_without_ai_may_have_another_name(classifier):
     assert difference(classifier, Listed("Semrush", "seo", False, ("SemrushBot",))) is None
 
 
@@ -51,7 +51,7 @@ def test_each_crawler_of_the_list_is_tried(classifier):
     assert [row for row in crawler_user_agents() if not row.user_agents] == []
 
 
-def test_a_list_that_cannot_be_had_is_left_out_and_told(monkeypatch, capsys):
+def test_a_missing_list_is_skipped_with_a_reason(monkeypatch, capsys):
     def fail(error):
         def read():
             raise error

@@ -1,4 +1,4 @@
-"""Releases of tables of agents and referrers, for tests: those of this version, with a few more rows."""
+"""Releases of the agent and referrer tables, for tests: this version's tables with a few more rows."""
 
 import hashlib
 

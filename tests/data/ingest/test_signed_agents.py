@@ -1,4 +1,4 @@
-"""Requests with a header `Signature-Agent` in logs and live visits: which agent they are of, and what history keeps."""
+"""Requests with a `Signature-Agent` header, of logs and live: the agent they name, and what reclassifying keeps."""
 
 import json
 import re

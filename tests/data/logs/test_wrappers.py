@@ -68,7 +68,7 @@ def in_docker(text, stream="stdout"):
 
 
 def split(line, size=PART, stream="stdout"):
-    """The entries of a line that Docker has split."""
+    """Docker's entries for a line that it split."""
     whole = f"{line}\n"
     return [in_docker(whole[at : at + size], stream) for at in range(0, len(whole), size)]
 

@@ -1,4 +1,4 @@
-"""`traffic agents` with a release: how it is written, fetched from its address or a folder, and told."""
+"""`traffic agents` with a release: writing it, fetching it from its address or a folder, and listing it."""
 
 import re
 
@@ -49,7 +49,7 @@ PROBLEMS = {
 
 
 @pytest.mark.parametrize(("answered", "problem"), PROBLEMS.values(), ids=PROBLEMS)
-def test_a_release_that_cannot_be_had_changes_nothing(refresh, lake, answered, problem):
+def test_an_unreachable_release_changes_nothing(refresh, lake, answered, problem):
     told = refresh(answered)
     assert (told.code, lake.released.exists()) == (1, False)
     assert re.match(f"TRAFFIC_RULES: .*{re.escape(problem)}", told.err)
