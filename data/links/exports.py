@@ -4,7 +4,8 @@ import csv
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from contextlib import suppress
+from datetime import UTC, datetime
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -20,6 +21,14 @@ from data.links.links import COLUMNS, Link, parse_link
 
 AUTO: Final = "auto"
 _FIELDS: Final = ("short_code", "short_url", "target_url", "domain", "created_at")
+_TIMES: Final = (
+    "%b %d, %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y", "%Y/%m/%d", "%Y/%m/%d %H:%M:%S", "%Y-%m-%d %H:%M:%S UTC",
+    "%Y-%m-%d %H:%M:%S %z", "%Y-%m-%d %I:%M %p", "%b %d, %Y %H:%M", "%b %d, %Y %I:%M %p", "%b %d, %Y, %I:%M %p",
+    "%B %d, %Y %I:%M %p", "%B %d, %Y, %I:%M %p", "%a %b %d %Y %H:%M:%S GMT%z",
+)  # fmt: skip
+"""Spellings of times, beside ISO 8601, in exports and spreadsheets. All of them say which part is the month."""
+_SECONDS: Final = {10: 1, 13: 1_000}
+"""By what a number of so many digits is divided to have seconds since 1970."""
 _UNDECODABLE: Final = re.compile("[\udc80-\udcff]")  # a byte that is not UTF-8, as surrogateescape decodes it
 
 
@@ -159,7 +168,8 @@ def _links_in(row: _ExportRow) -> Iterator[dict[str, str]]:
     """The columns of the links that one row stands for: one, or one for each of its short URLs."""
     shape = row.shape
     urls = [url for name in shape.short_urls for url in _texts(row.fields.get(fold_name(name)))]
-    common = {name: _text(row.fields.get(fold_name(getattr(shape, name)))) for name in ("target_url", "created_at")}
+    created_at = row.fields.get(fold_name(shape.created_at))
+    common = {"target_url": _text(row.fields.get(fold_name(shape.target_url))), "created_at": _time_in(created_at)}
     domain = _text(row.fields.get(fold_name(shape.domain)))
     if shape.short_code:
         short_code = _text(row.fields.get(fold_name(shape.short_code))).strip("/")
@@ -169,6 +179,17 @@ def _links_in(row: _ExportRow) -> Iterator[dict[str, str]]:
     for url in urls or [""]:
         host, short_code = _split(url)
         yield {**common, "short_code": short_code, "domain": domain or host}
+
+
+def _time_in(value: object) -> str:
+    """Return a time in ISO 8601, from a spelling in _TIMES or seconds since 1970, or in thousandths; else the text."""
+    text = str(value) if isinstance(value, int) else _text(value).partition(" (")[0]
+    if text.isascii() and text.isdecimal() and len(text) in _SECONDS:
+        return datetime.fromtimestamp(int(text) / _SECONDS[len(text)], UTC).isoformat()
+    for spelling in _TIMES:
+        with suppress(ValueError):
+            return datetime.strptime(text, spelling).isoformat()  # without a zone, it is taken for UTC
+    return text
 
 
 def _split(short_url: str) -> tuple[str, str]:

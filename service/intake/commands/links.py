@@ -51,8 +51,8 @@ def import_(
 ) -> None:
     """Add the links in a file, and change those whose short code and domain are known. Others stay.
 
-    With --replace, all other links are removed, after a question. Exports of Shlink, YOURLS, Bitly, Dub and Kutt are
-    recognized; for any other CSV, --columns names the columns to read.
+    With --replace, all other links are removed, after a question. Exports of Shlink, YOURLS, Bitly, Dub, Kutt and
+    Rebrandly are recognized; for any other CSV, --columns names the columns to read.
 
     Example: traffic links import links.csv --org acme
     """

@@ -54,6 +54,39 @@ def test_every_shape_has_an_example_and_evidence(request):
     assert all(shape.evidence for shape in link_shapes())
 
 
+TIMES = {
+    "2024-03-01": "2024-03-01T00:00:00",
+    "2024-03-01T12:00:00+02:00": "2024-03-01T10:00:00",
+    "2024-03-01 10:00:00 UTC": "2024-03-01T10:00:00",
+    "2024-03-01 12:00:00 +0200": "2024-03-01T10:00:00",
+    "2024/03/01 10:00:00": "2024-03-01T10:00:00",
+    "Mar 1, 2024": "2024-03-01T00:00:00",
+    "March 1, 2024": "2024-03-01T00:00:00",
+    "Mar 1, 2024, 1:05 PM": "2024-03-01T13:05:00",
+    "1 Mar 2024": "2024-03-01T00:00:00",
+    "Fri Mar 01 2024 12:00:00 GMT+0200 (Central European Standard Time)": "2024-03-01T10:00:00",
+    "1709287200": "2024-03-01T10:00:00",
+    "1709287200123": "2024-03-01T10:00:00.123000",
+}
+
+
+@pytest.mark.parametrize("text", TIMES)
+def test_a_time_is_read_as_services_write_it(read, text):
+    (link,) = read(("short_code,target_url,created_at", f'a,https://a.example/,"{text}"')).links
+    assert link.created_at.isoformat() == TIMES[text]
+
+
+@pytest.mark.parametrize("text", ["01/03/2024", "13/31/2024", "Mar 2024", "Smarch 1, 2024", "170928720", "soon"])
+def test_a_time_that_may_mean_others_is_refused(read, text):
+    with pytest.raises(BadInput, match=f"line 2: created_at '{text}' is not a valid time"):
+        read(("short_code,target_url,created_at", f'a,https://a.example/,"{text}"'))
+
+
+def test_a_number_in_json_is_a_time(read):
+    (link,) = read([{"slashtag": "a", "destination": "https://a.example/", "createdAt": 1709287200000}]).links
+    assert link.created_at.isoformat() == "2024-03-01T10:00:00"
+
+
 @examples_at_once("columns", "content", "links")
 def test_any_csv_is_read_by_its_columns(read, columns, content, links):
     assert told(read(content, columns=columns).links) == links

@@ -53,7 +53,7 @@ def test_each_form_of_the_header_names_its_agent(signers, header):
     f"{CHATGPT}{' ' * MAX_LENGTH}",
     '"https://keydirectory.signer.us-east-1.on.aws"',
 ])  # fmt: skip
-def test_any_other_header_names_nobody(signers, header):
+def test_any_other_header_is_ignored(signers, header):
     assert signers.agent(header) is None
 
 
