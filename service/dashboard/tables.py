@@ -137,8 +137,8 @@ def fill(
     `job_cells` writes the last cell of each row, if the panel has jobs.
     """
     compares = before is not None
-    if days and days.uncovered_days:  # fetches and people of different days would be compared
-        answer = [{**row, _PER_ANSWER: None} if _PER_ANSWER in row else row for row in answer]
+    if _PER_ANSWER in panel.fields and days and days.uncovered_days:  # else unlike days would be compared
+        answer = [{**row, _PER_ANSWER: None} for row in answer]
     rows, shown = rows_of(panel, answer, previous), columns_of(panel, has_previous=bool(previous), compares=compares)
     limited = compared_rows(panel, rows[: panel.limit], before) if before is not None else rows[: panel.limit]
     panel = replace(panel, has_split=panel.has_split and not compares)
@@ -261,8 +261,8 @@ def _missing_days(panel: Panel, columns: Sequence[TableColumn], days: ChartDays 
         notes.append("Hatched from top to bottom: no log and no report covers it.")
     if panel.chart == "lines" and not days.whole_weeks:
         notes.append("No complete week in this period.")
-    if days.uncovered_days and any(column.field == _PER_ANSWER for column in columns):
+    if any(column.field == _PER_ANSWER for column in columns) and days.uncovered_days:
         notes.append(f"People sent per answer: not told, as {plural(days.uncovered_days, 'day')} are not covered.")
-    if days.uncovered_days and any(column.field == "avg_visits" for column in columns):
+    if any(column.field == "avg_visits" for column in columns) and days.uncovered_days:
         notes.append(f"Averages count {plural(days.uncovered_days, 'day')} that no log and no report covers as 0.")
     return " ".join(notes)
