@@ -111,10 +111,11 @@ LINK: Final = (
 AI: Final = (
     panel(
         "operators", "Fetches and referrals by operator",
-        "operator agent_fetches ai_referrals visits_per_answer asked indexed trained coding bytes_sent errors_4xx "
-        "errors_5xx proof contradicted links_reached last_seen", is_wide=True, color="ai",
-        hint="Asked: for a user of an assistant. Indexed: for a search index. Trained: for a model. Coding: agents.",
-        note="Verified: by address or signature. Signed: a signature names it. Claimed: only its user agent does. "
+        "operator agent_fetches ai_referrals asked visits_per_answer indexed trained coding bytes_sent errors_4xx "
+        "errors_5xx proof links_reached last_seen", is_wide=True, color="ai",
+        hint="Asked: for a user of an assistant. Per answer: people sent for each of these. Indexed: for a search "
+        "index. Trained: for a model. Coding: agents.",
+        note="Verified: by its address. Signed: a signature names it. Claimed: only its user agent does. "
         "Contradicted: under the name of its agents, but from other addresses. A fetch is not a citation.",
     ),
     panel(

@@ -207,9 +207,10 @@ def rows_of(panel: Panel, answer: Sequence[Row], previous: Sequence[Row] | None 
 
 
 def _proof(row: Row) -> str:
-    """How many fetches of a row are verified, signed and merely claimed, in words."""
-    verified, signed = int(row["verified"]), int(row["signed"])
-    counts = {"verified": verified, "signed": signed, "claimed": int(row["agent_fetches"]) - verified - signed}
+    """Say how many fetches of a row are verified, signed and merely claimed, and how many visits are contradicted."""
+    counts = {name: int(row[name]) for name in ("verified", "signed")}
+    counts["claimed"] = int(row["agent_fetches"]) - sum(counts.values())
+    counts["contradicted"] = int(row["contradicted"])
     return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
 
 
@@ -262,7 +263,7 @@ def _missing_days(panel: Panel, columns: Sequence[TableColumn], days: ChartDays 
     if panel.chart == "lines" and not days.whole_weeks:
         notes.append("No complete week in this period.")
     if any(column.field == _PER_ANSWER for column in columns) and days.uncovered_days:
-        notes.append(f"People sent per answer: not told, as {plural(days.uncovered_days, 'day')} are not covered.")
+        notes.append(f"Per answer: not told, as {plural(days.uncovered_days, 'day')} are not covered.")
     if any(column.field == "avg_visits" for column in columns) and days.uncovered_days:
         notes.append(f"Averages count {plural(days.uncovered_days, 'day')} that no log and no report covers as 0.")
     return " ".join(notes)

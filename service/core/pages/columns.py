@@ -19,7 +19,7 @@ LABELS: Final = {
     "ai_coding_agent_requests": "Coding agents", "ai_referral_requests": "AI referrals", "ai_pct": "AI share",
     "percentage": "Share", "unique_visitors": "Visitors", "pages_accessed": "Pages", "ai_source": "AI source",
     "agent_fetches": "Agent fetches", "ai_referrals": "People sent", "conversion_rate": "People sent per 100 fetches",
-    "visits_per_answer": "People sent per answer",
+    "visits_per_answer": "Per answer",
     "fetches_per_referral": "Fetches per person", "links_fetched": "Links fetched", "links_referred": "Links sent to",
     "links_reached": "Links fetched", "days_to_first_fetch": "Days until then", "fetches_before": "Fetches before",
     "fetches_by_chance": "By chance", "country_name": "Country", "country": "Code", "day_name": "Day",
@@ -73,7 +73,7 @@ class TableColumn:
 SHARE_OF_PEOPLE: Final = TableColumn("share_of_people", "Share", "share")
 """The share of the visits by people, which no answer has: its percentage is of all visits."""
 PROOF: Final = TableColumn("proof", "Who says so", "text")
-"""How many fetches are verified, how many are signed, and how many merely claim their agent's name."""
+"""The number of fetches that are verified, signed, or merely claim a name, and of visits that are contradicted."""
 OTHER: Final = TableColumn("other_visits", "Other", "number")
 """The visits by neither people nor AI, where the answer has only those and all."""
 PREVIOUS: Final = TableColumn("previous_visits", "Period before", "number")
