@@ -3,10 +3,12 @@
 from dataclasses import replace
 from itertools import count
 
+import duckdb
 import pytest
 
 from data import Lake
 from data.ingest.importer import Importer, Options
+from data.logs.formats import LineReader
 from tests.support.lakes import paths, rows_of
 
 ACME = Options("acme")
@@ -24,6 +26,14 @@ def reopened(lake):
     yield reopened
     for other in lakes:
         other.manifest.close()
+
+
+@pytest.fixture(scope="module")
+def reader():
+    """A reader of lines, as imports have one."""
+    with duckdb.connect() as engine:
+        engine.execute("SET TimeZone = 'UTC'")
+        yield LineReader(engine)
 
 
 @pytest.fixture

@@ -3,12 +3,11 @@
 from collections import Counter
 from dataclasses import replace
 
-import duckdb
 import pytest
 
 from data.ingest.importer import Options
 from data.logs.format_names import FORMATS, WHOLE_FILE_FORMATS
-from data.logs.formats import FormatContext, LineReader, split_lines
+from data.logs.formats import FormatContext, split_lines
 from data.logs.nearest_format import example
 from tests.support.user_agents import CHROME
 
@@ -82,13 +81,6 @@ def test_a_mixed_log_in_pieces_lands_as_a_whole(logs, step):
 def test_a_named_format_is_the_only_one(logs, name):
     summary = logs.load(MIXED, replace(AUTO, log_format=name))
     assert (summary.visits, summary.rejected, summary.others) == (5, 5, {})
-
-
-@pytest.fixture(scope="module")
-def reader():
-    with duckdb.connect() as engine:
-        engine.execute("SET TimeZone = 'UTC'")
-        yield LineReader(engine)
 
 
 @pytest.mark.parametrize("name", FORMATS)

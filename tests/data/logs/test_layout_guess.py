@@ -2,10 +2,9 @@
 
 import re
 
-import duckdb
 import pytest
 
-from data.logs.formats import FormatContext, LineReader, split_lines
+from data.logs.formats import FormatContext, split_lines
 from data.logs.layout_guess import proposed_layouts
 from data.logs.line_layout import parse_layout
 from tests.support.user_agents import CHROME
@@ -63,13 +62,6 @@ COMPARED = (
     "domain",
     "forwarded",
 )
-
-
-@pytest.fixture(scope="module")
-def reader():
-    with duckdb.connect() as engine:
-        engine.execute("SET TimeZone = 'UTC'")
-        yield LineReader(engine)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import json
 import re
 from collections import defaultdict
 
-import duckdb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +15,6 @@ from data.logs.formats import (
     REQUIRED_TEXTS,
     SAMPLE_LINES,
     FormatContext,
-    LineReader,
     UnknownFormat,
     split_lines,
 )
@@ -36,13 +34,6 @@ CUSTOM = ("csv", "ndjson")
 COMBINED, VHOST, COMMON = (FORMAT_LINES[name][0] for name in ("combined", "vhost-combined", "common"))
 CONSOLE = next(text for name, text, _ in EXAMPLES if name == "caddy" and "INFO" in text)
 GARBAGE = COMBINED.replace("GET /abc?q=1 HTTP/1.1", r"\x16\x03\x01\x02\x00\x01\xFC")
-
-
-@pytest.fixture(scope="module")
-def reader():
-    with duckdb.connect() as engine:
-        engine.execute("SET TimeZone = 'UTC'")
-        yield LineReader(engine)
 
 
 @pytest.fixture

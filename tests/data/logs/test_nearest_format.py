@@ -1,21 +1,13 @@
 """The format that a line comes nearest to, and where the two part."""
 
-import duckdb
 import pytest
 
 from data.logs.format_names import FORMATS
-from data.logs.formats import FormatContext, LineReader, split_lines
+from data.logs.formats import FormatContext, split_lines
 from data.logs.nearest_format import example, nearest_format
 from tests.support.user_agents import CHROME
 
 COMBINED = f'203.0.113.7 - - [26/Nov/2026:10:00:00 +0000] "GET /abc HTTP/1.1" 302 154 "-" "{CHROME}"'
-
-
-@pytest.fixture(scope="module")
-def reader():
-    with duckdb.connect() as engine:
-        engine.execute("SET TimeZone = 'UTC'")
-        yield LineReader(engine)
 
 
 @pytest.mark.parametrize("log_format", FORMATS)

@@ -3,7 +3,6 @@
 import json
 from itertools import accumulate
 
-import duckdb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +12,7 @@ from data.ingest.tail import Tail
 from data.logs import source
 from data.logs.columns import columns_from
 from data.logs.explanation import explain
-from data.logs.formats import FormatContext, LineReader, split_lines
+from data.logs.formats import FormatContext, split_lines
 from data.logs.wrappers import whole_lines_end
 from tests.data.logs.test_lines import COMBINED, FACTS, FORMAT_LINES, SPOILT
 from tests.faults.trials import tried
@@ -38,13 +37,6 @@ COLLECTORS = {
     "gke": lambda line: {"insertId": "a", "textPayload": f"{line}\n", "timestamp": AT, "resource": {"type": "k8s"}},
 }
 PART = 1 << 14
-
-
-@pytest.fixture(scope="module")
-def reader():
-    with duckdb.connect() as engine:
-        engine.execute("SET TimeZone = 'UTC'")
-        yield LineReader(engine)
 
 
 @pytest.fixture
