@@ -32,12 +32,13 @@ https://developer.chrome.com/blog/private-prefetch-proxy and https://www.cogentc
 
 
 class NetworkKinds:
-    """The kinds of networks, as facts of visits. Networks that iporigin knows are in no list of hosting."""
+    """The kinds of networks, as facts of visits. Fetched lists say only what iporigin does not know."""
 
     def __init__(self, snapshots: Mapping[str, FetchedList]) -> None:
         """Use the lists of hosting networks among the fetched ones."""
         names = [row.name for row in load(IpList, "ip_lists") if row.hosting and row.name in snapshots]
-        self._hosting = Networks(network for name in names for network in snapshots[name].networks)
+        networks = [network for name in names for network in snapshots[name].networks]
+        self._hosting = Networks(networks) if networks else None
         self.fact = lru_cache(1 << 14)(self._fact_uncached)
 
     def _fact_uncached(self, address: str) -> int:
@@ -47,10 +48,12 @@ class NetworkKinds:
             packed = inet_pton(AF_INET6 if version == 6 else AF_INET, address)
         except (OSError, ValueError):  # ValueError: a surrogate
             return 0
-        parsed = ip_address(packed)
         provider, kind = dataset().find(int.from_bytes(packed), version) or ("", "")
-        if provider in _OF_PEOPLE or not parsed.is_global:  # private and documentation addresses lie in some ranges
+        if provider in _OF_PEOPLE or not (kind or self._hosting):
+            return 0
+        parsed = ip_address(packed)
+        if not parsed.is_global:  # private and documentation addresses lie in some ranges
             return 0
         if not kind:
-            return BITS["from_hosting"] if parsed in self._hosting else 0
+            return BITS["from_hosting"] if self._hosting and parsed in self._hosting else 0
         return BITS["from_relay"] if provider in _RELAYS else _FACTS.get(kind, 0)
