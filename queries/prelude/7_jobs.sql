@@ -37,8 +37,8 @@ CREATE MACRO plain_path(path) AS regexp_replace(without_parents(without_parents(
 CREATE MACRO first_folder(path) AS regexp_extract(path, '^/?([^/]*)', 1);
 
 -- What a path exposes: its hidden folder with all that is in it, as /.git/*, or the path.
-CREATE MACRO exposed_part(path) AS CASE WHEN path LIKE '%/.%/%' AND regexp_extract(path, '^(.*?/[.][^/]+/)', 1) <> ''
-    THEN regexp_extract(path, '^(.*?/[.][^/]+/)', 1) || '*' ELSE path END;
+CREATE MACRO hidden_folder(path) AS regexp_extract(path, '^(.*?/[.][^/]+/)', 1);
+CREATE MACRO exposed_part(path) AS CASE WHEN hidden_folder(path) = '' THEN path ELSE hidden_folder(path) || '*' END;
 
 -- Two answers of about the same size: no more than 64 bytes or 5 % apart, or both unknown.
 CREATE MACRO tolerance(size) AS CASE WHEN size < 1280 THEN 64 ELSE size // 20 END;
