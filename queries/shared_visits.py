@@ -31,7 +31,7 @@ _WORDS: Final = (("agent",), ("domain",), ("referrer",), ("utm_source", "utm_med
 _ALWAYS_READ: Final = frozenset({"for_domain", "day", "is_counted"})
 """The columns that are read where there are such, whatever a relation counts."""
 _SIGNED: Final = "is_signed"
-"""What visits have beside their stored columns."""
+"""A column that visits have beside their stored ones."""
 _COMMENT: Final = re.compile(r"--.*")
 _IDENTIFIER: Final = re.compile(r"\w+")
 

@@ -133,7 +133,7 @@ class BlockReader:
     def resolve_format(self, block: Block, log_format: str, options: Options) -> str:
         """`log_format`, or if it is auto, the format detected from this block.
 
-        That of JSON whose columns are guessed is followed by the flag that says the same. Raises BadInput when no
+        The flag with the same columns follows the format of JSON with guessed columns. Raises BadInput when no
         format matches, or when the block lacks a column that the format needs.
         """
         lines, context = formats.first_lines(block.text, block.first_line), self._context(block, log_format, options)
@@ -197,7 +197,7 @@ class BlockReader:
 
 
 def _guessed_format(guess: ColumnGuess, options: Options, error: formats.UnknownFormat) -> str:
-    """The format of JSON whose keys say which field each of them is. Raises UnknownFormat if that is not certain."""
+    """Return the format of JSON with columns guessed by name. Raises UnknownFormat for an uncertain guess."""
     if guess.rivals and not guess.missing:
         keys = "; ".join(f"{' and '.join(columns)} for {name}" for name, columns in guess.rivals.items())
         raise formats.UnknownFormat(f"{error}; its JSON has more than one key for a field: {keys}") from error

@@ -22,7 +22,7 @@ def _shape(pattern: str) -> Callable[[str], object]:
 
 
 class _ColumnShape(NamedTuple):
-    """What the values of a field look like, and names of columns that hold it, as _plain() writes them."""
+    """The shape of the values of a field, and the usual names of its column, as _plain() writes them."""
 
     fits: Callable[[str], object]
     synonyms: frozenset[str]

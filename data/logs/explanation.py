@@ -55,7 +55,7 @@ class Proposal(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanation:
-    """What is known of the first lines of a log."""
+    """Findings about the first lines of a log."""
 
     lines: int
     log_format: str  # '' when none is recognized

@@ -14,7 +14,7 @@ HOSTLESS_FORMATS: Final = ("combined", "common")
 """Those whose lines never name a host."""
 
 NAMED_COLUMN_FORMATS: Final = ("ndjson", "csv")
-"""Those whose columns may be renamed with --columns."""
+"""Formats with columns that --columns can rename."""
 
 WHOLE_FILE_FORMATS: Final = ("common", "cloudfront", "w3c", "ndjson", "csv")
 """Those that one line alone does not show: earlier lines say what it is, it may be an unfinished line of `combined`, or

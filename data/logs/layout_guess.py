@@ -27,7 +27,7 @@ _FIELDS: Final = {
     "|": re.compile(_FIELD + r"(?P<word>[^|\s](?:[^|]*[^|\s])?))"),
     "": re.compile(_FIELD + r'(?P<agent>Mozilla/\d[^"|]*[^\s"|])|(?P<word>[^\s"\[\],;|]+))'),
 }
-"""What a field is, by what separates fields. An unquoted user agent of a browser is thought to end the line."""
+"""Patterns of fields, by delimiter. An unquoted user agent of a browser is assumed to end the line."""
 _MIN_DELIMITERS: Final = 3
 
 
@@ -51,7 +51,7 @@ class _LineColumn(NamedTuple):
 
 
 class _FieldShape(NamedTuple):
-    """What the values of a variable look like, and the share of them that must."""
+    """The shape of the values of a variable, and the share of values that must have it."""
 
     variable: str
     fits: Callable[[str], object]

@@ -1,4 +1,4 @@
-"""Reads logs whose format changed: lines that are not in the format of their log are read in the other formats.
+"""Reads logs that change their format: lines that are not in the format of their log are read in the other formats.
 
 Each line is read by itself, so the result depends on the content alone, not on the pieces in which it is read. The
 format of a log comes first: the others read only lines that are not in it, and only if one line shows them.

@@ -10,7 +10,7 @@ TEXT_PATHS: Final = (
     "/event/original", "/event.original", "/log", "/message", "/_raw", "/result/_raw", "/line", "/MESSAGE",
     "/textPayload",
 )  # fmt: skip
-"""The JSON pointers of the keys whose text is a line, the surest first.
+"""The JSON pointers of the keys with a line as their text, the surest first.
 
 Evidence, in this order:
 - Filebeat, Logstash: https://www.elastic.co/docs/reference/ecs/ecs-event

@@ -1,4 +1,4 @@
-"""What the network in front of a server tells of who sent a request. Only Cloudflare's logs tell it."""
+"""Verdicts on clients by the network in front of a server. Only Cloudflare's logs have them."""
 
 from typing import Final
 

@@ -118,7 +118,7 @@ class CurrentTables:
 
 
 def _state_of(path: Path) -> tuple[int, ...]:
-    """What changes when a file does; nothing without a file."""
+    """Return numbers that change when a file does; none without a file."""
     try:
         status = path.lstat()
     except OSError:

@@ -42,7 +42,7 @@ def judge(
     facts = reduce(or_, (file.facts if file.facts & NETWORKS else FACTS for file in files))
 
     def read_for(mask: int) -> dict[str, object]:
-        """What to read for visits with one of some facts: where none has any, only the seed.
+        """Return the files to read for visits with one of some facts: only the seed if none has any.
 
         Files without NETWORKS are of before facts were recorded with them.
         """

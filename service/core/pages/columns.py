@@ -72,7 +72,7 @@ class TableColumn:
 
 SHARE_OF_PEOPLE: Final = TableColumn("share_of_people", "Share", "share")
 """The share of the visits by people, which no answer has: its percentage is of all visits."""
-PROOF: Final = TableColumn("proof", "Who says so", "text")
+PROOF: Final = TableColumn("proof", "Proof", "text")
 """The number of fetches that are verified, signed, or merely claim a name, and of visits that are contradicted."""
 OTHER: Final = TableColumn("other_visits", "Other", "number")
 """The visits by neither people nor AI, where the answer has only those and all."""

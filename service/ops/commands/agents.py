@@ -164,7 +164,7 @@ def _read(name: str) -> bytes:
 
 
 def _fetched(url: str) -> bytes:
-    """What is at an address, of at most the size of an IP list or a release. Raises BadInput."""
+    """Fetch the content of an address, at most as large as an IP list or a release. Raises BadInput."""
     import asyncio
 
     from data.rules.ip_lists import MAX_LIST_BYTES
