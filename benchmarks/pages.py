@@ -38,7 +38,8 @@ from service.core.http.rate_limit import SourceResolver
 from service.core.pages.rendering import Renderer
 from service.core.settings import read_settings
 from service.dashboard import panels
-from service.dashboard.tables import CellLinks, fill
+from service.dashboard.panel import Selection
+from service.dashboard.tables import CellLinks
 from service.hooks.registry import Hooks
 from service.jobs.service import JobService, link_writes
 from service.jobs.store import Jobs
@@ -187,12 +188,12 @@ async def _view(app: PagesApp, cookie: str) -> None:
 def _steps(renderer: _RecordingRenderer, dashboard: Mapping[str, Any]) -> dict[str, Callable[[], object]]:
     """What happens between the decoded answers and the compressed page."""
     filters = renderer.context["filters"]
-    links = CellLinks("/app", "/app/", filters)
+    selection = Selection(filters, links=CellLinks("/app", "/app/", filters))
     members = {entry.name: dashboard[name] for name, entry in ENDPOINTS["dashboard"].members}
     filled = [(panel, members[panel.entry.name]) for panel in panels.OVERVIEW]
     page = renderer.render(renderer.template, renderer.context)
     return {
-        "panels": lambda: [fill(panel, rows, links) for panel, rows in filled],
+        "panels": lambda: [panel.filled(rows, selection) for panel, rows in filled],
         "template": lambda: renderer.render(renderer.template, renderer.context),
         "gzip": lambda: compress(page),
     }

@@ -11,12 +11,10 @@ from typing import Any, Final
 from data.manifest.statistics import StoredSpan
 from queries import Entry, Scope
 from service.core.pages.formats import change_in_words, short_day
-from service.dashboard.panels import Panel
+from service.reports.filters import Filters
 
 REST: Final = "(other)"
 """What the last row of a bounded answer is called."""
-_FIGURES: Final = ("visits", "agent_fetches")
-_UNEQUAL: Final = frozenset(("weekend-vs-weekday",))  # equal spans have unequal numbers of these days
 MAX_ROWS: Final = {"top-links": 100, "paths": 100, "source-links": 20}
 """The rows that an answer has at most, as in its SQL, without a last one for all others; links: of one platform."""
 
@@ -64,15 +62,13 @@ def complete_days(scope: Scope, today: date, stored: StoredSpan, missing: frozen
     return Comparison(now, replace(now, start_date=start_before, end_date=scope.start_date - timedelta(1)))
 
 
-def figure_of(panel: Panel) -> str:
-    """The field by which rows of a table are compared; "" for rows without names, as hours have none."""
-    entry = panel.answer
-    is_never_compared = panel.is_list or panel.has_jobs or entry.name in _UNEQUAL
-    if panel.chart not in {"", "map"} or is_never_compared or entry.fields[0].kind.sql != "VARCHAR":
-        return ""
-    if panel.is_of_people:
-        return "human_clicks"
-    return next((name for name in _FIGURES if any(field.name == name for field in entry.fields)), "")
+def compared_pair(
+    entry: Entry, filters: Filters, comparison: Comparison
+) -> tuple[tuple[Entry, Scope], tuple[Entry, Scope]]:
+    """What to ask for to compare an answer: for the days, and for those before."""
+    scope, spans = filters.scope_for(entry), (comparison.now, comparison.before)
+    now, before = (replace(scope, start_date=span.start_date, end_date=span.end_date) for span in spans)
+    return (entry, now), (entry, before)
 
 
 def names_of(entry: Entry) -> tuple[str, ...]:
@@ -81,16 +77,16 @@ def names_of(entry: Entry) -> tuple[str, ...]:
 
 
 def compared_rows(
-    panel: Panel, rows: Sequence[Mapping[str, Any]], before: Sequence[Mapping[str, Any]]
+    entry: Entry, figure: str, rows: Sequence[Mapping[str, Any]], before: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """The rows with `before`, their figure in the period before, and `change`, in percent.
+    """The rows with `before`, their `figure` in the period before, and `change`, in percent.
 
     `before` is 0 for what had no visits, and None for what the answer before may have left out or put under others;
     `change` is infinite for what is new, and None where `before` is.
     """
-    figure, names = figure_of(panel), names_of(panel.entry)
+    names = names_of(entry)
     found = {tuple(row[name] for name in names): row[figure] for row in before}
-    is_cut = len(before) >= MAX_ROWS.get(panel.entry.name, len(before) + 1) or any(REST in key for key in found)
+    is_cut = len(before) >= MAX_ROWS.get(entry.name, len(before) + 1) or any(REST in key for key in found)
     compared: list[Mapping[str, Any]] = []
     for row in rows:
         key = tuple(row[name] for name in names)

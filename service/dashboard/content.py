@@ -1,7 +1,7 @@
 """What a page with numbers shows: the answers that it asks for, and its tiles and panels made of them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import cached_property
 from typing import Any, Final
@@ -12,27 +12,24 @@ from markupsafe import Markup
 from data import Lake
 from data.manifest.statistics import StoredSpan
 from data.text import plural
-from queries import ENDPOINTS, ENTRIES, Entry, InvalidParameter, Scope
+from queries import ENDPOINTS, ENTRIES, InvalidParameter, Scope
 from service.core.pages import formats
-from service.core.pages.spans import ChartDays, unit_for
-from service.dashboard import listing as lists
+from service.core.pages.spans import ChartDays
 from service.dashboard import panels
-from service.dashboard.comparison import Comparison, complete_days, figure_of
+from service.dashboard.comparison import Comparison, complete_days
 from service.dashboard.evidence import Evidence, lacking_in_words
-from service.dashboard.marks import marks_of
-from service.dashboard.panels import Panel
-from service.dashboard.tables import CellLinks, FilledPanel, fill
+from service.dashboard.listing import Listing
+from service.dashboard.panel import PageAnswers, Panel, Selection, Wanted, key_of
+from service.dashboard.tables import CellLinks
 from service.dashboard.tiles import Figures, Tile, disguised_in_words, filled_tiles
 from service.jobs.reader import Mark
 from service.reports.filters import Filters
 
 DASHBOARD: Final = ENDPOINTS["dashboard"]
-MEMBERS: Final = {part.name: name for name, part in DASHBOARD.members}
-"""The members of the dashboard by the names of their own endpoints."""
 PEOPLE: Final = ENTRIES["people"]
 DISGUISED: Final = ENTRIES["disguised"]
 OVERVIEW_ROW: Final = ENDPOINTS["traffic-overview"]
-SERIES: Final = ENDPOINTS["time-series"]
+FILTER_VALUES: Final = ENTRIES["filter-values"]
 OF_PATHS: Final = tuple(ENTRIES[name] for name in ("paths", "invented-links", "left-out", "left-out-requests"))
 """The answers that are counted from visits, as no rollup keeps paths, nor what is left out."""
 MAX_PATH_VISITS: Final = 20_000_000
@@ -51,11 +48,13 @@ class Page:
     panels: tuple[Panel, ...]
     key: str = ""  # the keyboard shortcut that opens it
     is_dashboard: bool = False  # with tiles, and one answer for all panels
+    template: str = "page.html"
 
 
 OVERVIEW: Final = Page(
-    "", "Overview", "People, AI-related and other automated visits.", panels.OVERVIEW, "g o", is_dashboard=True
-)
+    "", "Overview", "People, AI-related and other automated visits.", panels.OVERVIEW, "g o", is_dashboard=True,
+    template="overview.html",
+)  # fmt: skip
 LINK: Final = Page("link", "Link", "Everything about one link.", panels.LINK, is_dashboard=True)
 
 
@@ -75,12 +74,14 @@ class PageContent:
     """Days that no log and no report covers, as `uncovered` finds them."""
     evidence: Evidence = field(default_factory=dict)
     """As `evidence_by_day` finds them."""
-    listing: lists.Listing | None = None
+    listing: Listing | None = None
     """Which of all links it shows, where it shows them."""
     events: Sequence[Mark] | None = None
     """For the marks of the main chart; None: it has none."""
     job_cells: Callable[[Mapping[str, Any]], Markup] | None = None
     """Writes the cell of a row that is about its job, where a panel has that column."""
+    source: str = ""
+    """The AI platform whose rows alone are shown."""
 
     @cached_property
     def comparison(self) -> Comparison | None:
@@ -91,90 +92,85 @@ class PageContent:
 
     @cached_property
     def panels(self) -> tuple[Panel, ...]:
-        """The panels of the page; visits over time are in the unit that suits the days."""
-        unit = self._unit
-        return tuple(panels.in_unit(panel, unit) if panel.entry is SERIES else panel for panel in self.page.panels)
-
-    @property
-    def _unit(self) -> str:
-        return unit_for(self.filters.days)
+        """The panels of the page, as they suit its days."""
+        return tuple(panel.fitted(self.filters) for panel in self.page.panels)
 
     @cached_property
-    def wanted(self) -> list[tuple[Entry, Scope]]:
-        """The answers to ask for, each with its scope."""
-        compared = self._compared
-        if not self.page.is_dashboard:
-            names = dict.fromkeys([*(panel.entry.name for panel in self.page.panels), "filter-values"])
-            others = [(ENTRIES[name], self._scope_for(ENTRIES[name])) for name in names if name not in compared]
-            return [*(pair for pairs in compared.values() for pair in pairs), *others]
-        series = panels.in_unit(panels.TIME_SERIES, self._unit).entry
-        wanted = [(DASHBOARD, self._scope), (PEOPLE, self._scope), (DISGUISED, self._scope)]
-        if series is not SERIES:
-            wanted.append((series, self._scope))
-        more = [panel.entry for panel in self.page.panels if panel.entry.name not in MEMBERS]
-        wanted += [(entry, self._scope) for entry in more]
-        if self.comparison:
-            now, before = self.comparison.now, self.comparison.before
-            wanted += [(OVERVIEW_ROW, now), (PEOPLE, now), (OVERVIEW_ROW, before), (PEOPLE, before)]
-            wanted += [pair for pairs in compared.values() for pair in pairs]
-            if self._unit != "month":  # months of two spans do not begin alike
-                wanted.append((series, before))
-        return wanted
+    def selection(self) -> Selection:
+        """What its panels are shown for."""
+        is_dashboard = self.page.is_dashboard
+        return Selection(
+            self.filters, self._days, self.comparison, self._scope if is_dashboard else None, self.links, self.listing,
+            self.source, self.evidence, self.events if is_dashboard else None, job_cells=self.job_cells,
+        )  # fmt: skip
 
     @cached_property
-    def _compared(self) -> dict[str, tuple[tuple[Entry, Scope], tuple[Entry, Scope]]]:
-        """Of the tables that compare, by the name of their entry: what to ask for the days and for those before."""
-        if not self.filters.compares or not self.comparison:
-            return {}
-        entries = {panel.entry.name: panel.entry for panel in self.page.panels if figure_of(panel)}
-        return {name: compared_pair(entry, self.filters, self.comparison) for name, entry in entries.items()}
+    def wanted(self) -> list[Wanted]:
+        """The answers to ask for, each once, and none that comes with that of the dashboard."""
+        is_dashboard, selection = self.page.is_dashboard, self.selection
+        of_page = [DASHBOARD, PEOPLE, DISGUISED] if is_dashboard else [FILTER_VALUES]
+        wanted = [(entry, selection.scope_for(entry)) for entry in of_page]
+        if is_dashboard and self.comparison:
+            spans = self.comparison.now, self.comparison.before
+            wanted += [(entry, span) for span in spans for entry in (OVERVIEW_ROW, PEOPLE)]
+        wanted += [pair for panel in self.panels for pair in panel.wants(selection)]
+        members = {key_of(pair) for pair in self._members}
+        return [*{key_of(pair): pair for pair in wanted if key_of(pair) not in members}.values()]
 
-    def _scope_for(self, entry: Entry) -> Scope:
-        scope = self.filters.scope_for(entry)
-        return self.listing.scope(scope) if self.listing and entry is lists.ENTRY else scope
+    @cached_property
+    def _members(self) -> list[Wanted]:
+        """The answers that come with that of the dashboard, in the order of its members."""
+        return [(part, self._scope) for _, part in DASHBOARD.members] if self.page.is_dashboard else []
 
     @cached_property
     def _scope(self) -> Scope:
         """The scope of a dashboard's answers."""
         return self.filters.scope_for(DASHBOARD)
 
-    def answers(self, loaded: Sequence[Any]) -> dict[str, Any]:
-        """The answers by the name of their endpoint; `loaded` are those that were wanted, as decoded JSON."""
-        answers: dict[str, Any] = {}
-        for (entry, _), answer in zip(self.wanted, loaded, strict=True):
-            answers.setdefault(entry.name, answer)  # those of a comparison come later
+    def answers(self, loaded: Sequence[Any]) -> PageAnswers:
+        """The answers that are needed; `loaded` are those that were wanted, as decoded JSON."""
+        members: list[Any] = []
         if self.page.is_dashboard:
-            answers |= {name: answers["dashboard"][member] for name, member in MEMBERS.items()}
-        return answers
+            dashboard = PageAnswers(self.wanted, loaded)[DASHBOARD, self._scope]
+            members = [dashboard[name] for name, _ in DASHBOARD.members]
+        return PageAnswers([*self.wanted, *self._members], [*loaded, *members])
 
-    def _by_scope(self, loaded: Sequence[Any]) -> dict[tuple[str, Scope], Any]:
-        return {(entry.name, scope): answer for (entry, scope), answer in zip(self.wanted, loaded, strict=True)}
+    def answer(self, answers: PageAnswers, name: str) -> Any:  # noqa: ANN401  # as JSON has it
+        """The answer of this name for the days of the page."""
+        return answers[ENTRIES[name], self.selection.scope_for(ENTRIES[name])]
 
-    def filled(self, loaded: Sequence[Any], source: str = "") -> dict[str, Any]:
-        """What the template shows: tiles and panels; with `source`, only the rows of this AI platform."""
-        answers, found = self.answers(loaded), self._by_scope(loaded)
-        has_before = self.page.is_dashboard and self.comparison and self._unit != "month"
-        before = loaded[-1] if has_before else None
-        spans = {name: (found[name, now[1]], found[name, then[1]]) for name, (now, then) in self._compared.items()}
+    def filled(self, loaded: Sequence[Any]) -> dict[str, Any]:
+        """What the template shows: tiles and panels."""
+        answers, is_dashboard = self.answers(loaded), self.page.is_dashboard
         first, last = self._scope.start_date, min(self._scope.end_date, self.filters.today - timedelta(1))
-        targets = {row["target_url"] for row in answers.get("top-links", ())} - {"unknown"}  # by links files
-        filled = [
-            self._fill_panel(panel, answers, before, source, spans.get(panel.entry.name)) for panel in self.panels
-        ]
+        filled = [panel.render(answers, self.selection) for panel in self.panels]
         return {
             "tiles": self.tiles(loaded),
             "panels": [one for one in filled if one.row_count or not one.panel.is_left_out],
-            "can_compare": any(figure_of(panel) for panel in self.page.panels),
-            "disguised": disguised_in_words(answers["disguised"]) if self.page.is_dashboard else "",
-            "suggestions": suggestions(answers),
+            "can_compare": any(panel.figure for panel in self.page.panels),
+            "disguised": disguised_in_words(self.answer(answers, "disguised")) if is_dashboard else "",
+            "suggestions": self._suggestions(answers),
             "elsewhere": self._elsewhere(answers),
             "unjudged_days": sum(first <= day <= last for day in self.stored.unjudged) if self.stored else 0,
             "missing": self.missing_in_words(),
             "lacking_evidence": self.lacking_evidence_in_words(),
             "comparison": self.comparison,
             "compares": self.stored is not None,
-            "target_url": min(targets) if self.page is LINK and len(targets) == 1 else "",
+            "target_url": self._target(answers),
         }
+
+    def _suggestions(self, answers: PageAnswers) -> dict[str, list[str]]:
+        if not self.page.is_dashboard:
+            return suggestions(self.answer(answers, "filter-values"))
+        links = self.answer(answers, "top-links")
+        return {"domains": sorted({row["domain"] for row in links}), "links": [row["short_code"] for row in links]}
+
+    def _target(self, answers: PageAnswers) -> str:
+        """Where the link of the page leads; "" if links files do not say so, or have several."""
+        if self.page is not LINK:
+            return ""
+        targets = {row["target_url"] for row in self.answer(answers, "top-links")} - {"unknown"}
+        return min(targets) if len(targets) == 1 else ""
 
     def missing_in_words(self) -> str:
         """How many days of the page are not covered; "" if all are."""
@@ -198,38 +194,18 @@ class PageContent:
         """The tiles of an overview, none on other pages; changes are over complete days."""
         if not self.page.is_dashboard:
             return []
-        found = self._by_scope(loaded)
-        found[OVERVIEW_ROW.name, self._scope] = found[DASHBOARD.name, self._scope]["overview"]
+        answers = self.answers(loaded)
 
         def figures(scope: Scope) -> Figures:
-            return {**found[PEOPLE.name, scope], **found[OVERVIEW_ROW.name, scope]}
+            return {**answers[PEOPLE, scope], **answers[OVERVIEW_ROW, scope]}
 
         comparison = self.comparison
         compared = (comparison, figures(comparison.now), figures(comparison.before)) if comparison else None
         return filled_tiles(figures(self._scope), compared, self.filters, has_links=self.links is not None)
 
-    def _fill_panel(
-        self, panel: Panel, answers: Mapping[str, Any], previous: Rows | None, source: str, spans: Sequence[Rows] | None
-    ) -> FilledPanel:
-        rows = answers[panel.entry.name]
-        rows, before = spans or (rows[panel.part] if panel.part else rows, None)
-        if source:
-            rows, before = (
-                answer and [row for row in answer if source in {row.get("ai_source"), row.get("tool")}]
-                for answer in (rows, before)
-            )
-        marks: Sequence[Mark] = ()
-        if self.events is not None and self.page.is_dashboard and panel.chart == "series":
-            marks = marks_of(self.filters, self.uncovered, self.evidence, answers["bot-traffic"], self.events)
-        return fill(
-            panel, rows, self.links, previous=previous, before=before, days=self._days, marks=marks,
-            job_cells=self.job_cells,
-        )  # fmt: skip
-
-    def _elsewhere(self, answers: Mapping[str, Any]) -> dict[str, str] | None:
+    def _elsewhere(self, answers: PageAnswers) -> dict[str, str] | None:
         """Where there are visits, if this selection has none: what to say, and the query string that shows them."""
-        overview = answers.get("traffic-overview")
-        if not overview or overview["total_visits"] or not self.stored:
+        if not self.page.is_dashboard or not self.stored or self.answer(answers, "traffic-overview")["total_visits"]:
             return None
         first, last = self.stored.first_day, self.stored.last_day
         if not first or not last:
@@ -238,15 +214,6 @@ class PageContent:
         days = {"start_date": str(first), "end_date": str(min(last, self.filters.today))}
         query = self.filters.query_string(**days) if self.page is LINK else f"?{urlencode(days)}"
         return {"text": f"This organization has visits of {span}.", "link": f"Show {span}", "query": query}
-
-
-def compared_pair(
-    entry: Entry, filters: Filters, comparison: Comparison
-) -> tuple[tuple[Entry, Scope], tuple[Entry, Scope]]:
-    """What to ask for to compare an answer: for the days, and for those before."""
-    scope, spans = filters.scope_for(entry), (comparison.now, comparison.before)
-    now, before = (replace(scope, start_date=span.start_date, end_date=span.end_date) for span in spans)
-    return (entry, now), (entry, before)
 
 
 def uncovered(lake: Lake, filters: Filters) -> frozenset[date]:
@@ -268,10 +235,7 @@ def check_paths(lake: Lake, scope: Scope) -> None:
         )
 
 
-def suggestions(answers: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Domains and links to choose from in the filters."""
-    if "filter-values" in answers:
-        values = {row["filter"]: row["values"][:MAX_SUGGESTIONS] for row in answers["filter-values"]}
-        return {"domains": values["domain"], "links": values["short_code"]}
-    links = answers["top-links"]
-    return {"domains": sorted({row["domain"] for row in links}), "links": [row["short_code"] for row in links]}
+def suggestions(rows: Rows) -> dict[str, list[str]]:
+    """Domains and links to choose from in the filters: `rows` are those of filter-values."""
+    values = {row["filter"]: row["values"][:MAX_SUGGESTIONS] for row in rows}
+    return {"domains": values["domain"], "links": values["short_code"]}

@@ -12,12 +12,12 @@ from service.core.http.compression import negotiated
 from service.core.http.errors import NotFound
 from service.core.pages.columns import BEFORE, CHANGE
 from service.dashboard import listing
-from service.dashboard.comparison import compared_rows, complete_days, figure_of
-from service.dashboard.content import DASHBOARD, OF_PATHS, check_paths, compared_pair, uncovered
+from service.dashboard.comparison import compared_pair, complete_days
+from service.dashboard.content import DASHBOARD, OF_PATHS, check_paths, uncovered
 from service.dashboard.context import DashboardContext
 from service.dashboard.views import PAGES
 
-COMPARED: Final = {one.entry.name: one for page in PAGES for one in page.panels if figure_of(one)}
+COMPARED: Final = {one.entry.name: one for page in PAGES for one in page.panels if one.figure}
 """The panels whose rows can be compared, by the name of their entry."""
 
 
@@ -54,7 +54,7 @@ async def export(context: DashboardContext, request: Request) -> Response:
     name = "-".join(filter(None, (organization, entry.name, part, str(scope.start_date), str(scope.end_date))))
     names = [field.name for field in shown.fields]
     if compared and before:
-        rows, names = compared_rows(compared, rows, before[0]), [*names, BEFORE.field, CHANGE.field]
+        rows, names = compared.compared(rows, before[0]), [*names, BEFORE.field, CHANGE.field]
         rows = [{**row, "change": "new" if row["change"] == inf else row["change"]} for row in rows]
     body, how = await context.in_thread(request, lambda: negotiated(request.scope["headers"], csv_of(names, rows)))
     headers = {"Content-Disposition": f'attachment; filename="{name}.csv"', **how}

@@ -15,20 +15,19 @@ from service.core.pages.forms import editors_form
 from service.core.pages.markup import joined
 from service.dashboard.content import Page, check_paths
 from service.dashboard.context import DashboardContext
-from service.dashboard.panels import panel
+from service.dashboard.panel_kinds import WithJobs
 from service.dashboard.run_it_yourself import commands
 from service.jobs.findings import DetectedSubject, fingerprint_of, new_job
 from service.jobs.records import Actor, JobRecord
 from service.jobs.store import Jobs
 from service.reports.filters import Filters
 
-_PANEL: Final = panel(
+_PANEL: Final = WithJobs.of(
     "invented-links",
     "Invented links",
     "path domain ai_referrals agent_fetches visitors ai_source first_seen last_seen",
     color="ai",
     is_wide=True,
-    has_jobs=True,
     hint="They got 404 or 410, no link has them, and no request for them succeeded in this period.",
     note="The 100 with most people sent; those without any were fetched by assistants for a user, or by coding agents. "
     "A page that was deleted before this period looks the same.",

@@ -8,7 +8,7 @@ from service.dashboard.content import OVERVIEW, Page
 
 NAMED: Final = (
     OVERVIEW,
-    Page("ai", "AI", "What AI platforms fetch, and whom they send.", panels.AI, "g a"),
+    Page("ai", "AI", "What AI platforms fetch, and whom they send.", panels.AI, "g a", template="ai.html"),
     Page("agents", "Agents", "Every automated visitor, and how sure we are who it is.", panels.AGENTS_PAGE, "g n"),
     Page("people", "People", "Where people come from, and what they use.", panels.PEOPLE, "g e"),
     Page("times", "Times", "When visits happen.", panels.TIMES, "g t"),

@@ -20,8 +20,7 @@ from service.core.pages.columns import plain
 from service.core.pages.rendering import environment
 from service.dashboard.content import LINK, OVERVIEW, Page, PageContent, uncovered
 from service.dashboard.evidence import evidence_by_day
-from service.dashboard.panels import Panel
-from service.dashboard.tables import columns_of, rows_of
+from service.dashboard.panel import Panel
 from service.dashboard.tiles import disguised_in_words
 from service.reports.filters import CHIPS, Filters
 
@@ -98,14 +97,15 @@ class Report:
         for tile in tiles:
             change = f"  {tile.change['text']}" if tile.change else ""
             lines.append(f"{tile.label:<{label_width}}  {tile.text:>{width}}{change}")
-        rows = self.content.answers(self.loaded)
-        lines += filter(None, (self.content.missing_in_words(), disguised_in_words(rows["disguised"])))
+        answers = self.content.answers(self.loaded)
+        disguised = self.content.answer(answers, "disguised")
+        lines += filter(None, (self.content.missing_in_words(), disguised_in_words(disguised)))
         if self.content.comparison:
             lines.append(f"Changes are over complete days: {self.content.comparison.spans}.")
             lines += filter(None, (self.content.lacking_evidence_in_words(),))
         for panel in self.content.panels:
-            if panel.chart not in {"series", "hours"}:
-                lines += ["", panel.title, *_table(panel, rows[panel.entry.name])]
+            if panel.is_in_text:
+                lines += ["", panel.title, *_table(panel, self.content.answer(answers, panel.entry.name))]
         return "\n".join(lines) + "\n"
 
     def _heading(self) -> dict[str, Any]:
@@ -120,7 +120,7 @@ class Report:
 
 def _table(panel: Panel, answer: Sequence[Any]) -> Iterator[str]:
     """The first rows of a panel in columns as wide as their content."""
-    rows, columns = rows_of(panel, answer), columns_of(panel)
+    rows, columns = panel.rows_of(answer), panel.columns()
     if not rows:
         yield panel.empty
         return

@@ -45,9 +45,12 @@ PAGES: Final = (*NAMED, LINK, INVENTED, AGENT, SOURCE)
 
 def routes(context: DashboardContext) -> list[Route]:
     """The routes of the pages with numbers."""
+    shown = {OVERVIEW.path: overview_page, LINK.path: link_page, INVENTED.path: invented_page}
     return [
         *(
-            Route(f"{context.root}/{page.path}", partial(panels_page, context, page))
+            Route(
+                f"{context.root}/{page.path}", partial(shown.get(page.path) or partial(panels_page, page=page), context)
+            )
             for page in (*NAMED, LINK, INVENTED)
         ),
         Route(f"{context.root}/{INVENTED.path}/claims", partial(claim, context), methods=["POST"]),
@@ -56,26 +59,45 @@ def routes(context: DashboardContext) -> list[Route]:
     ]
 
 
-async def panels_page(context: DashboardContext, page: Page, request: Request) -> Response:
+async def panels_page(context: DashboardContext, request: Request, page: Page) -> Response:
     """A page of panels for the organization of the session."""
     view = await View.start(context, request, page)
-    if view.stored.is_empty:
-        return await view.response("start.html")
-    if view.settled is not None:
-        return RedirectResponse(view.settled, 303)
-    if page is LINK and not view.filters.scope.short_code:
+    return await view.instead() or await view.response(page.template, **await view.content())
+
+
+async def overview_page(context: DashboardContext, request: Request) -> Response:
+    """The Overview, with what is to be done."""
+    view = await View.start(context, request, OVERVIEW)
+    if instead := await view.instead():
+        return instead
+    content, scope = await view.content(), view.filters.scope
+    asked = context.services.lake, scope.organization, scope.start_date, scope.end_date, view.filters.today
+    return await view.response(
+        OVERVIEW.template,
+        **content,
+        undecided_jobs=await context.control.read(context.job_reader.undecided, view.filters.organization),
+        file_share=await context.in_thread(request, large_file_share, *asked),
+        may_write=request.scope["session"].caller.may_write,
+    )
+
+
+async def link_page(context: DashboardContext, request: Request) -> Response:
+    """The page of one link; without one, the list of all."""
+    view = await View.start(context, request, LINK)
+    if instead := await view.instead():
+        return instead
+    if not view.filters.scope.short_code:
         return RedirectResponse(f"{context.root}/links{view.filters.query_string(target_url=None)}", 303)
-    content = await view.content()
-    if page is LINK:
-        content["title"] = view.filters.scope.short_code
-    content["is_of_ai"] = page.path == "ai"
-    if page is OVERVIEW:
-        content["undecided_jobs"] = await context.control.read(context.job_reader.undecided, view.filters.organization)
-        scope, today = view.filters.scope, view.filters.today
-        asked = context.services.lake, scope.organization, scope.start_date, scope.end_date, today
-        content["file_share"] = await context.in_thread(request, large_file_share, *asked)
-        content["may_write"] = request.scope["session"].caller.may_write
-    return await view.response("page.html", **content)
+    return await view.response(LINK.template, **await view.content() | {"title": view.filters.scope.short_code})
+
+
+async def invented_page(context: DashboardContext, request: Request) -> Response:
+    """The page of addresses that AI products made up, with the job of each."""
+    view = await View.start(context, request, INVENTED)
+    if instead := await view.instead():
+        return instead
+    cells = await job_cells(context, request, view.filters)
+    return await view.response(INVENTED.template, **await view.content(job_cells=cells))
 
 
 async def source_page(context: DashboardContext, request: Request) -> Response:
@@ -84,7 +106,7 @@ async def source_page(context: DashboardContext, request: Request) -> Response:
     if view.settled is not None:
         return RedirectResponse(view.settled, 303)
     source = request.path_params["source"]
-    content = await view.content(source)
+    content = await view.content(source=source)
     content["panels"] = [panel for panel in content["panels"] if panel.row_count]
     if not content["panels"]:
         content["notices"] = [("warn", "No visits by this platform in this period.")]
@@ -135,8 +157,14 @@ class View:
         query = self.filters.settled(self.stored.first_day)
         return None if query is None else f"{self.request.url.path}{query}"
 
-    async def content(self, source: str = "") -> dict[str, Any]:
-        """What the template shows: tiles and panels; with `source`, only the rows of this AI platform."""
+    async def instead(self) -> Response | None:
+        """The answer without numbers: the guided start, or a redirect to an address with all days."""
+        if self.stored.is_empty:
+            return await self.response("start.html")
+        return None if self.settled is None else RedirectResponse(self.settled, 303)
+
+    async def content(self, **more: Any) -> dict[str, Any]:  # noqa: ANN401  # members of PageContent
+        """What the template shows: tiles and panels."""
         links = CellLinks(self.context.root, self.request.url.path, self.filters)
         hours_begun = self.context.services.hours_begun(self.filters.organization)
         lake = self.context.services.lake
@@ -146,16 +174,15 @@ class View:
         events = await self.context.control.read(self.context.job_reader.events, self.filters, zone)
         has_list = any(panel.is_list for panel in self.page.panels)
         listing = Listing.parse(self.request.scope["query_string"], self.filters) if has_list else None
-        cells = await job_cells(self.context, self.request, self.filters) if self.page is INVENTED else None
         content = PageContent(
             self.page, self.answer_filters, self.stored, links, hours_begun,
-            missing, evidence, listing, events, cells,
+            missing, evidence, listing, events, **more,
         )  # fmt: skip
         if any(panel.entry in OF_PATHS for panel in self.page.panels):
             for scope in (content.filters.scope, *([content.comparison.before] if content.comparison else ())):
                 await self.context.in_thread(self.request, check_paths, lake, scope)
         loaded = await self.context.load(self.request, content.wanted)
-        filled = await self.context.in_thread(self.request, content.filled, loaded, source)
+        filled = await self.context.in_thread(self.request, content.filled, loaded)
         notices, (many, newest) = [], (self.filters.target_codes, self.filters.target_code)
         if many > 1:
             text = f"{many:,} short codes lead to this target; these are the visits of {newest}, the newest."

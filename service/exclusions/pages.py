@@ -123,7 +123,7 @@ class _ExclusionPages:
             problem=problem,
             fields=fields or {},
             lines=commands(context, request, DAYS, view.filters),
-            suggestions=suggestions({"filter-values": values}),
+            suggestions=suggestions(values),
         )
 
     async def add(self, request: Request) -> Response:

@@ -11,8 +11,8 @@ from service.access.page_context import PageLink
 from service.access.sessions import Session
 from service.core.encoding import encode
 from service.dashboard.context import DashboardContext
-from service.dashboard.panels import Panel
-from service.dashboard.tables import CellLinks, fill
+from service.dashboard.panel import Panel, Selection
+from service.dashboard.tables import CellLinks
 
 TABS = (PageLink("settings/cache", "Cache"), PageLink("settings/storage", "Storage"))
 
@@ -31,12 +31,13 @@ class _StatePages:
         """The statistics of the cache of this organization's answers."""
         session: Session = request.scope["session"]
         rows = orjson.loads(encode(self._context.answers.statistics(session.organization)))
-        links = CellLinks(self._context.root, request.url.path, await self._context.filters(request))
+        filters = await self._context.filters(request)
+        selection = Selection(filters, links=CellLinks(self._context.root, request.url.path, filters))
         return await self._context.tab_page(
             request,
             "settings/cache",
             "settings_cache.html",
-            panel=fill(Panel(CACHE_STATS, "Cache", is_wide=True), rows, links),
+            panel=Panel(CACHE_STATS, "Cache", is_wide=True).filled(rows, selection),
         )
 
     async def storage(self, request: Request) -> Response:

@@ -7,7 +7,7 @@ import pytest
 
 from data.tasks.compaction import Compactor
 from queries import ENTRIES, Scope, template
-from service.dashboard.comparison import MAX_ROWS, Comparison, change_in_tenths, compared_rows
+from service.dashboard.comparison import MAX_ROWS, Comparison, change_in_tenths
 from service.dashboard.export import COMPARED
 from service.dashboard.panels import PATHS, REFERRERS
 from tests.conftest import NOW
@@ -126,14 +126,14 @@ def test_the_row_limits_of_comparisons_match_their_sql():
 
 def test_what_an_answer_may_have_left_out_is_not_called_new():
     paths = [{"path": f"/{number}", "visits": 5} for number in range(100)]
-    (row,) = compared_rows(PATHS, [{"path": "/new", "visits": 5}], paths)
+    (row,) = PATHS.compared([{"path": "/new", "visits": 5}], paths)
     assert (row["before"], row["change"]) == (None, None)
-    (row,) = compared_rows(PATHS, [{"path": "/new", "visits": 5}], paths[:99])
+    (row,) = PATHS.compared([{"path": "/new", "visits": 5}], paths[:99])
     assert (row["before"], row["change"]) == (0, float("inf"))
     names = ("a.example", "(other)")
     hosts = [{"referrer": name, "referrer_type": name, "source": name, "visits": 9} for name in names]
     unknown = {"referrer": "b.example", "referrer_type": "other", "source": "other", "visits": 1}
-    found = compared_rows(REFERRERS, [hosts[0], unknown, hosts[1]], hosts)
+    found = REFERRERS.compared([hosts[0], unknown, hosts[1]], hosts)
     assert [(row["before"], row["change"]) for row in found] == [(9, 0.0), (None, None), (None, None)]
 
 

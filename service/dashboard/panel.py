@@ -1,0 +1,253 @@
+"""A panel: the answers that it asks for, and how it shows their rows: a table, perhaps a chart above it, and notes."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from itertools import takewhile
+from typing import Any, ClassVar, Final, Self, TypeAlias
+
+from markupsafe import Markup
+
+from data.text import plural
+from queries import ENTRIES, Entry, Scope
+from service.core.pages.columns import BEFORE, CHANGE, TableColumn, column_of
+from service.core.pages.spans import ChartDays
+from service.dashboard.comparison import Comparison, compared_pair, compared_rows, names_of
+from service.dashboard.evidence import Evidence
+from service.dashboard.listing import Listing
+from service.dashboard.tables import CellLinks, Row, Table
+from service.jobs.reader import Mark
+from service.reports.filters import Filters
+
+Wanted: TypeAlias = tuple[Entry, Scope]
+"""An answer to ask for."""
+_TEXTS: Final = frozenset(("text", "list", "word", "badge"))
+
+
+class PageAnswers:
+    """The answers of a page, found by what was asked for."""
+
+    def __init__(self, wanted: Iterable[Wanted], loaded: Iterable[Any]) -> None:
+        self._found = {key_of(pair): answer for pair, answer in zip(wanted, loaded, strict=True)}
+
+    def __getitem__(self, wanted: Wanted) -> Any:  # noqa: ANN401  # as JSON has it
+        return self._found[key_of(wanted)]
+
+
+def key_of(wanted: Wanted) -> tuple[str, Scope]:
+    """What an answer is found by."""
+    entry, scope = wanted
+    return entry.name, scope
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What the panels of a page are shown for."""
+
+    filters: Filters
+    days: ChartDays | None = None
+    comparison: Comparison | None = None
+    """The days that tables are compared with, where there are any."""
+    whole: Scope | None = None
+    """The scope of an overview, which all its answers have."""
+    links: CellLinks | None = None
+    """The addresses that cells link to; None: they lead nowhere, and hints for the operator are left out."""
+    listing: Listing | None = None
+    source: str = ""
+    """The AI platform whose rows alone are shown."""
+    evidence: Evidence = field(default_factory=dict)
+    events: Sequence[Mark] | None = None
+    """For the marks of the main chart; None: it has none."""
+    marks: Sequence[Sequence[Mark]] = ()
+    """Those of the main chart, in their order; the last may be several."""
+    job_cells: Callable[[Row], Markup] | None = None
+    """Writes the cell of a row that is about its job."""
+
+    def scope_for(self, entry: Entry) -> Scope:
+        """The scope of an answer on this page."""
+        return self.whole or self.filters.scope_for(entry)
+
+    @property
+    def uncovered(self) -> frozenset[date]:
+        """Days that no log and no report covers."""
+        return self.days.uncovered if self.days else frozenset()
+
+
+@dataclass(frozen=True)
+class FilledPanel:
+    """A panel with the rows of its answer, ready for the template."""
+
+    panel: "Panel"
+    columns: tuple[TableColumn, ...]
+    body: Markup
+    """The rows of the table, as HTML."""
+    chart: Markup
+    row_count: int
+    shown_count: int
+    empty: Mapping[str, str] | None = None
+    """What to say instead of the table: title, text and command."""
+    note: str = ""
+    """What to say below the table."""
+    compares: bool = False
+    """Whether the table shows the period before."""
+    has_previous: bool = False
+    """Whether the chart shows the period before as well."""
+    marks: Sequence[Sequence[Mark]] = ()
+    """What the numbers in the chart stand for, in their order; the last may be several."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A table of an answer's rows. Other kinds of panels override what they do otherwise."""
+
+    entry: Entry
+    title: str
+    fields: tuple[str, ...] = ()  # shown, in this order; none: all of the answer
+    part: str = ""  # of an answer with several parts
+    color: str = "plain"  # of its bars: people, ai, other or plain
+    limit: int = 100  # rows of the table; CSV and API have all
+    hint: str = ""
+    note: str = ""
+    all_on: str = ""  # the page that shows all rows
+    is_wide: bool = False
+    has_split: bool = False  # a column with people, AI-related and other as one bar
+    has_search: bool = False
+    is_compared: bool = True  # with the period before, if its rows have names and a figure
+    is_left_out: bool = False  # of the page, where it has no rows
+    empty: str = "No visits of this kind in this period."
+
+    chart_name: ClassVar[str] = ""
+    """Of its chart, above which the table is folded."""
+    drawn: ClassVar[frozenset[str]] = frozenset()
+    """The columns of the table that the chart draws."""
+    figures: ClassVar[tuple[str, ...]] = ("visits", "agent_fetches")
+    """The fields that rows are compared by: the first that the answer has."""
+    leading: ClassVar[tuple[str, ...]] = ("visits", "percentage")
+    """The columns that come second, so that a phone shows them."""
+    added: ClassVar[tuple[TableColumn, ...]] = ()
+    """Columns that the answer does not have."""
+    is_list: ClassVar[bool] = False
+    """Whether it is a part of all links, which the server searches and sorts."""
+    has_jobs: ClassVar[bool] = False
+    """Whether it has a column with the job about each row, and a button that makes one."""
+    is_in_text: ClassVar[bool] = True
+    """Whether a report in plain text has its table."""
+
+    @classmethod
+    def of(cls, name: str, title: str, fields: str = "", **more: object) -> Self:
+        """The panel of an endpoint's answer; `fields` is a list separated by spaces."""
+        return cls(ENTRIES[name], title, tuple(fields.split()), **more)  # type: ignore[arg-type]
+
+    @property
+    def answer(self) -> Entry:
+        """The answer that it shows, or the part of one."""
+        return dict(self.entry.members)[self.part] if self.part else self.entry
+
+    @property
+    def anchor(self) -> str:
+        """The id of the panel on its page."""
+        return self.part or self.entry.name
+
+    @property
+    def figure(self) -> str:
+        """The field by which rows are compared; "" for rows without names, as hours have none."""
+        fields = self.answer.fields
+        if not self.is_compared or fields[0].kind.sql != "VARCHAR":
+            return ""
+        return next((name for name in self.figures if any(field.name == name for field in fields)), "")
+
+    def fitted(self, _filters: Filters) -> "Panel":
+        """The panel as it suits the days of these filters."""
+        return self
+
+    def wants(self, selection: Selection) -> list[Wanted]:
+        """The answers that it asks for: of the days, or of those that are compared and of those before."""
+        if selection.filters.compares and selection.comparison and self.figure:
+            return [*compared_pair(self.entry, selection.filters, selection.comparison)]
+        return [(self.entry, selection.scope_for(self.entry))]
+
+    def render(self, answers: PageAnswers, selection: Selection) -> FilledPanel:
+        """The panel with the rows of the answers that it wants."""
+        first, *others = (self._chosen(answers[pair], selection) for pair in self.wants(selection))
+        return self.filled(first, selection, others[0] if others else None)
+
+    def filled(self, answer: Sequence[Row], selection: Selection, before: Sequence[Row] | None = None) -> FilledPanel:
+        """The panel with the rows of an answer, compared with those `before`."""
+        rows, columns, compares = self.rows_of(answer), self.columns(), before is not None
+        panel: Panel = replace(self, has_split=False) if compares else self
+        shown = rows[: self.limit]
+        if before is not None:
+            shown, columns = self.compared(shown, before), self._compared_columns(columns)
+        return panel.drawn_as(columns, rows, shown, selection, compares=compares)
+
+    def drawn_as(
+        self,
+        columns: tuple[TableColumn, ...],
+        rows: Sequence[Row],
+        shown: Sequence[Row],
+        selection: Selection,
+        **more: Any,  # noqa: ANN401  # members of FilledPanel
+    ) -> FilledPanel:
+        """The panel with all its `rows`, of which the table has those that are `shown`."""
+        last = selection.job_cells if self.has_jobs else None
+        table = Table(columns, self.color, self.has_split, selection.links, last)
+        body = table.body(shown, self.missing(shown, selection))
+        nothing = self.nothing(rows, selection)
+        chart = Markup("") if nothing else self.chart(columns, rows, selection)
+        note = "" if nothing else " ".join(filter(None, [*self.notes(rows, selection)]))
+        marks = [] if nothing else selection.marks
+        return FilledPanel(
+            self, columns, body, chart, self.count(rows), len(shown), nothing, note, marks=marks, **more
+        )  # fmt: skip
+
+    def compared(self, rows: Sequence[Row], before: Sequence[Row]) -> list[Row]:
+        """The rows beside those of the period before."""
+        return compared_rows(self.entry, self.figure, rows, before)
+
+    def columns(self) -> tuple[TableColumn, ...]:
+        """The columns of the table."""
+        columns = {field.name: column_of(field) for field in self.answer.fields}
+        columns |= {column.field: column for column in self.added}
+        shown = [columns[name] for name in self.fields or columns]
+        texts = list(takewhile(lambda column: column.kind in _TEXTS, shown[1:]))
+        visits = list(takewhile(lambda column: column.field in self.leading, shown[1 + len(texts) :]))
+        return (*shown[:1], *visits, *texts, *shown[1 + len(texts) + len(visits) :]) if visits else tuple(shown)
+
+    def _compared_columns(self, columns: Sequence[TableColumn]) -> tuple[TableColumn, ...]:
+        """Only what names a row, its figure, and what that was before."""
+        first, *others = (column for column in columns if column.field in names_of(self.entry))
+        (figure,) = (column for column in columns if column.field == self.figure)
+        return (first, figure, BEFORE, CHANGE, *others)
+
+    def rows_of(self, answer: Sequence[Row]) -> Sequence[Row]:
+        """The rows of an answer as the panel shows them, before they are cut to its limit."""
+        return answer
+
+    def count(self, rows: Sequence[Row]) -> int:
+        """How many rows there are in all."""
+        return len(rows)
+
+    def missing(self, _rows: Sequence[Row], _selection: Selection) -> frozenset[int]:
+        """The numbers of the rows of which nothing is known, as no log covers their days."""
+        return frozenset()
+
+    def chart(self, _columns: Sequence[TableColumn], _rows: Sequence[Row], _selection: Selection) -> Markup:
+        """The chart; empty if it has none."""
+        return Markup("")
+
+    def notes(self, _rows: Sequence[Row], selection: Selection) -> Sequence[str]:
+        """What to say below the table."""
+        missing = selection.days.uncovered_days if selection.days else 0
+        if missing and any(column.field == "avg_visits" for column in self.columns()):
+            return [f"Averages count {plural(missing, 'day')} that no log and no report covers as 0.", self.note]
+        return [self.note]
+
+    def nothing(self, rows: Sequence[Row], _selection: Selection) -> Mapping[str, str] | None:
+        """What to say instead of the table; None if there is something to show."""
+        return None if rows else {"title": "Nothing here", "text": self.empty, "command": ""}
+
+    def _chosen(self, answer: Any, selection: Selection) -> Sequence[Row]:  # noqa: ANN401  # as JSON has it
+        """The rows of an answer, or of its part, that are about the platform of the page, if it is of one."""
+        rows = answer[self.part] if self.part else answer
+        source = selection.source
+        return [row for row in rows if source in {row.get("ai_source"), row.get("tool")}] if source else rows

@@ -1,0 +1,207 @@
+"""The kinds of panels that are more than a table: with a chart, or with rows of their own."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from markupsafe import Markup
+
+from data.text import plural
+from service.core.pages.charts import columns as column_chart
+from service.core.pages.charts import multiples
+from service.core.pages.columns import PROOF, SHARE_OF_PEOPLE, TableColumn
+from service.dashboard.comparison import REST
+from service.dashboard.panel import FilledPanel, Panel, Selection, Wanted
+from service.dashboard.tables import Row
+from service.dashboard.world_map import world_map
+
+_JUDGED_BY_ADDRESS: Final = frozenset(("verified", "contradicted"))
+_PER_ANSWER: Final = "visits_per_answer"
+
+
+@dataclass(frozen=True)
+class _Charted(Panel):
+    """A panel whose chart needs the columns in the order of the answer, and whose rows are not compared."""
+
+    is_compared: bool = False
+    leading: ClassVar[tuple[str, ...]] = ()
+
+
+@dataclass(frozen=True)
+class WeeksByName(_Charted):
+    """A line over whole weeks for each AI platform or coding agent."""
+
+    chart_name: ClassVar[str] = "lines"
+
+    def chart(self, _columns: Sequence[TableColumn], rows: Sequence[Row], selection: Selection) -> Markup:
+        """A line for each name."""
+        weeks = selection.days.whole_weeks if selection.days else []
+        if not weeks:
+            return Markup("")
+        counts: dict[str, dict[str, int]] = {}
+        for row in rows:
+            counts.setdefault(str(row.get("ai_source") or row["tool"]), {})[str(row["week"])] = int(row["visits"])
+        return multiples({name: [found.get(week, 0) for week in weeks] for name, found in counts.items()})
+
+    def notes(self, _rows: Sequence[Row], selection: Selection) -> Sequence[str]:
+        """Say so if no week is complete."""
+        has_none = selection.days and not selection.days.whole_weeks
+        return ["No complete week in this period." if has_none else "", self.note]
+
+
+@dataclass(frozen=True)
+class Purposes(_Charted):
+    """A line for each number of the answer, over the days or weeks that are whole."""
+
+    unit: str = "day"
+    chart_name: ClassVar[str] = "purposes"
+
+    def chart(self, columns: Sequence[TableColumn], rows: Sequence[Row], selection: Selection) -> Markup:
+        """A line for each number, of the rows that are whole and were read."""
+        counted, days = [column for column in columns if column.kind == "number"], selection.days
+        drawn = [
+            row
+            for row in rows
+            if days
+            and days.is_whole(self.unit, row)
+            and not days.is_missing(self.unit, {**row, "total_visits": sum(row[one.field] for one in counted)})
+        ]
+        return multiples({one.label: [row[one.field] for row in drawn] for one in counted if drawn})
+
+
+@dataclass(frozen=True)
+class Hours(_Charted):
+    """A column for each hour of the day."""
+
+    chart_name: ClassVar[str] = "hours"
+    drawn: ClassVar[frozenset[str]] = frozenset(("visits",))
+    is_in_text: ClassVar[bool] = False
+
+    def chart(self, _columns: Sequence[TableColumn], rows: Sequence[Row], _selection: Selection) -> Markup:
+        """A column for each hour."""
+        return column_chart([(f"{row['hour']:02}", int(row["visits"])) for row in rows], "plain")
+
+
+@dataclass(frozen=True)
+class Weekdays(_Charted):
+    """A column for each day of the week, as high as its average."""
+
+    chart_name: ClassVar[str] = "weekdays"
+    drawn: ClassVar[frozenset[str]] = frozenset(("avg_visits",))
+
+    def chart(self, _columns: Sequence[TableColumn], rows: Sequence[Row], _selection: Selection) -> Markup:
+        """A column for each day of the week."""
+        return column_chart([(str(row["day_name"])[:3], row["avg_visits"] or 0) for row in rows], "plain")
+
+
+@dataclass(frozen=True)
+class OfPeople(Panel):
+    """Rows with visits by people only, ranked by these before they are cut."""
+
+    color: str = "people"
+    empty: str = "No visits by people in this period."
+    figures: ClassVar[tuple[str, ...]] = ("human_clicks",)
+    leading: ClassVar[tuple[str, ...]] = ("human_clicks", SHARE_OF_PEOPLE.field)
+    added: ClassVar[tuple[TableColumn, ...]] = (SHARE_OF_PEOPLE,)
+
+    def rows_of(self, answer: Sequence[Row]) -> Sequence[Row]:
+        """Rows with people, most first, each with its share of all people."""
+        whole = sum(int(row["human_clicks"]) for row in answer)
+        by_people = [row for row in answer if row["human_clicks"]]
+        ranked = sorted(by_people, key=lambda row: (REST in row.values(), -int(row["human_clicks"])))
+        return [  # the share is rounded half up to two decimals, as in answers
+            {**row, SHARE_OF_PEOPLE.field: (20_000 * int(row["human_clicks"]) + whole) // (2 * whole) / 100}
+            for row in ranked
+        ]
+
+
+@dataclass(frozen=True)
+class CountryMap(OfPeople):
+    """Countries of people, with a map."""
+
+    chart_name: ClassVar[str] = "map"
+
+    def chart(self, _columns: Sequence[TableColumn], rows: Sequence[Row], _selection: Selection) -> Markup:
+        """The map of the world."""
+        people = {str(row["country"]): int(row["human_clicks"]) for row in rows}
+        return world_map(people, {str(row["country"]): str(row["country_name"]) for row in rows})
+
+    def nothing(self, rows: Sequence[Row], selection: Selection) -> Mapping[str, str] | None:
+        """Say so if no country is known."""
+        if not rows or any(row["country"] != "unknown" for row in rows):
+            return super().nothing(rows, selection)
+        text, command = "These visits have none.", ""
+        if selection.links:
+            text = "Addresses are not kept, so past visits stay without countries. For new ones:"
+            command = "traffic countries"
+        return {"title": "Countries are unknown", "text": text, "command": command}
+
+
+@dataclass(frozen=True)
+class Agents(Panel):
+    """Agents, with a hint as long as none is verified."""
+
+    def notes(self, rows: Sequence[Row], selection: Selection) -> Sequence[str]:
+        """How agents are verified, as long as none is."""
+        notes = [self.note]
+        if selection.links and not any(row["confidence"] in _JUDGED_BY_ADDRESS for row in rows):
+            notes.append(
+                "No agent is verified: fetch the addresses that operators publish with `traffic agents refresh`."
+            )
+        return notes
+
+
+@dataclass(frozen=True)
+class Operators(Panel):
+    """Operators, with how their agents are known; visits per answer only where every day is covered."""
+
+    added: ClassVar[tuple[TableColumn, ...]] = (PROOF,)
+
+    def filled(self, answer: Sequence[Row], selection: Selection, before: Sequence[Row] | None = None) -> FilledPanel:
+        """The panel, without visits per answer where days are missing: unlike days would be compared."""
+        if selection.days and selection.days.uncovered_days:
+            answer = [{**row, _PER_ANSWER: None} for row in answer]
+        return super().filled(answer, selection, before)
+
+    def rows_of(self, answer: Sequence[Row]) -> Sequence[Row]:
+        """The rows with their proof in words."""
+        return [{**row, PROOF.field: _proof(row)} for row in answer]
+
+    def notes(self, rows: Sequence[Row], selection: Selection) -> Sequence[str]:
+        """Why visits per answer are left out, where they are."""
+        missing = selection.days.uncovered_days if selection.days else 0
+        told = f"Per answer: not told, as {plural(missing, 'day')} are not covered." if missing else ""
+        return [told, *super().notes(rows, selection)]
+
+
+def _proof(row: Row) -> str:
+    """Say how many fetches of a row are verified, signed and merely claimed, and how many visits are contradicted."""
+    counts = {name: int(row[name]) for name in ("verified", "signed")}
+    counts["claimed"] = int(row["agent_fetches"]) - sum(counts.values())
+    counts["contradicted"] = int(row["contradicted"])
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+
+
+@dataclass(frozen=True)
+class LinkList(Panel):
+    """A part of all links."""
+
+    is_compared: bool = False
+    is_list: ClassVar[bool] = True
+
+    def wants(self, selection: Selection) -> list[Wanted]:
+        """The part of all links that the address of the page asks for."""
+        scope = selection.scope_for(self.entry)
+        return [(self.entry, selection.listing.scope(scope) if selection.listing else scope)]
+
+    def count(self, rows: Sequence[Row]) -> int:
+        """How many links are found, on all parts."""
+        return int(rows[0]["links_found"]) if rows else 0
+
+
+@dataclass(frozen=True)
+class WithJobs(Panel):
+    """Rows of which each may have a job."""
+
+    is_compared: bool = False
+    has_jobs: ClassVar[bool] = True

@@ -1,0 +1,120 @@
+"""Visits over time as columns of a chart: hours, days, weeks or months."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from typing import ClassVar, Final
+
+from markupsafe import Markup
+
+from queries import ENTRIES
+from service.core.pages.charts import time_series
+from service.core.pages.columns import OTHER, PREVIOUS, TableColumn, column_of
+from service.core.pages.spans import FIELD_OF, day_labels, hour_labels, month_labels, unit_for
+from service.dashboard.marks import grouped_marks, marks_of
+from service.dashboard.panel import FilledPanel, PageAnswers, Panel, Selection, Wanted
+from service.dashboard.tables import Row
+from service.reports.filters import Filters
+
+_AGENTS: Final = ENTRIES["bot-traffic"]
+
+
+@dataclass(frozen=True)
+class TimeSeries(Panel):
+    """Columns of people, AI-related and other visits, each unit of time its row."""
+
+    limit: int = 400
+    is_wide: bool = True
+    is_compared: bool = False
+    unit: str = "day"  # hour, day, week or month
+    chart_name: ClassVar[str] = "series"
+    drawn: ClassVar[frozenset[str]] = frozenset(
+        ("total_visits", "human_clicks", "human_visits", "ai_visits", "other_visits", PREVIOUS.field)
+    )
+    is_in_text: ClassVar[bool] = False
+
+    def columns(self) -> tuple[TableColumn, ...]:
+        """The columns of the answer, and the visits by neither people nor AI."""
+        columns = {field.name: column_of(field) for field in self.answer.fields}
+        columns.setdefault(OTHER.field, OTHER)
+        return tuple(columns[name] for name in self.fields or columns)
+
+    def rows_of(self, answer: Sequence[Row]) -> Sequence[Row]:
+        """The rows with their visits by neither people nor AI."""
+        return [
+            row
+            if OTHER.field in row
+            else {**row, OTHER.field: row["total_visits"] - row["human_clicks"] - row["ai_visits"]}
+            for row in answer
+        ]
+
+    def missing(self, rows: Sequence[Row], selection: Selection) -> frozenset[int]:
+        """The rows of which no day is covered."""
+        days = selection.days
+        return frozenset(number for number, row in enumerate(rows) if days and days.is_missing(self.unit, row))
+
+    def chart(self, _columns: Sequence[TableColumn], rows: Sequence[Row], selection: Selection) -> Markup:
+        """The columns, hatched where they are not whole, and the numbers of the marks."""
+        days, unit = selection.days, self.unit
+        if days is None:
+            return Markup("")
+        starts, numbered = [str(row[FIELD_OF[unit]]) for row in rows], list(enumerate(rows))
+        ahead = [number for number, row in numbered if days.is_ahead(unit, row)]
+        missing = [number for number, row in numbered if days.is_missing(unit, row)]
+        empty = {*ahead, *missing}
+        partial = [number for number, row in numbered if not days.is_whole(unit, row) and number not in empty]
+        numbers: dict[int, str] = {}
+        for number, group in enumerate(selection.marks, start=1):
+            column = bisect_left(starts, starts[bisect_right(starts, group[0].day.isoformat()) - 1])
+            numbers[column] = f"{numbers[column]},{number}" if column in numbers else str(number)
+        labels = {"hour": hour_labels, "month": month_labels}.get(unit, day_labels)
+        texts = labels(starts[::24] if unit == "hour" else starts)
+        drawn = [row if "human_clicks" in row else {**row, "human_clicks": row["human_visits"]} for row in rows]
+        before = [row.get(PREVIOUS.field) for row in rows]
+        previous = [{"total_visits": total} for total in before if total is not None]
+        return time_series(drawn, previous, texts, partial=partial, ahead=ahead, missing=missing, marks=numbers)
+
+    def notes(self, _rows: Sequence[Row], selection: Selection) -> Sequence[str]:
+        """What the chart hatches."""
+        notes, days = [], selection.days
+        if days and self.unit != "week" and days.end == days.today:
+            notes.append(f"Hatched: the {self.unit} is not over, or has not begun.")
+        if days and days.uncovered_days:
+            notes.append("Hatched from top to bottom: no log and no report covers it.")
+        return [*notes, self.note]
+
+
+@dataclass(frozen=True)
+class MainSeries(TimeSeries):
+    """All visits in the unit that suits the days, beside the period before, and with marks."""
+
+    def fitted(self, filters: Filters) -> Panel:
+        """The visits by hour, day or month, whichever suits the days."""
+        unit = unit_for(filters.days)
+        name = "time-series" if unit == "day" else f"visits-by-{unit}"
+        return replace(self, entry=ENTRIES[name], title=f"Visits by {unit}", unit=unit)
+
+    def wants(self, selection: Selection) -> list[Wanted]:
+        """The visits of the days, and of those before; and the agents, for marks."""
+        wanted = [(self.entry, selection.scope_for(self.entry))]
+        if selection.comparison and self.unit != "month":  # months of two spans do not begin alike
+            wanted.append((self.entry, selection.comparison.before))
+        return wanted if selection.events is None else [*wanted, (_AGENTS, selection.scope_for(_AGENTS))]
+
+    def render(self, answers: PageAnswers, selection: Selection) -> FilledPanel:
+        """The panel with the period before as a line, and the marks of its days."""
+        found = [answers[pair] for pair in self.wants(selection)]
+        if selection.events is not None:
+            filters, agents = selection.filters, found.pop()
+            marks = marks_of(filters, selection.uncovered, selection.evidence, agents, selection.events)
+            selection = replace(selection, marks=grouped_marks(marks))
+        answer, previous = found if len(found) > 1 else (*found, ())
+        rows, columns = self.rows_of(answer), self.columns()
+        if previous:
+            pairs = zip_longest(rows, previous[: len(rows)], fillvalue={"total_visits": None})
+            rows, columns = (
+                [{**row, PREVIOUS.field: before["total_visits"]} for row, before in pairs],
+                (*columns, PREVIOUS),
+            )
+        return self.drawn_as(columns, rows, rows[: self.limit], selection, has_previous=bool(previous))
