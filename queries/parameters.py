@@ -32,6 +32,9 @@ TRAFFIC_TYPES: Final = {
 }  # fmt: skip
 """Accepted values of the parameter traffic_type in lower case, and their values in a Scope."""
 
+TRAFFIC_GROUPS: Final = {"people": "people", "ai": "ai", "bots": "bots"}
+"""The same of the parameter traffic_group."""
+
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
 
@@ -51,12 +54,12 @@ def _domain(value: str) -> str:
     return normalized_host(value) or value.lower()
 
 
-def _traffic_type(value: str) -> str:
-    if value.lower() not in TRAFFIC_TYPES:
-        raise InvalidParameter(
-            "traffic_type", f"has the unknown value {_quote(value)}", f"Use one of {', '.join(TRAFFIC_TYPES)}."
-        )
-    return TRAFFIC_TYPES[value.lower()]
+def _one_of(name: str, meanings: Mapping[str, str], value: str) -> str:
+    """What a value means, in any case. Raises InvalidParameter for the parameter `name`."""
+    if value.lower() not in meanings:
+        problem = f"has the unknown value {_quote(value)}"
+        raise InvalidParameter(name, problem, f"Use one of {', '.join(meanings)}.")
+    return meanings[value.lower()]
 
 
 def _country(value: str) -> str:
@@ -100,9 +103,14 @@ _ROWS: Final = (
         "target_url", "filter", "only visits to the link with this target; takes precedence over a short code", "Target"
     ),
     Parameter(
+        "traffic_group", "filter",
+        "only visits of this group, case-insensitive: people, ai or bots; people whom AI sent are in the first two",
+        "Group", partial(_one_of, "traffic_group", TRAFFIC_GROUPS),
+    ),
+    Parameter(
         "traffic_type", "filter",
         f"bot-traffic only: this category or group, case-insensitive: {', '.join(TRAFFIC_TYPES)}",
-        "Traffic type", _traffic_type,
+        "Traffic type", partial(_one_of, "traffic_type", TRAFFIC_TYPES),
     ),
     Parameter("country", "word", "only visits from this country (ISO 3166-1 alpha-2), or unknown", "Country", _country),
     Parameter(

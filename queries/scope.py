@@ -10,8 +10,9 @@ class Scope:
     """The visits that an answer covers: one organization, from start_date to end_date (inclusive).
 
     A filter that is None is not applied; prelude/3_scope.sql applies the others. `traffic_type` is a bot_category, "ai"
-    (the four AI-related categories) or "other" (the two other automated ones). The others are the words that answers
-    show, such as "unknown" for a missing country.
+    (the four AI-related categories) or "other" (the two other automated ones). `traffic_group` is "people" (also those
+    whom AI sent), "ai" (its agents and the same people) or "bots" (all others). The other filters are the words that
+    answers show, such as "unknown" for a missing country.
     """
 
     organization: str
@@ -20,6 +21,7 @@ class Scope:
     short_code: str | None = None
     domain: str | None = None
     traffic_type: str | None = None
+    traffic_group: str | None = None
     country: str | None = None
     device_type: str | None = None
     browser: str | None = None

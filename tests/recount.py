@@ -27,6 +27,7 @@ AI: Final = {"ai_assistant", "ai_training", "ai_coding_agent", "ai_referral"}
 OTHER: Final = {"search_crawler", "other_bot"}
 PEOPLE: Final = {"human", "ai_referral"}
 CATEGORIES: Final = sorted({"human"} | AI | OTHER)
+GROUPS: Final = {None: CATEGORIES, "people": PEOPLE, "ai": AI, "bots": OTHER}
 SCORES: Final = {"verified": 1.0, "high": 0.9, "medium": 0.7, "low": 0.4, "contradicted": 0.0}
 DAY_NAMES: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 OTHER_WORDS: Final = "(other)"
@@ -404,6 +405,7 @@ def _passes(visit: Visit, scope: Any) -> bool:
     return (
         all(value is None or visit[column] == value for column, value in exact.items())
         and (not scope.no_domain or visit["domain"] is None)
+        and visit["bot_category"] in GROUPS[scope.traffic_group]
         and all(getattr(scope, column) in (None, word(visit, column)) for column in WORDS)
     )
 

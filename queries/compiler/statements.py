@@ -19,8 +19,8 @@ _STORED: Final = ("stored_rows", "rollup_rows", "stored_before")
 """Table macros that read rollups. A cluster has none, so that they have no rows."""
 
 _TABLE_MACROS: Final = (
-    "read_visits_with_aside", "read_visits", "read_scope_with_aside", "read_visits_in_scope", "read_scope_for_links",
-    "visits_to_count",
+    "read_visits_with_aside", "read_visits", "read_scope_of_every_group", "read_scope_with_aside",
+    "read_visits_in_scope", "read_scope_for_links", "visits_to_count",
 )  # fmt: skip
 """Table macros that become relations of their names: what they take says which files are read."""
 

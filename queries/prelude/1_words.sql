@@ -13,6 +13,10 @@ CREATE MACRO matches_traffic_type(bot_category, traffic_type) AS
     (traffic_type IS NULL OR bot_category = traffic_type
         OR traffic_type = 'ai' AND is_ai(bot_category) OR traffic_type = 'other' AND is_other(bot_category));
 
+CREATE MACRO matches_traffic_group(bot_category, traffic_group) AS CASE traffic_group
+    WHEN 'people' THEN is_person(bot_category) WHEN 'ai' THEN is_ai(bot_category) WHEN 'bots' THEN is_other(bot_category)
+    ELSE TRUE END;
+
 -- Paths of what is written for AI: a page in Markdown, and the files of llmstxt.org.
 CREATE MACRO is_markdown(path) AS lower(path) LIKE '%.md';
 CREATE MACRO is_llms_txt(path) AS lower(path) LIKE '%/llms.txt' OR lower(path) LIKE '%/llms-full.txt';

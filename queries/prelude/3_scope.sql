@@ -48,8 +48,9 @@ SELECT * EXCLUDE (aside_bits, is_file) FROM read_visits_with_aside(visit_files) 
 -- reads visits has a dozen of these.
 CREATE MACRO matches(value, word) AS coalesce(coalesce(value, 'unknown') = word, TRUE);
 
--- The visits of some files that all filters leave, and those of them that are counted.
-CREATE MACRO read_scope_with_aside(visit_files) AS TABLE
+-- The visits of some files that all filters but that by group leave, those that it leaves, too, and those of them that
+-- are counted.
+CREATE MACRO read_scope_of_every_group(visit_files) AS TABLE
 FROM read_visits_with_aside(visit_files)
 WHERE (getvariable('short_code') IS NULL OR short_code = getvariable('short_code'))
     AND (getvariable('domain') IS NULL OR domain = getvariable('domain'))
@@ -67,14 +68,22 @@ WHERE (getvariable('short_code') IS NULL OR short_code = getvariable('short_code
     AND matches(utm_source, getvariable('utm_source'))
     AND matches(utm_campaign, getvariable('utm_campaign'));
 
+CREATE MACRO read_scope_with_aside(visit_files) AS TABLE
+FROM read_scope_of_every_group(visit_files) WHERE matches_traffic_group(bot_category, getvariable('traffic_group'));
+
 CREATE MACRO read_visits_in_scope(visit_files) AS TABLE
 SELECT * EXCLUDE (aside_bits, is_file) FROM read_scope_with_aside(visit_files) WHERE is_counted(aside_bits);
 
--- The visits of some files that all filters leave: those that are counted (is_counted), and of those set aside the ones
--- that show that a short code is a link, as they were answered.
+-- The visits of some files that all filters leave: those that are counted (is_counted), and of those set aside and of
+-- other groups the ones that show that a short code is a link, as they were answered.
 CREATE MACRO read_scope_for_links(visit_files) AS TABLE
-SELECT * EXCLUDE (aside_bits, is_file), is_counted(aside_bits) AS is_counted FROM read_scope_with_aside(visit_files)
-WHERE is_counted(aside_bits) OR short_code IS NOT NULL AND is_answered(status);
+FROM (
+    SELECT
+        * EXCLUDE (aside_bits, is_file),
+        is_counted(aside_bits) AND matches_traffic_group(bot_category, getvariable('traffic_group')) AS is_counted
+    FROM read_scope_of_every_group(visit_files)
+)
+WHERE is_counted OR short_code IS NOT NULL AND is_answered(status);
 
 -- Whether a word filters, which decides about visits and not about what is a link.
 CREATE MACRO has_word() AS coalesce(

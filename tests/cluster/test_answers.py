@@ -43,12 +43,14 @@ SCOPES = [
     Scope(
         "acme", date(2026, 3, 3), date(2026, 3, 20), domain="go.example", search="A", sorted_by="last_visit", skipped=1
     ),
-    Scope("acme", *DAYS, country="DE", referrer="(direct)"),
+    Scope("acme", *DAYS, country="DE", referrer="(direct)", traffic_group="people"),
     Scope("stranger", *DAYS),
     Scope("acme", *DAYS, short_code="sale"),
     Scope("acme", *DAYS, no_domain=True),
     Scope("acme", *DAYS, traffic_type="ai"),
     Scope("acme", *DAYS, traffic_type="other"),
+    Scope("acme", *DAYS, traffic_group="ai"),
+    Scope("acme", *DAYS, traffic_group="bots", short_code="sale"),
     Scope("acme", *DAYS, "sale", "go.example", "ai_referral"),
     Scope("acme", *DAYS, status="404", agent="GPTBot", ai_source="ChatGPT"),
     Scope("acme", *DAYS, utm_source="mail", utm_campaign="unknown", path="/sale"),

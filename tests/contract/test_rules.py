@@ -153,7 +153,7 @@ def test_what_takes_no_effect_is_ignored(asked, query):
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_a_repeated_or_overlong_parameter_is_refused(asked, refusal, name):
     days = {"start_date": "2026-03-01", "end_date": "2026-03-02"}
-    value = {"range": "7d", "traffic_type": "ai", "status": "404", **days}.get(name, "a")
+    value = {"range": "7d", "traffic_type": "ai", "traffic_group": "ai", "status": "404", **days}.get(name, "a")
     response = asked.get("/analytics/bot-traffic", params=[*(days | {name: value}).items(), (name, value)])
     assert response.status_code == 400
     assert name in problem(response)["error"]
@@ -250,6 +250,19 @@ def test_the_refusal_of_a_traffic_type_lists_the_allowed_ones(refusal):
     words = {*BOT_CATEGORIES, "assistant", "training-crawler", "coding-agent", "ai-referral", "other", "ai"}
     told = body["message"].lower().removeprefix("use one of ").removesuffix(".")
     assert set(told.split(", ")) == words
+
+
+def test_each_group_has_its_visits_in_any_case(total):
+    """People sent by AI are in two groups, so that the groups add up to more than all visits."""
+    found = {group: total(traffic_group=group) for group in ("people", "AI", "Bots", "")}
+    assert found == {"people": 129, "AI": 4, "Bots": 2, "": 134}
+
+
+def test_bot_traffic_has_no_people_of_a_group_unless_asked(answer):
+    for group, found in {"people": set(), "ai": AI - {"ai_referral"}, "bots": OTHER}.items():
+        assert {row["bot_category"] for row in answer("bot-traffic", {"traffic_group": group})} == found
+    sent = {"traffic_group": "people", "traffic_type": "ai"}
+    assert {row["bot_category"] for row in answer("bot-traffic", sent)} == {"ai_referral"}
 
 
 def test_no_other_endpoint_takes_a_traffic_type(asked):

@@ -36,8 +36,8 @@ def test_without_words_a_scope_is_thirty_days_and_no_filter(scoped):
 
 def test_every_word_has_its_place_in_the_scope(scoped):
     days = {"start_date": "2026-03-01", "end_date": "2026-03-02"}
-    words = days | {"domain": "Go.Example", "traffic_type": "AI-Referral"}
-    expected = Scope("acme", date(2026, 3, 1), date(2026, 3, 2), "B", "go.example", "ai_referral")
+    words = days | {"domain": "Go.Example", "traffic_type": "AI-Referral", "traffic_group": "People"}
+    expected = Scope("acme", date(2026, 3, 1), date(2026, 3, 2), "B", "go.example", "ai_referral", "people")
     assert scoped(BOTS, short_code="B", **words) == expected
     assert scoped(BOTS, short_code="B", target_url="HTTPS://SHOP.EXAMPLE", **words).short_code == "a"
 

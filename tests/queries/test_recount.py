@@ -20,7 +20,7 @@ from data.visits import CONFIDENCE_SCORES, DEVICE_TYPES, REFERRER_TYPES, VISITS
 from queries import ENTRIES, RollupBuilder, Scope, TrafficValue, Warehouse
 from queries.rollups import Month
 from tests.faults.trials import tried
-from tests.recount import BITS, WORDS, recount, word
+from tests.recount import BITS, GROUPS, WORDS, recount, word
 from tests.support.visits import Visit, land, links, visit
 
 VALUES = [TrafficValue(name, number * 12_345, "EUR") for number, name in enumerate(BOT_CATEGORIES)]
@@ -165,6 +165,7 @@ def questions(draw: st.DrawFn, counted_after: tuple[int, ...] = (3,)) -> Questio
         "short_code": draw(st.none() | st.none() | st.sampled_from(codes)),
         "domain": draw(st.none() | st.none() | st.sampled_from(domains)),
         "traffic_type": draw(st.none() | one_of("ai", "other", *BOT_CATEGORIES)),
+        "traffic_group": draw(st.none() | one_of(*GROUPS)),
     }
     if filters["domain"] is None:
         filters["no_domain"] = draw(st.sampled_from((None, None, None, True)))

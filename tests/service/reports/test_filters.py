@@ -21,6 +21,7 @@ VALUES = {name: str(value) for name, value in COLUMNS.items()} | {
     "start_date": "2026-03-01",
     "end_date": "2026-03-15",
     "target_url": "https://shop.example/",
+    "traffic_group": "bots",
     "traffic_type": "other_bot",
 }
 """A value of each parameter; those of filters leave one visit in four."""
@@ -86,7 +87,7 @@ def test_every_face_has_every_filter(client, filled, reader, traffic, name):
 
 def test_views_set_and_a_report_shows_what_they_are_filtered_by(filled, traffic):
     for values in (
-        DAYS | COLUMNS | {"traffic_type": "other_bot"},
+        DAYS | COLUMNS | {"traffic_group": "bots", "traffic_type": "other_bot"},
         {"range": "30d", "target_url": VALUES["target_url"]},
     ):
         script = traffic("views", "--org", "acme", *flags_of(values)).out
