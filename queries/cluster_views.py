@@ -3,8 +3,9 @@
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from data.store.layout import LINKS
+from data.store.layout import LINK_CHANGES, LINKS
 from data.visits import VISITS
 from queries.cluster_sources import ClusterSources
 from queries.connect import ClusterSession, coalesce, col, lit, make_dt_interval
@@ -29,6 +30,8 @@ def make_views(session: ClusterSession, snapshot: ClusterSnapshot, sources: Clus
     day = local_time.cast("date")
     session.read_rows("visits", _VISITS, sources.visits, sources.sent_visits, organization=lit(owner), day=day)
     session.read_rows("links", _LINKS, sources.links, sources.sent_links)
+    changes = [pq.read_table(path, schema=LINK_CHANGES, partitioning=None) for path in snapshot.link_changes]
+    session.read_rows("link_changes", _ddl(LINK_CHANGES), [], pa.concat_tables(changes))  # they are few
     for name in ("high_cardinality_days", "days_without_domains"):
         session.put_rows(name, "day DATE", [(day,) for day in getattr(snapshot, name)])
     worth = "traffic_type STRING, ten_thousandths BIGINT, currency STRING"

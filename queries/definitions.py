@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import duckdb
 
-from data.store.layout import LINKS, LakeFolders
+from data.store.layout import LINK_CHANGES, LINKS, LakeFolders
 from data.store.rollups import Schema, write_seed
 from data.visits import VISITS
 from queries.prelude import prelude, sql_text
@@ -44,7 +44,7 @@ def rollup_schema(engine: duckdb.DuckDBPyConnection) -> Schema:
 
 def relations_file(lake: LakeFolders) -> Path:
     """The database with the relations that this program defines; its name is a hash of all that they depend on."""
-    defined_by = str((duckdb.__version__, prelude(), VISITS, LINKS))
+    defined_by = str((duckdb.__version__, prelude(), VISITS, LINKS, LINK_CHANGES))
     return lake.root / "relations" / f"{hashlib.sha256(defined_by.encode()).hexdigest()[:16]}.duckdb"
 
 

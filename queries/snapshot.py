@@ -63,7 +63,8 @@ class Snapshot:
     days_without_domains: tuple[date, ...]  # those of which rollups have no rows for single domains
     high_cardinality_days: tuple[date, ...]  # those of which words may be cut
     sources: Mapping[str, str]  # for each relation, the view that it counts visits from
-    links: tuple[str, ...]  # files, the empty seed first
+    links: tuple[str, ...]  # the whole file, the empty seed first
+    link_changes: tuple[str, ...]  # the file of changes that are laid over it, likewise
     traffic_values: tuple[TrafficValue, ...] = ()
     subjects: Sequence[Mapping[str, Any]] = ()  # of jobs, for measures
     explain: bool = False  # whether detectors show what they pass over, too
@@ -94,6 +95,7 @@ class Snapshot:
             "high_cardinality_days": [*self.high_cardinality_days],
             "sources": {**self.sources},
             "links": [*self.links],
+            "link_changes": [*self.link_changes],
             "traffic_values": [value._asdict() for value in self.traffic_values],
         }
         some = {"subjects": [*self.subjects], "explain": self.explain, "in_memory": [*self.in_memory]}
@@ -110,7 +112,7 @@ class ClusterSnapshot(Snapshot):
     """A snapshot whose answers come from a cluster, which counts visits and reads no rollups."""
 
     landed: tuple[LandedFile, ...]  # the files with visits
-    landed_links: tuple[str, ...]  # the files with links, relative to the folder of the lake
+    landed_links: tuple[str, ...]  # the whole file of links, relative to the folder of the lake
 
     @property
     def visits(self) -> int:
@@ -133,6 +135,7 @@ def empty_snapshot(lake: LakeFolders) -> Snapshot:
         high_cardinality_days=(),
         sources=one_source("all_visits"),
         links=(lake.seed_links,),
+        link_changes=(lake.seed_link_changes,),
     )
 
 
@@ -166,6 +169,7 @@ def snapshot_of(lake: Lake, scope: Scope, live: Sequence[LandedFile]) -> Snapsho
     if filters & CUT_WORDS:
         closed -= {*_high_cardinality_days(live)}
     uncovered = [file for file in live if file.day not in closed]
+    links, link_changes = link_files(lake, scope.organization)
     return Snapshot(
         scope=scope,
         behaviour=behaviour,
@@ -178,7 +182,8 @@ def snapshot_of(lake: Lake, scope: Scope, live: Sequence[LandedFile]) -> Snapsho
         days_without_domains=tuple(sorted(rollups.days_without_domains)),
         high_cardinality_days=_high_cardinality_days(uncovered if filters <= ROLLUP_FILTERS else live),
         sources={relation: source_of(relation, filters) for relation in relation_names()},
-        links=tuple(link_files(lake, scope.organization)),
+        links=links,
+        link_changes=link_changes,
     )
 
 
@@ -270,7 +275,7 @@ _TYPES: Final = {
 """The types of variables whose values do not show them. A cast takes as long as to set a variable without one."""
 _NAMES: Final = (
     "scope", "behaviour", "aside", "files", "uncovered_files", "rollups", "closed_months", "days_without_domains",
-    "high_cardinality_days", "sources", "links", "explain", "in_memory", *FILTERS, *LISTING,
+    "high_cardinality_days", "sources", "links", "link_changes", "explain", "in_memory", *FILTERS, *LISTING,
 )  # fmt: skip
 _SET: Final = {
     **{name: f"SET VARIABLE {name} = $value" for name in _NAMES},

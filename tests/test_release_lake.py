@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from data.ingest.importer import Importer, Options
+from data.links.links import LinkEdit, edit_links, links_of, new_link
 from data.manifest import database
 from data.recovery.verification import verify_lake
 from data.store import pending
@@ -33,7 +34,7 @@ from service.exclusions.files import plan_files, switch_files
 from service.hooks.registry import Hooks
 from service.jobs.store import Jobs
 from tests.recount import local_time, recount
-from tests.support.lakes import links_path, opened
+from tests.support.lakes import links_path, opened, rebuilt
 from tests.support.sql import answers as answers_of
 from tests.support.user_agents import CHROME, GPTBOT
 
@@ -111,6 +112,21 @@ def root(tmp_path):
 def lake(root):
     with opened(root) as lake:
         yield lake
+
+
+def test_edits_are_laid_over_its_links(root):
+    with opened(root) as lake:
+        first, *others = links_of(lake, "acme")
+        edits = [
+            LinkEdit(first.short_code, first.domain, None),
+            LinkEdit("new", "", new_link("new", "", first.target_url, LATER)),
+        ]
+        ((before, _), _) = edit_links(lake, "acme", edits)
+        assert before == first
+        assert lake.manifest.links.live("acme").changes
+        with rebuilt(lake, is_lost=False) as again:
+            codes = [link.short_code for link in links_of(again, "acme")]
+        assert codes == sorted(["new", *(link.short_code for link in others)])
 
 
 def test_every_column_of_1_0_0_is_filled_in_it(lake):

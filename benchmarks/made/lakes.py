@@ -90,7 +90,7 @@ def land_organization(
         if batch.sha256 not in known:
             _land(lake, name, batch, change(drawing.visits(days)))
     drawing.close()
-    if lake.manifest.links.live(name) is None:
+    if lake.manifest.links.live(name).whole is None:
         links = lake.staging / "links.csv"
         sample.write_links(links)
         change_links(lake, name, read_export(links, _THEN).links, _THEN, replace=True)

@@ -8,11 +8,10 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from cachetools import LRUCache
 
 from data.store.lake import Lake
-from data.store.link_files import intact_links
+from data.store.link_files import LinkPaths, intact_links, read_links
 
 MAX_RESOLVED: Final = 1_024
 """Target URLs whose short codes are kept, and short codes that were asked for, of each organization."""
@@ -20,11 +19,11 @@ _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
 
 class IndexedLinks:
-    """The links in one file, which are read when they are looked up: there may be hundreds of thousands."""
+    """The links in some files, which are read when they are looked up: there may be hundreds of thousands."""
 
-    def __init__(self, path: str) -> None:
-        """`path` is that of a file of links, which is never changed; "": there are none."""
-        self._path = path
+    def __init__(self, paths: LinkPaths) -> None:
+        """`paths` are those of files of links, which are never changed."""
+        self._paths = paths
         self._resolve = lru_cache(MAX_RESOLVED)(self._find)
         self.has_short_code = lru_cache(MAX_RESOLVED)(self._has_short_code)
 
@@ -47,48 +46,41 @@ class IndexedLinks:
         return self._resolve(normalized_url(target_url))[1]
 
     def _values(self, column: str) -> pa.Array:
-        return pc.unique(self._columns(column)[column])
+        return pc.unique(read_links(self._paths, [column])[column])
 
     def _has_short_code(self, short_code: str | None) -> bool:
         return bool(pc.any(pc.equal(self.short_codes, short_code)).as_py())
 
     def _find(self, url: str) -> tuple[str | None, int]:
         """The short code of the newest link to a normalized URL, and how many short codes lead there."""
-        links = self._columns("short_code", "target_url", "created_at")
+        links = read_links(self._paths, ["short_code", "target_url", "created_at"])
         same = _same(links, url)
         newest = same.filter(pc.equal(same["created_at"], pc.max(same["created_at"])))
         return pc.max(newest["short_code"]).as_py(), pc.count_distinct(same["short_code"]).as_py()
 
-    def _columns(self, *names: str) -> pa.Table:
-        if not self._path:
-            return pa.table({name: pa.array([], pa.string()) for name in names})
-        return pq.ParquetFile(self._path).read(columns=list(names))
 
-
-NO_LINKS: Final = IndexedLinks("")
+NO_LINKS: Final = IndexedLinks(LinkPaths())
 
 
 class LinkIndex:
-    """Knows which file has the links of each organization now. Safe to use from several threads.
+    """Knows which files have the links of each organization now. Safe to use from several threads.
 
     Parameters are resolved with it: target URLs to their links, and times to days of the organization's zone.
     """
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
-        self._cache: LRUCache[str, tuple[str, IndexedLinks]] = LRUCache(256)
+        self._cache: LRUCache[str, tuple[list[str], IndexedLinks]] = LRUCache(256)
         self._lock = threading.Lock()
 
     def links(self, organization: str) -> IndexedLinks:
         """The links of an organization. It reads the manifest. Raises LakeDamaged."""
-        stored = self._lake.manifest.links.live(organization)
-        if stored is None:
-            return NO_LINKS
+        live = self._lake.manifest.links.live(organization)
         with self._lock:
-            path, links = self._cache.get(organization, ("", NO_LINKS))
-            if path != stored.path:
-                links = IndexedLinks(intact_links(self._lake, stored))
-                self._cache[organization] = stored.path, links
+            known, links = self._cache.get(organization, ([], NO_LINKS))
+            if known != live.paths:
+                links = IndexedLinks(intact_links(self._lake, live))
+                self._cache[organization] = live.paths, links
             return links
 
     def zone(self, organization: str) -> str:

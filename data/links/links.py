@@ -10,14 +10,14 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from data.disk.locks import locked
 from data.errors import BadInput, LakeDamaged
 from data.hosts import check_host
+from data.manifest.links import LiveLinks
 from data.store.lake import Lake
-from data.store.layout import LINKS
-from data.store.link_files import intact_links, replace_links
+from data.store.layout import LINK_CHANGES, LINKS
+from data.store.link_files import find_links, intact_links, lay_over, link_batches, read_links, replace_links
 from data.visits import check_organization
 
 COLUMNS: Final = ("short_code", "domain", "target_url", "created_at")
@@ -96,21 +96,25 @@ def change_links(
             else:
                 changes.changed.append(link)
         (changes.removed if replace else changes.unchanged).extend(left.values())
-        if not dry_run and (replace or changes.added or changes.changed):
-            replace_links(lake, organization, _table(organization, changes.links))
+        if not dry_run:
+            read, now_so = lake.manifest.links.live(organization), [*changes.added, *changes.changed]
+            if replace:
+                replace_links(lake, organization, read, _table(organization, changes.links))
+            elif now_so:
+                lay_over(lake, organization, read, _changes(organization, {_key(link): link for link in now_so}))
     return changes
 
 
 def edit_links(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> list[tuple[Link | None, Link | None]]:
-    """Make some edits, one after the other, and write the links once; the link before and after each edit.
+    """Make some edits, one after the other, and write them at once; the link before and after each edit.
 
     A link that already leads to the same URL stays as it is. Raises LakeDamaged.
     """
     check_organization(organization)
     with locked(lake.links_root, wait=True):  # others that change links wait
-        done, edited = _apply_edits(lake, organization, edits)
-        if edited is not None:
-            replace_links(lake, organization, edited)
+        done, read, changes = _apply_edits(lake, organization, edits)
+        if len(changes):
+            lay_over(lake, organization, read, changes)
     return done
 
 
@@ -125,9 +129,9 @@ def edit_links_once(lake: Lake, organization: str, waiting: Callable[[], Mapping
         edits = waiting()
         known = lake.manifest.links.made_edits(organization)
         if left := [edit for one, edit in edits.items() if one not in known]:
-            _, edited = _apply_edits(lake, organization, left)
-            if edited is not None:
-                replace_links(lake, organization, edited, edits)
+            _, read, changes = _apply_edits(lake, organization, left)
+            if len(changes):
+                lay_over(lake, organization, read, changes, edits)
             else:
                 lake.manifest.links.note_made(organization, edits)
     return [*edits]
@@ -136,12 +140,13 @@ def edit_links_once(lake: Lake, organization: str, waiting: Callable[[], Mapping
 _EditedLinks = list[tuple[Link | None, Link | None]]
 
 
-def _apply_edits(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> tuple[_EditedLinks, pa.Table | None]:
-    """The link before and after each edit, and all links afterwards; None if they stay as they are."""
-    stored = lake.manifest.links.live(organization)
-    links = pq.ParquetFile(intact_links(lake, stored)).read().cast(LINKS) if stored else LINKS.empty_table()
-    is_near = pc.is_in(links["short_code"], pa.array({edit.short_code for edit in edits}, pa.string()))
-    near = {_key(link): link for link in _links(links.filter(is_near))}
+def _apply_edits(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> tuple[_EditedLinks, LiveLinks, pa.Table]:
+    """The link before and after each edit, the live files that were read, and what changes, as LINK_CHANGES."""
+    read = lake.manifest.links.live(organization)
+    near = {
+        _key(link): link for link in _links(find_links(intact_links(lake, read), {one.short_code for one in edits}))
+    }
+    changed: dict[tuple[str, str], Link | None] = {}
     done: _EditedLinks = []
     for edit in edits:
         key = edit.short_code, edit.domain
@@ -149,17 +154,15 @@ def _apply_edits(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> tu
         after = before if before and edit.link and before.target_url == edit.link.target_url else edit.link
         if after:
             near[key] = after
+        if before != after:
+            changed[key] = after
         done.append((before, after))
-    if all(before == after for before, after in done):
-        return done, None
-    links = pa.concat_tables([links.filter(pc.invert(is_near)), _table(organization, near.values())])
-    return done, links.sort_by([("short_code", "ascending"), ("domain", "ascending")])
+    return done, read, _changes(organization, changed)
 
 
 def check_links(lake: Lake, organization: str) -> None:
     """Raise LakeDamaged if the links of an organization cannot be read."""
-    if stored := lake.manifest.links.live(organization):
-        intact_links(lake, stored)
+    intact_links(lake, lake.manifest.links.live(organization))
 
 
 def remove_link(lake: Lake, organization: str, short_code: str, domain: str) -> Link | None:
@@ -174,6 +177,16 @@ def _table(organization: str, links: Iterable[Link]) -> pa.Table:
     return pa.table([[organization] * len(rows), *columns], schema=LINKS)
 
 
+def _changes(organization: str, links: Mapping[tuple[str, str], Link | None]) -> pa.Table:
+    """A table of LINK_CHANGES: links by short code and domain as they are now, None for removed ones."""
+    rows = [
+        {"organization": organization, "short_code": short_code, "domain": domain, "removed": link is None}
+        | (vars(link) if link else {})
+        for (short_code, domain), link in links.items()
+    ]
+    return pa.Table.from_pylist(rows, schema=LINK_CHANGES)
+
+
 def _links(table: pa.Table | pa.RecordBatch) -> list[Link]:
     return [Link(**row) for row in table.select(list(COLUMNS)).to_pylist()]
 
@@ -184,8 +197,9 @@ def _key(link: Link) -> tuple[str, str]:
 
 def links_of(lake: Lake, organization: str) -> list[Link]:
     """All links of an organization, sorted by short code and domain. Raises LakeDamaged."""
-    stored = lake.manifest.links.live(organization)
-    return _links(pq.ParquetFile(intact_links(lake, stored)).read()) if stored else []
+    paths = intact_links(lake, lake.manifest.links.live(organization))
+    links = _links(read_links(paths, COLUMNS))
+    return sorted(links, key=_key) if paths.changes else links
 
 
 def first_links(lake: Lake, organization: str, search: str, most: int) -> tuple[list[Link], bool]:
@@ -196,25 +210,26 @@ def first_links(lake: Lake, organization: str, search: str, most: int) -> tuple[
     """
     if len(search) > MAX_TARGET_URL_LENGTH:
         raise BadInput(f"search must have at most {MAX_TARGET_URL_LENGTH:,} characters.")
-    stored, found = lake.manifest.links.live(organization), list[Link]()
-    if stored:
-        file = pq.ParquetFile(intact_links(lake, stored))
-        for batch in file.iter_batches(4_096, columns=list(COLUMNS), use_threads=False):
-            texts = [pc.match_substring(pc.utf8_lower(batch[name]), search.lower()) for name in COLUMNS[:3]]
-            found += _links(batch.filter(reduce(pc.or_, texts)).slice(0, most + 1 - len(found)))
-            if len(found) > most:
-                break
+    paths, found = intact_links(lake, lake.manifest.links.live(organization)), list[Link]()
+    for batch in link_batches(paths, 4_096):
+        found += _links(_containing(batch, search).slice(0, most + 1 - len(found)))
+        if len(found) > most:
+            break
+    changed = _links(_containing(read_links(paths._replace(whole="")), search))
+    found = sorted([*found, *changed], key=_key)
     return found[:most], len(found) > most
+
+
+def _containing(links: pa.Table, search: str) -> pa.Table:
+    """Those of links whose short code, domain or target URL contains a text, in whatever case."""
+    texts = [pc.match_substring(pc.utf8_lower(links[name]), search.lower()) for name in COLUMNS[:3]]
+    return links.filter(reduce(pc.or_, texts))
 
 
 def link_of(lake: Lake, organization: str, short_code: str, domain: str) -> Link | None:
     """One link of an organization; None when there is none. Raises LakeDamaged."""
-    stored = lake.manifest.links.live(organization)
-    if stored is None:
-        return None
-    key = [("short_code", "=", short_code), ("domain", "=", domain)]
-    rows = pq.read_table(intact_links(lake, stored), columns=list(COLUMNS), filters=key, partitioning=None).to_pylist()
-    return Link(**rows[0]) if rows else None
+    near = find_links(intact_links(lake, lake.manifest.links.live(organization)), {short_code})
+    return next((link for link in _links(near) if link.domain == domain), None)
 
 
 def parse_link(row: Mapping[str, str | None], line: str, now: datetime) -> Link:

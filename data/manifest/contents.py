@@ -10,13 +10,12 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec.structs import astuple
 
-from data.disk.files import RegisteredFile
 from data.errors import LakeDamaged, NewerVersion
 from data.manifest.coverage import note_received
 from data.manifest.database import Database
 from data.manifest.files import READERS_GRACE, LandedFile, insert_files
 from data.manifest.kinds import VISIT_FILES, expire
-from data.manifest.links import insert_links
+from data.manifest.links import LiveLinks, insert_links
 from data.manifest.logs import Batch
 
 _NO_DAMAGE: Final = frozenset({
@@ -89,7 +88,7 @@ class NewContents:
     pending: Sequence[tuple[Any, ...]]  # the rows that are in no file
     received: Sequence[tuple[str, str, str]]
     last_pending: int  # the highest id that a pending row ever had
-    links: Mapping[str, RegisteredFile]
+    links: Mapping[str, LiveLinks]
 
 
 class Totals(NamedTuple):

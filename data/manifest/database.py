@@ -14,7 +14,7 @@ from data.manifest.schema import Readers, open_database, transaction
 from data.sql import read_sql
 
 Connect = Callable[[Path, Sequence[str], str], sqlite3.Connection]
-MIGRATIONS: Final = tuple(read_sql("data.manifest", f"sql/manifest_{one}") for one in (1, 2, 3, 4, 5, 6))
+MIGRATIONS: Final = tuple(read_sql("data.manifest", f"sql/manifest_{one}") for one in (1, 2, 3, 4, 5, 6, 7))
 """Migrations are appended, never changed."""
 
 

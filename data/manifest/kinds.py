@@ -1,7 +1,8 @@
 """The kinds of files that the manifest registers, and what is the same for all kinds, written once.
 
 Each kind has a table of its own, since what may be live at once differs: an organization has any number of files of
-visits for a day, one rollup for a month, and one file of links. The view registered_files has the paths of all kinds.
+visits for a day, one rollup for a month, one file of links, and one of changes to them. The view registered_files has
+the paths of all kinds.
 """
 
 import sqlite3
@@ -53,7 +54,8 @@ ROLLUP_FILES: Final = FileKind(
     is_backed_up=False,
 )
 LINK_FILES: Final = FileKind("links", (), day="NULL", holds_visits=False, is_backed_up=True)
-KINDS: Final = (LINK_FILES, VISIT_FILES, ROLLUP_FILES)
+LINK_CHANGES: Final = FileKind("link_changes", ("changes", "since"), day="NULL", holds_visits=False, is_backed_up=True)
+KINDS: Final = (LINK_FILES, LINK_CHANGES, VISIT_FILES, ROLLUP_FILES)
 
 
 def insert(db: sqlite3.Connection, kind: FileKind, rows: Iterable[Sequence[object]]) -> None:

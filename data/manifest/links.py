@@ -1,17 +1,38 @@
-"""The files with the links of organizations, one live file for each, and the edits of links that were made."""
+"""The files with the links of organizations, of each one whole file and one of changes to it, and the edits made."""
 
 import sqlite3
 from collections.abc import Callable, Collection
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from data.disk.files import RegisteredFile
-from data.manifest.clock import format_time
+from data.errors import Conflict
+from data.manifest.clock import format_time, unchecked_bounds
 from data.manifest.database import Database
 from data.manifest.files import READERS_GRACE
-from data.manifest.kinds import LINK_FILES, expire_of_day, insert, live_of_kind
+from data.manifest.kinds import LINK_CHANGES, LINK_FILES, expire_of_day, insert, live_of_kind
 
-_LIVE: Final = "SELECT path, bytes, sha256, changed_ns, inode FROM links WHERE deletable_at IS NULL"
+MoveLinks = Callable[[], RegisteredFile]
+"""Moves a staged file to its final path; called inside the transaction that makes it live."""
+
+_LIVE: Final = """
+SELECT 'whole', path, bytes, sha256, changed_ns, inode FROM links WHERE deletable_at IS NULL AND organization = ?1
+UNION ALL SELECT 'changes', path, bytes, sha256, changed_ns, inode FROM link_changes
+WHERE deletable_at IS NULL AND organization = ?1
+"""
+_SINCE: Final = "SELECT since FROM link_changes WHERE organization = ? AND deletable_at IS NULL"
+
+
+class LiveLinks(NamedTuple):
+    """The live files of an organization's links."""
+
+    whole: RegisteredFile | None = None
+    changes: RegisteredFile | None = None  # what has changed since the whole file was written
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of those that there are."""
+        return [file.path for file in self if file]
 
 
 class LinkFiles:
@@ -20,29 +41,76 @@ class LinkFiles:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def live(self, organization: str) -> RegisteredFile | None:
-        """The live file of an organization's links; None when it has none."""
-        rows = self._database.rows(f"{_LIVE} AND organization = ?", [organization])
-        return RegisteredFile(*rows[0]) if rows else None
+    def live(self, organization: str) -> LiveLinks:
+        """The live files of an organization's links."""
+        rows = self._database.rows(_LIVE, [organization])
+        return LiveLinks(**{name: RegisteredFile(*row) for name, *row in rows})
 
     def all_live(self, organization: str = "", before: datetime | None = None) -> list[RegisteredFile]:
         """The live files of one organization, or of all; with `before`, only those last verified before it."""
-        return live_of_kind(self._database, LINK_FILES, organization, before)
+        kinds = (LINK_FILES, LINK_CHANGES)
+        return [file for kind in kinds for file in live_of_kind(self._database, kind, organization, before)]
+
+    def to_fold(self, most: int, before: datetime) -> list[str]:
+        """The organizations with more than `most` changes, or with changes since before a time."""
+        rows = self._database.rows(
+            "SELECT organization FROM link_changes "
+            "WHERE deletable_at IS NULL AND (changes > ? OR since NOT BETWEEN ? AND ?) ORDER BY organization",
+            [most, *unchecked_bounds(before)],
+        )
+        return [organization for (organization,) in rows]
+
+    def paths(self, organization: str) -> set[str]:
+        """The paths of all files of an organization's links, live or dead."""
+        rows = self._database.rows(
+            "SELECT path FROM links WHERE organization = ?1 UNION ALL "
+            "SELECT path FROM link_changes WHERE organization = ?1",
+            [organization],
+        )
+        return {path for (path,) in rows}
 
     def dead_hashes(self, organization: str) -> list[str]:
-        """The SHA-256 of the replaced files of an organization."""
+        """The SHA-256 of the replaced whole files of an organization."""
         rows = self._database.rows(
             "SELECT sha256 FROM links WHERE organization = ? AND deletable_at IS NOT NULL", [organization]
         )
         return [sha256 for (sha256,) in rows]
 
     def replace(
-        self, organization: str, move: Callable[[], RegisteredFile], now: datetime, made: Collection[str] = ()
+        self, organization: str, read: LiveLinks, move: MoveLinks, now: datetime, *, made: Collection[str] = ()
     ) -> None:
-        """Make the file that `move` moves to its place the live one, and note the edits that it makes."""
+        """Make the file that `move` moves to its place the live whole one, without changes to it.
+
+        With `made`, note which of the edits that wait elsewhere it makes. Raises Conflict unless the live files are
+        those that were `read`.
+        """
         with self._database.transaction() as db:
-            expire_of_day(db, LINK_FILES, organization, None, now + READERS_GRACE)
-            insert_links(db, organization, move(), now)
+            _check_live(db, organization, read)
+            for kind in (LINK_FILES, LINK_CHANGES):
+                expire_of_day(db, kind, organization, None, now + READERS_GRACE)
+            insert_links(db, organization, LiveLinks(move()), now)
+            if made:
+                _note_made(db, organization, made)
+
+    def change(
+        self,
+        organization: str,
+        read: LiveLinks,
+        move: MoveLinks,
+        now: datetime,
+        *,
+        changes: int,
+        made: Collection[str] = (),
+    ) -> None:
+        """Make the file that `move` moves to its place, with so many changes, the one that is laid over the whole one.
+
+        `made` and errors are as of `replace`.
+        """
+        with self._database.transaction() as db:
+            _check_live(db, organization, read)
+            (since,) = db.execute(_SINCE, [organization]).fetchone() or (format_time(now),)
+            expire_of_day(db, LINK_CHANGES, organization, None, now + READERS_GRACE)
+            insert(db, LINK_CHANGES, [(organization, *move(), format_time(now), changes, since)])
             if made:
                 _note_made(db, organization, made)
 
@@ -57,9 +125,20 @@ class LinkFiles:
         return {one for (one,) in rows}
 
 
-def insert_links(db: sqlite3.Connection, organization: str, links: RegisteredFile, now: datetime) -> None:
-    """Register the live links of an organization. The caller has begun a transaction."""
-    insert(db, LINK_FILES, [(organization, *links, format_time(now))])
+def insert_links(db: sqlite3.Connection, organization: str, links: LiveLinks, now: datetime) -> None:
+    """Register the live files of an organization's links. The caller has begun a transaction.
+
+    How many changes there are, and since when, is not known: they are soon folded.
+    """
+    if links.whole:
+        insert(db, LINK_FILES, [(organization, *links.whole, format_time(now))])
+    if links.changes:
+        insert(db, LINK_CHANGES, [(organization, *links.changes, format_time(now), 0, "")])
+
+
+def _check_live(db: sqlite3.Connection, organization: str, read: LiveLinks) -> None:
+    if [path for _, path, *_ in db.execute(_LIVE, [organization])] != read.paths:
+        raise Conflict(f"the links of {organization} were changed by another process in the meantime; try again.")
 
 
 def _note_made(db: sqlite3.Connection, organization: str, ids: Collection[str]) -> None:

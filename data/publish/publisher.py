@@ -37,6 +37,7 @@ from data.publish.tables import (
     unnamed_objects,
 )
 from data.store.lake import Lake, StoredFile
+from data.store.link_files import fold_links
 
 RECORDED_AFTER: Final = timedelta(minutes=2)
 """How often it is recorded that a copy is still what the manifest says."""
@@ -112,6 +113,7 @@ class LakePublisher:
             self._states.clear()
             mark_target(self._target, self._lake, again=again)
             self._is_marked = True
+        fold_links(self._lake, organization)
         copy = self._lake.manifest.copies.begin(self._target.name, organization)
         if copy.is_putting:  # by a program that was killed, or to which the store did not answer
             copy = copy._replace(settles_at=self._now() + self._target.late)

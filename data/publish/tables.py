@@ -33,8 +33,8 @@ def live_visits(lake: Lake, organization: str) -> dict[PublishedFile, StoredFile
 
 
 def live_links(lake: Lake, organization: str) -> dict[PublishedFile, StoredFile]:
-    """The files that its table of links must have, likewise."""
-    stored = lake.manifest.links.live(organization)
+    """The files that its table of links must have, likewise; the changes to them are folded first."""
+    stored = lake.manifest.links.live(organization).whole
     return {PublishedFile(links_path(stored.sha256), "", stored.size, None): stored} if stored else {}
 
 

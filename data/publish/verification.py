@@ -93,6 +93,8 @@ def _log_problem(table: DeltaLog, state: TableState, copy: Copy, lake: Lake) -> 
     if is_visits and copy.content and state.version == published and content_of(state.files) != copy.content:
         return f"its version {published} is not what was published; `traffic publish --again` mends it"
     is_fresh = copy.published_at is None or is_recent(copy.published_at, _BEHIND_AFTER, datetime.now(UTC))
-    if not (is_fresh or copy.due_since) and state.files.keys() != {file.path for file in expected}:
+    is_behind = state.files.keys() != {file.path for file in expected}
+    is_behind |= not is_visits and lake.manifest.links.live(copy.organization).changes is not None
+    if is_behind and not (is_fresh or copy.due_since):
         return "is behind: visits or links have changed since; `traffic publish` copies them"
     return ""

@@ -15,7 +15,8 @@ from data.errors import LakeDamaged
 from data.manifest.files import LandedFile
 from data.progress import Progress, ignore_progress
 from data.store.lake import Lake
-from data.store.layout import LINKS
+from data.store.layout import LINK_CHANGES, LINKS
+from data.store.link_files import schema_of_links
 from data.store.pending import check_pending
 from data.store.rollups import damaged_rollups
 from data.store.unknown import unknown_files
@@ -58,8 +59,9 @@ def verify_lake(lake: Lake, organization: str = "", progress: Progress = ignore_
         _report(result, name, _database_problem(lake, lake.root / name))
         if not (lake.root / name).exists():
             result.absent.append(name)
-    for seed, schema in ((Path(lake.seed_visits), VISITS), (Path(lake.seed_links), LINKS)):
-        problem = _table_problem(seed, schema)
+    seeds = {lake.seed_visits: VISITS, lake.seed_links: LINKS, lake.seed_link_changes: LINK_CHANGES}
+    for seed, schema in seeds.items():
+        problem = _table_problem(Path(seed), schema)
         _report(result, os.path.relpath(seed, lake.root), problem and f"{problem}; delete it, and it will be recreated")
     try:
         _report(result, DATABASES[0], lake.manifest.problem)
@@ -120,7 +122,7 @@ def _links_problem(lake: Lake, links: RegisteredFile) -> str:
             return ""
         problem = "is damaged: its SHA-256 differs" if (lake.root / links.path).exists() else "is missing"
         return f"{problem}; restore it from a backup, or import all links with --replace"
-    return _table_problem(lake.root / links.path, LINKS)
+    return _table_problem(lake.root / links.path, schema_of_links(links.path))
 
 
 def _table_problem(path: Path, schema: pa.Schema) -> str:

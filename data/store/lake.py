@@ -69,7 +69,7 @@ class Lake(LakeFolders):
         try:
             for folder in (self.staging,) if self.is_read_only else (self.staging, self.rejects, self.ip_lists):
                 make_durably(folder)
-            _ = self.seed_visits, self.seed_links  # written if they are missing
+            _ = self.seed_visits, self.seed_links, self.seed_link_changes  # written if they are missing
             network = network_file_system(self.root)
         except OSError as error:
             where = f": {error.filename}" if error.filename else ""

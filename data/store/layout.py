@@ -27,6 +27,8 @@ LINKS: Final = pa.schema(
     ]
 )
 """The columns of the file with one organization's links."""
+LINK_CHANGES: Final = LINKS.append(pa.field("removed", pa.bool_()))
+"""The columns of the file with changes to them: a link as it is now, or removed, then without target and time."""
 
 SPILL_LOCK: Final = "spilling-"
 """Prefix of the file that a living engine locks; the rest is the name of its folder."""
@@ -65,6 +67,11 @@ class LakeFolders:
     def seed_links(self) -> str:
         """The path of the empty file of links."""
         return self.seed("links/organization=_seed/links.parquet", LINKS)
+
+    @cached_property
+    def seed_link_changes(self) -> str:
+        """The path of the empty file of changes to links."""
+        return self.seed("links/organization=_seed/changes.parquet", LINK_CHANGES)
 
     def seed(self, name: str, schema: pa.Schema, metadata: Mapping[str, str] | None = None) -> str:
         """The path of an empty file, which is written if it is missing or damaged, or has other columns."""

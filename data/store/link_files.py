@@ -1,87 +1,281 @@
-"""The files with the links of organizations, one live file for each.
+"""The links of organizations: of each one whole file, and one of the changes since, which is laid over it.
 
-A file is named by its SHA-256 and is never changed, only replaced; the manifest says which one is live.
+A file is named by its SHA-256 and is never changed, only replaced; the manifest says which are live. An edit writes a
+small file with all changes since the whole one, however many links there are, until changes are folded into a new whole
+file. The footers say which of two files is the newer one, and over which whole file changes are laid, so that files
+alone restore every link.
 """
 
 import sqlite3
+import sys
 import uuid
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from data.disk.files import READ_ERRORS, RegisteredFile, move_into_lake, sha256_of, write_parquet
+from data.disk.locks import locked
 from data.errors import LakeDamaged
-from data.manifest.clock import format_time
+from data.manifest.links import LiveLinks, MoveLinks
 from data.store.lake import Lake
-from data.store.layout import LINKS
+from data.store.layout import LINK_CHANGES, LINKS
 
+MAX_CHANGES: Final = 1_000
+"""An edit that would leave more changes than this folds them at once."""
+FOLDED_FROM: Final = 200
+"""More changes than this are folded in the background."""
+FOLDED_AFTER: Final = timedelta(days=1)
+"""And those since so long ago."""
+_KEY: Final = ["short_code", "domain"]
+_ORDER: Final = [(name, "ascending") for name in _KEY]
+_ROW_GROUP: Final = 10_000
+"""An edit reads the one that has its link."""
+_SEQUENCE: Final = "traffic.sequence"
+"""The key in the footer with a number that grows from file to file."""
 _IMPORTED_AT: Final = "traffic.imported_at"
-"""The key in the footer that says which of two files is the newer one, if the manifest was lost."""
+"""What files by 1.0.0 have instead: a time."""
+_WHOLE: Final = "traffic.whole"
+"""The key in the footer of changes with the name of the whole file that they are laid over."""
+_OF_CHANGES: Final = ".changes.parquet"
+"""How the name of a file of changes ends."""
 
 
-def replace_links(lake: Lake, organization: str, links: pa.Table, made: Collection[str] = ()) -> None:
+class LinkPaths(NamedTuple):
+    """The paths of the live files of an organization's links; "" for one that there is not."""
+
+    whole: str = ""
+    changes: str = ""
+
+
+def replace_links(lake: Lake, organization: str, read: LiveLinks, links: pa.Table, made: Collection[str] = ()) -> None:
     """Make a table of LINKS the links of an organization. Whenever this is killed, either the old or the new are live.
 
-    The old file is deleted after READERS_GRACE, by a sweep. `made`: the edits
-    that wait elsewhere which it makes, noted at the same time.
+    The old files are deleted after READERS_GRACE, by a sweep. `made`: the edits that wait elsewhere which it makes,
+    noted at the same time. Raises Conflict unless the live files are those that were `read`.
     """
-    staged = lake.staging / f"links-{uuid.uuid4()}.parquet"
     now = datetime.now(UTC)
+    footer = {_SEQUENCE: str(_next_sequence(lake, read, now))}
+
+    def commit(move: MoveLinks) -> None:
+        lake.manifest.links.replace(organization, read, move, now, made=made)
+
+    _write(lake, organization, links.sort_by(_ORDER), footer, commit)
+
+
+def lay_over(lake: Lake, organization: str, read: LiveLinks, changes: pa.Table, made: Collection[str] = ()) -> None:
+    """Lay a table of LINK_CHANGES over the links of an organization; `read`, `made` and kills are as of replace_links.
+
+    Too many changes are folded, and so is the first one.
+    """
+    paths = intact_links(lake, read)
+    if read.changes:
+        changes = pa.concat_tables([_without(_read(paths.changes, LINK_CHANGES), changes), changes])
+    if read.whole is None or len(changes) > MAX_CHANGES:
+        whole = _read(paths.whole, LINKS)
+        replace_links(lake, organization, read, _overlaid(whole, changes), made)
+        return
+    now = datetime.now(UTC)
+    footer = {_SEQUENCE: str(_next_sequence(lake, read, now)), _WHOLE: Path(paths.whole).name}
+
+    def commit(move: MoveLinks) -> None:
+        lake.manifest.links.change(organization, read, move, now, changes=len(changes), made=made)
+
+    _write(lake, organization, changes, footer, commit)
+
+
+def fold_links(lake: Lake, organization: str) -> bool:
+    """Fold the changes to an organization's links into a new whole file; return whether there were any.
+
+    Raises LakeDamaged.
+    """
+    if lake.manifest.links.live(organization).changes is None:
+        return False
+    with locked(lake.links_root, wait=True):  # others that change links wait
+        read = lake.manifest.links.live(organization)
+        if has_changes := read.changes is not None:
+            replace_links(lake, organization, read, read_links(intact_links(lake, read)))
+    return has_changes
+
+
+def fold_due(lake: Lake, now: datetime, most: int = FOLDED_FROM) -> None:
+    """Fold the changes of each organization that has more than `most`, or has had some for FOLDED_AFTER.
+
+    Raises LakeDamaged for the first whose files are damaged, when those of others are folded.
+    """
+    problem = None
+    for organization in lake.manifest.links.to_fold(most, now - FOLDED_AFTER):
+        try:
+            fold_links(lake, organization)
+        except LakeDamaged as error:
+            problem = problem or error
+    if problem:
+        raise problem
+
+
+def read_links(paths: LinkPaths, columns: Sequence[str] = LINKS.names) -> pa.Table:
+    """The links in live files, in any order."""
+    needed = [name for name in LINKS.names if name in {*_KEY, *columns}] if paths.changes else list(columns)
+    whole = _read(paths.whole, LINKS, needed)
+    changes = _read(paths.changes, LINK_CHANGES, [*needed, "removed"]) if paths.changes else None
+    return (whole if changes is None else _overlaid(whole, changes)).select(list(columns))
+
+
+def link_batches(paths: LinkPaths, rows: int) -> Iterator[pa.Table]:
+    """The links of the whole file that have not changed, by short code and domain, at most so many `rows` at a time."""
+    changes = _read(paths.changes, LINK_CHANGES, _KEY)
+    if paths.whole:
+        for batch in pq.ParquetFile(paths.whole).iter_batches(rows, use_threads=False):
+            links = pa.Table.from_batches([batch]).cast(LINKS)
+            yield _without(links, changes).sort_by(_ORDER) if len(changes) else links
+
+
+def find_links(paths: LinkPaths, short_codes: Collection[str]) -> pa.Table:
+    """The links of live files that have these short codes, on any domain. Reads no more of them than it must."""
+    codes = pa.array(sorted(short_codes), pa.string())
+    near = LINKS.empty_table()
+    if paths.whole:
+        file = pq.ParquetFile(paths.whole)
+        groups = [number for number in range(file.num_row_groups) if _may_have(file, number, short_codes)]
+        near = file.read_row_groups(groups, use_threads=False).cast(LINKS)
+        near = near.filter(pc.is_in(near["short_code"], codes))
+    changes = _read(paths.changes, LINK_CHANGES)
+    return _overlaid(near, changes.filter(pc.is_in(changes["short_code"], codes)))
+
+
+def _may_have(file: pq.ParquetFile, number: int, short_codes: Collection[str]) -> bool:
+    """Whether a row group may have a link with one of these short codes: files by 1.0.0 do not tell."""
+    group = file.metadata.row_group(number)
+    bounds = group.column(LINKS.get_field_index("short_code")).statistics
+    return bounds is None or not bounds.has_min_max or any(bounds.min <= one <= bounds.max for one in short_codes)
+
+
+def link_files(lake: Lake, organization: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The paths of the whole file of one organization's links and of the changes, seeds first. Raises LakeDamaged."""
+    paths = intact_links(lake, lake.manifest.links.live(organization))
+    seeds = LinkPaths(lake.seed_links, lake.seed_link_changes)
+    whole, changes = (tuple(path for path in pair if path) for pair in zip(seeds, paths, strict=True))
+    return whole, changes
+
+
+def schema_of_links(path: str) -> pa.Schema:
+    """The columns of a file of links at a path."""
+    return LINK_CHANGES if path.endswith(_OF_CHANGES) else LINKS
+
+
+def newest_links(root: Path) -> dict[str, LiveLinks]:
+    """The newest file of links of each organization in the lake at `root`, whatever the manifest says; if it is one of
+    changes, with the whole file that it is laid over.
+
+    Damaged ones count as the newest, so that they are noticed, and so is a whole file that is missing.
+    """
+    newest = {}
+    for folder in sorted((root / "links").glob("organization=[!_]*")):
+        ordered = sorted(folder.glob("*.parquet"), key=lambda path: (_sequence(path), path.name))
+        whole = [path for path in ordered if not path.name.endswith(_OF_CHANGES)]
+        if ordered:
+            last, live = ordered[-1], LiveLinks()
+            if last.name.endswith(_OF_CHANGES):
+                below = _footer(last).get(_WHOLE, "")
+                whole = [folder / below] if below else whole
+                live = LiveLinks(changes=_registered(root, last))
+            newest[folder.name.removeprefix("organization=")] = live._replace(
+                whole=_registered(root, whole[-1]) if whole else None
+            )
+    return newest
+
+
+def intact_links(lake: Lake, live: LiveLinks) -> LinkPaths:
+    """The paths of live files of links, hashed first if they seem to have changed. Raises LakeDamaged."""
     try:
-        write_parquet([links], LINKS, staged, metadata={_IMPORTED_AT: format_time(now)})
+        return LinkPaths(*(lake.intact_path(file) if file else "" for file in live))
+    except LakeDamaged as error:
+        raise LakeDamaged(f"{str(error).removesuffix('.')}, or import all links with --replace.") from error
+
+
+def _write(
+    lake: Lake, organization: str, rows: pa.Table, footer: dict[str, str], commit: Callable[[MoveLinks], None]
+) -> None:
+    """Write a file of links, which `commit` moves and makes live."""
+    _clear_left(lake, organization)
+    ending = _OF_CHANGES if _WHOLE in footer else ".parquet"
+    staged = lake.staging / f"links-{uuid.uuid4()}.parquet"
+    try:
+        write_parquet([rows], rows.schema, staged, statistics=["short_code"], row_group=_ROW_GROUP, metadata=footer)
         sha256 = sha256_of(staged)
-        target = lake.links_folder(organization) / f"{sha256}-{uuid.uuid4().hex[:8]}.parquet"  # readers keep the old
+        target = lake.links_folder(organization) / f"{sha256}-{uuid.uuid4().hex[:8]}{ending}"  # readers keep the old
         name = str(target.relative_to(lake.root))
         try:
-            lake.manifest.links.replace(
-                organization, lambda: move_into_lake(staged, lake.root, name, sha256), now, made
-            )
+            commit(lambda: move_into_lake(staged, lake.root, name, sha256))
         except BaseException:
             if target.exists():
                 lake.delete_uncommitted([name])
             raise
     finally:
         staged.unlink(missing_ok=True)
-    with suppress(sqlite3.OperationalError), lake.manifest.exclusive():  # no other process moves files meanwhile
-        for path in lake.links_folder(organization).glob("*.parquet"):
-            if not lake.manifest.files.is_registered(str(path.relative_to(lake.root))):
-                path.unlink()  # a killed import left it
 
 
-def link_files(lake: Lake, organization: str) -> list[str]:
-    """The paths of the link files of one organization, the seed first. Raises LakeDamaged."""
-    stored = lake.manifest.links.live(organization)
-    return [lake.seed_links, intact_links(lake, stored)] if stored else [lake.seed_links]
+def _clear_left(lake: Lake, organization: str) -> None:
+    """Delete what killed edits have left, so that no rebuild takes it for newer than what comes."""
+    there = [str(path.relative_to(lake.root)) for path in lake.links_folder(organization).glob("*.parquet")]
+    if left := set(there) - lake.manifest.links.paths(organization):
+        with suppress(sqlite3.OperationalError), lake.manifest.exclusive():  # no other process moves files meanwhile
+            for name in left:
+                if not lake.manifest.files.is_registered(name):
+                    (lake.root / name).unlink(missing_ok=True)
 
 
-def newest_links(root: Path) -> dict[str, RegisteredFile]:
-    """The newest file of links of each organization in the lake at `root`, whatever the manifest says."""
-    newest = {}
-    for folder in sorted((root / "links").glob("organization=[!_]*")):
-        if paths := sorted(folder.glob("*.parquet"), key=_imported_at):
-            path, stat, sha256 = paths[-1], paths[-1].stat(), paths[-1].name.partition("-")[0]
-            links = RegisteredFile(path.relative_to(root).as_posix(), stat.st_size, sha256, 0, stat.st_ino)
-            newest[folder.name.removeprefix("organization=")] = links
-    return newest
+def _next_sequence(lake: Lake, read: LiveLinks, now: datetime) -> int:
+    """A number above those of the live files, whatever the clock says: the microseconds since 1970, if it is right."""
+    last = [_sequence(lake.root / path) for path in read.paths]
+    known = [number for number in last if number < sys.maxsize]  # damaged ones are replaced
+    return max([number + 1 for number in known] + [int(now.timestamp() * 1_000_000)])
 
 
-def intact_links(lake: Lake, stored: RegisteredFile) -> str:
-    """The path of a live file of links, hashed first if it seems to have changed. Raises LakeDamaged."""
+def _sequence(path: Path) -> int:
+    """The number of a file of links; the highest one for a damaged file."""
+    footer = _footer(path)
     try:
-        return lake.intact_path(stored)
-    except LakeDamaged as error:
-        raise LakeDamaged(f"{str(error).removesuffix('.')}, or import all links with --replace.") from error
+        if _SEQUENCE in footer:
+            return int(footer[_SEQUENCE])
+        return int(datetime.fromisoformat(footer[_IMPORTED_AT]).timestamp() * 1_000_000)
+    except (KeyError, ValueError):
+        return sys.maxsize
 
 
-def _imported_at(path: Path) -> str:
-    """When links were imported, to sort by; damaged ones come last."""
+def _footer(path: Path) -> dict[str, str]:
+    """The metadata in the footer of a file; empty for a damaged one."""
     try:
-        footer = pq.read_metadata(path).metadata or {}
-        return str(footer.get(_IMPORTED_AT.encode(), b"").decode())
+        return {key.decode(): value.decode() for key, value in (pq.read_metadata(path).metadata or {}).items()}
     except READ_ERRORS:
-        return "~"
+        return {}
+
+
+def _registered(root: Path, path: Path) -> RegisteredFile:
+    """A file as a rebuilt manifest knows it: by its name, until its bytes are hashed."""
+    size, inode = (path.stat().st_size, path.stat().st_ino) if path.exists() else (0, 0)
+    return RegisteredFile(path.relative_to(root).as_posix(), size, path.name.partition("-")[0], 0, inode)
+
+
+def _read(path: str, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
+    """Columns of a file, with the types of its schema; no rows without a file."""
+    wanted = pa.schema([schema.field(name) for name in columns or schema.names])
+    return pq.ParquetFile(path).read(columns=wanted.names).cast(wanted) if path else wanted.empty_table()
+
+
+def _overlaid(whole: pa.Table, changes: pa.Table) -> pa.Table:
+    """Links with changes laid over them."""
+    now = changes.filter(pc.invert(changes["removed"])).select(whole.column_names)
+    return pa.concat_tables([_without(whole, changes), now])
+
+
+def _without(rows: pa.Table, changes: pa.Table) -> pa.Table:
+    """Rows but for those of links that have changes."""
+    if not len(changes):
+        return rows
+    return rows.join(changes.select(_KEY), _KEY, join_type="left anti", use_threads=False).select(rows.column_names)

@@ -12,7 +12,9 @@ from queries.compiler.rewrites import rewrite
 from queries.compiler.selects import parenthesized, without_needless_parens
 from queries.prelude import prelude, relation_names, sql_text
 
-INPUTS: Final = ("visits", "links", "high_cardinality_days", "days_without_domains", "traffic_values", "subject")
+INPUTS: Final = (
+    "visits", "links", "link_changes", "high_cardinality_days", "days_without_domains", "traffic_values", "subject",
+)  # fmt: skip
 """The relations that a session must have before it runs a compiled text."""
 
 _STORED: Final = ("stored_rows", "rollup_rows", "stored_before")
@@ -185,7 +187,8 @@ def _name_tables(tree: exp.Expr, source: str) -> None:
         elif function == "shared":
             name = table.this.expressions[0].name
         elif function == "read_parquet":
-            name = "links" if "getvariable('links')" in table.sql("duckdb").lower() else "visits"
+            text = table.sql("duckdb").lower()
+            name = next((one for one in ("links", "link_changes") if f"getvariable('{one}')" in text), "visits")
         elif function:
             name = function if function in _TABLE_MACROS else ""
         else:

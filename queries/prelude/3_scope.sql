@@ -1,5 +1,5 @@
 -- The only place where visits are filtered by the caller's scope. Reads the session variables scope (organization and days)
--- and files and links (lists of Parquet files; each begins with an empty seed file). While scope is unset, no visit is
+-- and files, links and link_changes (lists of Parquet files; each begins with an empty seed file). While scope is unset, no visit is
 -- visible. Each filter that is set is one more variable, by its name: unset ones are NULL and cost nothing, while a field
 -- of a struct would be extracted from it again wherever it is read.
 
@@ -103,9 +103,15 @@ CREATE VIEW visits_in_scope AS FROM read_visits_in_scope(getvariable('files'));
 CREATE VIEW visits_with_aside AS
 SELECT * EXCLUDE (aside_bits), reason_aside(aside_bits) AS aside FROM read_scope_with_aside(getvariable('files'));
 
+-- A link that was changed or removed since the whole file of links was written is in the file of changes.
 CREATE VIEW links_in_scope AS
-SELECT * FROM read_parquet(getvariable('links'), hive_partitioning = FALSE)
-WHERE organization = getvariable('scope').organization;
+SELECT whole.* FROM read_parquet(getvariable('links'), hive_partitioning = FALSE) AS whole
+ANTI JOIN read_parquet(getvariable('link_changes'), hive_partitioning = FALSE) AS changes
+    ON changes.short_code = whole.short_code AND changes.domain = whole.domain
+WHERE whole.organization = getvariable('scope').organization
+UNION ALL
+SELECT * EXCLUDE (removed) FROM read_parquet(getvariable('link_changes'), hive_partitioning = FALSE)
+WHERE organization = getvariable('scope').organization AND NOT removed;
 
 -- Whether a short code on a domain is a link: it is in the links file, or at least one visit to it in the days of the scope
 -- was answered (is_answered), of any visitor, counted or set aside.

@@ -19,6 +19,7 @@ from data.disk.files import RegisteredFile
 from data.ingest.visitor_ids import delete_old_salts
 from data.manifest.clock import is_recent
 from data.publish.publisher import LakePublisher, PublishInterrupted, follow_erasures
+from data.store.link_files import fold_due
 from data.store.pending import flush_all
 from data.store.rollups import damaged_rollups
 from data.tasks.compaction import Compactor
@@ -246,6 +247,10 @@ class Maintenance:
         if problem:
             raise problem
 
+    def fold_links(self) -> None:
+        """Fold the latest changes to links into the files with all links."""
+        fold_due(self._lake, self._clock())
+
     def send_mail(self) -> None:
         """Send the reports of the week, if mail is set up."""
         if self._mail:
@@ -279,6 +284,7 @@ TASKS: Final = (
     Task("recheck files", 30, Maintenance.recheck_files),
     Task("recheck rollups", 30, Maintenance.recheck_rollups),
     Task("erasures", 60, Maintenance.follow_erasures),
+    Task("fold links", 60, Maintenance.fold_links),
     Task("jobs", 600, Maintenance.detect_jobs),
     Task("silence", 600, Maintenance.find_silences),
     Task("mail", 600, Maintenance.send_mail),

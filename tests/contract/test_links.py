@@ -7,7 +7,7 @@ import pytest
 
 from data.disk.locks import locked
 from data.links.links import links_of
-from data.store.link_files import replace_links
+from data.store.link_files import lay_over
 from service.intake import link_api as link_endpoints
 from service.intake.link_api import MAX_WAITING_EDITS
 from tests.support.identity import as_
@@ -131,7 +131,7 @@ def test_a_change_waiting_for_a_lock_does_not_block_requests(client, shared_lake
 
 def test_changes_that_wait_for_one_another_are_written_once(client, shared_lake, stored, monkeypatch):
     written = []
-    monkeypatch.setattr("data.links.links.replace_links", lambda *links: (written.append(1), replace_links(*links)))
+    monkeypatch.setattr("data.links.links.lay_over", lambda *links: (written.append(1), lay_over(*links)))
     with ThreadPoolExecutor(9) as pool:
         with locked(shared_lake.links_root, wait=True):
             changes = [pool.submit(put, client, f"*/c{number}") for number in range(MAX_WAITING_EDITS)]

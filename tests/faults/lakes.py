@@ -127,7 +127,7 @@ def strays(lake):
 
 
 _NEEDED = re.compile(
-    r"generation|(manifest|control)\.sqlite(-wal|-shm|\.before-\d+|\.before-rebuild-[\w-]+)?|salts\.sqlite|links/organization=_seed/links\.parquet"
+    r"generation|(manifest|control)\.sqlite(-wal|-shm|\.before-\d+|\.before-rebuild-[\w-]+)?|salts\.sqlite|links/organization=_seed/(links|changes)\.parquet"
     r"|visits/organization=_seed/day=1970-01-01/seed\.parquet|rejects/\w+-[0-9a-f]{16}\.csv|ip-lists/[\w-]+\.json"
     r"|rollups/organization=_seed/month=1970-01-01/seed\.parquet"
     r"|relations/[\w.-]+\.duckdb"

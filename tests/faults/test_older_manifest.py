@@ -1,5 +1,5 @@
 """A manifest that is lost, damaged or an older one: whatever programs did before and go on doing over it, in any order,
-a rebuild loses no visit, counts none twice and brings no erased one back (P1).
+a rebuild loses no visit, counts none twice, brings no erased one back (P1), and knows each link as it was last edited.
 
 Programs refuse to write over it and name the remedy, unless nothing tells how old it is.
 """
@@ -16,9 +16,11 @@ from data.errors import LakeDamaged, OutdatedManifest
 from data.ingest.follower import Follower
 from data.ingest.importer import Importer, Options
 from data.ingest.live import LiveIngest
+from data.links.links import LinkEdit, edit_links, links_of, new_link
 from data.manifest.files import READERS_GRACE
 from data.recovery.rebuild import Rebuild, locked_for_rebuild
 from data.recovery.verification import verify_lake
+from data.store.link_files import fold_links
 from data.store.pending import flush_all
 from data.tasks.compaction import Compactor
 from data.tasks.erasure import Criteria, Eraser, delete_files
@@ -53,11 +55,13 @@ class World:
         self.names = iter(range(1000))
         self.written, self.imported = Counter(), Counter()  # lines of each log
         self.there, self.waiting, self.erased = set(), set(), set()
+        self.links = {}  # where short codes lead
         self.unsure = set()  # that they are there is not promised, nor that they are not
 
     def act(self, lake):
         """Let a program do something."""
         programs = [self.import_log] * 4 + [self.follow, self.report, self.flush, self.compact, self.reclassify]
+        programs += [self.edit_links, self.fold_links]
         self.choice.choice([*programs, self.choice.choice([self.erase, self.erase, self.expire])])(lake)
 
     def import_log(self, lake):
@@ -108,6 +112,17 @@ class World:
         """Judge all visits by the rules of now, which other ones have judged."""
         change_rules(lake, next(self.names))
         Reclassifier(lake).run(["acme"])
+
+    def edit_links(self, lake):
+        """Set a link, and remove another."""
+        code, gone = self.choice.sample("abcdef", 2)
+        link = new_link(code, "", f"https://example.com/{next(self.names)}", datetime.now(UTC))
+        edit_links(lake, "acme", [LinkEdit(code, "", link), LinkEdit(gone, "", None)])
+        self.links[code] = link.target_url
+        self.links.pop(gone, None)
+
+    def fold_links(self, lake):
+        fold_links(lake, "acme")
 
     def erase(self, lake):
         """A link, a day, or all days up to one."""
@@ -190,6 +205,7 @@ def one_loss(world, way):
     """Lose a manifest, go on, rebuild; how many programs refused, and how many questions were asked."""
     with opened(world.root) as lake:
         world.import_log(lake)
+        world.edit_links(lake)
         for _ in range(world.choice.randrange(1, 5)):
             world.act(lake)
         kept, imported, waiting = kept_manifest(world.root), Counter(world.imported), set(world.waiting)
@@ -197,7 +213,8 @@ def one_loss(world, way):
             world.act(lake)
             if world.choice.random() < 0.3:
                 database_of(lake.manifest).rows("PRAGMA wal_checkpoint(TRUNCATE)")
-        world.report(lake)  # at least this is in no older manifest
+        world.edit_links(lake)
+        world.report(lake)  # at least these are in no older manifest
         (world.folder / "wal").write_bytes((world.root / "manifest.sqlite-wal").read_bytes())
     is_older = way in ("older", "older_without_its_number")
     world.unsure |= world.waiting - waiting if is_older else world.waiting
@@ -205,6 +222,7 @@ def one_loss(world, way):
     if way == "older_without_its_number":
         world.imported = imported
         world.unsure |= waiting & world.erased
+    links = dict(world.links)
     lose(world, way, kept)
     refused = sum(is_refused(world, way) for _ in range(world.choice.randrange(1, 4)))
     with locked_for_rebuild(world.root):
@@ -219,6 +237,8 @@ def one_loss(world, way):
         assert {path: found[path] for path in found if found[path] != 1} == {}
         assert world.there - world.unsure - found.keys() == set()
         assert found.keys() - world.there - world.unsure == set()
+        if way != "older_without_its_number" or world.links == links:  # otherwise edits went on from older links
+            assert {link.short_code: link.target_url for link in links_of(lake, "acme")} == world.links
         assert verify_lake(lake).findings == []
         world.act(lake)
     return refused, len(questions)
@@ -226,7 +246,7 @@ def one_loss(world, way):
 
 def is_refused(world, way):
     """Let a program try something; whether it refused."""
-    before = set(world.there), set(world.waiting), set(world.erased), Counter(world.imported)
+    before = set(world.there), set(world.waiting), set(world.erased), Counter(world.imported), dict(world.links)
     try:
         with opened(world.root) as lake:
             world.act(lake)
@@ -239,5 +259,5 @@ def is_refused(world, way):
         return False
     is_mixed = way == "older_beside_the_log_of_the_newer_one"  # then it may know files that an erasure deleted
     assert "traffic rebuild" in refusal or (is_mixed and "is missing; restore it from a backup" in refusal)
-    world.there, world.waiting, world.erased, world.imported = before
+    world.there, world.waiting, world.erased, world.imported, world.links = before
     return True

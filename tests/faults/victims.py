@@ -17,7 +17,7 @@ from data.ingest.importer import Importer, Options
 from data.ingest.live import LiveIngest
 from data.ingest.visitor_ids import daily_salts
 from data.links.exports import read_export
-from data.links.links import change_links, links_of
+from data.links.links import LinkEdit, change_links, edit_links, links_of, new_link
 from data.manifest.policies import MERGING
 from data.publish.publisher import LakePublisher
 from data.store.pending import flush_all
@@ -229,6 +229,15 @@ def links_file(folder):
     (folder / "links.csv").write_text("short_code,target_url\nnew,https://new.example\n")
 
 
+def an_edited_link(folder):
+    """A link that was changed since the file with all links was written."""
+    nothing(folder)
+    a_link(folder)
+    with opened(folder / "lake") as lake:
+        link = new_link("new", "", "https://new.example", OLD_SALT_AT)
+        edit_links(lake, "acme", [LinkEdit("old", "", None), LinkEdit("new", "", link)])
+
+
 def something_to_copy(folder):
     """Everything that a backup holds."""
     many_files(folder)
@@ -361,6 +370,10 @@ VICTIMS = (
     Victim("links import", links_file,
            ("links", "import", "links.csv", "--org", "acme", "--replace", "--yes", "--lake", "lake"),
            links_there, "now has"),
+    Victim("links add", an_edited_link,
+           ("links", "add", "more", "https://more.example", "--org", "acme", "--lake", "lake"),
+           links_there, "now has"),
+    Victim("fold of links", an_edited_link, ("compact", "--lake", "lake"), links_there, "Merged"),
     Victim("approval", undecided_job, ("lake", JOB), job_and_messages, "is approved", "approve", unless_approved),
     Victim("erase", secrets_to_erase, ("erase", "--org", "acme", "--domain", "gone.example", "--yes", "--lake", "lake"),
            told="erased_at", gone=(b"canary-path", b"canary-agent")),

@@ -84,8 +84,8 @@ def landed(lake: Lake, organization: str = "acme") -> dict[date, list[list[Visit
 
 
 def links_path(lake: Lake, organization: str = "acme") -> Path:
-    """The live file with the links of an organization."""
-    stored = lake.manifest.links.live(organization)
+    """The live whole file with the links of an organization."""
+    stored = lake.manifest.links.live(organization).whole
     assert stored
     return lake.root / stored.path
 
@@ -163,7 +163,7 @@ def rot(lake: Lake, path: Path, place: int = 50) -> None:
     flip(path, place)
     with database_of(lake.manifest).transaction() as db:
         seen = path.stat().st_ctime_ns
-        for table in ("files", "links"):
+        for table in ("files", "links", "link_changes"):
             db.execute(f"UPDATE {table} SET changed_ns = ? WHERE path = ?", [seen, str(path.relative_to(lake.root))])
 
 
@@ -180,10 +180,10 @@ def date_ahead(lake: Lake) -> None:
     ahead = datetime.now(UTC) + timedelta(days=365)
     now, dead = [format_time(ahead)], [format_time(ahead + READERS_GRACE)]
     with database_of(lake.manifest).transaction() as db:
-        for table in ("files", "links", "rollups"):
+        for table in ("files", "links", "link_changes", "rollups"):
             db.execute(f"UPDATE {table} SET checked_at = ?", now)
         db.execute("UPDATE pending SET received_at = ?", now)
-        for table in ("files", "links"):
+        for table in ("files", "links", "link_changes"):
             db.execute(f"UPDATE {table} SET deletable_at = ? WHERE deletable_at IS NOT NULL", dead)
 
 

@@ -64,7 +64,7 @@ def links(lake: Lake, organization: str, rows: Iterable[Mapping[str, Any]]) -> N
     """Replace the links of an organization; each row needs a short_code and a target_url."""
     usual = {"organization": organization, "domain": "", "created_at": datetime(2026, 1, 1)}
     table = pa.Table.from_pylist([usual | row for row in rows], schema=LINKS)
-    replace_links(lake, organization, table)
+    replace_links(lake, organization, lake.manifest.links.live(organization), table)
 
 
 def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:

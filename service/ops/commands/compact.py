@@ -2,6 +2,7 @@
 
 import os
 from contextlib import ExitStack, closing
+from datetime import UTC, datetime
 from typing import Annotated
 
 from data import Lake
@@ -24,6 +25,7 @@ def compact(
 
     Example: traffic compact
     """
+    from data.store.link_files import fold_due
     from data.store.pending import flush_all
     from data.tasks.compaction import COMMAND_THREADS, Compactor
     from queries import RollupBuilder, Warehouse, open_cluster
@@ -32,6 +34,7 @@ def compact(
     options = cluster_options(read_settings(os.environ, **flags))
     opened = Lake(lake)
     flush_all(opened)
+    fold_due(opened, datetime.now(UTC), most=0)
     compactor = Compactor(opened, threads=COMMAND_THREADS)
     with progress_bar("Compacting") as progress:
         done = compactor.run(progress=progress)

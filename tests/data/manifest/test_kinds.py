@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from data.disk.files import RegisteredFile
-from data.manifest.kinds import COLUMNS, KINDS, LINK_FILES, expire, expire_of_day, insert, live_of_kind
+from data.manifest.kinds import COLUMNS, KINDS, expire, expire_of_day, insert, live_of_kind
 from data.manifest.manifest import Manifest
 from tests.support.manifests import database_of
 
@@ -67,7 +67,7 @@ def test_a_file_expires_once(manifest, kind):
 
 def test_the_file_of_a_day_expires(manifest, kind):
     with database_of(manifest).transaction() as db:
-        expire_of_day(db, kind, "acme", None if kind is LINK_FILES else DAY, NOW)
+        expire_of_day(db, kind, "acme", None if kind.day == "NULL" else DAY, NOW)
     assert manifest.files.deletable(NOW) == [FILE.path]
 
 

@@ -198,7 +198,7 @@ def test_a_file_with_another_number_of_visits_is_named(lake):
     ids=["cut", "other schema"],
 )
 def test_damaged_seeds_are_named(lake, damage, reason):
-    seeds = [Path(lake.seed_visits), Path(lake.seed_links)]
+    seeds = [Path(lake.seed_visits), Path(lake.seed_links), Path(lake.seed_link_changes)]
     for path in seeds:
         damage(path)
     found = damaged(lake)

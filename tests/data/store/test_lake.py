@@ -22,7 +22,7 @@ from data.errors import BadInput, LakeDamaged
 from data.store.footers import footer_of
 from data.store.lake import Lake
 from data.store.landing import Landing, write_visits
-from data.store.layout import LINKS
+from data.store.layout import LINK_CHANGES, LINKS
 from data.store.link_files import link_files
 from data.visits import SCHEMA_VERSION, VISITS, VISITS_OF_DAYS
 from tests.support.lakes import bytes_on_disk
@@ -113,7 +113,8 @@ def test_a_relative_lake_stays_where_it_was_opened(tmp_path, reopened, monkeypat
 
 
 def test_seed_files_are_empty_and_have_every_column(lake):
-    for seed, schema in ((lake.seed_visits, VISITS), (lake.seed_links, LINKS)):
+    seeds = {lake.seed_visits: VISITS, lake.seed_links: LINKS, lake.seed_link_changes: LINK_CHANGES}
+    for seed, schema in seeds.items():
         assert pq.read_table(seed, partitioning=None).equals(schema.empty_table())
 
 
@@ -152,7 +153,7 @@ def test_only_a_lost_or_damaged_seed_file_is_written_again(lake, reopened):
 
 def test_landed_visits_are_read_back_day_by_day_after_the_seed(lake):
     assert lake.visit_files("acme", DAY, DAY) == [lake.seed_visits]
-    assert link_files(lake, "acme") == [lake.seed_links]
+    assert link_files(lake, "acme") == ((lake.seed_links,), (lake.seed_link_changes,))
     land(lake, "acme", [visit(path="/a"), visit(path="/b"), visit(path="/c", visited_at=datetime(2026, 3, 5))])
     paths = {
         day: [pq.ParquetFile(file).read().column("path").to_pylist() for file in lake.visit_files("acme", day, day)[1:]]
@@ -238,7 +239,7 @@ def test_columns_that_were_not_given_are_null_in_the_file(tmp_path):
     assert row == dict.fromkeys(VISITS.names) | {"path": "/a", "visited_at": datetime(2026, 3, 1)}
 
 
-@pytest.mark.parametrize("name", ["seed_visits", "seed_links"])
+@pytest.mark.parametrize("name", ["seed_visits", "seed_links", "seed_link_changes"])
 def test_opening_a_lake_replaces_a_seed_with_other_columns(lake, reopened, name):
     path = Path(getattr(lake, name))
     columns, older = pq.read_schema(path), pq.read_schema(path).remove(2)

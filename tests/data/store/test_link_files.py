@@ -28,8 +28,8 @@ def codes(lake):
 def test_replaced_links_stay_for_a_day(lake):
     links(lake, "acme", A)
     first = links_path(lake)
-    assert link_files(lake, "acme") == [lake.seed_links, str(first)]
-    assert link_files(lake, "other") == [lake.seed_links]
+    assert link_files(lake, "acme") == ((lake.seed_links, str(first)), (lake.seed_link_changes,))
+    assert link_files(lake, "other") == ((lake.seed_links,), (lake.seed_link_changes,))
     links(lake, "acme", B)
     assert files_in(lake) == {first.name, links_path(lake).name}
     Compactor(lake, lambda: datetime.now(UTC) + timedelta(hours=25)).sweep()
