@@ -1,19 +1,27 @@
-"""Pages of long lists: all of very many links, and the paths that a million addresses of scanners are among."""
+"""Pages of long lists: all of very many links, and the paths that a million addresses of scanners are among; and edits
+of links, few or very many.
+"""
 
+import time
+import urllib.request
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.figures import Figure, figure, milliseconds
+from benchmarks.bars import FEW_LINKS
+from benchmarks.figures import OURS, Figure, beside, figure, milliseconds
 from benchmarks.made import DAYS, LAST_DAY, ORGANIZATION
 from benchmarks.made.lakes import compact, land_organization
 from benchmarks.pages import Browser
-from benchmarks.servers import resident_mb, server
+from benchmarks.servers import TRAFFIC, get, key_of, resident_mb, server
 from benchmarks.worlds import WHOLE, Setting
 from data import Lake
+from data.links.links import change_links, new_link
 from service.demo.sample import Sample
 
 LINKS: Final = 500_000
@@ -29,8 +37,15 @@ _ASKED: Final = {
 }
 
 
+EDITED: Final = (5, 50_000, LINKS)
+"""Of so many links, some are edited."""
+EDITS: Final = 100
+EDIT_VISITS: Final = 20_000
+
+
 def lists(setting: Setting) -> Iterator[Figure]:
-    """All of it; links over a million visits, paths over each size and the scanners' visits."""
+    """All of it; links over a million visits, edits over a few, paths over each size and the scanners' visits."""
+    yield from edits(setting.scratch / "lake-edits")
     lake = Lake(setting.kept / "lake-lists-links", create=True)
     land_organization(lake, ORGANIZATION, Sample(LINK_VISITS, LAST_DAY, DAYS, links=LINKS))
     compact(lake)
@@ -51,6 +66,40 @@ def _links(lake: Lake) -> Iterator[Figure]:
     yield figure("first page of 500,000 links", "ms", first, LINK_VISITS)
     for name, taken in later.items():
         yield figure(f"{name} of 500,000 links", "ms", taken, LINK_VISITS)
+
+
+def edits(root: Path, traffic: Path = TRAFFIC) -> Iterator[Figure]:
+    """Edits of links one by one, each with the next dashboard, which no cache has; and the bytes of files that stay."""
+    puts = dict[int, list[float]]()
+    for count in EDITED:
+        lake = Lake(root / str(count), create=True)
+        land_organization(lake, ORGANIZATION, Sample(EDIT_VISITS, LAST_DAY, DAYS))
+        now, target = datetime.now(UTC), "https://example.com/target"
+        links = [new_link(f"code{number}", "", f"{target}/{number}", now) for number in range(count)]
+        change_links(lake, ORGANIZATION, links, now)
+        compact(lake)
+        lake.manifest.close()
+        key, folder, put, then = key_of(lake.root, ORGANIZATION, traffic), lake.links_folder(ORGANIZATION), [], []
+        with server(lake.root, traffic) as (port, _):
+            before = sum(path.stat().st_size for path in folder.iterdir())
+            for number in range(EDITS):
+                days = f"start_date={LAST_DAY - timedelta(DAYS + number)}&end_date={LAST_DAY}"
+                body = b'{"target_url": "https://example.com/%d"}' % number
+                put.append(milliseconds(partial(_put, port, f"/links/*/code{number * count // EDITS}", key, body)))
+                then.append(milliseconds(partial(get, port, f"/analytics/dashboard?{days}", key)))
+            written = sum(path.stat().st_size for path in folder.iterdir()) - before
+        puts[count], both = put, [sum(one) for one in zip(put, then, strict=True)]
+        yield from beside(f"edit of {count:,} links", "ms", {OURS: put, FEW_LINKS: puts[EDITED[0]]}, EDIT_VISITS)
+        yield figure(f"p99: edit of {count:,} links", "ms", [sorted(put)[EDITS * 99 // 100 - 1]], EDIT_VISITS)
+        yield figure(f"edit of {count:,} links and the next dashboard", "ms", both, EDIT_VISITS)
+        yield figure(f"bytes: edit of {count:,} links", "kB", [written / EDITS / 1000], EDIT_VISITS)
+
+
+def _put(port: int, path: str, key: str, body: bytes) -> None:
+    headers = {"Authorization": f"Bearer {key}", "X-Forwarded-For": f"10.9.{time.time_ns() // 1000 % 250}.1"}
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", body, headers, method="PUT")
+    with urllib.request.urlopen(request) as response:
+        response.read()
 
 
 def _paths(lake: Lake, visits: int) -> Iterator[Figure]:
