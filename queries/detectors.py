@@ -3,6 +3,7 @@
 To add a detector, add `jobs/<type>.sql`, `jobs/<type>.measure.sql` and one row here. Its thresholds are in its SQL.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, Literal
@@ -10,6 +11,9 @@ from typing import Final, Literal
 from queries import fields as f
 from queries.catalog import Entry
 from queries.fields import Field, as_nullable
+
+FOLDER: Final = "folder"
+"""Stands for the first folder of a path among the columns that name a cause."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +37,9 @@ class JobKind:
     """Whether a lower rate may close its jobs: only where benchmarks/README.md measured that rates seldom fall by
     themselves, and fewer is better."""
     untrusted: tuple[str, ...] = ()  # the columns with untrusted text
+    cause: tuple[str, ...] = ()
+    """The columns whose values findings of one cause share, which are one job; FOLDER is the first folder of the path.
+    (): each finding has a cause of its own."""
     sql: str = ""  # the SQL file, if it is not called like the type
 
     @cached_property
@@ -40,6 +47,19 @@ class JobKind:
         """Rows number, day, events and visits of subjects: whether they got better. Days without visits have no row."""
         name = f"jobs/{self.sql or self.type}.measure"
         return Entry(name, "rows", (f.SUBJECT_NUMBER, f.ON_DAY, f.EVENTS, f.VISITS))
+
+    @property
+    def many(self) -> str:
+        """Plural noun for subjects of one cause, such as paths."""
+        return f"{self.subject[-1].replace('ai_source', 'product').replace('short_code', 'link')}s"
+
+    def cause_of(self, subject: Mapping[str, str | None]) -> dict[str, str | None]:
+        """Return what names the cause of a finding, by column. A path in no folder is a cause of its own."""
+        path = subject.get("path") or ""
+        first, _, rest = path.removeprefix("/").partition("/")
+        if not self.cause or (FOLDER in self.cause and not rest):
+            return dict(subject)
+        return {name: f"/{first}/" if name == FOLDER else subject[name] for name in self.cause}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +83,7 @@ class Detector(JobKind):
 _SHORT_CODE: Final = as_nullable(f.SHORT_CODE)
 _SEEN: Final = (f.DAYS_SEEN, f.FIRST_SEEN, f.LAST_SEEN)
 _WHO: Final = (f.AUDIENCE, f.VISITORS, f.TOP_AGENT, f.TOP_SHARE)
+_IN_FOLDER: Final = ("domain", FOLDER)
 _PATH_TEXT: Final = ("path", "short_code")
 _WHO_TEXT: Final = ("top_agent", "top_paths")
 _REQUESTED_BY_AI: Final = (
@@ -70,7 +91,7 @@ _REQUESTED_BY_AI: Final = (
 )
 
 _BROKEN_LINK: Final = Detector(
-    type="broken_link", subject=("domain", "path"), untrusted=(*_PATH_TEXT, "top_agent"),
+    type="broken_link", subject=("domain", "path"), cause=_IN_FOLDER, untrusted=(*_PATH_TEXT, "top_agent"),
     fields=(f.PATH, _SHORT_CODE, f.IS_INVENTED, f.AGENT_FETCHES, f.AI_REFERRALS, f.VERIFIED, *_WHO, *_SEEN),
     title="AI products hit a missing page: {where}",
     summary=_REQUESTED_BY_AI + "each got 404 or 410, and no request has succeeded since.",
@@ -79,7 +100,7 @@ _BROKEN_LINK: Final = Detector(
 )  # fmt: skip
 
 _EXPOSED_PATH: Final = Detector(
-    type="exposed_path", subject=("domain", "path"), untrusted=("path", *_WHO_TEXT),
+    type="exposed_path", subject=("domain", "path"), cause=_IN_FOLDER, untrusted=("path", *_WHO_TEXT),
     fields=(
         f.PATH, f.IS_CATCH_ALL, f.ANSWERED, f.PROBES, f.PROBED_PATHS, f.ANSWER_SIZE, f.TOP_PATHS, *_WHO, *_SEEN,
     ),
@@ -95,6 +116,7 @@ _ALL: Final = (
     replace(
         _BROKEN_LINK,
         type="invented_link",
+        cause=(),  # each address has a target of its own
         title="AI products send people to a page that never existed: {where}",
         summary=_REQUESTED_BY_AI + "no request ever got a status below 400. The address was probably made up.",
         only=("is_invented", True),
@@ -109,19 +131,19 @@ _ALL: Final = (
         implementation_type="edge_page", people="ai_referrals", more_is_better=True,
     ),
     Detector(
-        type="blocked_agent", subject=("domain", "agent"), untrusted=("agent",),
+        type="blocked_agent", subject=("domain", "agent"), cause=("domain",), untrusted=("agent",),
         fields=(
             f.AGENT, as_nullable(f.OPERATOR), as_nullable(f.AI_SOURCE), f.AGENT_FETCHES, f.REFUSED, f.ASKED_TO_PAY,
             f.PERCENTAGE, f.STATUSES, f.VERIFIED, f.AUDIENCE, f.VISITORS, *_SEEN,
         ),
         title="AI agent refused on {domain}",
-        summary="From {days}, {refused} of its {agent_fetches} requests were refused, and {asked_to_pay} of these "
-        "asked it to pay (402).",
+        summary="From {days}, {refused} of {agent_fetches} requests were refused; {asked_to_pay} of these asked for "
+        "payment (402).",
         action_id="allow_agent", action_label="Allow the agent",
         fetches="refused", counts_refusals=True,
     ),
     Detector(
-        type="impersonated_agent", subject=("domain", "agent"), untrusted=("agent",),
+        type="impersonated_agent", subject=("domain", "agent"), cause=("domain",), untrusted=("agent",),
         fields=(f.AGENT, f.VISITS, f.PROBES, f.REFUSED, f.AUDIENCE, f.VISITORS, *_SEEN),
         title="Impersonated AI agent on {domain}",
         summary="From {days}, {visits} requests named an AI agent, but came from outside its operator's published "
@@ -130,7 +152,7 @@ _ALL: Final = (
         fetches="visits",
     ),
     Detector(
-        type="server_errors", subject=("domain", "path"), untrusted=(*_PATH_TEXT, *_WHO_TEXT),
+        type="server_errors", subject=("domain", "path"), cause=_IN_FOLDER, untrusted=(*_PATH_TEXT, *_WHO_TEXT),
         fields=(
             f.PATH_TEMPLATE, _SHORT_CODE, f.VISITS, f.ERRORS, f.PERCENTAGE, f.PEOPLE, *_WHO, f.TOP_PATHS, *_SEEN
         ),
@@ -149,7 +171,7 @@ _ALL: Final = (
         implementation_type="manual", fetches="errors",
     ),
     Detector(
-        type="dead_path", subject=("domain", "path"), untrusted=(*_PATH_TEXT, *_WHO_TEXT),
+        type="dead_path", subject=("domain", "path"), cause=_IN_FOLDER, untrusted=(*_PATH_TEXT, *_WHO_TEXT),
         fields=(
             f.PATH_TEMPLATE, _SHORT_CODE, f.VISITS, f.MISSING, f.PERCENTAGE, f.REFERRED, *_WHO, f.TOP_PATHS, *_SEEN
         ),
@@ -179,7 +201,8 @@ _ALL: Final = (
         fetches="visits",
     ),
     Detector(
-        type="referral_drop", subject=("domain", "short_code", "ai_source"), untrusted=("short_code", "top_agent"),
+        type="referral_drop", subject=("domain", "short_code", "ai_source"), cause=("domain", "ai_source"),
+        untrusted=("short_code", "top_agent"),
         fields=(
             f.SHORT_CODE, f.AI_SOURCE, f.REFERRALS_BEFORE, f.AI_REFERRALS, f.LOST_REFERRALS, f.PROBABILITY, *_WHO,
             f.LAST_SEEN,
@@ -191,10 +214,10 @@ _ALL: Final = (
         implementation_type="manual", fetches="", people="lost_referrals", more_is_better=True, compares_days=True,
     ),
     Detector(
-        type="training_without_return", subject=("domain", "operator"), untrusted=("top_agent",),
+        type="training_without_return", subject=("domain", "operator"), cause=("domain",), untrusted=("top_agent",),
         fields=(f.OPERATOR, f.TRAINING_FETCHES, f.VISITS, f.PERCENTAGE, f.VERIFIED, *_WHO, *_SEEN),
         title="Training crawler without referrals on {domain}",
-        summary="From {days}, it made {training_fetches} of {visits} requests; its operator's products sent no people.",
+        summary="From {days}, it made {training_fetches} requests; products of its operator sent no people.",
         action_id="limit_agent", action_label="Limit the operator's training crawlers",
         fetches="training_fetches",
     ),

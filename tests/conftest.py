@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import httpx2
 import pytest
+from hypothesis import settings
 from starlette.testclient import TestClient
 
 from data import Lake
@@ -34,6 +35,8 @@ from tests.support.receivers import Receiver
 from tests.support.relations import bind_relations, give_relations
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)  # a Sunday
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
 MIN_REST_OF_DAY = timedelta(minutes=2)
 PROXY = "10.0.0.1"
 

@@ -20,7 +20,7 @@ from data.sql import read_sql
 from service.core.threads import Arguments, Result, in_thread
 
 CONTROL: Final = "control.sqlite"
-MIGRATIONS: Final = tuple(read_sql("service.core", f"control_{number}") for number in (1, 2, 3))
+MIGRATIONS: Final = tuple(read_sql("service.core", f"control_{number}") for number in (1, 2, 3, 4))
 """Entry n: from version n to n + 1; only append."""
 READ_THREADS: Final = 4
 _LOST_KEYS: Final = "its API keys are lost: copy it back from a backup, or delete it and create new keys."

@@ -17,7 +17,7 @@ from service.dashboard.content import Page, check_paths
 from service.dashboard.context import DashboardContext
 from service.dashboard.panel_kinds import WithJobs
 from service.dashboard.run_it_yourself import commands
-from service.jobs.findings import DetectedSubject, fingerprint_of, new_job
+from service.jobs.findings import Cause, fingerprint_of, new_job
 from service.jobs.records import Actor, JobRecord
 from service.jobs.store import Jobs
 from service.reports.filters import Filters
@@ -86,7 +86,7 @@ async def claim(context: DashboardContext, request: Request) -> Response:
 
     def make(jobs: Jobs, actor: Actor, now: datetime) -> JobRecord:
         kind, span = DETECTORS[finding.type], (scope.start_date, scope.end_date)
-        found = DetectedSubject(kind, entry.name, finding, span, [finding.row], command)
+        found = Cause(kind, entry.name, [finding], span, [finding.row], command)
         return jobs.create(new_job(found, now), actor, now, is_approved=True)
 
     return await context.made_job(request, make)

@@ -8,7 +8,7 @@ from queries import DETECTORS, Warehouse, days_before, detect
 from service.core.control_database import ControlDatabase
 from service.demo.problems import REPAIRS
 from service.jobs.detection import Detection
-from service.jobs.findings import DetectedSubject
+from service.jobs.findings import causes_of
 from service.jobs.implementations import Draft
 from service.jobs.records import COMMAND_LINE
 from service.jobs.store import Jobs
@@ -23,7 +23,8 @@ def decide(lake: Lake, organization: str, now: datetime) -> None:
             day, subject = then.date(), {"domain": repair.domain, "path": repair.path}
             detector = DETECTORS[repair.type]
             found = next(one for one in detect(engine, detector, organization, day) if one.subject == subject)
-            jobs.upsert(DetectedSubject(detector, detector.entry.name, found, days_before(day), [found.row]), then)
+            (cause,) = causes_of(detector, [found], days_before(day))
+            jobs.upsert(cause, then)
             job_id = next(job.id for job in jobs.of(organization) if job.path == repair.path)
             jobs.act(organization, job_id, "approve_fix", COMMAND_LINE, then)
             kind = "patch" if repair.target else "manual"

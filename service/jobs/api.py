@@ -97,7 +97,8 @@ async def read(jobs: JobService, call: Call) -> JobRecord:
         "Where the dead path of a job may have been meant to lead: at most three guesses, the likeliest first.",
         {"200": list[RedirectGuess]},
         description="Links, and paths that were answered in the last 28 days, whose spelling is similar. A guess "
-        "proves nothing: look at it before you redirect there. Jobs that no redirect resolves have none.",
+        "proves nothing: look at it before you redirect there. Jobs about several paths, and those that no redirect "
+        "resolves, have none.",
     )
 )  # fmt: skip
 async def redirect_guesses(jobs: JobService, call: Call) -> list[RedirectGuess]:
@@ -129,8 +130,9 @@ async def act(jobs: JobService, call: Call) -> JobRecord:
         "Attach an implementation to an approved job. Nothing is shipped by that.",
         {"201": ImplementationWithContent}, writer, Draft, MAX_IMPLEMENTATION_BYTES, "409 412",
         "Send content with its content_type, or the https url where it is. A patch of the type application/json is a "
-        "redirect rule from the path of the job; `redirect_to` alone makes one, and where the path is a short code, it "
-        "is the link's target from now on.",
+        "redirect rule from a path of the job, or a list of rules; `redirect_to` alone makes one from each path, and "
+        "where the path is a short code, it is the link's target from now on. `subject` is the number of the only "
+        "subject that the implementation is about.",
         {
             "redirect": {"implementation_type": "patch", "redirect_to": "https://example.com/guide"},
             "rule": {"implementation_type": "patch", "content_type": "application/json",

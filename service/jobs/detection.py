@@ -29,14 +29,14 @@ from queries import (
     redirected_days,
     share_detected,
 )
-from service.jobs.findings import DetectedSubject, fingerprint_of
+from service.jobs.findings import causes_of, family_of
 from service.jobs.implementation_tables import read_attached_redirects
 from service.jobs.outcome import Dates, outcome
-from service.jobs.rates import DayCount
-from service.jobs.records import NO_DAYS, SYSTEM, JobOutcome, ShippedJob
+from service.jobs.rates import DayCount, summed
+from service.jobs.records import NO_DAYS, SYSTEM, JobOutcome
 from service.jobs.states import JobConflict, JobNotFound
 from service.jobs.store import Jobs
-from service.jobs.tables import read_shipped, read_touched
+from service.jobs.subjects import ShippedJob, read_shipped, read_touched
 from service.jobs.verdicts import verdict
 
 DAYS_WITHOUT: Final = 14
@@ -88,9 +88,8 @@ class Detection:
             except TrafficError as error:
                 runs.append(DetectionRun(detector.type, [], Counter(), str(error)))
                 continue
-            query, days = detector.entry.name, days_before(as_of)
-            subjects = [DetectedSubject(detector, query, finding, days, [finding.row]) for finding in findings]
-            results = Counter(self.jobs.upsert(subject, now) for subject in subjects)
+            causes = causes_of(detector, findings, days_before(as_of))
+            results = Counter(self.jobs.upsert(cause, now) for cause in causes)
             runs.append(DetectionRun(detector.type, findings, results))
         if shared:
             self.engine.forget(shared)
@@ -111,8 +110,9 @@ class Detection:
         if kind not in DETECTORS:
             return []
         touched = read_touched(self.jobs.database, self.organization)
+        subjects = [subject for done, subject in touched if done in family_of(kind)]
         found = detect(self.engine, DETECTORS[kind], self.organization, as_of, self.cancelled)
-        return [one for one in found if fingerprint_of(one) not in touched]
+        return [one for one in found if one.subject not in subjects]
 
     def measure_outcomes(self, now: datetime) -> MeasureRun:
         """Measure the shipped jobs that wait for it, and store their outcomes. First, what the log shows to be shipped
@@ -142,28 +142,30 @@ class Detection:
     def measure_outcome(self, job: ShippedJob, others: Sequence[Finding], now: datetime) -> JobOutcome:
         """Compare the days before a job was approved with those since it was shipped, in the organization's zone.
 
-        `others` are findings of its detector of the same day about which nothing was done: what changed for them as
-        well has another cause. Jobs written by hand cannot be measured.
+        The subjects of the job are counted together. `others` are findings of its detector of the same day about which
+        nothing was done: what changed for them as well has another cause. Jobs written by hand cannot be measured.
         """
         dates = Dates(*map(self._day_of, (job.found_at, job.approved_at, job.shipped_at, now)))
         kind = JOB_KINDS.get(job.type)
-        if kind is None or set(job.subject) != set(kind.subject):
+        if kind is None or not job.subjects or any(set(one) != set(kind.subject) for one in job.subjects):
             return JobOutcome(
                 "not_measurable", NO_DAYS, NO_DAYS, None, None, dates.until, "rate", looks_left=0, others=0
             )
         first, last = dates.first, max(dates.first, min(dates.until, dates.today) - timedelta(days=1))
-        known = self._covered_days(job.subject.get("domain"), first, last)
-        beside = [one.subject for one in others if one.subject != job.subject]
-        subjects = [job.subject, *(one for one in beside if self._covered_days(one["domain"], first, last) >= known)]
+        known = self._covered_days(job.subjects[0].get("domain"), first, last)
+        beside = [one.subject for one in others if one.subject not in job.subjects]
+        control = [one for one in beside if self._covered_days(one["domain"], first, last) >= known]
+        subjects, number = [*job.subjects, *control], len(job.subjects)
         counts = measure_all(self.engine, kind, self.organization, subjects, first, last, self.cancelled)
-        own, *rest = [[DayCount(*count) for count in one] for one in counts]
-        return outcome(own, rest, dates, known, kind)
+        rest = [[DayCount(*count) for count in one] for one in counts[number:]]
+        return outcome(summed(counts[:number]), rest, dates, known, kind)
 
     def mark_shipped(self, now: datetime) -> None:
         """Mark attached redirects as shipped that work by the log."""
-        for job_id, number, subject, approved_at in read_attached_redirects(self.jobs.database, self.organization):
-            at = self.shipped_by_log(subject, approved_at, now)
-            if at is None:
+        for job_id, number, subjects, approved_at in read_attached_redirects(self.jobs.database, self.organization):
+            shipped = [self.shipped_by_log(subject, approved_at, now) for subject in subjects]
+            at = max((one for one in shipped if one), default=None)
+            if at is None or None in shipped:
                 continue
             with suppress(BadInput, JobConflict):  # it was changed meanwhile, or is from more than a year ago
                 self.jobs.set_implementation_status(

@@ -88,7 +88,10 @@ def _erase_once(  # noqa: PLR0917
         rows: list[Row] = orjson.loads(job.evidence)["rows"] if job.evidence else []
         kept = [row for row in rows if not is_erased(job, row)]
         if len(kept) < len(rows):
-            cuts.append((job, _without(job, kept), len(rows) - len(kept)))
+            subjects: list[Row] = orjson.loads(job.subjects)
+            if len(subjects) > 1:
+                subjects = [subject for subject, row in zip(subjects, rows, strict=False) if row in kept]
+            cuts.append((job, _without(job, kept, subjects), len(rows) - len(kept)))
     if not cuts:
         return True
     with database.snapshot() if dry_run else database.transaction() as connection:
@@ -105,11 +108,11 @@ def _erase_once(  # noqa: PLR0917
     return len(cuts) == len(all_cuts)
 
 
-def _without(job: Job, kept: list[Row]) -> Job:
-    """The job with these rows only."""
+def _without(job: Job, kept: list[Row], subjects: list[Row]) -> Job:
+    """The job with these rows and subjects only."""
     evidence = orjson.dumps({**orjson.loads(job.evidence or "{}"), "rows": kept}).decode()
     if kept:
-        return replace(job, evidence=evidence, evidence_rows=len(kept))
+        return replace(job, evidence=evidence, evidence_rows=len(kept), subjects=orjson.dumps(subjects).decode())
     return replace(
         job,
         status=next_status("erase", job.status) or job.status,
@@ -119,7 +122,7 @@ def _without(job: Job, kept: list[Row]) -> Job:
         short_code=None,
         path=None,
         fingerprint=None,  # if it is found in other visits, that is another job
-        subject="{}",
+        subjects="[]",
         evidence=None,
         evidence_rows=0,
         outcome_status="none",

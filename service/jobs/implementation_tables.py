@@ -2,7 +2,7 @@
 
 import hashlib
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -17,6 +17,7 @@ from service.jobs.implementations import EVERY_DOMAIN, MAX_SHIPPED_REDIRECTS, MA
 from service.jobs.records import HistoryLine, Implementation, Job
 from service.jobs.redirects import ADD_REDIRECT, CheckedDraft, ShippedRedirect
 from service.jobs.states import JobConflict, JobNotFound, TooLarge
+from service.jobs.subjects import Subject, chosen
 from service.jobs.texts import percent_encoded
 
 _COLUMNS: Final = ", ".join(Implementation.__struct_fields__)
@@ -72,15 +73,20 @@ def read_redirects_version(database: ControlDatabase, organization: str) -> str:
     return str(rows[0][0]) if rows else ""
 
 
-def check_shipped_redirects(connection: sqlite3.Connection, organization: str) -> None:
-    """Raise JobConflict if an organization has MAX_SHIPPED_REDIRECTS."""
+def check_shipped_redirects(connection: sqlite3.Connection, job: Job, number: int) -> None:
+    """Raise JobConflict if with those of an implementation, an organization has more than MAX_SHIPPED_REDIRECTS."""
+    organization = job.organization
     ((count,),) = connection.execute(
         "SELECT count(*) FROM redirect_rules AS rule JOIN implementations AS one ON one.job_id = rule.job_id "
-        "AND one.number = rule.number WHERE organization = ? AND one.status = 'shipped'",
-        [organization],
+        "AND one.number = rule.number WHERE organization = ? "
+        "AND (one.status = 'shipped' OR one.job_id = ? AND one.number = ?)",
+        [organization, job.id, number],
     )
-    if count >= MAX_SHIPPED_REDIRECTS:
-        raise JobConflict(f"{organization} has {count:,} shipped redirects, which is the maximum; withdraw one first.")
+    if count > MAX_SHIPPED_REDIRECTS:
+        raise JobConflict(
+            f"{organization} would have {count:,} shipped redirects; the maximum is {MAX_SHIPPED_REDIRECTS:,}. "
+            "Withdraw some first."
+        )
 
 
 def excess_bytes(database: ControlDatabase, organization: str, added: CheckedDraft) -> int:
@@ -142,32 +148,33 @@ def delete_wanted_links(connection: sqlite3.Connection, ids: Iterable[str]) -> N
 
 def read_attached_redirects(
     database: ControlDatabase, organization: str
-) -> list[tuple[str, int, dict[str, str | None], datetime]]:
-    """The redirects of approved jobs that are in force and wait to be shipped: job, number, subject, approval."""
+) -> list[tuple[str, int, Sequence[Subject], datetime]]:
+    """The redirects of approved jobs that are in force and wait to be shipped: job, number, subjects, approval."""
     rows = database.rows(
-        "SELECT jobs.id, number, subject, (SELECT max(at) FROM job_history WHERE job_id = jobs.id "
-        "AND action = 'approve') AS approved_at FROM jobs JOIN implementations ON job_id = jobs.id "
-        "AND number = implementation_number WHERE organization = ? AND action_id = ? AND path IS NOT NULL "
+        "SELECT jobs.id, number, subjects, implementations.subject, (SELECT max(at) FROM job_history "
+        "WHERE job_id = jobs.id AND action = 'approve') AS approved_at FROM jobs JOIN implementations "
+        "ON job_id = jobs.id AND number = implementation_number "
+        "WHERE organization = ? AND action_id = ? AND subjects <> '[]' "
         "AND jobs.status IN ('approved', 'sent') AND implementations.status IN ('attached', 'accepted') "
         "AND approved_at IS NOT NULL ORDER BY jobs.id",
         [organization, ADD_REDIRECT],
     )
     return [
-        (job_id, number, orjson.loads(subject), from_text(approved_at)) for job_id, number, subject, approved_at in rows
+        (job_id, number, chosen(orjson.loads(subjects), subject), from_text(approved_at))
+        for job_id, number, subjects, subject, approved_at in rows
     ]
 
 
 def insert_implementation(connection: sqlite3.Connection, job: Job, added: Implementation, draft: CheckedDraft) -> None:
     """Add an implementation of a job, and the link that it asks for."""
     connection.execute(
-        f"INSERT INTO implementations (job_id, {_COLUMNS}, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO implementations (job_id, {_COLUMNS}, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [job.id, *stored_values(added), draft.content],
     )
-    if draft.rule:
-        connection.execute(
-            "INSERT INTO redirect_rules VALUES (?, ?, ?, ?, ?, ?, ?)",
-            [job.organization, job.id, added.number, *draft.rule],
-        )
+    connection.executemany(
+        "INSERT OR REPLACE INTO redirect_rules VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [[job.organization, job.id, added.number, *rule] for rule in draft.rules],
+    )
     if link := draft.link:
         wanted, created_at = _wanted_link(job, added.number), link.created_at.isoformat()
         connection.execute(

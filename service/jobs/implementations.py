@@ -2,8 +2,9 @@
 
 import hashlib
 import sqlite3
+from collections.abc import Set
 from dataclasses import dataclass, replace
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 from urllib.parse import unquote, urlsplit
 
 import orjson
@@ -13,6 +14,7 @@ from data import BadInput
 from data.hosts import normalized_host
 from service.jobs.records import Change, Implementation, Job, conflict
 from service.jobs.states import IMPLEMENTATION_TRANSITIONS, IMPLEMENTATION_TYPES, ImplementationType, TooLarge
+from service.jobs.subjects import chosen
 from service.jobs.texts import check_text, percent_encoded
 
 MAX_CONTENT_BYTES: Final = 256 << 10
@@ -36,6 +38,8 @@ RULE: Final = {
 }  # fmt: skip
 """A rule, the only JSON that a patch may be, as an example."""
 RULE_TYPE: Final = "application/json"
+MAX_RULES: Final = 100
+"""Rules of one implementation."""
 EVERY_DOMAIN: Final = "*"
 """The domain of a rule for a job whose log names no host."""
 REDIRECT_STATUSES: Final = (301, 302, 307, 308)
@@ -57,7 +61,11 @@ class Draft(Struct, frozen=True, forbid_unknown_fields=True):
     note: Note | None = None
     redirect_to: Annotated[
         Url | None,
-        Meta(description="of a patch: where the path of the job is to lead; the redirect rule is made from it"),
+        Meta(description="of a patch: where its paths are to lead; the redirect rules are made from it"),
+    ] = None
+    subject: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="number of the subject of the job that it is about; default: all"),
     ] = None
 
 
@@ -75,6 +83,7 @@ def check_draft(draft: Draft, job: Job) -> bytes | None:
     if kind not in IMPLEMENTATION_TYPES:
         raise BadInput(f"implementation_type is {kind!r}; use {', '.join(IMPLEMENTATION_TYPES)}.")
     check_note(draft.note)
+    paths = {percent_encoded(path) for path in paths_of(draft, job)}
     if draft.url is not None:
         check_url(draft.url)
     if draft.content is None and draft.content_type is None:
@@ -84,13 +93,10 @@ def check_draft(draft: Draft, job: Job) -> bytes | None:
     if draft.content_type not in CONTENT_TYPES[kind]:
         allowed = ", ".join(CONTENT_TYPES[kind]) or "no content, but a url or a note"
         raise BadInput(f"content_type is {draft.content_type!r}; a {kind} has {allowed}.")
-    content = check_text("content", draft.content or "", MAX_CONTENT_BYTES).encode()
-    if not content:
-        raise BadInput("content is empty; send the text of the implementation.")
-    if len(content) > MAX_CONTENT_BYTES:
-        raise TooLarge(f"content has {len(content):,} bytes; the maximum is {MAX_CONTENT_BYTES:,}.")
+    content = _checked_content(draft)
     if draft.content_type == RULE_TYPE:
-        _check_rule(content, job)
+        for rule in rules_in(content):
+            _check_rule(rule, job, paths)
     return content
 
 
@@ -105,6 +111,7 @@ def implementation_of(draft: Draft, content: bytes | None, number: int, change: 
         url=draft.url,
         status="attached",
         note=draft.note,
+        subject=draft.subject,
         attached_by=change.actor.name,
         attached_at=change.now,
         shipped_at=None,
@@ -149,12 +156,37 @@ def check_url(url: str) -> None:
         raise BadInput(f"url is {url[:100]!r}; it must be an https address without a user name.")
 
 
-def _check_rule(content: bytes, job: Job) -> None:
-    """Raise BadInput unless the content is a redirect rule for the path of the job, on its domain."""
+def paths_of(draft: Draft, job: Job) -> list[str]:
+    """Return the paths of a job that a draft is about. Raises BadInput for the number of no subject."""
+    subjects = orjson.loads(job.subjects)
+    if draft.subject is not None and draft.subject > len(subjects):
+        raise BadInput(f"subject is {draft.subject}; the job has {len(subjects)}, numbered from 1.")
+    return [path for one in chosen(subjects, draft.subject) if (path := one.get("path"))]
+
+
+def _checked_content(draft: Draft) -> bytes:
+    content = check_text("content", draft.content or "", MAX_CONTENT_BYTES).encode()
+    if not content:
+        raise BadInput("content is empty; send the text of the implementation.")
+    if len(content) > MAX_CONTENT_BYTES:
+        raise TooLarge(f"content has {len(content):,} bytes; the maximum is {MAX_CONTENT_BYTES:,}.")
+    return content
+
+
+def rules_in(content: bytes) -> list[Any]:
+    """Return the redirect rules of a content: one, or a list of at most MAX_RULES. Raises BadInput."""
     try:
-        rule = orjson.loads(content)
+        rules = orjson.loads(content)
     except orjson.JSONDecodeError as error:
         raise BadInput(f"content is not JSON: {error}.") from error
+    listed = rules if isinstance(rules, list) else [rules]
+    if not 1 <= len(listed) <= MAX_RULES:
+        raise BadInput(f"content has {len(listed)} redirect rules; send 1 to {MAX_RULES}.")
+    return listed
+
+
+def _check_rule(rule: object, job: Job, paths: Set[str]) -> None:
+    """Raise BadInput unless this is a redirect rule on the domain of the job, for one of the paths if there are any."""
     example = f"send a rule like {orjson.dumps(RULE).decode()}"
     if not isinstance(rule, dict) or rule.keys() != RULE.keys() or rule["type"] != "redirect":
         raise BadInput(f"content is not a redirect rule with exactly its five members; {example}.")
@@ -167,8 +199,8 @@ def _check_rule(content: bytes, job: Job) -> None:
         raise BadInput("the rule's `from` must be a path that begins with /.")
     if len(source) > MAX_URL_LENGTH or not unquote(source).isprintable():
         raise BadInput(f"the rule's `from` must be printable, and at most {MAX_URL_LENGTH:,} characters.")
-    if job.path is not None and percent_encoded(source) != percent_encoded(job.path):
-        raise BadInput("the rule's `from` must be the path of the job.")
+    if paths and percent_encoded(source) not in paths:
+        raise BadInput(f"the rule's `from` must be {'the path' if len(paths) == 1 else 'a path'} of the job.")
     if not isinstance(target, str) or len(target) > MAX_URL_LENGTH or not _is_url(target, ("http", "https")):
         raise BadInput(f"the rule's `to` must be an http or https address without a user name; {example}.")
     to = urlsplit(target)

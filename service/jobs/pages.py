@@ -22,13 +22,16 @@ from service.core.pages.forms import editors_form
 from service.jobs import states
 from service.jobs.implementations import CONTENT_TYPES, MAX_CONTENT_BYTES, Draft
 from service.jobs.page_content import days_of, evidence_of, expected_days, filled_days, outcome_sentences
+from service.jobs.rates import summed
 from service.jobs.records import JobRecord
 from service.jobs.redirects import ADD_REDIRECT, RedirectGuess
 from service.jobs.service import JobService, actor_of
 from service.jobs.states import OPEN, STATUSES, JobChanged, JobConflict, JobNotFound, TooLarge
+from service.jobs.subjects import chosen
 
 MAX_FORM_BYTES: Final = 4 * MAX_CONTENT_BYTES
 """Of the form with an implementation, whose letters a form may encode with three bytes each."""
+_NUMBER: Final = re.compile(r"[1-9]\d?", re.ASCII)
 _VERSION: Final = re.compile(r"\d{1,15}", re.ASCII)
 _KINDS: Final = [(kind, content_type) for kind, types in CONTENT_TYPES.items() for content_type in types or ("",)]
 
@@ -87,6 +90,7 @@ class _JobPages:
             fields.get("url", "").strip() or None,
             fields.get("note", "").strip() or None,
             fields["redirect_to"].strip() if "redirect_to" in fields else None,
+            int(chosen_subject) if _NUMBER.fullmatch(chosen_subject := fields.get("subject", "")) else None,
         )
         return await self._write_and_show(request, fields, self._jobs.add_implementation, draft)
 
@@ -166,19 +170,20 @@ class _JobPages:
             return None
         services, organization = self._context.services, caller.organization
         shipped_on = services.lake.manifest.organizations.today(organization, shipped_at)
-        subject = orjson.loads((await self._jobs.database.read(self._jobs.job, organization, job.id)).subject)
-        if set(subject) != set(kind.subject):  # it was erased
+        stored = orjson.loads((await self._jobs.database.read(self._jobs.job, organization, job.id)).subjects)
+        subjects = chosen(stored, job.implementation.subject if job.implementation else None)
+        if not subjects or any(set(one) != set(kind.subject) for one in subjects):  # it was erased
             return None
         first, last = days_of(shipped_on, services.today(organization))
         try:
             with services.workers.admitted(*caller.turn):
-                (counts,) = await services.workers.compute(
+                counts = await services.workers.compute(
                     *caller.turn,
-                    lambda: measure_all(self._service.warehouse, kind, organization, [subject], first, last),
+                    lambda: measure_all(self._service.warehouse, kind, organization, subjects, first, last),
                 )
         except TrafficError:  # such as QueryTimeout: the rest of the page does not depend on it
             return {"description": kind.measure.description, "chart": "", "days": []}
-        days = filled_days(counts, first, last)
+        days = filled_days([(one.day, one.events, one.visits) for one in summed(counts)], first, last)
         expected = expected_days(days, shipped_on, job.outcome)
         has_events = any(events or visits for _, events, visits in days)
         chart = measured_days(days, shipped_on, expected) if has_events else ""

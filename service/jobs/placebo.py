@@ -8,22 +8,23 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Final
 
 from data.progress import Progress
-from queries import DETECTORS
+from queries import DETECTORS, days_before
 from service.jobs.detection import Detection
+from service.jobs.findings import causes_of
 from service.jobs.outcome import DAYS_BEFORE, LAST_DAY
-from service.jobs.records import ShippedJob
 from service.jobs.redirects import ADD_REDIRECT
+from service.jobs.subjects import ShippedJob
 
 EVERY: Final = timedelta(days=7)
 """Between the days on which everything is as if it had been shipped."""
 SHIPPED: Final = "shipped_by_log"
 """Counted beside the outcomes: redirects that would be reported as working."""
-MAX_SUBJECTS: Final = 20
+MAX_CAUSES: Final = 20
 """Of each detector and day: the heaviest."""
 
 
 def placebo(detection: Detection, progress: Progress) -> dict[str, Counter[str]]:
-    """The outcomes by detector, each with how many subjects got it. Those about which something was done are left out.
+    """The outcomes by detector, each with how many causes got it. Those about which something was done are left out.
 
     `progress` is in made-up days. Raises what `detect` and `measure_all` raise.
     """
@@ -38,10 +39,13 @@ def placebo(detection: Detection, progress: Progress) -> dict[str, Counter[str]]
         shipped_at = datetime.combine(day, time(12), UTC)
         for kind, detector in DETECTORS.items():
             findings = detection.untouched(kind, day)
-            for finding in findings[:MAX_SUBJECTS]:
-                subject, later = finding.subject, shipped_at + timedelta(days=LAST_DAY + 1)
-                job = ShippedJob("", kind, subject, shipped_at, shipped_at, shipped_at)
+            later = shipped_at + timedelta(days=LAST_DAY + 1)
+            for cause in causes_of(detector, findings, days_before(day))[:MAX_CAUSES]:
+                subjects = [finding.subject for finding in cause.findings]
+                job = ShippedJob("", kind, subjects, shipped_at, shipped_at, shipped_at)
                 found[kind][detection.measure_outcome(job, findings, later).status] += 1
                 if detector.action_id == ADD_REDIRECT:
-                    found[kind][SHIPPED] += detection.shipped_by_log(subject, shipped_at, later) is not None
+                    found[kind][SHIPPED] += all(
+                        detection.shipped_by_log(subject, shipped_at, later) for subject in subjects
+                    )
     return found

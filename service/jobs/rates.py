@@ -5,7 +5,7 @@ which keep what lasts for some days together, and every choice of blocks as the 
 (an exact permutation test). What changed for other subjects as well, such as a season, is taken off each day first.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
 from itertools import combinations
 from math import fsum, sqrt
@@ -28,6 +28,15 @@ class DayCount(NamedTuple):
     control_events: int = 0
     """Those of other subjects, which were found by the same rule and about which nothing was done."""
     control_visits: int = 0
+
+
+def summed(subjects: Iterable[Iterable[tuple[date, int, int]]]) -> list[DayCount]:
+    """The days of several subjects, each with their events and visits together."""
+    sums: dict[date, tuple[int, int]] = {}
+    for day, events, visits in (count for subject in subjects for count in subject):
+        before = sums.get(day, (0, 0))
+        sums[day] = before[0] + events, before[1] + visits
+    return [DayCount(day, *sums[day]) for day in sorted(sums)]
 
 
 def period(days: Sequence[DayCount]) -> Measure:

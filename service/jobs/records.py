@@ -3,12 +3,13 @@
 The structs are what the API answers, hooks are sent and pages show; OpenAPI is made from their fields.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
+import orjson
 from msgspec import Meta, Struct
 
 from service.core.clock import Time, from_text
@@ -50,7 +51,7 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """A row of the table jobs. Times are texts as stored; `subject`, `evidence` and `outcome` are JSON."""
+    """A row of the table jobs. Times are texts as stored; `subjects`, `evidence` and `outcome` are JSON."""
 
     id: str
     organization: str
@@ -73,22 +74,11 @@ class Job:
     outcome: str | None = None
     last_detected_at: str | None = None
     version: int = 1
-    fingerprint: str | None = None  # of what a detector found; None: written by an editor
+    fingerprint: str | None = None  # of the cause that a detector found; None: written by an editor
     weight: float = 0.0
-    subject: str = "{}"
+    subjects: str = "[]"
     evidence: str | None = None
     written_by: str | None = None
-
-
-class ShippedJob(NamedTuple):
-    """A job whose implementation was shipped, and whose outcome is to be measured."""
-
-    id: str
-    type: str
-    subject: Mapping[str, str | None]
-    found_at: datetime
-    approved_at: datetime
-    shipped_at: datetime
 
 
 class Implementation(Struct, frozen=True, forbid_unknown_fields=True):
@@ -105,12 +95,15 @@ class Implementation(Struct, frozen=True, forbid_unknown_fields=True):
     attached_at: Time
     shipped_at: Time | None
     note: str | None
+    subject: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="number of the subject that it is about; null: all")
+    ] = None
 
 
 class ImplementationWithContent(Implementation, frozen=True):
     """One implementation of a job, with its content as a string."""
 
-    content: str | None
+    content: str | None = None
 
 
 class HistoryLine(Struct, frozen=True, forbid_unknown_fields=True, rename={"from_status": "from", "to_status": "to"}):
@@ -214,8 +207,11 @@ class JobRow(Struct, frozen=True, forbid_unknown_fields=True):
     updated_at: Annotated[Time, Meta(description="when the job last changed")]
     priority: Annotated[str, Meta(description="low, medium or high, by AI fetches and people sent in a week")]
     domain: Annotated[str | None, Meta(description="domain that the job is about")]
-    short_code: Annotated[str | None, Meta(description="short code that the job is about")]
-    path: Annotated[str | None, Meta(description="path that the job is about, percent-encoded, at most 200 characters")]
+    short_code: Annotated[str | None, Meta(description="short code that the job is about; null: several")]
+    path: Annotated[
+        str | None,
+        Meta(description="path that the job is about, percent-encoded, at most 200 characters; null: several or none"),
+    ]
     summary: Annotated[str, Meta(description="what was found, in two sentences")]
     action_id: Annotated[str | None, Meta(description="the job's own action, which is approved")]
     evidence_rows: Annotated[Count, Meta(description="rows that the detector found")]
@@ -234,6 +230,10 @@ class JobContent(JobRow, frozen=True):
     """One job as hooks are sent it."""
 
     written_by: Annotated[str | None, Meta(description="author of title and summary; null: fixed sentences")]
+    subjects: Annotated[
+        list[dict[str, str | None]],
+        Meta(description="what the job is about, each by the columns that name it; percent-encoded like `path`"),
+    ]
     evidence: Evidence | None
     actions: list[JobAction]
     implementation: Implementation | None
@@ -261,6 +261,7 @@ def job_row(job: Job, implementation: tuple[str, str] | None) -> JobRow:
 def job_content(job: Job, implementation: Implementation | None) -> JobContent:
     """A job as hooks are sent it. Its actions are its own, approved by its id, and what else its status allows."""
     in_force = (implementation.implementation_type, implementation.status) if implementation else None
+    subjects: list[dict[str, str | None]] = orjson.loads(job.subjects)
     unmeasured = JobOutcome(msgspec.convert(job.outcome_status, OutcomeStatus), None, None, None, None, None)
     actions = [JobAction(job.action_id or APPROVE_FIX, job.action_label or "Approve", is_default=True)]
     for name, (transitions, label) in USER_TRANSITIONS.items():
@@ -269,6 +270,7 @@ def job_content(job: Job, implementation: Implementation | None) -> JobContent:
     return JobContent(
         **msgspec.structs.asdict(job_row(job, in_force)),
         written_by=job.written_by,
+        subjects=[{name: text and str(sanitized(text)) for name, text in one.items()} for one in subjects],
         evidence=msgspec.json.decode(job.evidence, type=Evidence) if job.evidence else None,
         actions=actions,
         implementation=implementation,

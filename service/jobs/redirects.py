@@ -12,7 +12,15 @@ from data import BadInput
 from data.links.links import Link, new_link
 from queries import Engine, guess_targets
 from service.core.clock import Time
-from service.jobs.implementations import EVERY_DOMAIN, RULE_TYPE, Draft, check_draft, implementation_of
+from service.jobs.implementations import (
+    EVERY_DOMAIN,
+    RULE_TYPE,
+    Draft,
+    check_draft,
+    implementation_of,
+    paths_of,
+    rules_in,
+)
 from service.jobs.records import Change, Count, Implementation, Job
 from service.jobs.texts import percent_encoded, sanitized
 
@@ -51,26 +59,30 @@ class RedirectGuess(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def with_rule(draft: Draft, job: Job) -> Draft:
-    """The draft with the redirect rule that its `redirect_to` stands for. Raises BadInput."""
+    """The draft with the redirect rules that its `redirect_to` stands for, from each of its paths. Raises BadInput."""
     if draft.redirect_to is None:
         return draft
     if draft.implementation_type != "patch" or any((draft.content_type, draft.content, draft.url)):
         raise BadInput("redirect_to is the whole implementation: a patch without content, content_type or url.")
-    if job.path is None:
+    paths = paths_of(draft, job)
+    if not paths:
         raise BadInput("redirect_to needs a job that is about a path.")
-    if "*" in job.path:
-        raise BadInput("redirect_to needs a job about one path; for a pattern with *, attach a patch, url or note.")
-    path, target = percent_encoded(job.path), draft.redirect_to
-    rule = {"type": "redirect", "domain": job.domain or EVERY_DOMAIN, "from": path, "to": target, "status": 302}
-    return structs.replace(draft, content_type=RULE_TYPE, content=orjson.dumps(rule).decode())
+    if any("*" in path for path in paths):
+        raise BadInput("redirect_to needs paths without *; for such a pattern, attach a patch, url or note.")
+    domain, target = job.domain or EVERY_DOMAIN, draft.redirect_to
+    rules = [
+        {"type": "redirect", "domain": domain, "from": percent_encoded(path), "to": target, "status": 302}
+        for path in paths
+    ]
+    content = orjson.dumps(rules if len(rules) > 1 else rules[0]).decode()
+    return structs.replace(draft, content_type=RULE_TYPE, content=content)
 
 
-def rule_of(content_type: str | None, content: bytes | None) -> Rule | None:
-    """The rule that checked content is; None for any other implementation."""
+def rules_of(content_type: str | None, content: bytes | None) -> list[Rule]:
+    """The rules of checked content; none for any other implementation."""
     if content_type != RULE_TYPE or content is None:
-        return None
-    rule = orjson.loads(content)
-    return Rule(rule["domain"], rule["from"], rule["to"], rule["status"])
+        return []
+    return [Rule(rule["domain"], rule["from"], rule["to"], rule["status"]) for rule in rules_in(content)]
 
 
 def link_of(job: Job, redirect_to: str, now: datetime) -> Link | None:
@@ -86,7 +98,7 @@ class CheckedDraft(NamedTuple):
     implementation: Implementation
     """Its number is given when it is attached."""
     content: bytes | None
-    rule: Rule | None
+    rules: Sequence[Rule]
     link: Link | None
 
 
@@ -95,8 +107,8 @@ def checked_draft(draft: Draft, job: Job, change: Change) -> CheckedDraft:
     whole = with_rule(draft, job)
     content = check_draft(whole, job)
     link = link_of(job, draft.redirect_to, change.now) if draft.redirect_to else None
-    rule = rule_of(whole.content_type, content)
-    return CheckedDraft(implementation_of(whole, content, 1, change), content, rule, link)
+    rules = rules_of(whole.content_type, content)
+    return CheckedDraft(implementation_of(whole, content, 1, change), content, rules, link)
 
 
 def with_redirects(links: Sequence[Link], redirects: Sequence[ShippedRedirect]) -> list[Link]:

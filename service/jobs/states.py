@@ -13,7 +13,9 @@ from typing import Final, Literal, get_args
 from data import BadInput, TrafficError
 from service.core.http.errors import BodyTooLarge, NotFound, PreconditionFailed, StateConflict, sentence
 
-OPEN: Final = ("new", "reviewed", "approved", "sent")
+UNDECIDED: Final = ("new", "reviewed")
+DECIDED: Final = ("approved", "sent")
+OPEN: Final = (*UNDECIDED, *DECIDED)
 CLOSED: Final = ("resolved", "dismissed")
 STATUSES: Final = (*OPEN, *CLOSED)
 ImplementationType = Literal["patch", "edge_page", "manual", "agent_hook"]
@@ -40,8 +42,9 @@ SYSTEM_TRANSITIONS: Final = {
     "deliver": {"approved": "sent"},  # a hook answered 2xx for the first time
     "improve": {"approved": "resolved", "sent": "resolved"},  # the outcome is: improved, and certain enough
     "fail": {"approved": "reviewed", "sent": "reviewed"},  # the outcome is: unchanged or worse
-    "expire": {"new": "dismissed", "reviewed": "dismissed"},  # not found for a long time, or others weigh more
+    "expire": dict.fromkeys(UNDECIDED, "dismissed"),  # not found for a long time, or others weigh more
     "return": {"resolved": "new", "dismissed": "new"},  # found again
+    "merge": dict.fromkeys(UNDECIDED, "dismissed"),  # another job is about the same cause
     "erase": dict.fromkeys(OPEN, "dismissed"),  # what it is about was erased
     "arrive": dict.fromkeys(OPEN, "resolved"),  # visits of a source that was silent
 }
@@ -60,6 +63,7 @@ EVENTS: Final = {
     "arrive": "job.resolved",
     "dismiss": "job.dismissed",
     "expire": "job.dismissed",
+    "merge": "job.dismissed",
     "erase": "job.dismissed",
     "reopen": "job.reopened",
     "return": "job.reopened",

@@ -12,6 +12,7 @@ from service.core.clock import to_text
 from service.core.control_database import ControlDatabase
 from service.hooks.outbox import read_deliveries
 from service.jobs import findings, tables
+from service.jobs.causes import MAX_OPEN_JOBS, plan
 from service.jobs.implementation_tables import (
     check_shipped_redirects,
     delete_wanted_links,
@@ -55,6 +56,7 @@ from service.jobs.states import (
     next_status,
     requested_action,
 )
+from service.jobs.subjects import known_jobs
 
 MAX_SHIPPED_AGE: Final = timedelta(days=366)
 """How long ago an implementation may have been shipped when it is marked so."""
@@ -122,7 +124,7 @@ class Jobs:
             known = job.fingerprint and tables.job_of_fingerprint(connection, organization, job.fingerprint)
             kept = known if known and known.status in OPEN else job
             if kept is job:
-                if tables.count_open(connection, organization, job.type) >= findings.MAX_OPEN_JOBS:
+                if tables.count_open(connection, organization, job.type) >= MAX_OPEN_JOBS:
                     raise JobConflict(f"too many jobs of type {job.type} are open; resolve or dismiss some first.")
                 tables.make_room(connection, organization)
                 tables.create_job(connection, job, Change("create", actor, now))
@@ -239,7 +241,7 @@ class Jobs:
             if status != "withdrawn" and not (is_in_force and job.status in ("approved", "sent")):
                 raise conflict(job, f"does not wait for implementation {number}")
             if status == "shipped" and before.content_type == RULE_TYPE:
-                check_shipped_redirects(connection, organization)
+                check_shipped_redirects(connection, job, number)
             changes = {"status": status, "shipped_at": shipped or before.shipped_at, "url": url or before.url}
             update_implementation(connection, job, before, structs.replace(before, **changes))
             outcome = {"shipped": "waiting", "withdrawn": "none"}.get(status) if is_in_force else None
@@ -248,17 +250,17 @@ class Jobs:
             tables.change_job(connection, job, after, Change(status, actor, now, told))
         return self.record(organization, job_id)
 
-    def upsert(self, detected: findings.DetectedSubject, now: datetime) -> str:
-        """Make or refresh the job of what a detector found: created, refreshed, reopened or ignored."""
-        organization, fingerprint = detected.finding.organization, findings.fingerprint_of(detected.finding)
-        check_organization(organization)
+    def upsert(self, cause: findings.Cause, now: datetime) -> str:
+        """Make or refresh the job of a cause that a detector found: created, refreshed, reopened or ignored."""
+        check_organization(cause.organization)
         while True:
             with self.database.snapshot() as connection:
-                known = tables.job_of_fingerprint(connection, organization, fingerprint)
-            found = findings.refreshed(known, detected, now) if known else findings.new_job(detected, now)
+                planned = plan(connection, cause, now)
             with self.database.transaction() as connection:
-                if tables.job_of_fingerprint(connection, organization, fingerprint) == known:  # still
-                    return findings.upsert(connection, known, detected, found, now)
+                types = findings.family_of(cause.findings[0].type)
+                if known_jobs(connection, cause.organization, types) == planned.known:  # still
+                    planned.apply(connection)
+                    return planned.result
 
     def dismiss_gone(self, organization: str, types: list[str], now: datetime) -> int:
         """Dismiss undecided jobs of these types that were not found for 28 days. Call it after a run. How many.

@@ -10,10 +10,9 @@ from datetime import datetime
 from typing import Final
 
 import msgspec
-import orjson
 
 from data.sql import read_sql
-from service.core.clock import from_text, to_text
+from service.core.clock import to_text
 from service.core.control_database import ControlDatabase
 from service.core.encoding import record
 from service.hooks.attempts import ClaimedDelivery
@@ -25,7 +24,16 @@ from service.jobs.implementation_tables import (
     stored_values,
 )
 from service.jobs.implementations import MAX_IMPLEMENTATIONS
-from service.jobs.records import SYSTEM, Change, HistoryLine, Job, JobRow, ShippedJob, conflict, job_content, job_row
+from service.jobs.records import (
+    SYSTEM,
+    Change,
+    HistoryLine,
+    Job,
+    JobRow,
+    conflict,
+    job_content,
+    job_row,
+)
 from service.jobs.redirects import CheckedDraft
 from service.jobs.states import EVENTS, JobChanged, JobConflict, JobNotFound, next_status
 
@@ -47,7 +55,7 @@ _DELETE_OLD_HISTORY: Final = read_sql("service.jobs", "delete_old_history")
 _LISTED_COLUMNS: Final = (
     "id, organization, type, status, title, created_at, updated_at, priority, domain, short_code, path, summary, "
     "action_id, action_label, evidence_rows, implementation_type, implementation_number, outcome_status, NULL, "
-    "last_detected_at, version, fingerprint, weight, '{}', NULL, NULL"
+    "last_detected_at, version, fingerprint, weight, '[]', NULL, NULL"
 )
 """JOB_COLUMNS without what lists do not show."""
 _JOB_PLACES: Final = ", ".join("?" * 26)
@@ -128,7 +136,7 @@ def delete_expired(connection: sqlite3.Connection, organization: str, before: st
     rows = connection.execute(
         "SELECT jobs.id FROM jobs JOIN job_history AS closing ON closing.id = (SELECT max(id) FROM job_history "
         "WHERE job_id = jobs.id AND to_status = 'dismissed' AND from_status IS NOT to_status) "
-        "WHERE organization = ? AND status = 'dismissed' AND action = 'expire' AND at <= ? "
+        "WHERE organization = ? AND status = 'dismissed' AND action IN ('expire', 'merge') AND at <= ? "
         f"AND NOT {_HAS_SHIPPED_REDIRECT} ORDER BY jobs.id",
         [organization, before],
     )
@@ -164,33 +172,6 @@ def _delete_job(connection: sqlite3.Connection, job_id: str) -> None:
     connection.execute("DELETE FROM jobs WHERE id = ?", [job_id])
 
 
-def read_shipped(database: ControlDatabase, organization: str) -> list[ShippedJob]:
-    """The jobs of an organization whose outcome is waited for, by when they were shipped."""
-    rows = database.rows(
-        "SELECT jobs.id, jobs.type, jobs.subject, "
-        "coalesce((SELECT max(at) FROM job_history WHERE job_id = jobs.id AND action = 'return'), created_at), "
-        "coalesce((SELECT max(at) FROM job_history WHERE job_id = jobs.id AND action = 'approve'), shipped_at), "
-        "shipped_at FROM jobs JOIN implementations "
-        "ON implementations.job_id = jobs.id AND implementations.number = jobs.implementation_number "
-        "WHERE organization = ? AND outcome_status = 'waiting' AND shipped_at IS NOT NULL ORDER BY shipped_at, jobs.id",
-        [organization],
-    )
-    return [
-        ShippedJob(job_id, kind, orjson.loads(subject), *map(from_text, times))
-        for job_id, kind, subject, *times in rows
-    ]
-
-
-def read_touched(database: ControlDatabase, organization: str) -> set[str]:
-    """The fingerprints (`fingerprint_of`) of jobs about which something is or was done: approved, or once shipped."""
-    rows = database.rows(
-        "SELECT fingerprint FROM jobs WHERE organization = ? AND fingerprint IS NOT NULL "
-        "AND (status IN ('approved', 'sent', 'resolved') OR outcome_status <> 'none')",
-        [organization],
-    )
-    return {fingerprint for (fingerprint,) in rows}
-
-
 def read_history(connection: sqlite3.Connection, job_id: str) -> list[HistoryLine]:
     """The newest MAX_HISTORY lines of the history of a job, oldest first."""
     rows = connection.execute(
@@ -199,16 +180,6 @@ def read_history(connection: sqlite3.Connection, job_id: str) -> list[HistoryLin
         [job_id],
     )
     return [record(HistoryLine, row) for row in rows]
-
-
-def closing_line(connection: sqlite3.Connection, job_id: str) -> tuple[datetime, str] | None:
-    """When a job was last closed, and by which kind of actor; None if that is not known."""
-    row = connection.execute(
-        "SELECT at, actor_kind FROM job_history WHERE job_id = ? AND to_status IN ('resolved', 'dismissed') "
-        "AND from_status IS NOT to_status ORDER BY id DESC LIMIT 1",
-        [job_id],
-    ).fetchone()
-    return (from_text(row[0]), row[1]) if row else None
 
 
 def create_job(connection: sqlite3.Connection, job: Job, change: Change) -> None:

@@ -19,7 +19,7 @@ from data.rules.bots import agent_pattern
 from data.rules.tables import Agent, load
 from data.text import plural
 from queries import CRAWLER_PLAN, Finding, Reader, Tables
-from service.jobs.findings import DetectedSubject, new_job
+from service.jobs.findings import Cause, new_job
 from service.jobs.implementations import Draft
 from service.jobs.records import Actor, JobRecord
 from service.jobs.store import Jobs
@@ -173,7 +173,7 @@ def make_job(  # noqa: PLR0917  # whose plan, of what, written as which file, an
     replay = shlex.join(["traffic", "robots", "plan", "--org", organization, *domains, *blocks])
     kind = replace(CRAWLER_PLAN, title=title, summary=summary)
     finding = Finding(kind.type, organization, subject, {}, weight)
-    planned = DetectedSubject(kind, "ai-agents", finding, days, rows, replay)
+    planned = Cause(kind, "ai-agents", [finding], days, rows, replay)
     draft = Draft("patch", "text/plain", snippet(name, plan, *days), note=f"as {name}")
     return jobs.create(new_job(planned, now), actor, now, draft, is_approved=True)
 

@@ -12,7 +12,7 @@ from tests.service.jobs.findings import broken
 from tests.support.identity import as_, bearer
 from tests.support.visits import links
 
-RECORD = ["written_by", "evidence", "actions", "implementation", "outcome", "history", "deliveries"]
+RECORD = ["written_by", "subjects", "evidence", "actions", "implementation", "outcome", "history", "deliveries"]
 MANUAL = {"title": "Do it", "summary": "Now."}
 REDIRECT = json.dumps({**RULE, "domain": "go.example.com", "from": "/gone"})
 PATCH = {"implementation_type": "patch", "content_type": "application/json", "content": REDIRECT}

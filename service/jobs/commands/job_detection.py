@@ -67,10 +67,12 @@ def _explanation(
     engine: "Engine", detector: "Detector", organization: str, day: date, shared: "Snapshot | None"
 ) -> str:
     """What a detector looks for, how many subjects it found and considered, and the heaviest that it did not find."""
-    from queries import detect
+    from queries import days_before, detect
+    from service.jobs.findings import causes_of
     from service.jobs.texts import sanitized
 
     found = detect(engine, detector, organization, day, shared=shared)
+    causes = causes_of(detector, found, days_before(day))
     considered = detect(engine, detector, organization, day, explain=True, shared=shared)
     subjects = [finding.subject for finding in found]
     below = next((finding.row for finding in considered if finding.subject not in subjects), None)
@@ -79,6 +81,16 @@ def _explanation(
         f"{detector.type}: {len(found)} found, {candidates} considered.",
         f"  It looks for: {detector.entry.description}",
     ]
+    if len(causes) < len(found):
+        largest = max(causes, key=lambda cause: len(cause.findings))
+        named = detector.cause_of(largest.findings[0].subject).items()
+        shared_by = ", ".join(f"{name} {sanitized(value) or 'unknown'}" for name, value in named)
+        lines.append(
+            f"  Grouped into {plural(len(causes), 'cause')}, each of which is one job; the largest has "
+            f"{len(largest.findings)}: {printable(shared_by)}"
+        )
+    if len(found) >= _MAX_FOUND:
+        lines.append(f"  {_MAX_FOUND} is the most that are found: they probably share a cause that is not known here.")
     if below:
         texts = ", ".join(f"{name} {sanitized(value)}" for name, value in below.items() if name not in _MOMENTS)
         lines.append(f"  The heaviest that was not found: {printable(texts)}")

@@ -1,7 +1,7 @@
 """`traffic jobs`: finds and shows jobs. Pages and the API decide them; the server measures their outcomes."""
 
 from datetime import date, datetime, timedelta
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -88,7 +88,7 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
     """
     from data.rules.lake_tables import rules_version
     from queries import DETECTORS, days_before, detect
-    from service.jobs.findings import DetectedSubject, evidence_of
+    from service.jobs.findings import causes_of, evidence_of
 
     with opened_jobs(lake) as jobs:
         organization = jobs.organization_of(job_id)
@@ -103,16 +103,20 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
     subject, days, again = detectors[0].subject, days_before(as_of), []
     with opened_detection(lake, organization) as detection:
         for one in detectors:
-            for finding in detect(detection.engine, one, organization, as_of):
-                found = DetectedSubject(one, one.entry.name, finding, days, [finding.row])
-                again.append(evidence_of(found, job_id))
-    rows = [row for found_again in again for row in found_again.rows]
-    then = evidence.rows[0]
-    now: dict[str, Any] = next((row for row in rows if all(row[name] == then[name] for name in subject)), {})
-    print_answer([{"column": name, "then": value, "now": now.get(name)} for name, value in then.items()], "table", True)
+            findings = detect(detection.engine, one, organization, as_of)
+            again += [evidence_of(cause, job_id) for cause in causes_of(one, findings, days)]
+    rows = {tuple(row[name] for name in subject): row for found_again in again for row in found_again.rows}
+    shown, gone = [], 0
+    for number, then in enumerate(evidence.rows, 1):
+        now = rows.get(tuple(then[name] for name in subject), {})
+        gone += not now
+        numbered = {"subject": number} if len(evidence.rows) > 1 else {}
+        shown += [{**numbered, "column": name, "then": value, "now": now.get(name)} for name, value in then.items()]
+    print_answer(shown, "table", True)
     notes = [f"Both are of {days[0]} to {days[1]}."]
-    if not now:
-        notes.append("The query no longer finds it in this period.")
+    if gone:
+        which = "it" if len(evidence.rows) == 1 else f"{gone} of the {len(evidence.rows)} subjects"
+        notes.append(f"The query no longer finds {which} in this period.")
     if evidence.rules_version != rules_version():
         notes.append("The rules of classification have changed since.")
     if again and again[0].sql_sha256 != evidence.sql_sha256:

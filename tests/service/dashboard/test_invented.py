@@ -123,7 +123,7 @@ def test_an_address_with_a_closed_job_has_no_button(acme, jobs):
 def test_a_claim_beyond_a_limit_or_of_a_missing_row_is_refused(acme, jobs, monkeypatch):
     action, address = buttons(acme)["/pricing-2026"]
     assert acme.post(action, address="0" * 64).status_code == 400
-    monkeypatch.setattr("service.jobs.findings.MAX_OPEN_JOBS", 0)
+    monkeypatch.setattr("service.jobs.store.MAX_OPEN_JOBS", 0)
     assert "are open; resolve or dismiss some first" in acme.post(action, address=address).text
     monkeypatch.setattr(content, "MAX_PATH_VISITS", 10)
     for path in ("invented-links", "export/invented-links.csv"):

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from queries import DETECTORS, Finding
 from service.hooks.attempts import ClaimedDelivery
-from service.jobs.findings import DetectedSubject
+from service.jobs.findings import Cause
 from service.jobs.implementations import Draft
 from service.jobs.records import Actor, JobOutcome, Measure
 from service.jobs.tables import mark_sent
@@ -30,7 +30,7 @@ def broken(path="/gone", *, rows=(), kind=DETECTORS["broken_link"], **changes):
     """A broken link: some path of go.example.com. `changes` are those of the finding."""
     subject = {"domain": "go.example.com", "path": path}
     found = replace(Finding("broken_link", "acme", subject, {**ROW, **subject}, 40.0), **changes)
-    return DetectedSubject(kind, "jobs/broken_link", found, DAYS, rows or [found.row])
+    return Cause(kind, "jobs/broken_link", [found], DAYS, rows or [found.row])
 
 
 def people(midnight, errors, path="/pay", visitors=40):

@@ -8,7 +8,7 @@ from service.core.encoding import encode
 from service.jobs.erasure import ErasedEvidence, erase_evidence, expire_evidence
 from service.jobs.implementations import Draft
 from service.jobs.manual import manual_job
-from service.jobs.tables import read_shipped
+from service.jobs.subjects import read_shipped
 from tests.service.jobs.findings import ANNA, NOW, ROW, broken, measured, ship
 from tests.support.tables import examples
 

@@ -13,7 +13,7 @@ from tests.support.tables import examples_at_once
 
 JOB = Job(
     "job_1", "acme", "broken_link", "approved", "t", "2026-03-01T00:00:00", "2026-03-01T00:00:00",
-    domain="go.example.com", path="/café",
+    domain="go.example.com", path="/café", subjects='[{"domain": "go.example.com", "path": "/café"}]',
 )  # fmt: skip
 
 
@@ -44,7 +44,7 @@ def test_a_draft_or_a_redirect_rule_is_refused(draft, problem):
 
 
 def test_a_job_without_a_path_takes_a_rule_from_any_path():
-    job = replace(JOB, path=None, domain=None)
+    job = replace(JOB, path=None, domain=None, subjects="[]")
     assert checked(job, {"from": "/any", "domain": "any.example"})
     assert checked(job, {"from": "/any", "domain": "*"})
     for changes, problem in (({"domain": "not a host"}, "domain"), ({"from": "/a%0A"}, "printable")):

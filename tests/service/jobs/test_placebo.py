@@ -75,5 +75,5 @@ def test_false_improvements_are_counted_by_detector(lake, jobs, only, monkeypatc
         jobs.upsert(broken("/steady", type="server_errors"), NOW)
         ship(jobs, only().id)
         assert tried() == {"server_errors": Counter(improved=2)}
-        monkeypatch.setattr("service.jobs.placebo.MAX_SUBJECTS", 0)
+        monkeypatch.setattr("service.jobs.placebo.MAX_CAUSES", 0)
         assert tried() == {}

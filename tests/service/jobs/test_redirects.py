@@ -101,7 +101,7 @@ def test_what_is_refused_writes_neither_link_nor_implementation(jobs, lake, appr
     ]:
         with pytest.raises(BadInput, match=problem):
             jobs.attach("acme", job_id, draft, ANNA, NOW)
-    with pytest.raises(BadInput, match="one path"):
+    with pytest.raises(BadInput, match="paths without"):
         jobs.attach("acme", approve("/edit/*"), TO_TARGET, ANNA, NOW)
     with pytest.raises(JobChanged):
         jobs.attach("acme", job_id, TO_TARGET, ANNA, NOW, version=1)
@@ -192,7 +192,7 @@ def test_an_organization_has_a_maximum_of_shipped_redirects(jobs, approve, monke
     for job_id in (first, second):
         jobs.attach("acme", job_id, TO_TARGET, ANNA, NOW)
     mark(jobs, first)
-    with pytest.raises(JobConflict, match="acme has 1 shipped redirects, which is the maximum; withdraw one"):
+    with pytest.raises(JobConflict, match="acme would have 2 shipped redirects; the maximum is 1"):
         mark(jobs, second)
     mark(jobs, first, "withdrawn")
     mark(jobs, second)

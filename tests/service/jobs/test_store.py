@@ -10,7 +10,7 @@ from msgspec import structs
 
 from data import BadInput
 from service.hooks.registry import Hooks
-from service.jobs import findings, tables
+from service.jobs import causes, tables
 from service.jobs.findings import MAX_EVIDENCE_BYTES
 from service.jobs.implementation_tables import excess_bytes
 from service.jobs.implementations import MAX_CONTENT_BYTES, MAX_STORED_BYTES, Approval, Draft
@@ -94,15 +94,6 @@ def test_a_repeated_finding_refreshes_the_open_job(jobs, only, events):
     assert job.evidence.rows[0]["agent_fetches"] == 61
     assert job.last_detected_at == NOW + DAY
     assert names(events) == ["created"]
-
-
-def test_the_database_holds_one_open_job_for_a_finding(jobs):
-    jobs.upsert(broken(), NOW)
-    with jobs.database.transaction() as connection, pytest.raises(sqlite3.IntegrityError):
-        connection.execute(
-            "INSERT INTO jobs (id, organization, type, status, title, created_at, updated_at, fingerprint) "
-            "SELECT 'x', organization, type, 'approved', title, created_at, updated_at, fingerprint FROM jobs"
-        )
 
 
 def test_a_decision_about_another_version_is_refused(jobs, only):
@@ -369,7 +360,7 @@ def test_a_search_of_implementations_reads_no_contents(jobs):
     for number in range(16):
         job = act(jobs, jobs.create(manual_job("acme", f"{number}", "", ANNA, NOW), ANNA, NOW), "approve_fix")
         checked = jobs.attach("acme", job.id, text, ANNA, NOW)
-    draft = CheckedDraft(checked, text.content.encode(), None, None)
+    draft = CheckedDraft(checked, text.content.encode(), (), None)
     before = bytes_read()
     assert excess_bytes(jobs.database, "acme", draft) == 17 * MAX_CONTENT_BYTES - MAX_STORED_BYTES
     assert bytes_read() - before < MAX_CONTENT_BYTES
@@ -389,14 +380,14 @@ def test_the_oldest_dismissed_job_makes_room_for_one_by_hand(jobs, monkeypatch):
 
 def test_a_finding_is_kept_though_its_job_is_changed_meanwhile(jobs, only, monkeypatch):
     jobs.upsert(broken(), NOW)
-    refreshed, job = findings.refreshed, only()
+    refreshed, job = causes.refreshed, only()
 
     def beside(*arguments):
         if only().status == "new":
             act(jobs, job, "review")
         return refreshed(*arguments)
 
-    monkeypatch.setattr(findings, "refreshed", beside)
+    monkeypatch.setattr(causes, "refreshed", beside)
     assert jobs.upsert(broken(weight=500.0), NOW) == "refreshed"
     assert (only().status, only().priority) == ("reviewed", "high")
 

@@ -55,7 +55,7 @@ def filled(shared_lake, tmp_path_factory):
     Importer(shared_lake).run(path, Options("missing", domain="go.example.com"))
     with open_store(Jobs, shared_lake) as jobs:
         for number in range(30):
-            jobs.upsert(broken(f"/gone/{number}", organization="missing"), NOW)
+            jobs.upsert(broken(f"/gone-{number}", organization="missing"), NOW)
         first, second = jobs.of("missing")[:2]
         jobs.act("missing", first.id, "dismiss", ANNA, NOW)
         jobs.act("missing", second.id, "approve_fix", ANNA, NOW)

@@ -1,0 +1,112 @@
+"""Decides which job a cause belongs to. Undecided jobs of one cause are merged; approved ones stay as they are."""
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from service.jobs.findings import Cause, family_of, new_job, refreshed
+from service.jobs.records import SYSTEM, Change, Job
+from service.jobs.states import CLOSED, DECIDED, OPEN, PRIORITIES, UNDECIDED
+from service.jobs.subjects import KnownJob, known_jobs
+from service.jobs.tables import change_job, create_job, read_job
+
+MAX_OPEN_JOBS: Final = 100
+"""Open jobs of one type and organization: the heaviest."""
+RETURNS_AFTER: Final = timedelta(days=7)
+"""A resolved job that is found again this long after its resolution is opened again."""
+
+
+@dataclass(frozen=True)
+class Write:
+    """A job to be changed from `before`, or to be made if that is None."""
+
+    before: Job | None
+    after: Job
+    change: Change
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be written about a cause, and what that means: created, refreshed, reopened or ignored."""
+
+    result: str
+    writes: Sequence[Write]
+    known: Sequence[KnownJob]
+    """The jobs that it was planned with. It is made again if these have changed."""
+
+    def apply(self, connection: sqlite3.Connection) -> None:
+        """Write it."""
+        for one in self.writes:
+            if one.before:
+                change_job(connection, one.before, one.after, one.change)
+            else:
+                create_job(connection, one.after, one.change)
+
+
+def plan(connection: sqlite3.Connection, cause: Cause, now: datetime) -> Plan:
+    """Plan what becomes of a cause.
+
+    The subjects of approved jobs are frozen, so these get evidence of just their own. Those of a job that was resolved
+    a short time ago or dismissed by a person are ignored, and all of a cause that a person dismissed. The others go to
+    the oldest undecided job of the cause, into which the rest of these is merged; else to a closed one that returns;
+    else they are a new job.
+    """
+    organization, kind = cause.organization, cause.findings[0].type
+    known = known_jobs(connection, organization, family_of(kind))  # the newest first
+    holders = [next((one for one in known if finding.subject in one.subjects), None) for finding in cause.findings]
+    of_cause = [one for one in known if one.fingerprint == cause.fingerprint]
+    is_refused = bool(of_cause) and of_cause[0].status == "dismissed" and not _returns(of_cause[0], now)
+    writes: list[Write] = []
+
+    for holder in {one.id: one for one in holders if one and one.status in DECIDED}.values():
+        frozen = [finding for finding, one in zip(cause.findings, holders, strict=True) if one is holder]
+        job = read_job(connection, organization, holder.id)
+        writes.append(_refreshed(job, cause.only(frozen), now))
+    rest = [
+        finding
+        for finding, one in zip(cause.findings, holders, strict=True)
+        if not is_refused and (one is None or one.status in UNDECIDED or (one.status in CLOSED and _returns(one, now)))
+    ]
+    if not rest:
+        return Plan("refreshed" if writes else "ignored", writes, known)
+    found = cause.only(rest)
+
+    related = [one for one in known if one in of_cause or one in holders]
+    if undecided := [one for one in related if one.status in UNDECIDED]:
+        *others, oldest = undecided
+        writes.append(_refreshed(read_job(connection, organization, oldest.id), found, now))
+        for one in others:
+            job, merged = read_job(connection, organization, one.id), Change("merge", SYSTEM, now, f"into {oldest.id}")
+            writes.append(Write(job, replace(job, status="dismissed"), merged))
+        return Plan("refreshed", writes, known)
+
+    open_ones = [one for one in known if one.type == kind and one.status in OPEN]
+    if len(open_ones) >= MAX_OPEN_JOBS:
+        lighter = [one for one in open_ones if one.status == "new" and one.weight < found.weight]
+        if not lighter:
+            return Plan("refreshed" if writes else "ignored", writes, known)
+        job = read_job(connection, organization, min(lighter, key=lambda one: one.weight).id)
+        expired = Change("expire", SYSTEM, now, "heavier ones were found")
+        writes.append(Write(job, replace(job, status="dismissed"), expired))
+    if returning := [one for one in related if one.status in CLOSED and _returns(one, now)]:
+        job = read_job(connection, organization, returning[0].id)
+        fresh = replace(job, status="new", implementation_number=None, outcome_status="none", outcome=None)
+        writes.append(Write(job, refreshed(fresh, found, now), Change("return", SYSTEM, now)))
+        return Plan("reopened", writes, known)
+    older = f"the same cause as {of_cause[0].id}" if of_cause else None
+    return Plan("created", [*writes, Write(None, new_job(found, now), Change("create", SYSTEM, now, older))], known)
+
+
+def _refreshed(job: Job, cause: Cause, now: datetime) -> Write:
+    after = refreshed(job, cause, now)
+    is_heavier = PRIORITIES.index(after.priority) > PRIORITIES.index(job.priority)
+    return Write(job, after, Change("update" if is_heavier else None, SYSTEM, now))
+
+
+def _returns(job: KnownJob, now: datetime) -> bool:
+    """Whether a closed job that is found again is opened again. A person's dismissal stays."""
+    if job.closed_at is None or job.status == "resolved":
+        return job.closed_at is None or now - job.closed_at >= RETURNS_AFTER
+    return job.closed_by == SYSTEM.kind

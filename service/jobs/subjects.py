@@ -1,0 +1,88 @@
+"""What jobs are about, as detection reads it: subjects that are known, shipped, or left alone."""
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import orjson
+
+from service.core.clock import from_text
+from service.core.control_database import ControlDatabase
+
+Subject = Mapping[str, str | None]
+"""The values that name what a job is about, by column."""
+
+
+class KnownJob(NamedTuple):
+    """What decides whether a finding belongs to a job."""
+
+    id: str
+    type: str
+    status: str
+    version: int
+    fingerprint: str
+    subjects: Sequence[Subject]
+    weight: float
+    closed_at: datetime | None  # the last time
+    closed_by: str | None  # the kind of actor
+
+
+class ShippedJob(NamedTuple):
+    """A job whose implementation was shipped, and whose outcome is to be measured."""
+
+    id: str
+    type: str
+    subjects: Sequence[Subject]
+    """Those that the implementation is about."""
+    found_at: datetime
+    approved_at: datetime
+    shipped_at: datetime
+
+
+def chosen(subjects: Sequence[Subject], number: int | None) -> Sequence[Subject]:
+    """Return the subjects that an implementation is about: the one of a number, from 1, or all."""
+    return subjects if number is None else subjects[number - 1 : number]
+
+
+def known_jobs(connection: sqlite3.Connection, organization: str, types: Sequence[str]) -> list[KnownJob]:
+    """Return what is known of the found jobs of some types, the newest first."""
+    rows = connection.execute(
+        "SELECT jobs.id, type, status, jobs.version, fingerprint, subjects, weight, closing.at, actor_kind FROM jobs "
+        "LEFT JOIN job_history AS closing ON closing.id = (SELECT max(id) FROM job_history WHERE job_id = jobs.id "
+        "AND to_status IN ('resolved', 'dismissed') AND from_status IS NOT to_status) "
+        "WHERE organization = ? AND type IN (SELECT value FROM json_each(?)) AND fingerprint IS NOT NULL "
+        "ORDER BY created_at DESC, jobs.id DESC",
+        [organization, orjson.dumps(types).decode()],
+    )
+    return [
+        KnownJob._make((*first, orjson.loads(subjects), weight, closed_at and from_text(closed_at), closed_by))
+        for *first, subjects, weight, closed_at, closed_by in rows
+    ]
+
+
+def read_shipped(database: ControlDatabase, organization: str) -> list[ShippedJob]:
+    """The jobs of an organization whose outcome is waited for, by when they were shipped."""
+    rows = database.rows(
+        "SELECT jobs.id, jobs.type, subjects, implementations.subject, "
+        "coalesce((SELECT max(at) FROM job_history WHERE job_id = jobs.id AND action = 'return'), created_at), "
+        "coalesce((SELECT max(at) FROM job_history WHERE job_id = jobs.id AND action = 'approve'), shipped_at), "
+        "shipped_at FROM jobs JOIN implementations "
+        "ON implementations.job_id = jobs.id AND implementations.number = jobs.implementation_number "
+        "WHERE organization = ? AND outcome_status = 'waiting' AND shipped_at IS NOT NULL ORDER BY shipped_at, jobs.id",
+        [organization],
+    )
+    return [
+        ShippedJob(job_id, kind, chosen(orjson.loads(subjects), number), *map(from_text, times))
+        for job_id, kind, subjects, number, *times in rows
+    ]
+
+
+def read_touched(database: ControlDatabase, organization: str) -> list[tuple[str, dict[str, str | None]]]:
+    """Return type and subject of everything about which something is or was done: approved, or once shipped."""
+    rows = database.rows(
+        "SELECT type, subjects FROM jobs WHERE organization = ? AND fingerprint IS NOT NULL "
+        "AND (status IN ('approved', 'sent', 'resolved') OR outcome_status <> 'none')",
+        [organization],
+    )
+    return [(kind, subject) for kind, subjects in rows for subject in orjson.loads(subjects)]
