@@ -27,6 +27,15 @@ _DERIVED: Final = {
     "end_date": "last day of the scope",
     "ten_thousandths": "what one visit is worth, in 1/10,000 of the currency",
     "is_referral": "whether a person was referred by an AI product; otherwise an agent's visit",
+    "people_visitors": "visitors of whom a visit is a person's",
+    "ai_visitors": "visitors of whom a visit is AI-related",
+    "referred_visitors": "visitors whom AI sent",
+    "bot_visitors": "visitors of whom a visit is of other automated traffic",
+    "unidentified_referrals": "visits of people whom AI sent, without a visitor",
+    "last_human": "time of the last visit of a person whom AI did not send",
+    "last_referral": "time of the last visit of a person whom AI sent",
+    "last_fetch": "time of the last fetch by an AI agent",
+    "last_bot": "time of the last visit of other automated traffic",
     "is_answered": "whether a request was answered with a status below 400, or has no status",
 }
 """Columns that are neither columns of a visit nor fields of an answer."""

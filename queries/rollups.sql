@@ -36,7 +36,12 @@ SELECT unnest(CAST(NULL AS STRUCT(
     asked BIGINT,
     other_visits BIGINT,
     unique_visitors BIGINT,
+    people_visitors BIGINT,
+    ai_visitors BIGINT,
+    referred_visitors BIGINT,
+    bot_visitors BIGINT,
     unidentified_visits BIGINT,  -- of which no visitor is known
+    unidentified_referrals BIGINT,
     errors_4xx BIGINT,
     errors_5xx BIGINT,
     bytes_sent BIGINT,
@@ -46,5 +51,9 @@ SELECT unnest(CAST(NULL AS STRUCT(
     first_seen TIMESTAMP,
     last_seen TIMESTAMP,
     last_visit TIMESTAMP,
+    last_human TIMESTAMP,
+    last_referral TIMESTAMP,
+    last_fetch TIMESTAMP,
+    last_bot TIMESTAMP,
     is_answered BOOLEAN  -- at least one of these visits, or of those that are set aside
 ))) WHERE FALSE;

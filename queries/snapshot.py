@@ -27,7 +27,7 @@ from queries.traffic_values import TrafficValue
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ROLLUP_FILTERS: Final = frozenset({"domain"})
+ROLLUP_FILTERS: Final = frozenset({"domain", "traffic_group"})
 """The filters that all stored rows can serve, in addition to days. A relation may declare more (served_filters)."""
 
 MAX_VALUES_PER_DAY: Final = 10_000

@@ -43,7 +43,47 @@ CREATE MACRO rollup_rows(relation_name) AS TABLE
 FROM stored_rows(relation_name)
 WHERE counts_uncovered(relation_name)
     AND for_domain IS NOT DISTINCT FROM getvariable('domain')
-    AND matches_traffic_type(bot_category, getvariable('traffic_type'));
+    AND matches_traffic_type(bot_category, getvariable('traffic_type'))
+    AND (bot_category IS NULL OR matches_traffic_group(bot_category, getvariable('traffic_group')));
+
+-- Whether visits of a group are in scope: relations that have no category count those of one group.
+CREATE MACRO has_group(traffic_group) AS coalesce(getvariable('traffic_group') = traffic_group, TRUE);
+
+-- What the group in scope has of a count: of that of people, of AI, of bots, or of all.
+CREATE MACRO of_group(people, ai, bots, every) AS CASE getvariable('traffic_group')
+    WHEN 'people' THEN people WHEN 'ai' THEN ai WHEN 'bots' THEN bots ELSE every END;
+
+-- The stored rows of a relation that has no category and counts the visits and visitors of each group. Where it counts
+-- people only, it has no numbers of other groups.
+CREATE MACRO rows_of_group(relation_name) AS TABLE
+FROM (
+    SELECT * REPLACE (
+        of_group(
+            human_clicks + ai_referrals, coalesce(ai_visits, ai_referrals), coalesce(other_visits, 0), visits
+        ) AS visits,
+        of_group(human_clicks, 0, 0, human_clicks) AS human_clicks,
+        of_group(ai_referrals, ai_visits, 0, ai_visits) AS ai_visits,
+        of_group(ai_referrals, ai_referrals, 0, ai_referrals) AS ai_referrals,
+        of_group(0, 0, other_visits, other_visits) AS other_visits,
+        of_group(
+            coalesce(people_visitors, unique_visitors), coalesce(ai_visitors, referred_visitors), bot_visitors,
+            unique_visitors
+        ) AS unique_visitors,
+        of_group(people_visitors, referred_visitors, 0, people_visitors) AS people_visitors,
+        of_group(referred_visitors, ai_visitors, 0, ai_visitors) AS ai_visitors,
+        of_group(referred_visitors, referred_visitors, 0, referred_visitors) AS referred_visitors,
+        of_group(0, 0, bot_visitors, bot_visitors) AS bot_visitors,
+        of_group(unidentified_visits, unidentified_referrals, 0, unidentified_visits) AS unidentified_visits,
+        of_group(greatest(last_human, last_referral), greatest(last_referral, last_fetch), last_bot, last_visit)
+            AS last_visit,
+        of_group(last_human, NULL, NULL, last_human) AS last_human,
+        of_group(last_referral, last_referral, NULL, last_referral) AS last_referral,
+        of_group(NULL, last_fetch, NULL, last_fetch) AS last_fetch,
+        of_group(NULL, NULL, last_bot, last_bot) AS last_bot
+    )
+    FROM rollup_rows(relation_name)
+)
+WHERE getvariable('traffic_group') IS NULL OR visits > 0 OR is_answered AND short_code IS NOT NULL;
 
 CREATE MACRO is_in_memory(relation_name) AS list_contains(CAST(getvariable('in_memory') AS VARCHAR[]), relation_name);
 

@@ -12,6 +12,6 @@ GROUP BY ALL;
 
 CREATE VIEW daily_assistants_stored AS
 SELECT for_domain, day, ai_source, visits, asked, unique_visitors
-FROM rollup_rows('daily_assistants') WHERE matches(ai_source, getvariable('ai_source'));
+FROM rollup_rows('daily_assistants') WHERE has_group('ai') AND matches(ai_source, getvariable('ai_source'));
 
 CREATE VIEW daily_assistants AS FROM query_table(parts_of('daily_assistants'), TRUE);

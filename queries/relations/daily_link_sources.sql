@@ -2,7 +2,7 @@
 -- Serves: ai_source
 CREATE VIEW daily_link_sources_counted AS
 SELECT
-    for_domain, day, ai_source, short_code, domain, count(*) AS visits,
+    for_domain, day, bot_category, ai_source, short_code, domain, count(*) AS visits,
     count(*) FILTER (is_referral(bot_category)) AS ai_referrals,
     count(*) FILTER (status BETWEEN 400 AND 499) AS errors_4xx,
     count(*) FILTER (status BETWEEN 500 AND 599) AS errors_5xx, max(visited_at) AS last_visit
@@ -10,7 +10,8 @@ FROM visits_to_count('daily_link_sources') WHERE is_ai(bot_category) AND short_c
 
 CREATE VIEW daily_link_sources_stored AS
 SELECT
-    for_domain, day, ai_source, short_code, domain, visits, ai_referrals, errors_4xx, errors_5xx, last_visit
+    for_domain, day, bot_category, ai_source, short_code, domain, visits, ai_referrals, errors_4xx, errors_5xx,
+    last_visit
 FROM rollup_rows('daily_link_sources') WHERE matches(ai_source, getvariable('ai_source'));
 
 CREATE VIEW daily_link_sources AS FROM query_table(parts_of('daily_link_sources'), TRUE);

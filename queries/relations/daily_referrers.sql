@@ -12,6 +12,6 @@ WHERE is_person(bot_category) GROUP BY ALL;
 CREATE VIEW daily_referrers_stored AS
 SELECT
     for_domain, day, referrer, referrer_type, visits, human_clicks, ai_referrals
-FROM rollup_rows('daily_referrers') WHERE matches(coalesce(referrer, '(direct)'), getvariable('referrer'));
+FROM rows_of_group('daily_referrers') WHERE matches(coalesce(referrer, '(direct)'), getvariable('referrer'));
 
 CREATE VIEW daily_referrers AS FROM query_table(parts_of('daily_referrers'), TRUE);

@@ -14,6 +14,6 @@ GROUP BY ALL;
 CREATE VIEW daily_tools_stored AS
 SELECT
     for_domain, day, tool, operator, visits, unique_visitors, first_seen, last_seen
-FROM rollup_rows('daily_tools');
+FROM rollup_rows('daily_tools') WHERE has_group('ai');
 
 CREATE VIEW daily_tools AS FROM query_table(parts_of('daily_tools'), TRUE);

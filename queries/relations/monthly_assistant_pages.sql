@@ -8,6 +8,6 @@ WHERE bot_category = 'ai_assistant' AND NOT is_malicious AND path <> '' GROUP BY
 CREATE VIEW monthly_assistant_pages_stored AS
 SELECT for_domain, days, ai_source, path
 FROM rollup_rows('monthly_assistant_pages')
-WHERE matches(ai_source, getvariable('ai_source')) AND matches(path, getvariable('path'));
+WHERE has_group('ai') AND matches(ai_source, getvariable('ai_source')) AND matches(path, getvariable('path'));
 
 CREATE VIEW monthly_assistant_pages AS FROM query_table(parts_of('monthly_assistant_pages'), TRUE);

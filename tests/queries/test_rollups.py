@@ -54,6 +54,10 @@ SCOPES = [
     Scope("acme", *DAYS, operating_system="Windows"),
     Scope("acme", *DAYS, referrer="(direct)"),
     Scope("acme", *DAYS, utm_source="mail", utm_campaign="unknown"),
+    Scope("acme", *DAYS, traffic_group="people"),
+    Scope("acme", *DAYS, traffic_group="ai"),
+    Scope("acme", *DAYS, traffic_group="bots", domain="go.example"),
+    Scope("acme", *DAYS, traffic_group="ai", country="unknown"),
 ]
 MANY = ("traffic-overview", "devices", "top-links", "bot-traffic", "ai-platform-market-share", "ai-to-human-conversion",
         "domain-breakdown", "filter-values")  # fmt: skip
@@ -240,6 +244,7 @@ def test_both_parts_of_a_relation_have_its_columns_in_its_order(read_only):
 
 SERVED = {
     "domain": {*relation_names()},
+    "traffic_group": {*relation_names()},
     "traffic_type": {"daily_agents", "daily_categories", "daily_hours", "daily_statuses", "monthly_agent_pages"},
     "country": {"daily_countries"},
     "device_type": {"daily_categories", "daily_devices"},

@@ -276,10 +276,10 @@ def test_every_relation_is_used_by_a_template():
 def test_a_relation_reads_only_rows_stored_under_its_name(name):
     sql = sql_text(f"relations/{name}")
     assert re.findall(r"CREATE \w+ (\w+)", sql) == [f"{name}_counted", f"{name}_stored", name]
-    of_itself = re.findall(r"(?:visits_to_count\w*|rollup_rows|parts_of)\('(\w+)'[,)]", sql)
+    of_itself = re.findall(r"(?:visits_to_count\w*|rollup_rows|rows_of_group|parts_of)\('(\w+)'[,)]", sql)
     assert of_itself == [name] * 3
     filter_of_stored_rows = r"matches\((?:coalesce\()?(\w+)(?:, '\(direct\)'\))?, getvariable\('(\w+)'\)\)"
-    filters = re.findall(filter_of_stored_rows, sql.partition("rollup_rows")[2])
+    filters = re.findall(filter_of_stored_rows, sql.partition(f"{name}_stored")[2])
     assert [column for column, _ in filters] == [name for _, name in filters]
     assert {name for _, name in filters} == served_filters(name) - {"traffic_type"}
     assert not re.search(r"getvariable|read_parquet|stored_rows", re.sub(filter_of_stored_rows, "", sql))
