@@ -1,1 +1,1 @@
-"""Objects in buckets, for logs that come from there and visits that are published there."""
+"""Objects in buckets: sources of logs, and targets for published visits."""

@@ -1,6 +1,6 @@
-"""Requests to a bucket that obstore does not make: keys as they are, versions, and parts of uploads.
+"""Makes requests to a bucket that obstore lacks: listing unmodified keys, versions, and parts of uploads.
 
-obstore signs each of them, so that credentials are found and used in one way.
+obstore signs each request, so credentials are found and used in one way.
 """
 
 import time
@@ -18,48 +18,48 @@ from data.buckets.object_errors import TargetUnavailable, unavailable
 _ATTEMPTS: Final = 4
 _PIECE_BYTES: Final = 1 << 16
 _MAX_BYTES: Final = 1 << 24
-"""The maximum size of a response, which lists at most a thousand keys."""
+"""Maximum size of a response, which lists at most a thousand keys."""
 _UNKNOWN: Final = frozenset({400, 404, 405, 501})
-"""The statuses by which stores refuse an operation that they lack."""
+"""Statuses that stores return for unsupported operations."""
 
 
 class ListedObject(NamedTuple):
-    """An object as a list of its bucket shows it."""
+    """An object in a listing of its bucket."""
 
     key: str  # below the prefix
     size: int
-    etag: str  # another one for each content
+    etag: str  # different for each content
 
 
 class Upload(NamedTuple):
-    """An upload in parts that was begun and not finished."""
+    """An unfinished multipart upload."""
 
     key: str  # below the prefix
     id: str
 
 
 class S3Requests:
-    """Makes requests for what is below a prefix of a bucket. Its methods raise TargetUnavailable."""
+    """Makes requests for objects below a prefix of a bucket. Its methods raise TargetUnavailable."""
 
     def __init__(self, name: str, client: ModuleType, options: Mapping[str, Any], timeout: timedelta) -> None:
-        """`name` is that of the target; `client` is obstore, which opens the bucket with `options`."""
+        """`name` is the target's name; `client` is obstore, which opens the bucket with `options`."""
         self._name, self._client, self._options, self._timeout = name, client, dict(options), timeout
         self._bucket, _, prefix = name.removeprefix("s3://").partition("/")
         self._prefix = f"{prefix}/" if prefix else ""
 
     def problem(self, error: str, key: str = "") -> TargetUnavailable:
-        """The exception for an error of the client or an answer, about one object or the whole bucket."""
+        """The exception for a client error or an error response, about one object or the whole bucket."""
         return unavailable(self._name, key, error, self._timeout)
 
     def pages(self, prefix: str = "") -> Iterator[list[ListedObject]]:
-        """All objects below a prefix that begins below that of the target, with keys as they are."""
+        """Yield all objects below a prefix, which is relative to the target's, with unmodified keys."""
         token = dict[str, str]()
         while True:
             found = self._list({"list-type": "2", "prefix": self._prefix + prefix} | token)
             page = []
             for each in found.iterfind("Contents"):
                 key, size = self._key_of(each), int(each.findtext("Size", "0"))
-                # without an etag, what differs with the content
+                # a substitute for a missing etag
                 page.append(ListedObject(key, size, each.findtext("ETag") or f"{each.findtext('LastModified')} {size}"))
             yield page
             if found.findtext("IsTruncated") != "true":
@@ -74,7 +74,7 @@ class S3Requests:
             return None
 
     def earlier_versions(self) -> Iterator[str]:
-        """The keys below the prefix of versions that are not those of a list any more, once for each version."""
+        """Yield the keys of noncurrent versions below the prefix, once for each version."""
         markers: dict[str, str] = {}
         while True:
             found = self._list({"versions": "", "prefix": self._prefix} | markers)
@@ -89,7 +89,7 @@ class S3Requests:
             }
 
     def uploads(self) -> list[Upload]:
-        """The uploads below the prefix that are not finished; none in a store that has no such uploads."""
+        """The unfinished multipart uploads below the prefix; none if the store does not support them."""
         uploads, markers = list[Upload](), dict[str, str]()
         while True:
             try:
@@ -108,18 +108,18 @@ class S3Requests:
             }
 
     def abort(self, upload: Upload) -> None:
-        """Delete the parts of an upload."""
+        """Abort an upload, which deletes its parts."""
         try:
             self._ask("DELETE", self._prefix + upload.key, {"uploadId": upload.id})
         except _ErrorAnswer as error:
-            if error.status != 404:  # it is gone
+            if error.status != 404:  # 404: already gone
                 raise
 
     def _list(self, query: Mapping[str, str]) -> Xml.Element:
         """A list of keys."""
         try:
             return _parse_xml(self._ask("GET", "", query))
-        except Xml.ParseError:  # as of a key with a control character, which XML cannot say
+        except Xml.ParseError:  # such as for a key with a control character, which XML cannot represent
             coded = {"encoding-type": "url"}
         try:
             found = _parse_xml(self._ask("GET", "", {**query, **coded}))
@@ -133,7 +133,7 @@ class S3Requests:
         return each.findtext("Key", "").removeprefix(self._prefix)
 
     def _ask(self, method: str, key: str, query: Mapping[str, str]) -> bytes:
-        """The body of the answer. `key` is that in the bucket; "" for the bucket itself. Raises _ErrorAnswer."""
+        """The body of the response. `key` is the key in the bucket; "" for the bucket itself. Raises _ErrorAnswer."""
         for attempt in count(1):
             try:
                 return _answer(method, self._sign(method, key, query), self._timeout.total_seconds())
@@ -142,7 +142,7 @@ class S3Requests:
                 if error.code < 500 or error.code == 501 or attempt == _ATTEMPTS:
                     problem = self.problem(f"status code: {error.code} {error.reason}: {text}")
                     raise _ErrorAnswer(str(problem), error.code) from None
-            except (OSError, ValueError) as error:  # http.client's exceptions are wrapped or ValueErrors
+            except (OSError, ValueError) as error:  # other exceptions of http.client are wrapped in these
                 if attempt == _ATTEMPTS or isinstance(error, TimeoutError):
                     text = "kind: Timeout" if isinstance(error, TimeoutError) else ""
                     raise self.problem(text) from None
@@ -150,10 +150,10 @@ class S3Requests:
         raise AssertionError
 
     def _sign(self, method: str, key: str, query: Mapping[str, str]) -> str:
-        """An address with this query that is valid for a minute.
+        """A signed URL with this query, valid for a minute.
 
-        obstore signs addresses of objects: this one's endpoint is that of what is asked for, with the query, and the
-        last parameter, which stores ignore, takes what obstore adds.
+        obstore signs the URLs of objects: the endpoint given to it is the requested URL with its query, and the last
+        parameter, which stores ignore, absorbs what obstore appends.
         """
         from obstore.store import S3Store  # noqa: PLC0415  # only the extra installs it
 
@@ -177,7 +177,7 @@ class _ErrorAnswer(TargetUnavailable):
 
 
 def _answer(method: str, address: str, timeout: float) -> bytes:
-    """Ask, and read the answer within the time-out. Raises OSError."""
+    """Send a request, and read the response within the time-out. Raises OSError."""
     ends_at, body = time.monotonic() + timeout, bytearray()
     import urllib.request  # noqa: PLC0415  # slow, and commands import this file without asking a store
 
@@ -195,7 +195,7 @@ def _answer(method: str, address: str, timeout: float) -> bytes:
 
 
 def _parse_xml(body: bytes) -> Xml.Element:
-    """The answer without its namespace."""
+    """Parse a response, ignoring its namespace."""
     root = Xml.fromstring(body)  # noqa: S314  # expat bounds what entities grow to
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]

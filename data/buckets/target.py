@@ -1,7 +1,7 @@
-"""Where a lake is published: a folder, or a bucket of S3 or of what speaks its protocol.
+"""The targets that a lake is published to: a folder, or a bucket in S3 or a compatible store.
 
-A target holds objects by key, such as `acme/visits/_delta_log/00000000000000000000.json`. An object appears whole or
-not at all.
+A target holds objects by key, such as `acme/visits/_delta_log/00000000000000000000.json`. An object appears
+completely or not at all.
 """
 
 import os
@@ -23,7 +23,7 @@ from data.errors import BadInput
 _BUCKET: Final = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(/(?P<prefix>[^?#]*))?")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _TIMEOUT: Final = timedelta(seconds=30)
-"""A store that takes longer to answer counts as out of reach."""
+"""Time-out of a response; after it, the store counts as unreachable."""
 _SINGLE_PUT_BYTES: Final = 64_000_000
 _SMALL_BYTES: Final = 8_000_000
 _LARGE_PUTS: Final = threading.Lock()
@@ -31,17 +31,17 @@ _LARGE_PUTS: Final = threading.Lock()
 _ABORTS: Final = 4
 _DELETED_AT_ONCE: Final = 1_000
 PARTIAL: Final = ".partial-"
-"""How the names of files begin that are being written in a folder, or were when their writer was killed."""
+"""Prefix of the names of incomplete files in a folder, including those of writers that were killed."""
 
 
 def is_odd(key: str) -> bool:
-    """Whether a key cannot be the name of an object here: it has empty segments, `.`, `..` or control characters."""
+    """Whether a key is not allowed here, because it has empty segments, `.`, `..` or control characters."""
     return not {"", ".", ".."}.isdisjoint(key.split("/")) or bool(_CONTROL.search(key))
 
 
 def parse_target(text: str) -> str:
-    """A target in its one form: an absolute folder or s3://bucket/prefix; "" for none. Raises BadInput."""
-    if not re.match(r"\w+:/", text):  # which would be a folder called `s3:`
+    """Return the normalized target: an absolute folder or s3://bucket/prefix; "" for none. Raises BadInput."""
+    if not re.match(r"\w+:/", text):  # would be a folder called `s3:`
         return str(Path(text).absolute()) if text else ""
     if not (match := _BUCKET.fullmatch(text)):
         raise BadInput(f"{text!r} is not a target; write a folder or a bucket like s3://bucket/prefix.")
@@ -55,7 +55,7 @@ def parse_target(text: str) -> str:
 
 
 def open_target(name: str) -> "ObjectStore":
-    """The target of that name, which may be out of reach. Raises BadInput if the extra `publish` is needed for it."""
+    """Return the target of this name, even if it is unreachable. Raises BadInput if it needs the extra `publish`."""
     return Bucket(name) if name.startswith("s3://") else Folder(name)
 
 
@@ -63,20 +63,20 @@ class Folder:
     """A folder of a file system. Each method raises TargetUnavailable."""
 
     late: Final = timedelta(0)
-    """How long after the end of a program something that it put may appear."""
+    """How long after the end of a program an object that it wrote may still appear."""
 
     def __init__(self, name: str) -> None:
-        self.name = name  # the target as it is written in settings
+        self.name = name  # the target as written in settings
         self._root = Path(name)
 
     def put(self, key: str, body: bytes | Path) -> str | None:
-        """Write an object, or replace it. Returns its version where the target keeps earlier ones; else None."""
+        """Create or replace an object. Returns its version if the target keeps earlier versions; otherwise None."""
         with self._errors(), self._temporary_file(key, body) as partial:
             partial.rename(self._root / key)
         return None
 
     def put_if_absent(self, key: str, body: bytes) -> bool:
-        """Write an object unless there is one of this key. Returns whether it was written."""
+        """Create an object unless the key exists. Returns whether it was created."""
         with self._errors(), self._temporary_file(key, body) as partial:
             try:
                 (self._root / key).hardlink_to(partial)
@@ -85,42 +85,42 @@ class Folder:
         return True
 
     def has(self, key: str) -> bool:
-        """Whether there is an object of this key."""
+        """Whether an object with this key exists."""
         with self._errors():
             return (self._root / key).is_file()
 
     def get(self, key: str) -> bytes | None:
-        """The bytes of an object; None if there is none."""
+        """The bytes of an object; None if it does not exist."""
         with self._errors(), suppress(FileNotFoundError):
             return (self._root / key).read_bytes()
         return None
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete objects, as far as they exist."""
+        """Delete objects; missing ones are ignored."""
         with self._errors():
             for key in keys:
                 (self._root / key).unlink(missing_ok=True)
 
     def list(self, prefix: str) -> dict[str, int]:
-        """The keys below a folder, which ends with / or is "", with the bytes of each object."""
+        """The keys below a folder, which ends with / or is "", with the size of each object in bytes."""
         with self._errors():
             files = [path for path in (self._root / prefix).rglob("*") if path.is_file()]
             return {path.relative_to(self._root).as_posix(): path.stat().st_size for path in files}
 
     def versions_problem(self) -> str | None:
-        """Why deleted objects would stay as earlier versions; "" if they would not, None if the target does not say."""
+        """The reason why deleted objects would remain as earlier versions; "" if they would not, None if unknown."""
         return ""
 
     def unfinished_uploads(self) -> tuple[str, ...]:
-        """The keys of unfinished uploads, whose parts the target still stores."""
+        """The keys of unfinished uploads with parts that the target still stores."""
         return ()
 
     def abort_uploads(self) -> None:
-        """Delete the parts of uploads that were not finished."""
+        """Delete the parts of unfinished uploads."""
 
     @contextmanager
     def _temporary_file(self, key: str, body: bytes | Path) -> Iterator[Path]:
-        """A synced file with these bytes under another name in the folder of the object, removed at the end."""
+        """Yield a synced temporary file with these bytes in the folder of the object; remove it at the end."""
         folder = (self._root / key).parent
         make_durably(folder)
         partial = folder / f"{PARTIAL}{uuid.uuid4().hex}"
@@ -147,10 +147,10 @@ class Folder:
 
 
 class Bucket:
-    """A bucket and a prefix in it. Credentials, region and endpoint are those of the usual AWS variables."""
+    """A bucket and a prefix in it. Credentials, region and endpoint come from the usual AWS variables."""
 
     late: Final = timedelta(minutes=15)
-    """See Folder. A request that arrives later is refused, since its signature is too old:
+    """See Folder. A later request is rejected, since its signature has expired:
     https://docs.aws.amazon.com/AmazonS3/latest/API/RESTAuthentication.html#RESTAuthenticationTimeStamp"""
 
     def __init__(self, name: str) -> None:
@@ -177,7 +177,7 @@ class Bucket:
             self._store: Any = S3Store(bucket, prefix=prefix or None, **options)
 
     def put(self, key: str, body: bytes | Path) -> str | None:
-        """See Folder. Only what is larger than 64 MB is put in parts, which would stay if this program were killed."""
+        """See Folder. Only objects over 64 MB are uploaded in parts, which would remain if this program were killed."""
         size = len(body) if isinstance(body, bytes) else body.stat().st_size
         turn = _LARGE_PUTS if size > _SMALL_BYTES else nullcontext()
         with turn, nullcontext(body) if isinstance(body, bytes) else body.open("rb") as content, self._errors(key):
@@ -214,12 +214,12 @@ class Bucket:
                 return None
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        """Some bytes of an object that has so many. Raises TargetUnavailable also if there is none."""
+        """A range of bytes of an object that is long enough. Raises TargetUnavailable also if it does not exist."""
         with self._errors(key):
             return bytes(self._client.get_range(self._store, key, start=start, length=length))
 
     def pages(self) -> Iterator[list[ListedObject]]:
-        """All objects, in lists, whatever their keys are. Raises TargetUnavailable."""
+        """Yield all objects, in lists, including those with odd keys. Raises TargetUnavailable."""
         return self._requests.pages()
 
     def delete(self, keys: Iterable[str]) -> None:
@@ -248,7 +248,7 @@ class Bucket:
 
     def abort_uploads(self) -> None:
         """See Folder."""
-        for _ in range(_ABORTS):  # a part that was still sent may have come after the first
+        for _ in range(_ABORTS):  # a part still in flight may arrive after the first abort
             uploads = [upload for upload in self._requests.uploads() if not is_odd(upload.key)]
             for upload in uploads:
                 self._requests.abort(upload)
@@ -258,7 +258,7 @@ class Bucket:
 
     @contextmanager
     def _errors(self, key: str = "") -> Iterator[None]:
-        """Raise TargetUnavailable for an error of the store; `key` is the object that is asked for."""
+        """Raise TargetUnavailable for an error of the store; `key` is the requested object."""
         try:
             yield
         except (self._client.exceptions.BaseError, OSError) as error:

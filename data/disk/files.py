@@ -1,4 +1,4 @@
-"""Writes and hashes files durably. The manifest records which files there are."""
+"""Writes files durably and hashes them. The manifest records which files exist."""
 
 import errno
 import hashlib
@@ -26,17 +26,17 @@ _SCHEMA_VERSION: Final = "traffic.schema_version"
 ROW_GROUP: Final = 20_000
 """The number of rows in a row group of visits."""
 _BUFFER_BYTES: Final = 1 << 20
-"""Parquet is written in pieces of so many bytes: Arrow itself writes a small file in more than a hundred."""
+"""Write buffer for Parquet: without it, Arrow makes over a hundred writes for a small file."""
 
 
 class RegisteredFile(NamedTuple):
-    """A file of links or of rollups, as the manifest knows it."""
+    """A file of links or of rollups, as registered in the manifest."""
 
     path: str  # in the lake
     size: int
     sha256: str
-    changed_ns: int  # its st_ctime_ns when its bytes were last verified; 0 when they are to be verified again
-    inode: int  # its inode then
+    changed_ns: int  # its st_ctime_ns when its bytes were last verified; 0 forces verification
+    inode: int  # its inode at that time
 
 
 def versioned(version: int) -> dict[str, str]:
@@ -56,17 +56,17 @@ def sha256_of(path: Path) -> str:
 
 
 def link_problem(root: Path, path: Path) -> str:
-    """Why a file of the lake at `root` is not read: a folder below `root` is a symbolic link; "" if none is."""
+    """Return why a file of the lake at `root` must not be read: a folder below it is a symbolic link; "" if none."""
     for part in (path, *path.parents):
         if part == root:
             return ""
         if part.is_symlink():
-            return f"{part} is a symbolic link, and a lake is one folder: put what it leads to in its place"
+            return f"{part} is a symbolic link, but a lake must be a single folder: replace the link by its target"
     return ""
 
 
 def has_room(folder: Path) -> bool:
-    """Return whether there is room for a small file."""
+    """Whether there is room for a small file."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(bytes(_BUFFER_BYTES))
@@ -76,7 +76,7 @@ def has_room(folder: Path) -> bool:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """The device and the inode of a file; None for a missing file."""
+    """Device and inode of a file; None if it is missing."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -85,7 +85,7 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def check_identity(path: Path, opened: tuple[int, int] | None) -> None:
-    """Raise OSError (ESTALE) unless the file of the lake at this path is the one that was opened."""
+    """Raise OSError (ESTALE) unless the path still leads to the file that was opened."""
     if identity(path) != opened:
         message = "The lake was moved or replaced while it was open; stop this program and start it again"
         raise OSError(errno.ESTALE, message, str(path))
@@ -103,7 +103,7 @@ def write_parquet(
 ) -> None:
     """Write tables of the same schema into one Parquet file, and sync it.
 
-    `statistics` are the columns by which queries skip row groups; `metadata` is stored in the footer. Timestamps are
+    `statistics` are the columns that queries use to skip row groups; `metadata` is stored in the footer. Timestamps are
     written without a dictionary, since they hardly repeat. The Arrow schema is not stored, so that dictionary columns
     are read back as plain ones.
     """
@@ -117,7 +117,7 @@ def write_parquet(
             use_dictionary=repeating,
             write_statistics=[name for name in schema.names if name in statistics],
             store_schema=False,
-            write_page_checksum=True,  # `traffic rebuild` has no other
+            write_page_checksum=True,  # the only checksum that `traffic rebuild` has
         ) as writer,
     ):
         for part in parts:
@@ -128,10 +128,10 @@ def write_parquet(
 
 
 def _without_unused_values(table: pa.Table) -> pa.Table:
-    """Return the table with dictionaries that hold no values of other rows.
+    """Return the table with its dictionaries reduced to the values of its own rows.
 
-    A slice shares the dictionary of the table it was cut from. pyarrow writes dictionaries whole, and so a file would
-    hold values of rows in other files, which an erasure of those rows would not reach.
+    A slice shares the dictionary of the table it was cut from. pyarrow writes dictionaries whole, so a file would
+    contain values of rows in other files, out of reach of an erasure of those rows.
     """
     for at, column in enumerate(table.columns):
         if pa.types.is_dictionary(column.type):
@@ -146,7 +146,7 @@ def _without_unused_values(table: pa.Table) -> pa.Table:
 
 
 def move_durably(source: Path, target: Path) -> None:
-    """Rename a file, creating the target's folders, and sync its new name and these folders."""
+    """Rename a file, creating the target's folders, and sync the new directory entries."""
     make_durably(target.parent)
     source.rename(target)
     sync(target.parent)
@@ -160,7 +160,7 @@ def move_into_lake(staged: Path, root: Path, name: str, sha256: str) -> Register
 
 
 def make_durably(folder: Path) -> None:
-    """Create a folder and its parents, and sync their names."""
+    """Create a folder and its parents, and sync their directory entries."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for path in missing:

@@ -14,17 +14,17 @@ from data.errors import Conflict
 
 _LOG: Final = logging.getLogger(__name__)
 NOTICE_AFTER_SECONDS: Final = 2.0
-"""How long a lock is waited for in silence."""
+"""Time to wait for a lock before logging a warning."""
 
 
 def shared(root: Path) -> AbstractContextManager[bool]:
-    """Keep the lake at `root` open: no program has it exclusively."""
+    """Hold a shared lock on the lake at `root`: no program can open it exclusively."""
     return locked(root / ".staging", wait=True, is_shared=True)
 
 
 @contextmanager
 def exclusive(root: Path) -> Iterator[None]:
-    """Keep the lake at `root` closed to all other programs. Raises Conflict while one has it open."""
+    """Hold an exclusive lock on the lake at `root`. Raises Conflict while another program has it open."""
     make_durably(root / ".staging")
     with locked(root / ".staging", wait=False) as has_lock:
         if not has_lock:
@@ -34,9 +34,9 @@ def exclusive(root: Path) -> Iterator[None]:
 
 @contextmanager
 def locked(folder: Path, wait: bool, *, is_shared: bool = False) -> Iterator[bool]:
-    """Lock a folder; yields whether it is locked now. With `wait`, logs a warning when that takes long.
+    """Lock a folder; yield whether the lock was acquired. With `wait`, log a warning when that takes long.
 
-    A shared lock is one that others may share, too. Two threads of one process exclude each other like two processes.
+    Several programs may hold a shared lock. Two threads of one process exclude each other like two processes.
     """
     message = "%s is locked by another program, such as an import, a merge or a rebuild; waiting until it is done."
     handle, kind = os.open(folder, os.O_RDONLY), fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX

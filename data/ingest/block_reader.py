@@ -1,6 +1,6 @@
 """Turns a block of log lines into visits: parses the lines and passes the requests to pipeline.py.
 
-Client addresses are in memory only: here, in client_addresses.py, and until pipeline.py makes visits without them.
+Client addresses are kept in memory only: here, in client_addresses.py, and in pipeline.py, which drops them.
 """
 
 import shlex
@@ -41,15 +41,15 @@ class Options:
     """The options of one import. Raises BadInput when they are invalid or contradict each other."""
 
     organization: str
-    domain: str = ""  # of lines without a host; the manifest knows a log by it, as it was given
+    domain: str = ""  # of lines without a host; recorded in the manifest with the log, as given
     log_format: str = "auto"
     short_code_pattern: str = SHORT_CODE_PATTERN
     columns: ColumnNames = field(default_factory=ColumnNames)
     layout: LineLayout | None = None
     skip_assets: bool = False  # whether requests for images, styles, scripts and fonts are left out
-    needs_domain: bool = False  # whether a log whose lines name no host is refused without `domain`
-    captures: tuple[str, ...] = ()  # the headers that HAProxy captures, in order; (): those of the manual
-    guesses_columns: bool = False  # whether JSON of no known format is read by the names of its keys
+    needs_domain: bool = False  # whether a log without hosts in its lines is rejected without `domain`
+    captures: tuple[str, ...] = ()  # the headers that HAProxy captures, in order; (): the manual's
+    guesses_columns: bool = False  # whether JSON in no known format is read by guessing from its keys
 
     def __post_init__(self) -> None:
         check_organization(self.organization)
@@ -72,7 +72,7 @@ class Options:
 
     @property
     def flag(self) -> str:
-        """The command-line flag that is also needed to import later lines of this log; '' when none is needed."""
+        """The command-line flag also required to import later lines of this log; '' if none is."""
         if self.layout:
             return "--log-format"
         if self.columns.renamed:
@@ -81,17 +81,17 @@ class Options:
 
     @property
     def reader(self) -> str:
-        """The format of the lines, followed by its flag if it needs one; auto when it is to be detected."""
+        """The format of the lines, followed by its flag if it has one; `auto` to detect it."""
         log_format = self.layout.server if self.layout else "haproxy" if self.captures else self.log_format
         return log_format if log_format == "auto" else self.with_flag(log_format)
 
     @property
     def may_be_mixed(self) -> bool:
-        """Whether lines may be in other formats than their log's: unless the user named the format, or its columns."""
+        """Whether lines may be in other formats than their log's: if the user gave neither format nor columns."""
         return self.reader == "auto" and not self.columns.renamed
 
     def with_flag(self, log_format: str) -> str:
-        """The name of a format, followed by its flag if it needs one."""
+        """The name of a format, followed by its flag if it has one."""
         return f"{log_format} {self.flag}".rstrip()
 
 
@@ -104,13 +104,13 @@ class BlockResult:
     lines: int
     repaired: int  # lines without their closing quote
     without_user_agent: int
-    invalid_domains: int  # visits whose line names a host that is not valid
+    invalid_domains: int  # visits with an invalid host in their line
     names_hosts: bool  # whether any line names a host
     assets: int  # requests that were left out
     local: Counter[str]  # the visits of the most frequent address, if it is local
     rejects: list[tuple[int, str]]  # line number and reason
-    excluded: Counter[Exclusion]  # the visits that each rule of their owner sets aside
-    others: Counter[str]  # lines in other formats than that of the log
+    excluded: Counter[Exclusion]  # visits set aside by each rule of their owner
+    others: Counter[str]  # lines in other formats than the log's
 
 
 class BlockReader:
@@ -131,9 +131,9 @@ class BlockReader:
         self._engine.close()
 
     def resolve_format(self, block: Block, log_format: str, options: Options) -> str:
-        """`log_format`, or if it is auto, the format detected from this block.
+        """Return `log_format`, or if it is auto, the format detected from this block.
 
-        The flag with the same columns follows the format of JSON with guessed columns. Raises BadInput when no
+        JSON with guessed columns is returned with the equivalent flag. Raises BadInput when no
         format matches, or when the block lacks a column that the format needs.
         """
         lines, context = formats.first_lines(block.text, block.first_line), self._context(block, log_format, options)
@@ -153,7 +153,7 @@ class BlockReader:
 
     def read(self, block: Block, log_format: str, options: Options) -> BlockResult:
         """Parse and classify the lines of a block. Lines that cannot be parsed are in `rejects`."""
-        log_format = "w3c" if log_format == "auto" else log_format  # auto: there are only directives so far
+        log_format = "w3c" if log_format == "auto" else log_format  # auto: only directives so far
         lines = formats.split_lines(block.text, block.first_line)
         context = self._context(block, log_format, options)
         if options.may_be_mixed:
@@ -218,12 +218,12 @@ class ReaderPool:
         self._free: SimpleQueue[BlockReader] = SimpleQueue()
 
     def read(self, block: Block, log_format: str, options: Options) -> BlockResult:
-        """As BlockReader.read."""
+        """See BlockReader.read."""
         with self._borrowed() as reader:
             return reader.read(block, log_format, options)
 
     def resolve_format(self, path: Source, block: Block, log_format: str, options: Options) -> str:
-        """As BlockReader.resolve_format. Raises BadInput naming the log."""
+        """See BlockReader.resolve_format. Raises BadInput with the name of the log."""
         try:
             with self._borrowed() as reader:
                 return reader.resolve_format(block, log_format, options)
@@ -236,7 +236,7 @@ class ReaderPool:
 
     @contextmanager
     def _borrowed(self) -> Iterator[BlockReader]:
-        """A reader for exclusive use inside the context. One that fails is closed, and not used again."""
+        """Yield a reader for exclusive use inside the context. A reader that raises is closed."""
         try:
             reader = self._free.get_nowait()
         except Empty:

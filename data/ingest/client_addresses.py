@@ -1,4 +1,4 @@
-"""Resolves the address, scheme and protocol of the client of each logged request, past proxies before the server."""
+"""Resolves the address, scheme and protocol of each request's client from logs of servers behind proxies."""
 
 import re
 from collections import Counter
@@ -27,18 +27,18 @@ LOCAL: Final = tuple(
         ),
     )
 )  # fmt: skip
-"""Networks that are not routed on the internet: a connection from there is taken for that of a proxy."""
+"""Networks that are not routed on the internet: a connection from them is assumed to be a proxy's."""
 
 _LOCAL: Final = Networks(LOCAL)
 _OTHER_STARTS: Final = "0|:|[0-9a-f]{1,3}:|unix:"
-"""How IPv6 addresses begin whose first group has fewer than four digits, or none, and local sockets."""
+"""Prefixes of local sockets, and of IPv6 addresses with a first group of fewer than four digits."""
 _NO_TEXT: Final = pa.scalar("", pa.string())
 _FORWARDED_FOR: Final = re.compile(r'(?i)(?:^|[;,\s])for="?([^;,"]*)')
 _FORWARDED_PROTO: Final = re.compile(r'(?i)(?:^|[;,\s])proto="?([a-z]+)')
 
 
 class ClientAddresses:
-    """Tells clients from proxies. Proxies are in the networks `proxies`, by default LOCAL, and in proxies.toml."""
+    """Distinguishes clients from proxies, which are in the networks `proxies`, by default LOCAL, or in proxies.toml."""
 
     def __init__(self, proxies: Iterable[Network] = ()) -> None:
         networks = [*known_proxies(), *(tuple(proxies) or LOCAL)]
@@ -49,8 +49,8 @@ class ClientAddresses:
     def resolve(self, requests: pa.Table) -> pa.Table:
         """The requests of a log format with the client's address as `ip`, without `forwarded`.
 
-        In the log of a server, which has a `forwarded_proto`, `scheme` and `protocol` become those of the client's own
-        connection: behind a proxy, what the proxy says of the scheme, and no protocol.
+        In a server's log, which has `forwarded_proto`, `scheme` and `protocol` are replaced by those of the client's
+        connection: behind a proxy, the scheme that it reports, and no protocol.
         """
         requests = self._of_own_connection(requests)
         peers, forwarded = requests["ip"], requests["forwarded"]
@@ -65,7 +65,7 @@ class ClientAddresses:
         return requests.set_column(requests.schema.get_field_index("ip"), "ip", clients.take(pairs.indices))
 
     def _of_own_connection(self, requests: pa.Table) -> pa.Table:
-        """The requests with the scheme and protocol of the client's connection, not of that of the nearest proxy."""
+        """The requests with the scheme and protocol of the client's connection instead of the nearest proxy's."""
         if "forwarded_proto" not in requests.schema.names:
             return requests
         columns = [dictionary_encoded(pc.fill_null(requests[name], _NO_TEXT)) for name in ("ip", "forwarded")]
@@ -86,18 +86,18 @@ class ClientAddresses:
         return requests if scheme.null_count == len(scheme) else requests.append_column("scheme", scheme)
 
     def _scheme_in(self, chain: str) -> str | None:
-        """The scheme by which the client reached the first proxy, as `Forwarded` has it; None if it does not."""
+        """The scheme of the client's connection to the first proxy, from `Forwarded`; None if it has none."""
         for hop in reversed(chain.split(",")) if "=" in chain else ():
             address, scheme = _FORWARDED_FOR.search(hop), _FORWARDED_PROTO.search(hop)
-            if address is None or not self._is_proxy(address[1].strip()):  # what is left of it may be made up
+            if address is None or not self._is_proxy(address[1].strip()):  # anything further left may be forged
                 return scheme[1].lower() if scheme else None
         return None
 
     def _is_behind_proxy(self, peer: str, forwarded: str) -> bool:
-        """Whether the scheme and the protocol of the server are those of a proxy's connection.
+        """Whether the scheme and protocol in the log are of a proxy's connection.
 
-        The peer is a proxy, or the server has replaced it by an address of the chain. Without a chain, an address of
-        this machine is a client's: a local test.
+        True if the peer is a proxy, or the server has replaced it by an address of the chain. Without a chain, an
+        address of this machine is a client's: a local test.
         """
         if "," in peer:
             return self._is_proxy(peer.rpartition(",")[2].strip())
@@ -106,17 +106,17 @@ class ClientAddresses:
         return parse_address(peer) is None or self._is_proxy(peer) or peer in _hops(forwarded)
 
     def _client_uncached(self, peer: str, forwarded: str) -> str:
-        """Return the address of the client in its one spelling; "" where the log has none.
+        """Return the normalized address of the client; "" if the log has none.
 
-        `peer` is the address that connected, "" where the log has none, or else the whole chain. `forwarded` is the
+        `peer` is the address that connected, "" if the log has none, or the whole chain. `forwarded` is the
         chain that came with the request: `X-Forwarded-For`, or `Forwarded` (RFC 7239). Each proxy adds the address
-        that connected to it at the right end, so what stands to the left of the first address beyond the proxies
-        was sent by that client, and may be made up.
+        that connected to it at the right end, so everything to the left of the first address beyond the proxies
+        was sent by that client, and may be forged.
         """
         near, far = _hops(peer), _hops(forwarded)
-        hops = [*takewhile(parse_address, [*reversed(near), *reversed(far)])]  # what follows other text is no evidence
+        hops = [*takewhile(parse_address, [*reversed(near), *reversed(far)])]  # ends at an invalid entry
         clients = [*filterfalse(self._is_proxy, hops)]
-        if not clients:  # the one that the nearest proxy names: a client of the same house, or another proxy
+        if not clients:  # the address that the nearest proxy reports: a client in the same network, or another proxy
             clients = (hops[1:] if len(near) == 1 else hops) or near
         return normalized_address(clients[0]) if clients else ""
 
@@ -137,7 +137,7 @@ def most_common_local(addresses: pa.ChunkedArray) -> Counter[str]:
 
 
 def _start_of(network: Network) -> str:
-    """A pattern of how addresses of a network begin, unless by _OTHER_STARTS; it tells most others without parsing."""
+    """A pattern for the prefix of a network's addresses, besides _OTHER_STARTS; it excludes most others unparsed."""
     if network.version == 6:
         return f"{int(network.network_address) >> 112:04x}"[: network.prefixlen // 4]
     return r"\.".join([*str(network).split(".")[: min(network.prefixlen // 8, 3)], ""])

@@ -38,7 +38,7 @@ class DictionaryColumn(NamedTuple):
         return len(self.dictionary)
 
     def values_at(self, indices: pa.Array) -> list[Any]:
-        """The values with some indices."""
+        """The values at some indices."""
         values: list[Any] = self.dictionary.take(indices).to_pylist()
         return values
 
@@ -55,12 +55,12 @@ class DistinctColumn(NamedTuple, Generic[Value]):
         return len(self.values)
 
     def values_at(self, indices: pa.Array) -> list[Value]:
-        """The values with some indices."""
+        """The values at some indices."""
         return [self.values[index] for index in indices.to_pylist()]
 
 
 def dictionary_column(values: pa.Array, indices: pa.Array) -> DictionaryColumn:
-    """The column of `values` at `indices`; `values` may contain a value more than once."""
+    """The column of `values` at `indices`; `values` may contain duplicates."""
     encoded = values.dictionary_encode("encode")
     return DictionaryColumn(encoded.indices.take(indices), encoded.dictionary)
 
@@ -69,7 +69,7 @@ def dictionary_encoded(column: pa.ChunkedArray) -> DictionaryColumn:
     """Encode a column. Null is encoded like any other value."""
     chunks = column.dictionary_encode("encode").chunks or [pa.array([], column.type).dictionary_encode()]
     indices = pa.concat_arrays([chunk.indices for chunk in chunks])
-    return DictionaryColumn(indices, chunks[-1].dictionary)  # all chunks have the same one
+    return DictionaryColumn(indices, chunks[-1].dictionary)  # all chunks have the same dictionary
 
 
 def or_null(texts: pa.Array) -> pa.Array:

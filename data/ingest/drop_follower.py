@@ -1,7 +1,7 @@
-"""Follows log objects that others write whole into a folder or a bucket: lands each content exactly once.
+"""Follows log objects that other programs write whole into a folder or a bucket: lands each content exactly once.
 
-The whole place is listed each time, since new keys may sort before older ones. A row for each version that was read is
-written in the transaction in which its visits land (table `objects`).
+Everything is listed each time, since new keys may sort before older ones. Each version read gets a row in the table
+`objects`, in the transaction in which its visits land.
 """
 
 import sqlite3
@@ -24,11 +24,11 @@ from data.store.lake import Lake
 from data.text import plural
 
 _FAILURES: Final = 3
-"""After so many objects in a row that a place does not give, it is left alone until the next pass."""
+"""Number of consecutive failures to read objects that ends a pass."""
 _FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS = 60, 3_600
-"""How long an object that cannot be read waits, at first and at most: each time twice as long."""
+"""First and maximum delay before retrying an object that cannot be read; it doubles each time."""
 _NAMED: Final = 3
-"""So many objects of a pass are named in messages; the others are counted."""
+"""Maximum number of objects per pass that messages name; others are counted."""
 _NOTED_AT_ONCE: Final = 1_000
 
 
@@ -37,12 +37,12 @@ class DropTotals(FollowTotals):
     """Statistics since the start of the program."""
 
     objects: int = 0
-    repeated: int = 0  # objects whose whole content had landed before
-    refused: int = 0  # objects that are not logs, or whose keys are odd
+    repeated: int = 0  # objects with content that had already landed
+    refused: int = 0  # objects that are not logs, or with odd keys
 
     @property
     def read(self) -> str:
-        """The number of objects that were read, as part of a sentence."""
+        """Number of objects read, as part of a sentence."""
         repeated = f", {self.repeated:,} of them with contents that had landed before" if self.repeated else ""
         refused = f"; {plural(self.refused, 'object')} refused" if self.refused else ""
         return f"{plural(self.objects, 'object')} read{repeated}{refused}"
@@ -53,11 +53,11 @@ class _Wait:
     """An object that could not be read."""
 
     seconds: int = _FIRST_WAIT_SECONDS
-    ends_at: float = 0.0  # 0: the place gave nothing, so that it is tried at the next pass, after all others
+    ends_at: float = 0.0  # 0: the folder or bucket failed, so retry at the next pass, after all others
 
 
 class DropFollower:
-    """Follows one place. `notify` receives messages for the operator, in whole sentences."""
+    """Follows one folder or bucket. `notify` receives messages for the operator, in whole sentences."""
 
     def __init__(
         self,
@@ -73,9 +73,9 @@ class DropFollower:
         self.is_stopping = False  # set this to end a tick early, after the current object
         self._lake, self._importer, self._drop, self._options = lake, importer, drop, options
         self._notify, self._progress = notify, progress
-        self._done: set[ObjectVersion] = set()  # refused, or without content: read again by the next program only
+        self._done: set[ObjectVersion] = set()  # rejected or empty: read again only after a restart
         self._waiting: dict[ObjectVersion, _Wait] = {}
-        self._messages: list[str] = []  # what is wrong with single objects, told after each pass
+        self._messages: list[str] = []  # problems with single objects, sent after each pass
         self._repeated: list[tuple[ObjectVersion, int]] = []  # not recorded yet
         self._last_error = ""
         self._told_old = False
@@ -97,14 +97,14 @@ class DropFollower:
 
     @property
     def has_failed(self) -> bool:
-        """Whether anything was left at the last tick, or refused at any."""
+        """Whether the last tick left anything unread, or any tick rejected an object."""
         return bool(self._last_error or self.totals.refused or self._waiting)
 
     def close(self) -> None:
-        """Nothing is open between ticks."""
+        """Do nothing: no file is open between ticks."""
 
     def _pass(self) -> str:
-        """Land all new objects; return what was last wrong with the place."""
+        """Land all new objects; return the last problem with the folder or bucket."""
         self._importer.refresh_rules()
         delete_old_salts(self._lake.salts, datetime.now(UTC))  # also when nothing lands
         new = self._new_objects()
@@ -131,7 +131,7 @@ class DropFollower:
         return error
 
     def _new_objects(self) -> list[DroppedObject]:
-        """The objects to read now: those that could not be read before come last, so that they hold up no others."""
+        """The objects to read now; objects that failed before come last, so that they do not delay others."""
         manifest, organization, new = self._lake.manifest, self._options.organization, list[DroppedObject]()
         for page in self._drop.pages():
             keys = [dropped.version.key for dropped in page]
@@ -142,7 +142,7 @@ class DropFollower:
                 self._done.add(dropped.version)
                 self.totals.refused += 1
                 self._messages.append(
-                    f"{dropped.version.key!r} is passed over: keys with empty parts, `.`, `..` or control characters "
+                    f"{dropped.version.key!r} is skipped: keys with empty parts, `.`, `..` or control characters "
                     "are not read; rename it."
                 )
         listed, now = {dropped.version for dropped in new}, time.monotonic()
@@ -151,15 +151,15 @@ class DropFollower:
         return sorted(ready, key=lambda one: one.version in self._waiting)
 
     def _wait(self, version: ObjectVersion, problem: str) -> None:
-        """Let an object that cannot be read wait."""
+        """Delay the next attempt to read an object."""
         wait = self._waiting.setdefault(version, _Wait())
         if not wait.ends_at:
-            self._messages.append(f"{problem} It is tried again later.")
+            self._messages.append(f"{problem} It will be retried.")
         wait.ends_at = time.monotonic() + wait.seconds
         wait.seconds = min(2 * wait.seconds, _MAX_WAIT_SECONDS)
 
     def _report_objects(self) -> None:
-        """Send the messages about single objects; of many, the first only."""
+        """Send the messages about single objects, if there are many only the first."""
         for text in self._messages[:_NAMED]:
             self._notify(text)
         if (more := len(self._messages) - _NAMED) > 0:
@@ -168,7 +168,7 @@ class DropFollower:
 
     def _land(self, dropped: DroppedObject) -> None:
         source = self._drop.source(dropped)
-        if source is None:  # deleted since it was listed
+        if source is None:  # deleted since the listing
             return
         try:
             summary = self._importer.run(source, self._options, version=dropped.version)
@@ -177,18 +177,18 @@ class DropFollower:
         except BadInput as error:
             self._done.add(dropped.version)
             self.totals.refused += 1
-            self._notify(f"{error} It is left out until it changes.")
+            self._notify(f"{error} It is ignored until it changes.")
             return
         self.totals.objects += 1
         self.totals.add(summary)
         if summary.is_truncated:
-            self._notify(f"{source} is truncated: what could be read counts.")
+            self._notify(f"{source} is truncated: its readable part counts.")
         oldest = (datetime.now(UTC) - LIFETIME - timedelta(days=1)).date()
         if summary.first_day and summary.first_day < oldest and not self._told_old:
             self._told_old = True
             self._notify(
                 f"{source} has visits of {summary.first_day}, older than 48 hours: they count, but visitors of such a "
-                "day of whom other visits landed more than 48 hours ago count once more."
+                "day with other visits that landed more than 48 hours ago count twice."
             )
         if summary.batch:
             self.totals.repeated += 1

@@ -1,4 +1,4 @@
-"""Where log objects are dropped that others write whole: a folder, or a bucket."""
+"""Folders and buckets that other programs write whole log objects into."""
 
 import io
 import os
@@ -16,7 +16,7 @@ from data.logs.source import Source
 from data.manifest.logs import ObjectVersion
 
 REST_SECONDS: Final = 10
-"""A file that was written so recently may still grow, and is left for later."""
+"""Minimum age of a file's last change: until then it may still be growing."""
 IN_MEMORY_BYTES: Final = 64 << 20
 """Objects up to this size are downloaded once, into memory. Larger ones are read twice, in pieces."""
 _PIECE_BYTES: Final = 8 << 20
@@ -32,15 +32,15 @@ class DroppedObject(NamedTuple):
 
 
 def open_drop(name: str) -> "Drop":
-    """The folder or s3://bucket/prefix. Raises BadInput when there cannot be one."""
+    """Open a folder or s3://bucket/prefix. Raises BadInput when it is invalid."""
     return BucketDrop(parse_target(name)) if "://" in name else FolderDrop(Path(name))
 
 
 class FolderDrop:
-    """A folder and those below it. Hidden files and symbolic links are ignored."""
+    """A folder and its subfolders. Hidden files and symbolic links are ignored."""
 
     bucket = "file://"
-    """That of the versions of its objects."""
+    """The name of this place in the versions of its objects."""
 
     def __init__(self, folder: Path) -> None:
         """Raises BadInput unless the folder exists."""
@@ -49,7 +49,7 @@ class FolderDrop:
         self._folder = folder.absolute()
 
     def pages(self) -> Iterator[list[DroppedObject]]:
-        """All objects that are not empty, in lists, without files that were just written. Raises TargetUnavailable."""
+        """Yield lists of all objects, except empty and just written files. Raises TargetUnavailable."""
         if not self._folder.is_dir():
             raise TargetUnavailable(f"{self._folder} cannot be read: it is not a folder any more.")
         page: list[DroppedObject] = []
@@ -70,7 +70,7 @@ class FolderDrop:
         yield page
 
     def source(self, dropped: DroppedObject) -> Source | None:
-        """What the object is read from; None if it was deleted."""
+        """The source of an object; None if it was deleted."""
         path = Path("/", dropped.version.key)
         return path if path.exists() else None
 
@@ -86,7 +86,7 @@ class BucketDrop:
         self._prefix = f"{prefix}/" if prefix else ""
 
     def pages(self) -> Iterator[list[DroppedObject]]:
-        """All objects that are not empty, in lists. Raises TargetUnavailable."""
+        """Yield lists of all objects that are not empty. Raises TargetUnavailable."""
         for page in self._store.pages():
             yield [
                 DroppedObject(ObjectVersion(self.bucket, f"{self._prefix}{key}", etag), size, is_odd(key))
@@ -95,9 +95,9 @@ class BucketDrop:
             ]
 
     def source(self, dropped: DroppedObject) -> Source | None:
-        """What the object is read from; None if it was deleted. Raises TargetUnavailable.
+        """The source of an object; None if it was deleted. Raises TargetUnavailable.
 
-        An object of moderate size is downloaded now, before others have to wait for its import.
+        An object of up to IN_MEMORY_BYTES is downloaded now, before its import makes others wait.
         """
         key = dropped.version.key.removeprefix(self._prefix)
         name = f"{self.bucket}/{dropped.version.key}"
@@ -108,7 +108,7 @@ class BucketDrop:
 
 
 Drop: TypeAlias = FolderDrop | BucketDrop
-"""A place with objects."""
+"""A folder or bucket with log objects."""
 
 
 class _Object(NamedTuple):
@@ -122,7 +122,7 @@ class _Object(NamedTuple):
 
 
 class _Pieces(io.RawIOBase):
-    """An object that is downloaded in pieces, each time that it is read."""
+    """An object that is downloaded in pieces, each time it is read."""
 
     def __init__(self, store: Bucket, key: str, size: int) -> None:
         self._store, self._key, self._size, self._at = store, key, size, 0

@@ -1,8 +1,8 @@
 """Follows a growing log: lands its new lines continuously and exactly once, across rotations.
 
 A followed log is imported piece by piece: its position is stored in the manifest, in the same transaction as the
-visits, as an import of its first n bytes. Any later import or follower of the same content continues there, whatever
-the file is called by then. tail.py reads the growing file; rotation.py handles rotated files.
+visits, as an import of its first n bytes. Any later import or follower of the same content continues there, even if
+the file was renamed. tail.py reads the growing file; rotation.py handles rotated files.
 """
 
 import csv
@@ -39,9 +39,9 @@ from data.text import plural
 MIN_SAMPLE_LINES: Final = 100
 """A format detected from fewer lines may be wrong, so it is detected again from the next ones."""
 RETRY_SECONDS: Final = 60
-"""How long after a rotated file could not be read it is tried again."""
+"""Delay before retrying a rotated file that could not be read."""
 MARKS: Final = 128
-"""The number of marks that are remembered."""
+"""Maximum number of marks kept."""
 
 
 @dataclass
@@ -52,19 +52,19 @@ class FollowTotals:
     lines: int = 0
     rejected: int = 0
     assets: int = 0  # requests that were left out
-    invalid_domains: int = 0  # visits whose line names a host that is not valid
+    invalid_domains: int = 0  # visits with an invalid host in their line
     rejects_file: Path | None = None  # the newest
     last_visit_at: datetime | None = None
-    position: int = 0  # in the current log, up to which it has been read
+    position: int = 0  # the offset up to which the current log has been read
     size: int = 0  # of the current log
 
     @property
     def read(self) -> str:
-        """What was read, as a part of a sentence."""
+        """The progress, as part of a sentence."""
         return f"the log is read to byte {self.position:,}"
 
     def add(self, summary: Summary) -> None:
-        """Add what was imported at once."""
+        """Add the result of a whole import."""
         self.visits += summary.visits
         self.lines += summary.lines
         self.assets += summary.assets
@@ -97,7 +97,7 @@ class Follower:
         self._marks: deque[Mark] = deque(maxlen=MARKS)
         self._last_error = ""
         self._unread = ""
-        """Why a rotated file could not be read last time."""
+        """The last reason why a rotated file could not be read."""
         self._catch_up_at = -inf
         self._is_new = not lake.manifest.logs.batches(options.organization, options.domain)
         self._live: Tail | None = None
@@ -140,7 +140,7 @@ class Follower:
             tail.close()
 
     def _catch_up(self) -> None:
-        """Import what is missing of rotated files. One that its disk cannot read is reported once, and tried again."""
+        """Import the missing parts of rotated files. A disk error is reported once, and the file is retried."""
         try:
             for summary in self._rotated.catch_up(self._live, self._late, self._marks, self._progress):
                 self.totals.add(summary)
@@ -159,7 +159,7 @@ class Follower:
         return [*self._late, *([self._live] if self._live else [])]
 
     def _detect_rotation(self) -> None:
-        """If the path now leads to another file, open that one and keep the old one for late lines."""
+        """If the path now leads to another file, open that file and keep the old one open for late lines."""
         live, file = self._live, None
         with suppress(FileNotFoundError):
             status = self._path.stat()
@@ -190,9 +190,9 @@ class Follower:
             self._late.remove(tail)
 
     def _land_next(self, tail: Tail, end: int, is_over: bool) -> bool:
-        """Land the next block of a log after what is imported of it already; return whether there was one.
+        """Land the next block of a log after its imported part; return whether there was a block.
 
-        Raises BadInput when it was imported with another domain.
+        Raises BadInput when the log was imported with another domain.
         """
         with self._lake.import_lock():
             before, domain = tail.batch, self._options.domain
@@ -220,7 +220,7 @@ class Follower:
         )  # fmt: skip
         is_landing = tail.batch or len(part.visits) or not block.finished  # otherwise other logs may begin alike
         landed = self._commit(tail, part, batch) if is_landing else None
-        if landed and not tail.batch and block.finished:  # the first visit identifies copies that are taken from now on
+        if landed and not tail.batch and block.finished:  # the first visit identifies later copies
             self._marks.append(first_mark(tail.position, block, tail.log_format))
         tail.accept(block, position, landed)
         self._mark(tail)
@@ -231,7 +231,7 @@ class Follower:
         if len(part.visits):
             latest = pc.max(part.visits["visited_at"]).as_py()
             self.totals.last_visit_at = max(latest, self.totals.last_visit_at or latest)
-        if part.rejects:  # they are noted by number and reason alone
+        if part.rejects:  # recorded by number and reason only
             name = f"{self._options.organization}-{(tail.batch or tail.position).sha256[:16]}.csv"
             self.totals.rejects_file = tail.rejects_file = tail.rejects_file or self._lake.rejects / name
             is_new = not tail.rejects_file.exists()
@@ -239,13 +239,13 @@ class Follower:
                 csv.writer(file).writerows([*([("line", "reason")] if is_new else []), *part.rejects])
 
     def _mark(self, tail: Tail) -> None:
-        """Remember the landed content of a log, so that a copy of it is recognized later."""
+        """Remember the landed content of a log, to recognize a copy of it later."""
         if tail.batch and (mark := (tail.batch.size, tail.batch.sha256)) not in self._marks:
             self._marks.append(mark)
 
     def _commit(self, tail: Tail, part: BlockResult, batch: Batch) -> Batch:
         landing = Landing(self._lake, self._options.organization, batch.sha256)
-        is_kept = tail.deadline is not None  # of a renamed log: a compressed copy of it may lack these late lines
+        is_kept = tail.deadline is not None  # a compressed copy of a renamed log may lack these late lines
         is_kept = is_kept or (tail.batch is not None and self._lake.manifest.objects.has_batch(tail.batch.id))
         if tail.batch and not is_kept:
             landing.batch = tail.batch.id

@@ -44,35 +44,35 @@ from data.text import plural
 __all__ = ["Importer", "Options", "Summary"]
 
 MAX_PARALLEL_BLOCKS: Final = 2
-"""Blocks that are read in parallel. More do not help: classifying distinct values holds the interpreter lock."""
+"""Number of blocks read in parallel. More would not help: classifying distinct values holds the interpreter lock."""
 
 
 _ATTEMPTS: Final = 5
-"""How often an object is read, if others land some of it each time."""
+"""Maximum number of times an object is read when other programs land parts of it meanwhile."""
 
 
 @dataclass(frozen=True)
 class _LogFile:
-    """A log file, its content, and the earlier import of its beginning, if there is one."""
+    """A log file, its content, and the earlier import of its beginning, if any."""
 
     path: Source
     content: Content
     before: Batch | None
-    earlier_domains: tuple[str, ...]  # with which its beginning or all of it was imported
-    reimport: ReimportCheck | None = None  # of a log that is imported again
-    replaces: Batch | None = None  # the earlier import that is repeated
+    earlier_domains: tuple[str, ...]  # domains of earlier imports of its beginning or all of it
+    reimport: ReimportCheck | None = None  # for importing a log again
+    replaces: Batch | None = None  # the earlier import that this one repeats
     version: ObjectVersion | None = None  # of a log object
-    known: tuple[Batch, ...] = ()  # what had landed of that object and of that content when it was read
+    known: tuple[Batch, ...] = ()  # batches of this object and content that had landed when it was read
 
 
 class _LandedByAnother(Conflict):
-    """While an object was read, another program landed some of it."""
+    """Another program landed a part of an object while it was being read."""
 
 
 class Importer:
     """Imports logs into one lake. Loading the rules is slow, so use one importer for many files.
 
-    Addresses in `proxies` are not those of clients: requests are those of the clients that these proxies name, and
+    Addresses in `proxies` are not clients: requests are attributed to the clients that these proxies report, and
     these addresses neither verify nor contradict agents.
     """
 
@@ -93,14 +93,14 @@ class Importer:
         self._countries = countries
         self._links = LinkIndex(lake)
         self.readers = ReaderPool(self.reader)
-        self._reimport: ReimportCheck | None = None  # of what was in the lake before the first import with `again`
+        self._reimport: ReimportCheck | None = None  # what was in the lake before the first import with `again`
         self.refresh_rules()
 
     def refresh_rules(self) -> None:
-        """Use the IP lists and tables that are in the lake now."""
+        """Load the current IP lists and tables of the lake."""
         lists_changed_at, tables = changed_at(self._lake), self._current_tables.current()
         if tables != self._tables:
-            pool = ThreadPoolExecutor(1)  # its thread ends with its work
+            pool = ThreadPoolExecutor(1)  # the thread ends with its work
             self._classifier = pool.submit(shared_classifier, tables)  # meanwhile a log is hashed and parsed
             pool.shutdown(wait=False)
         if lists_changed_at != self._lists_changed_at or tables != self._tables:
@@ -133,13 +133,13 @@ class Importer:
         *,
         version: ObjectVersion | None = None,
     ) -> Summary:
-        """Import the lines of a log that were not imported before. They become visible all at once.
+        """Import the lines of a log that were not imported before, atomically.
 
-        With `again`, all of its lines are imported, also those that were imported before and erased. Raises BadInput
+        With `again`, all lines are imported, including lines that were imported before and erased. Raises BadInput
         for a file that cannot be read or that matches no format, and with `again`, when visits of its days and domain
-        are in the lake; then nothing was changed. Only an earlier `version` of the same object is continued; all other
-        contents, which may begin alike by chance, are compared as a whole. An object may be slow to read, so others
-        wait only while its visits land: if others landed some of it meanwhile, it is read again.
+        are in the lake; then nothing was changed. Only an earlier `version` of the same object is continued; other
+        contents, which may begin alike by chance, are compared as a whole. An object may be slow to read, so other
+        imports wait only while its visits land: if they landed a part of it meanwhile, it is read again.
         """
         for _ in range(_ATTEMPTS - 1 if version else 0):
             with suppress(_LandedByAnother, ZoneChanged):
@@ -188,7 +188,7 @@ class Importer:
     def _run(self, log: _LogFile, options: Options, dry_run: bool, summary: Summary, progress: Progress) -> None:
         """Stage the new part of a log and commit it."""
         name = log.content.sha256
-        if log.replaces:  # names of erased files are never used again
+        if log.replaces:  # names of erased files are never reused
             name += f"/{log.replaces.imported_at}"
         landing = Landing(self._lake, options.organization, name)
         if log.replaces and log.replaces.id:
@@ -234,7 +234,7 @@ class Importer:
 
     @contextmanager
     def _turn_of(self, log: _LogFile, organization: str) -> Iterator[None]:
-        """Exclude other imports while an object lands, as for a log from the beginning. Raises _LandedByAnother."""
+        """Lock out other imports while an object lands; a log has the lock from the start. Raises _LandedByAnother."""
         if not log.version:
             yield
             return

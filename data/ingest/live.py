@@ -1,4 +1,4 @@
-"""Accepts visits that programs report one by one: classifies them like log lines and stores them as pending visits.
+"""Accepts visits that programs report: classifies them like log lines and stores them as pending visits.
 
 They are parsed by data/logs/reported.py. Client addresses are kept in memory only.
 """
@@ -53,7 +53,7 @@ _OWN: Final = (
     "visited_at", "domain", "short_code", "path", "method", "status", "country", "visitor", "is_malicious",
     "user_agent", "utc_offset", "signals", "bytes_sent",
 )  # fmt: skip
-"""The columns that are stored for each visit, in this order. The others have few distinct combinations."""
+"""The columns stored for each visit, in this order. The others have few distinct combinations."""
 
 
 class LiveIngest:
@@ -69,7 +69,7 @@ class LiveIngest:
         *,
         tables: CurrentTables | None = None,
     ) -> None:
-        """Without `tables`, those of the lake are read. Raises BadInput when they are not valid."""
+        """Read the tables of the lake unless `tables` is given. Raises BadInput when they are invalid."""
         self._lake = lake
         self._now = now
         self._countries = countries
@@ -89,13 +89,13 @@ class LiveIngest:
         self._refresh(now())
 
     def land(self, submissions: Sequence[Submission]) -> list[IngestResult]:
-        """Prepare and store the visits of several submissions. Raises as `store` does."""
+        """Prepare and store the visits of several submissions. Raises the same exceptions as `store`."""
         while True:
             with suppress(ZoneChanged):  # then they are dated in the new zone
                 return self.store([PreparedVisits(submission) for submission in submissions])
 
     def prepare(self, prepared: PreparedVisits) -> None:
-        """Parse, classify and pack visits of a submission for STEP_SECONDS. Invalid ones are refused, each by itself.
+        """Parse, classify and pack visits of a submission for STEP_SECONDS. Invalid visits are rejected individually.
 
         Raises sqlite3.OperationalError or OSError when the disk fails.
         """
@@ -150,7 +150,7 @@ class LiveIngest:
             self._user_agent.clear()
 
     def _classify(self, prepared: PreparedVisits, classified: ClassifiedVisits, ends_at: float = inf) -> None:
-        """Add the rows of the next visits: of one chunk at least, until that time by perf_counter or PACK rows."""
+        """Add the rows of the next visits: at least one chunk, then until `ends_at` (perf_counter) or PACK rows."""
         organization = prepared.submission.organization
         self._refresh(self._now())
         try:
@@ -164,7 +164,7 @@ class LiveIngest:
                 break
 
     def _next_rows(self, prepared: PreparedVisits, classified: ClassifiedVisits, links: IndexedLinks) -> list[VisitRow]:
-        """The rows of the valid ones of the next CHUNK visits."""
+        """The rows of the valid visits among the next CHUNK visits."""
         now = self._now()
         facts = prepared.parse(now.replace(tzinfo=None))
         organization, shared = prepared.submission.organization, classified.shared
@@ -230,7 +230,7 @@ class LiveIngest:
         return short_code, *self._classifier.paths.match(path), is_file
 
     def _pack(self, visits: ClassifiedVisits) -> PackedVisits:
-        """Visits as they are stored."""
+        """Pack visits into their stored form."""
         *own, numbers = zip(*visits.rows, strict=True)
         rows_shared = (
             (*combine(by_agent, by_referral, kind), origin.referrer, origin.referrer_type, *origin.utm)

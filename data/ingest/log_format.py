@@ -1,4 +1,4 @@
-"""The format of a log: that of its earlier lines or of the options, and whether its visits have a domain."""
+"""Determines the format of a log from its earlier lines or the options, and checks that its visits have a domain."""
 
 from data.errors import BadInput
 from data.ingest.block_reader import BlockResult, Options
@@ -10,7 +10,7 @@ from data.manifest.logs import Batch
 def initial_format(path: Source, before: Batch | None, options: Options) -> str:
     """The format from the options, or if it is auto, the format in which the log's beginning was imported.
 
-    Raises BadInput when the earlier import needed a flag that is missing now, or guessed one and this must not.
+    Raises BadInput when the earlier import needed a flag that is missing now, or guessed it and this import must not.
     """
     log_format = before.log_format if before and options.reader == "auto" else options.reader
     name, _, flag = log_format.partition(" ")
@@ -23,10 +23,10 @@ def initial_format(path: Source, before: Batch | None, options: Options) -> str:
 
 
 def check_hosts(path: Source, part: BlockResult, log_format: str, options: Options, is_new: bool) -> None:
-    """Raise BadInput when the visits of a block would have no domain. The block is the first that is read of a log.
+    """Raise BadInput when the visits of a block, the first block of a log, would have no domain.
 
-    Of a log that is not new, single lines may lack a host, unless its format has none.
+    In a log that is not new, single lines may lack a host, unless the format has none.
     """
     is_without = log_format in HOSTLESS_FORMATS or (is_new and not part.names_hosts)
     if options.needs_domain and not options.domain and len(part.visits) and is_without:
-        raise BadInput(f"{path}: its lines ({log_format}) name no host; name it, such as --domain go.example.com.")
+        raise BadInput(f"{path}: its lines ({log_format}) have no host; add it, such as --domain go.example.com.")

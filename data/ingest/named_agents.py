@@ -1,6 +1,6 @@
-"""Names the agents of a block of requests by what user agents alone do not tell: addresses, signatures, the edge.
+"""Identifies the agents of a block of requests beyond their user agents: by addresses, signatures and the edge.
 
-A live visit, of which no edge tells, takes the other steps in live.py. Nothing of what is read here is stored.
+Live visits, which have no verdict of an edge, take the other steps in live.py. Nothing read here is stored.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from data.rules.signers import Signers
 from data.visits import Classification
 
 _EDGE: Final = ("verified_bot", "address_class", "bot_score")
-"""The columns of the edge's verdict, which a format has together."""
+"""The columns of the edge's verdict; a format has all or none."""
 
 
 def named_agents(
@@ -32,14 +32,14 @@ def named_agents(
     named = _verified(verifier, by_agent, encoded)
     if _has_text(requests, "signature_agent"):
         named = map_distinct(signers.named, named, dictionary_encoded(requests["signature_agent"]))
-        named = _verified(verifier, named, encoded, lambda told: told.detection_method == "signature")
+        named = _verified(verifier, named, encoded, lambda found: found.detection_method == "signature")
     if any(_has_text(requests, name) for name in _EDGE):
         named = map_distinct(with_verdict, named, *(dictionary_encoded(requests[name]) for name in _EDGE))
     return named
 
 
 def _has_text(requests: pa.Table, name: str) -> bool:
-    """Whether any request has a text in this column, which formats without it lack."""
+    """Whether the format has this column and any request has a text in it."""
     return name in requests.schema.names and bool(pc.any(pc.not_equal(requests[name], "")).as_py())
 
 
@@ -49,9 +49,9 @@ def _verified(
     encoded: dict[str, DictionaryColumn],
     is_new: Callable[[Classification], bool] = lambda _: True,
 ) -> DistinctColumn[Classification]:
-    """The classification of each row after checking its address, where it is new and one can matter."""
-    told = enumerate(by_agent.values)
-    verifiable = [index for index, value in told if is_new(value) and verifier.can_verify(value)]
+    """The classification of each row after checking its address, if it `is_new` and an address can matter."""
+    values = enumerate(by_agent.values)
+    verifiable = [index for index, value in values if is_new(value) and verifier.can_verify(value)]
     is_claim = pc.is_in(by_agent.indices, pa.array(verifiable, pa.int32()))
     claims = (encoded[name].where(is_claim) for name in ("ip", "day"))
     return map_distinct(partial(_verify, verifier), by_agent, *claims)

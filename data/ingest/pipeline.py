@@ -86,7 +86,7 @@ class Tenant(NamedTuple):
 
 @dataclass(frozen=True)
 class Rules:
-    """What requests are classified with: the rules, the salts of visitor hashes, IP lists, countries of addresses."""
+    """The inputs of classification: rules, salts of visitor hashes, IP lists, countries of addresses."""
 
     classifier: Callable[[], Classifier]  # returns the rules, and waits until they are loaded
     salts: Callable[[str, list[date]], dict[date, str]]  # returns the salt of each day in a zone
@@ -95,8 +95,8 @@ class Rules:
     networks: NetworkKinds
     countries: Countries | None
     links: Callable[[str], IndexedLinks]  # returns the links of an organization
-    zone: Callable[[str], str]  # returns the zone of an organization, by which its visits are dated
-    own: Callable[[str], OwnRules]  # returns what an organization excludes
+    zone: Callable[[str], str]  # returns the time zone that dates the visits of an organization
+    own: Callable[[str], OwnRules]  # returns the exclusions of an organization
 
 
 class VisitBuilder:
@@ -107,7 +107,7 @@ class VisitBuilder:
         self._rules = rules
 
     def visits(self, requests: pa.Table, tenant: Tenant) -> tuple[pa.Table, Counter[Exclusion]]:
-        """The visits of requests without a `reason`, and how many of them each rule of their owner sets aside.
+        """The visits of requests without a `reason`, and the number of visits that each rule of their owner sets aside.
 
         They are a table of VISITS_OF_DAYS, sorted by day, short code and time. Strings of few distinct values are
         dictionary-encoded. Columns that the format of the log lacks are missing.
@@ -166,10 +166,10 @@ class VisitBuilder:
         try:
             table = self._engine.sql(read_sql("data.ingest", "sql/request_targets"), params=patterns).to_arrow_table()
         finally:
-            self._engine.unregister("targets")  # they do not outlive their block
+            self._engine.unregister("targets")  # paths must not be kept after their block
         columns = {name: table[name].combine_chunks() for name in table.column_names}
         links = pc.unique(columns["short_code"].filter(columns["is_probe"])).drop_null()
-        if len(links):  # the links are not read for nothing: there may be hundreds of thousands
+        if len(links):  # otherwise do not read the links: there may be hundreds of thousands
             links = links.filter(pc.is_in(links, self._rules.links(tenant.organization).short_codes))
         columns["is_link"] = pc.is_in(columns["short_code"], links)
         flags = (columns[name].dictionary_encode() for name in ("is_probe", "is_program", "is_link"))
@@ -226,8 +226,8 @@ class VisitBuilder:
 def _sort_order(*keys: pa.Array) -> pa.Array:
     """The indices that sort rows by several columns.
 
-    Sorting is stable, so they are sorted by one column after the other, the last one first: a quarter of the time of
-    all at once, as times and numbers are mostly sorted, and days and ranks are so few that they are counted.
+    Sorting is stable, so the columns are sorted one after the other, the last one first. This takes a quarter of the
+    time of a combined sort: times and numbers are mostly sorted, and the few days and ranks use a counting sort.
     """
     order = pc.sort_indices(keys[-1])
     for key in reversed(keys[:-1]):
@@ -259,7 +259,7 @@ def _signals(
     is_part = pc.not_equal(pc.bit_wise_and(all_bits, BITS["page_part"]), 0)
     is_part = pc.or_(is_part, pc.fill_null(pc.equal(requests["status"].combine_chunks(), UPGRADED), False))
     is_data = pc.not_equal(pc.bit_wise_and(all_bits, BITS["accepts_no_page"]), 0)
-    if pc.any(is_data).as_py():  # programs that name themselves ask for pages in this way
+    if pc.any(is_data).as_py():  # bots may request pages in this way
         classify = rules.classifier().classify_user_agent
         people = bits(encoded["user_agent"], lambda agent: classify(agent).bot_category == "human")
         is_part = pc.or_(is_part, pc.and_(is_data, pc.not_equal(people, 0)))
@@ -272,7 +272,7 @@ def _signals(
 def _excluded(
     signals: pa.Array, encoded: dict[str, DictionaryColumn], targets: ArrowColumns, own: OwnRules
 ) -> Counter[Exclusion]:
-    """How many rows each rule of the owner sets aside."""
+    """Number of rows that each rule of the owner sets aside."""
     is_own = pc.not_equal(pc.bit_wise_and(pc.fill_null(signals, 0), OWN), 0)
     excluded = Counter[Exclusion]()
     if pc.any(is_own).as_py():

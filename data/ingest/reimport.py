@@ -8,13 +8,13 @@ from data.store.lake import Lake
 
 
 class ReimportCheck:
-    """Whether a log may be imported again: the visits that are in a lake now must have been erased.
+    """Checks whether a log may be imported again: its visits in the lake must have been erased.
 
-    Later ones do not count, so several logs of one day can be imported.
+    Visits that land later do not count, so several logs of one day can be imported.
     """
 
     def __init__(self, lake: Lake, organization: str) -> None:
-        self.landed: set[int] = set()  # the ids of the batches that were imported again since
+        self.landed: set[int] = set()  # ids of the batches imported again since
         self._lake = lake
         self._organization = organization
         self._files = {file.path for file in lake.manifest.files.live(organization)}

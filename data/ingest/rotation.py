@@ -1,4 +1,4 @@
-"""Finds the rotated files of a followed log that contain lines that were not imported, and imports them."""
+"""Finds rotated files of a followed log with lines that were not imported, and imports them."""
 
 import os
 import re
@@ -29,10 +29,10 @@ Mark = tuple[int, str]
 """Size and SHA-256 of the content of a log at a time when all of it was imported."""
 
 _ROTATED: Final = re.compile(r"[._-]\d[\d._:TZ-]*(\.(gz|zst))?")
-"""What rotation appends to the name of a log: a number or a time. Files with other endings may be anything."""
+"""Suffix that rotation appends to the name of a log: a number or a time. Files with other suffixes may be anything."""
 
 _PREAMBLE: Final = re.compile(rb"(?:\xef\xbb\xbf)?(?:#[^\n]*\n|\r?\n)*")
-"""Directives and empty lines, with which many logs begin."""
+"""Directives and empty lines at the beginning of many logs."""
 
 
 def first_mark(position: ReadPosition, block: Block, log_format: str) -> Mark:
@@ -55,11 +55,11 @@ class Stamp(NamedTuple):
 
 
 class Sibling(NamedTuple):
-    """A file in the folder of a log whose name begins with the log's name."""
+    """A file in the folder of a log with a name that begins with the log's name."""
 
     stamp: Stamp
     path: Path
-    is_rotated: bool  # by its name; other files count only if their content is the log's
+    is_rotated: bool  # according to its name; other files count only if their content is the log's
 
     @property
     def file(self) -> tuple[int, ...]:
@@ -68,7 +68,7 @@ class Sibling(NamedTuple):
 
     @property
     def key(self) -> tuple[int, ...]:
-        """A file is checked again when its key changes. One that may be another growing log is checked only once."""
+        """A key that changes when the file must be checked again. Another growing log is checked only once."""
         return self.stamp if self.is_rotated else self.file
 
 
@@ -77,12 +77,12 @@ class SiblingState(Enum):
 
     LANDED = auto()  # all of it
     PARTIAL = auto()  # its beginning
-    UNKNOWN = auto()  # nothing that is known
+    UNKNOWN = auto()  # nothing, as far as known
     IGNORED = auto()  # it does not matter: a copy of the log, incomplete, not a log, or too old
 
 
 class _ImportedContents(NamedTuple):
-    """What tells how much of a sibling was imported."""
+    """The imported contents, which tell how much of a sibling was imported."""
 
     batches: Sequence[Batch]
     marks: Collection[Mark]
@@ -103,7 +103,7 @@ class RotatedFiles:
         self._lake, self._importer, self._path, self._options = lake, importer, path, options
         self._notify = notify
         self._states: dict[tuple[int, ...], SiblingState] = {}
-        self._is_behind = False  # whether missing files were found that have not all been imported
+        self._is_behind = False  # whether some missing files are not yet imported
 
     def reset(self) -> None:
         """Check all files again: the log was truncated, and one of them may be its copy."""
@@ -114,7 +114,7 @@ class RotatedFiles:
     ) -> Iterator[Summary]:
         """Import what is missing, oldest file first: the rest of partly imported files, and complete later ones.
 
-        Files that `live` and `late` have open are skipped; `marks` are earlier contents of theirs. Raises
+        Files that `live` and `late` have open are skipped; `marks` are earlier contents of these files. Raises
         LogUnavailable while a file cannot be read. Later files wait for it, because files older than an imported one
         are not searched.
         """
@@ -161,7 +161,7 @@ class RotatedFiles:
     def _missing(self, siblings: list[Sibling], imported: _ImportedContents) -> list[Sibling]:
         """The siblings to import, oldest first.
 
-        They are checked from the most recently written one back to one that is imported, and a little further, because
+        They are checked from the most recently written file back to an imported file, and a little further, because
         a server may write to an old log for longer than to the next one.
         """
         earliest = datetime.fromisoformat(min(batch.imported_at for batch in imported.batches)) - timedelta(days=1)
@@ -203,12 +203,12 @@ class RotatedFiles:
         if before and before.size == content.size:
             return SiblingState.LANDED
         if not content.size or content.is_truncated or (imported.live and imported.live.begins_with(content)):
-            return SiblingState.IGNORED  # it is being copied or compressed, and will change
+            return SiblingState.IGNORED  # still being copied or compressed
         mark = max((size for size, sha256 in imported.marks if content.prefixes.get(size) == sha256), default=0)
         if not before:
             _check(sibling, is_same=True)
         if mark > (before.size if before else 0):
-            # it was imported as the beginning of a longer content: a copy of the log taken earlier
+            # imported as the beginning of a longer content: an earlier copy of the log
             batch = Batch(0, self._options.domain, content.sha256, content.size, content.size, 0, "auto",
                           format_time(datetime.now(UTC)))  # fmt: skip
             with self._lake.import_lock(), suppress(IntegrityError, Conflict):  # it was registered meanwhile

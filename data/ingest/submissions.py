@@ -1,4 +1,4 @@
-"""Live visits between a request and the manifest: read and classified step by step, so that others get their turn."""
+"""Live visits between a request and the manifest: parsed and classified in short steps, so that others do not wait."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,20 +16,20 @@ from data.visits import Classification
 MAX_DAYS: Final = 366
 """The maximum number of days in one request, because each day becomes a file."""
 CHUNK: Final = 20
-"""Visits that are parsed and classified together: a step ends after one of them."""
+"""Number of visits parsed and classified together; a step ends after a chunk."""
 STEP_SECONDS: Final = 0.005
-"""Time after which a step ends: what is to be stored meanwhile waits for it."""
+"""Duration of a step; visits to be stored wait for its end."""
 PACK: Final = 500
-"""Visits that are packed together; more at once would take longer than a step."""
+"""Number of visits packed together; more would take longer than a step."""
 
 SharedKey = tuple[Classification, Classification, str, Origin]
-"""Classification by user agent and by referral, the path's kind, and origin: one combination of the shared columns."""
+"""A combination of the shared columns: classification by user agent and by referral, kind of path, origin."""
 VisitRow = tuple[Any, ...]
-"""The columns of its own of a visit, and the number of its row of `shared`."""
+"""A visit's own columns, and the number of its row in `shared`."""
 
 
 class IngestResult(NamedTuple):
-    """How many visits of one submission were accepted, and which were refused."""
+    """Number of accepted visits of a submission, and the rejected ones."""
 
     accepted: int
     refused: list[RefusedVisit]
@@ -41,21 +41,21 @@ class ClassifiedVisits:
     def __init__(self, zone: str, own: OwnRules, rules_version: str) -> None:
         self.zone = zone
         self.own = own
-        self.rules_version = rules_version  # of the rules when the first one was classified
+        self.rules_version = rules_version  # of the rules when the first visit was classified
         self.rows: list[VisitRow] = []
         self.shared: dict[SharedKey, int] = {}
-        self.excluded = Counter[Exclusion]()  # visits by the rules of their owner
+        self.excluded = Counter[Exclusion]()  # visits by rule of their owner
 
 
 class PreparedVisits:
-    """The visits of one submission as far as they are prepared, by LiveIngest."""
+    """The visits of a submission that LiveIngest has prepared so far."""
 
     def __init__(self, submission: Submission) -> None:
         self.submission = submission
         self.accepted = 0
         self.refused: list[RefusedVisit] = []
         self.classified: ClassifiedVisits | None = None
-        """The last ones, if they are not packed yet."""
+        """The last classified visits, if not packed yet."""
         self.packs: list[PackedVisits] = []
         self._read = 0
         self._days = set[date]()
@@ -71,7 +71,7 @@ class PreparedVisits:
         return IngestResult(self.accepted, self.refused)
 
     def parse(self, now: datetime) -> Sequence[ReportedVisit]:
-        """The valid ones of the next CHUNK visits; the others are refused. `now` is naive, in UTC."""
+        """The valid visits among the next CHUNK visits; the others are rejected. `now` is naive, in UTC."""
         facts = []
         for index in range(self._read, min(self._read + CHUNK, len(self.submission.rows))):
             try:

@@ -18,11 +18,11 @@ from data.text import plural
 MAX_SHORT_CODES: Final = 10
 """The number of short codes in a summary."""
 MIN_BEHIND_PROXY: Final = 20
-"""The number of visits from which on their addresses say whether there is a proxy in front of the server."""
+"""Minimum number of visits to conclude from their addresses that a proxy is in front of the server."""
 NEARLY_ALL: Final = 0.95
 _FETCH_METADATA: Final = BITS["fetch_absent"] | BITS["fetch_sent"]
 MAX_REJECTS: Final = 100_000
-"""The number of rejected lines that a summary names; others are counted."""
+"""Maximum number of rejected lines listed in a summary; further ones are only counted."""
 
 
 @dataclass
@@ -34,28 +34,28 @@ class Summary:
     visits: int = 0
     repaired: int = 0
     already_imported: bool = False
-    batch: int | None = None  # which landed that content before
+    batch: int | None = None  # the batch that already landed this content
     continued: bool = False  # the beginning of this file was imported before
-    begun_without_domain: bool = False  # and without a domain, unlike this import
+    begun_without_domain: bool = False  # and it had no domain, unlike this import
     is_truncated: bool = False
     without_user_agent: int = 0
     assets: int = 0  # requests that were left out
-    invalid_domains: int = 0  # visits whose line names a host that is not valid
+    invalid_domains: int = 0  # visits with an invalid host in their line
     first_day: date | None = None
     last_day: date | None = None
     categories: Counter[str] = field(default_factory=Counter)
-    aside: Counter[str] = field(default_factory=Counter)  # visits by why they may not be counted: REASONS_ASIDE
-    excluded: Counter[Exclusion] = field(default_factory=Counter)  # visits by what their owner excludes
-    with_fetch_metadata: int = 0  # visits of which is known whether `Sec-Fetch-*` was sent
+    aside: Counter[str] = field(default_factory=Counter)  # visits by the reason not to count them: REASONS_ASIDE
+    excluded: Counter[Exclusion] = field(default_factory=Counter)  # visits by rule of their owner
+    with_fetch_metadata: int = 0  # visits with `Sec-Fetch-*` known as sent or not sent
     with_short_code: int = 0  # visits whose path matches the short-code pattern
     domains: set[str | None] = field(default_factory=set)  # of the visits
     short_codes: list[str] = field(default_factory=list)  # the first MAX_SHORT_CODES of them
     erasures: list[Erasure] = field(default_factory=list)  # of single links or visitors, which --again undoes
     contradicted: Counter[str] = field(default_factory=Counter)  # claimed agent
     local: Counter[str] = field(default_factory=Counter)  # visits by local address
-    others: Counter[str] = field(default_factory=Counter)  # lines in other formats than that of the log
+    others: Counter[str] = field(default_factory=Counter)  # lines in other formats than the log's
     rejected: int = 0  # lines that could not be read
-    in_future: int = 0  # of which are more than a day in the future
+    in_future: int = 0  # rejected lines that are more than a day in the future
     rejects: list[tuple[int, str]] = field(default_factory=list)  # the first MAX_REJECTS of them: number and reason
     rejects_file: Path | None = None
 
@@ -67,7 +67,7 @@ class Summary:
 
     @property
     def behind_proxy(self) -> int:
-        """The visits of the one local address that nearly all visits have; 0 if they have others."""
+        """Number of visits of a single local address that nearly all visits have; 0 if they have other addresses."""
         most = max(self.local.values(), default=0)
         return most if self.visits >= MIN_BEHIND_PROXY and most >= NEARLY_ALL * self.visits else 0
 

@@ -32,7 +32,7 @@ HEAD_BYTES: Final = 4096
 
 
 class ReadPosition:
-    """An offset in a file, with what is needed of the bytes before it: their hash, line count, head and preamble."""
+    """An offset in a file, with the hash, line count, head and preamble of the bytes before it."""
 
     def __init__(self) -> None:
         self.offset = 0
@@ -94,11 +94,11 @@ class Tail:
 
     @property
     def landed_bytes(self) -> int:
-        """How many bytes have landed or gave no visits, including an unfinished last line."""
+        """Number of bytes that have landed or contained no visits, including an unfinished last line."""
         return self.batch.size if self.batch else self.position.offset
 
     def was_truncated(self) -> bool:
-        """Whether the file is shorter than what has landed, or begins with other bytes."""
+        """Whether the file is shorter than its landed part, or begins with other bytes."""
         return self.size < self.landed_bytes or os.pread(self._handle, len(self._head), 0) != self._head
 
     def reset(self) -> None:
@@ -107,7 +107,7 @@ class Tail:
         self.checked_size, self.log_format, self.rejects_file = -1, "auto", None
 
     def resume(self, manifest: Manifest, organization: str, domain: str) -> None:
-        """Continue after the longest import whose content the file begins with, as `continued_batch` chooses it."""
+        """Continue after the longest import that is a prefix of the file, as chosen by `continued_batch`."""
         is_known = self.batch is None or manifest.logs.is_registered(self.batch)
         if not self._resume_at(manifest, organization, domain) and not is_known:  # an older manifest was restored
             self.reset()
@@ -124,7 +124,7 @@ class Tail:
         cut = whole_lines_end(text)
         if len(text) == BLOCK_BYTES:
             cut = cut or text.rfind(b"\n") + 1
-        if len(text) == BLOCK_BYTES and not cut:  # a line longer than a block: only so much is kept that it is rejected
+        if len(text) == BLOCK_BYTES and not cut:  # a line longer than a block: truncated to a length that is rejected
             start = text[: MAX_LINE_BYTES + 1]
             while text:
                 newline = text.find(b"\n") + 1
@@ -139,7 +139,7 @@ class Tail:
         return self.position.block(text[:cut] if cut else text, position.offset, cut > 0), position
 
     def accept(self, block: Block, position: ReadPosition, batch: Batch | None) -> None:
-        """Advance after a block that has landed, or gave no visits. An unfinished line will be read again."""
+        """Advance past a block that has landed or contained no visits. An unfinished line will be read again."""
         self.position = position if block.finished else self.position
         self.batch, self._head = batch, position.head
 

@@ -1,9 +1,8 @@
 """Visitor hashes, and the random salt of each zone and day that they depend on.
 
-Salts are stored in a separate file, which only its owner can read, which concurrent writers share and which backups
-leave out. A salt is deleted 48 hours after it was created, or when that time is in the future, because the clock was
-ahead: from then on hashes of that day cannot be linked to addresses, and later imports of that day count its visitors
-as new ones.
+Salts are stored in a separate file, readable only by its owner, shared by concurrent writers and left out of backups.
+A salt is deleted 48 hours after its creation, or if its creation time is in the future because the clock was wrong.
+From then on hashes of that day cannot be linked to addresses, and later imports of that day count its visitors as new.
 """
 
 import hashlib
@@ -28,7 +27,7 @@ from data.sql import read_sql
 
 LIFETIME = timedelta(hours=48)
 _BATCH: Final = 4096
-"""Number of visitors hashed at a time: so many fit the processor's cache, which saves a third of the time."""
+"""Number of visitors hashed at a time: a batch fits the processor's cache, which saves a third of the time."""
 _SALTS_ARE_LOST: Final = "its salts are lost; delete it, and visitors of the last 48 hours count as new ones."
 _TABLE: Final = read_sql("data.ingest", "sql/salts")
 
@@ -58,10 +57,10 @@ def visitor_hash(salt: str, organization: str, address: str, user_agent: str) ->
 
 
 def visitor_hashes(salts: Sequence[str], organization: str, days: pa.Array, clients: pa.Array) -> pa.Int64Array:
-    """The hash of each visitor; `days` are indices of `salts`, `clients` are address, NUL and user agent; none is null.
+    """The hash of each visitor. `days` are indices of `salts`, `clients` are address, NUL and user agent; none is null.
 
-    OpenSSL hashes with the processor's own instructions, and what all visitors of a day begin with is hashed once, so
-    this takes half the time of DuckDB's sha256.
+    OpenSSL uses the processor's SHA instructions, and the common prefix of a day's visitors is hashed once, so this
+    takes half the time of DuckDB's sha256.
     """
     begun = [hashlib.sha256(f"{salt}\0{organization}\0".encode()).copy for salt in salts]
     digests = bytearray()
@@ -95,7 +94,7 @@ def _open(path: Path) -> Iterator[sqlite3.Connection]:
             if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'salts'").fetchone():
                 raise LakeDamaged(f"{path} is empty, {_SALTS_ARE_LOST}")
             yield db
-        except sqlite3.OperationalError:  # a full disk, or one that fails
+        except sqlite3.OperationalError:  # a full or failing disk
             raise
         except sqlite3.DatabaseError as error:
             raise LakeDamaged(f"{path} cannot be used ({error}), {_SALTS_ARE_LOST}") from error

@@ -1,1 +1,1 @@
-"""Bytes become requests: logs of many formats, files that grow, and visits that programs report."""
+"""Parses requests from logs of many formats, from growing files, and from visits that programs report."""

@@ -1,4 +1,4 @@
-"""The request headers that HAProxy captures, which its lines hold by position, without their names."""
+"""Request headers captured by HAProxy. Its log lines hold them by position, without names."""
 
 import re
 from typing import Final
@@ -12,7 +12,7 @@ HEADERS: Final = (
 )  # fmt: skip
 """The headers that are read, in lower case. Others are ignored."""
 RECOMMENDED: Final = HEADERS[:10]
-"""The captures of a log whose user names none: those of the manual, in its order."""
+"""The default captures of a log, without --captures: the headers of the manual, in its order."""
 
 _NAME: Final = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 """A header's name, or the dash. Evidence: https://www.rfc-editor.org/rfc/rfc9110#section-5.6.2"""
@@ -28,7 +28,7 @@ def parse_captures(text: str) -> tuple[str, ...]:
                 "Host,User-Agent,-,Referer, and write - for a capture that is not needed."
             )
         if name != "-" and names.count(name) > 1:
-            raise BadInput(f"--captures names {name} twice; write - for the one that is not to be read.")
+            raise BadInput(f"--captures names {name} twice; write - for the capture to ignore.")
     return names
 
 

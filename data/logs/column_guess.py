@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 from data.logs.layout_guess import is_address
 
 MAX_VALUES: Final = 100
-"""The number of values of a column that are looked at."""
+"""Number of values checked in a column."""
 NEEDED: Final = ("time", "ip", "status", "user_agent")
-"""The fields that a file must have, beside `url` or `path`, so that its columns are guessed."""
+"""Fields required for guessing the columns of a file, besides `url` or `path`."""
 
 
 def _shape(pattern: str) -> Callable[[str], object]:
@@ -67,7 +67,7 @@ _FIELDS: Final = {
         _shape(r"HTTP/\d(?:\.\d)?"), "protocol proto httpversion serverprotocol requestprotocol version"
     ),
 }
-"""Names that programs use.
+"""Column names that programs use.
 
 Evidence: https://www.elastic.co/docs/reference/ecs/ecs-field-reference and
 https://opentelemetry.io/docs/specs/semconv/registry/attributes/http/
@@ -75,37 +75,37 @@ https://opentelemetry.io/docs/specs/semconv/registry/attributes/http/
 _OUTER: Final = {
     "http", "request", "req", "response", "res", "client", "source", "url", "headers", "header", "body", "httprequest",
 }  # fmt: skip
-"""Objects in which a field may be, as in `request.headers.user-agent`. Others, such as `upstream`, have their own."""
+"""Objects that may contain a field, as in `request.headers.user-agent`. Others, such as `upstream`, have their own."""
 _NAME: Final = re.compile(r"[\w.@#/ -]+")
-"""Only these are taken: --columns separates pairs by commas."""
+"""Column names that can be guessed: --columns separates pairs by commas, so a name has none."""
 
 
 @dataclass(frozen=True)
 class ColumnGuess:
-    """Which column probably holds which field, and where there is more than one."""
+    """The column that probably holds each field, and the fields with several candidates."""
 
     columns: dict[str, str]  # field → the first column that may hold it
-    rivals: dict[str, tuple[str, ...]]  # field → all columns that may hold it, where these are several
+    rivals: dict[str, tuple[str, ...]]  # field → all columns that may hold it, if there are several
 
     @property
     def pairs(self) -> str:
-        """The value of --columns, without the columns that are named as their fields."""
+        """The value of --columns; columns named like their fields are omitted."""
         return ",".join(f"{name}={column}" for name, column in self.columns.items() if column != name)
 
     @property
     def missing(self) -> list[str]:
-        """Of the fields that a guess needs, those without a column."""
+        """Return the required fields that have no column."""
         missing = [name for name in NEEDED if name not in self.columns]
         return missing + ([] if {"url", "path"} & self.columns.keys() else ["url"])
 
     @property
     def is_certain(self) -> bool:
-        """Whether the file can be read so without asking."""
+        """Whether the guess is unambiguous, so that the file can be read without asking."""
         return not (self.missing or self.rivals)
 
 
 def guess_columns(rows: Iterable[dict[str, Any]]) -> ColumnGuess:
-    """Guess from some rows, by the names of columns."""
+    """Guess the columns from some rows, each a dict by column name."""
     values = defaultdict[str, list[str]](list)
     for row in rows:
         for name, value in row.items():
@@ -117,14 +117,14 @@ def guess_columns(rows: Iterable[dict[str, Any]]) -> ColumnGuess:
         for field, shape in _FIELDS.items():
             if texts and _NAME.fullmatch(name) and _may_be(name, shape.synonyms) and all(map(shape.fits, texts)):
                 found[field].append(name)
-    if "url" in found:  # which has the path, too
+    if "url" in found:  # the URL contains the path
         found.pop("path", None)
     columns = {field: found[field][0] for field in _FIELDS if field in found}
     return ColumnGuess(columns, {field: tuple(names) for field, names in found.items() if len(names) > 1})
 
 
 def _may_be(name: str, synonyms: frozenset[str]) -> bool:
-    """Whether the last parts of a column's name are a synonym, and those before them objects that have such fields."""
+    """Whether a column's name ends with a synonym, and the parts before it are objects known to have such fields."""
     parts = [_plain(part) for part in name.split(".")]
     return any("".join(parts[cut:]) in synonyms and _OUTER.issuperset(parts[:cut]) for cut in range(len(parts)))
 

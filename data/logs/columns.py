@@ -1,4 +1,4 @@
-"""Custom CSV and JSON files: which column holds which field of a visit."""
+"""Maps the columns of custom CSV and JSON files to the fields of a visit."""
 
 import csv
 import json
@@ -11,13 +11,13 @@ from data.errors import BadInput
 from data.logs.reported import Reported
 
 FIELD_NAMES: Final = (*Reported.__struct_fields__, "protocol")
-"""The fields of a visit that a file may have columns for: those of POST /visits, and the HTTP version."""
+"""The fields of a visit that a file may have columns for: the fields of POST /visits, and the HTTP version."""
 
 MAX_LISTED_COLUMNS: Final = 30
 """The number of columns that an error message lists."""
 
 _COLUMN_NAME: Final = re.compile(r"[^\W\d][\w .@#-]*")
-"""Only these are repeated in messages: the first line of a file without a header may contain an IP address."""
+"""Column names that messages may repeat: without a header, the first line of a file may contain an IP address."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def columns_from(text: str) -> ColumnNames:
 
 
 def columns_in_header(header: bytes) -> list[str]:
-    """The names in the first line of a CSV file; none when it is not CSV, such as one with a carriage return inside."""
+    """The names in the first line of a CSV file; none when it is not CSV, for example with a carriage return inside."""
     return cells_in(header.decode("utf-8", errors="replace").replace("\0", "\ufffd"))
 
 

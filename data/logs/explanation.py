@@ -1,4 +1,4 @@
-"""Explains why a log is not read, and proposes a flag with which it is, which was tried on its first lines."""
+"""Explains why a log is not read, and proposes a flag that reads it, tried on its first lines."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -31,20 +31,20 @@ MAX_UNREAD: Final = 3
 _TOLD: Final = ("number", "reason")
 _SAMPLE_BYTES: Final = 1 << 20
 _MIN_COLUMNS: Final = 3
-"""A first line with fewer cells is not taken for the header of a CSV file."""
+"""Minimum number of cells in the header of a CSV file."""
 
 
 class UnreadLine(NamedTuple):
-    """The first line of its kind that is not read."""
+    """An unread line, the first of its kind."""
 
     number: int
     line: str
     nearest: Difference
-    reason: str  # of the reader of the nearest format; '' if it reads the line
+    reason: str  # why the nearest format cannot read it; '' if it can
 
 
 class Proposal(NamedTuple):
-    """A flag with which the lines are read."""
+    """A flag that makes the lines readable."""
 
     flag: str
     value: str
@@ -62,7 +62,7 @@ class Explanation:
     read: int
     unread: list[UnreadLine]
     proposal: Proposal | None
-    guess: ColumnGuess  # of JSON and CSV; empty for other lines
+    guess: ColumnGuess  # for JSON and CSV; empty for other lines
 
 
 def explain(path: Source) -> Explanation:
@@ -89,7 +89,7 @@ class _Explainer:
         self._is_json = 2 * sum(line.lstrip().startswith("{") for line in self._texts) > len(self._texts)
 
     def explanation(self) -> Explanation:
-        """Everything that is known of the lines."""
+        """Return all findings about the lines."""
         try:
             log_format = self._reader.detect(self._sample, self._context)
         except UnknownFormat:
@@ -104,7 +104,7 @@ class _Explainer:
         )
 
     def _reasons(self, log_format: str, context: FormatContext, may_be_mixed: bool = False) -> dict[int, str | None]:
-        """Why each line is not read, by its number; None for one that is."""
+        """Return the reason why each line is not read, by line number; None for a line that is read."""
         if may_be_mixed:
             found = [*read_mixed(self._reader, self._sample, log_format, context).values()]
         else:
@@ -113,7 +113,7 @@ class _Explainer:
         return dict(zip(numbers, reasons, strict=True))
 
     def _unread(self, reasons: dict[int, str | None]) -> Iterator[UnreadLine]:
-        """The first lines of the first kinds that are not read."""
+        """Yield the first line of each of the first kinds of unread lines."""
         kinds = set[tuple[str, ...]]()
         for number, line in zip(self._sample["number"].to_pylist(), self._lines, strict=True):
             kind = texts_between(line, split_fields(line))
@@ -126,7 +126,7 @@ class _Explainer:
             yield UnreadLine(number, line, nearest if reason else nearest._replace(at=None), reason or "")
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        """The rows of JSON or CSV by column; none of other lines."""
+        """Yield the rows of JSON or CSV, each a dict by column; nothing for other lines."""
         if self._is_json:
             wraps = guess_columns(rows_in_objects(self._lines)).missing
             inner = self._reader.unwrap(self._sample)["line"].to_pylist() if wraps else []
@@ -136,7 +136,7 @@ class _Explainer:
         return (dict(zip(names, cells_in(line), strict=False)) for line in rows)
 
     def _proposals(self, guess: ColumnGuess) -> Iterator[Proposal]:
-        """Flags with which any of the lines are read."""
+        """Yield flags that make at least one of the lines readable."""
         if guess.pairs and not {"time", "url"} & {*guess.missing}:
             context = replace(self._context, columns=columns_from(guess.pairs))
             reasons = self._reasons("ndjson" if self._is_json else "csv", context)
@@ -155,7 +155,7 @@ class _Explainer:
 
 
 def _tried(flag: str, value: str, reasons: dict[int, str | None], found: dict[str, str]) -> Iterator[Proposal]:
-    """The proposal of a flag, unless no line can be read with it."""
+    """Yield the flag as a proposal, unless it makes no line readable."""
     read = sum(reason is None for reason in reasons.values())
     if read:
         yield Proposal(flag, value, len(reasons), read, found)

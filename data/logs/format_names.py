@@ -1,4 +1,4 @@
-"""The names of the log formats, in a module of its own because formats.py is slow to import."""
+"""The names of the log formats, in a separate module because formats.py is slow to import."""
 
 from typing import Final
 
@@ -11,11 +11,11 @@ FORMATS: Final = (
 three; most logs are `combined`, so it is tried before the others."""
 
 HOSTLESS_FORMATS: Final = ("combined", "common")
-"""Those whose lines never name a host."""
+"""Formats without a host in their lines."""
 
 NAMED_COLUMN_FORMATS: Final = ("ndjson", "csv")
 """Formats with columns that --columns can rename."""
 
 WHOLE_FILE_FORMATS: Final = ("common", "cloudfront", "w3c", "ndjson", "csv")
-"""Those that one line alone does not show: earlier lines say what it is, it may be an unfinished line of `combined`, or
-it may be anything."""
+"""Formats that cannot be recognized from a single line: earlier lines define the columns, the line may be an unfinished
+line of `combined`, or the columns may have any names."""

@@ -4,7 +4,7 @@ A format's SQL selects from the relation `lines` (number, line) the columns numb
 visited_at (UTC), method, target, protocol, status (0: none was sent), bytes_sent (text), referrer, user_agent, country,
 is_complete, reject_reason and is_repaired, and any other column of a visit that it has, with its type.
 A format that has more of the request adds columns of RequestRecord (data/logs/request_facts.py), NULL where they are
-not logged. That of a server has `scheme` and `forwarded_proto` (X-Forwarded-Proto), since its own scheme and protocol
+not logged. A server's format has `scheme` and `forwarded_proto` (X-Forwarded-Proto), since its own scheme and protocol
 may be a proxy's.
 `ip` is the address that connected, or where a log lacks it, a chain like `forwarded`: the addresses that came with the
 request, of which each proxy added one at the right end.
@@ -56,20 +56,20 @@ _NO_STATUS: Final = "no valid status"
 SAMPLE_LINES = 1000
 
 _BATCH_ROWS: Final = 16_384
-"""Requests come from DuckDB in batches of so many: the columns of a whole block would grow by being copied, again and
-again into memory that the system has to clear first."""
+"""Number of requests fetched from DuckDB at a time: the columns of a whole block would grow by repeated copying into
+memory that the system has to clear first."""
 _TEXT = re.compile(rb"^[^\S\n]*[^#\s]", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class FormatContext:
-    """What is needed to parse lines besides the lines: earlier lines of their file, and the user's options."""
+    """The context for parsing lines: earlier lines of their file, and the user's options."""
 
     header: bytes = b""  # the first line of their file
     fields: bytes = b""  # the last line before them that begins with #Fields:
     columns: ColumnNames = field(default_factory=ColumnNames)
     layout: LineLayout | None = None
-    captures: tuple[str, ...] = ()  # the headers that HAProxy captures; (): those of the manual
+    captures: tuple[str, ...] = ()  # the headers that HAProxy captures; (): the manual's
     latest: datetime = datetime.max  # (naive, UTC) a later time is an error
 
     def parameters(self, name: str) -> dict[str, Any]:
@@ -95,12 +95,12 @@ _NO_CONTEXT: Final = FormatContext()
 
 
 def _not_in(log_format: str) -> str:
-    """The reason of a line that a format does not explain."""
+    """The reason for a line that a format rejects without a reason of its own."""
     return f"not in the {log_format.partition(' ')[0]} format"
 
 
 def vague_reasons(log_format: str) -> tuple[str, str, str]:
-    """The reasons of a line that may be in another format: it is not in this one, or is by chance."""
+    """The reasons of a line that may be in another format: it does not match this format, or matches only by chance."""
     return _not_in(log_format), _NO_TIME, _NO_STATUS
 
 
@@ -120,7 +120,7 @@ def first_lines(text: bytes, first_line: int) -> pa.Table:
 def split_lines(text: bytes, first_line: int) -> pa.Table:
     """The non-empty lines of `text` as a table (number, line). Undecodable bytes and NULs become U+FFFD.
 
-    Of a line that is too long, only so much is kept that it is rejected.
+    A line that is too long is truncated to the length at which it is rejected.
     """
     clean = text.removeprefix(BOM) if first_line == 1 else text
     if not clean.isascii():
@@ -182,10 +182,10 @@ class LineReader:
         return requests
 
     def read_all(self, lines: pa.Table, log_format: str, context: FormatContext = _NO_CONTEXT) -> pa.Table:
-        """The requests in `lines`, as `read` gives them, and those in the lines that refused ones among them wrap.
+        """The requests in `lines`, as returned by `read`, and the requests in lines that rejected lines wrap.
 
-        A line in several parts counts at its last. What wraps a line that is refused, too, keeps its own reason if that
-        says more.
+        A line in several parts is numbered by its last part. If the wrapped line is rejected, too, its wrapper keeps
+        its own reason when that is more specific.
         """
         requests = self.read(lines, log_format, context)
         refused = requests["number"].filter(requests["reason"].is_valid()).combine_chunks()
@@ -216,7 +216,7 @@ class LineReader:
         return found
 
     def _add_field_macros(self) -> None:
-        """Define what formats with named fields need, on first use, which is slow."""
+        """Define the macros for formats with named fields, on first use, because this is slow."""
         if not self._has_field_macros:
             self._engine.execute(VARIABLES_TYPE)
             self._engine.execute(read_sql("data.logs", "formats/fields"))

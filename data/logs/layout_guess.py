@@ -1,7 +1,7 @@
 """Proposes a --log-format for lines of no known format: finds their time, request, addresses and quoted texts.
 
-Lines are cut into fields. Those with the same text between their fields are compared by column: what all values of a
-column look like says which variable of nginx it is. Only a reader of the lines can say whether a proposal is right.
+Lines are cut into fields. Lines with the same text between their fields are compared by column: the shape of all
+values of a column identifies the variable of nginx. Only a reader of the lines can say whether a proposal is right.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from data.logs.line_layout import ISO, LOCAL
 
 MAX_PROPOSALS: Final = 3
-"""The number of kinds of lines, the most frequent ones, of which each gets a proposal."""
+"""Maximum number of proposals: one for each of the most frequent kinds of lines."""
 OTHER: Final = "$other"
 """The variable of a field that is not read."""
 METHODS: Final = "GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|CONNECT|TRACE"
@@ -42,11 +42,11 @@ class LineField(NamedTuple):
 class _LineColumn(NamedTuple):
     """The fields at one position in all lines of a kind."""
 
-    values: tuple[str, ...]  # those that are neither empty nor a dash
+    values: tuple[str, ...]  # without empty values and dashes
     is_quoted: bool
 
     def share(self, fits: Callable[[str], object]) -> float:
-        """The share of its values that fit."""
+        """The share of values that fit."""
         return sum(map(bool, map(fits, self.values))) / len(self.values) if self.values else 0
 
 
@@ -99,14 +99,14 @@ SHAPES: Final = (
     _FieldShape("$http_user_agent", _AGENT, 0.5),
     _FieldShape("$host", _shape(r"(?:[a-z0-9_-]+\.)+[a-z][a-z0-9-]*(?::\d+)?"), 0.9),
 )
-"""In the order in which columns get their variables: each the first column that fits and has none yet."""
+"""Variables in the order of assignment: each goes to the first column that fits and has no variable yet."""
 _TIMES: Final = {shape.variable for shape in SHAPES[:3]}
 _REQUESTS: Final = {"$request", "$request_uri"}
 _ADDRESSES: Final = {"$remote_addr", "$remote_addr:$remote_port"}
 
 
 def proposed_layouts(lines: Sequence[str]) -> list[str]:
-    """What --log-format may be for these lines, that of most of them first."""
+    """Possible values of --log-format for these lines, the most widely matching first."""
     delimiter = _delimiter(lines)
     kinds = defaultdict[tuple[str, ...], list[tuple[str, tuple[LineField, ...]]]](list)
     for line in lines:
@@ -126,13 +126,13 @@ def split_fields(line: str, delimiter: str = "") -> tuple[LineField, ...]:
 
 
 def texts_between(line: str, fields: Sequence[LineField]) -> tuple[str, ...]:
-    """The text before the first of these fields, between each two of them, and after the last."""
+    """The text before the first field, between the fields, and after the last."""
     ends, starts = [0, *(field.end for field in fields)], [*(field.start for field in fields), len(line)]
     return tuple(line[end:start] for end, start in zip(ends, starts, strict=True))
 
 
 def _delimiter(lines: Sequence[str]) -> str:
-    """A character that most lines have so often that it separates their fields; '' for spaces."""
+    """A character so frequent in most lines that it must separate their fields; '' for spaces."""
     for delimiter in ("\t", "|"):
         if 2 * sum(line.count(delimiter) >= _MIN_DELIMITERS for line in lines) > len(lines):
             return delimiter

@@ -24,11 +24,11 @@ VARIABLES: Final = (
 )  # fmt: skip
 """The variables of nginx that are used. Others are matched and ignored."""
 VARIABLES_TYPE: Final = f"CREATE TYPE layout_variables AS STRUCT({', '.join(f'{name} VARCHAR' for name in VARIABLES)});"
-"""The type of a line's variables; those that are not logged are NULL."""
+"""The type of a line's variables; variables that are not logged are NULL."""
 
 _ANY: Final = "(.*?)"
 _QUOTED: Final = r"((?:[^\"\\]|\\.)*)"
-"""Text between quotes, of which those inside are escaped."""
+"""Text between quotes, with quotes inside escaped."""
 LOCAL: Final = r"(\d\d/[A-Za-z]{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})"
 ISO: Final = r"(\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:?\d\d))"
 """Patterns of times, each with a group around it."""
@@ -36,7 +36,7 @@ _NUMBER: Final = r"(\d+(?:\.\d+)?)"
 _NGINX_SHAPES: Final = {"time_local": LOCAL, "time_iso8601": ISO, "msec": _NUMBER}
 """Patterns of variables with a fixed shape, so that no text in another field can be mistaken for them."""
 _REQUIRED: Final = {"time": ("time_local", "time_iso8601", "msec"), "request": ("request", "request_uri", "uri")}
-"""What a log must hold, and the variables of which one says it."""
+"""What a log must contain, and the variables that provide it."""
 
 _APACHE: Final = {
     "h": ("remote_addr", _ANY), "a": ("remote_addr", _ANY), "{c}a": ("realip_remote_addr", _ANY),
@@ -48,7 +48,7 @@ _APACHE: Final = {
     "b": ("body_bytes_sent", _ANY), "B": ("body_bytes_sent", _ANY), "O": ("bytes_sent", _ANY),
     "{REQUEST_SCHEME}x": ("scheme", _ANY), "{HTTPS}x": ("https", _ANY), "{SSL_PROTOCOL}x": ("ssl_protocol", _ANY),
 }  # fmt: skip
-"""The variable that a directive of Apache has the value of, and its pattern; `%{Name}i` is `$http_name`.
+"""The equivalent variable of each Apache directive, and its pattern; `%{Name}i` is `$http_name`.
 
 Evidence: https://httpd.apache.org/docs/2.4/mod/mod_log_config.html#formats and mod_ssl.html#logformats
 """
@@ -130,7 +130,7 @@ def _pieces_of_apache(text: str) -> tuple[list[_Piece], str]:
         name, pattern = _APACHE.get(directive, ("", _ANY))
         if letter == "i" and parameter:
             name = f"http_{parameter[1:-1].lower().replace('-', '_')}"
-        # with a list of statuses, the value of others is a dash, which would say that nothing was sent
+        # with a list of statuses, all others log a dash, which would mean that nothing was sent
         pieces.append(_Piece(before, match[0], "" if statuses else name, pattern))
         before = ""
     return pieces, before + text[end:]

@@ -1,6 +1,6 @@
-"""Reads logs that change their format: lines that are not in the format of their log are read in the other formats.
+"""Reads logs with several formats: lines that are not in the format of their log are read in other formats.
 
-Each line is read by itself, so the result depends on the content alone, not on the pieces in which it is read. The
+Each line is read by itself, so the result depends on the content alone, not on how it is split into blocks. The
 format of a log comes first: the others read only lines that are not in it, and only if one line shows them.
 """
 
@@ -16,13 +16,13 @@ _OTHERS: Final = tuple(name for name in FORMATS if name not in WHOLE_FILE_FORMAT
 
 
 def read_mixed(reader: LineReader, lines: pa.Table, log_format: str, context: FormatContext) -> dict[str, pa.Table]:
-    """The requests in `lines` by format, as LineReader.read_all gives them: first those of the log's own format.
+    """The requests in `lines` by format, as returned by LineReader.read_all, starting with the log's own format.
 
-    Lines that no format reads are among these, with their reason.
+    Lines that no format reads are in the first table, with their reason.
     """
     requests = reader.read_all(lines, log_format, context)
     found, reason = {log_format: requests}, requests["reason"]
-    if reason.null_count == len(reason):  # as of most blocks
+    if reason.null_count == len(reason):  # as in most blocks
         return found
     rest = _of_numbers(lines, requests["number"].filter(pc.is_in(reason, pa.array(vague_reasons(log_format)))))
     for other in _OTHERS:
@@ -39,6 +39,6 @@ def read_mixed(reader: LineReader, lines: pa.Table, log_format: str, context: Fo
 
 
 def _of_numbers(table: pa.Table, numbers: pa.ChunkedArray, are_left_out: bool = False) -> pa.Table:
-    """The rows of the lines with these numbers, or all others."""
+    """The rows with these line numbers; with `are_left_out`, all others."""
     are_there = pc.is_in(table["number"], numbers.combine_chunks())
     return table.filter(pc.invert(are_there) if are_left_out else are_there)

@@ -1,6 +1,6 @@
-"""Finds the format that a line comes nearest to, and where they differ, by an example of each format.
+"""Finds the nearest format of a line, and where the line differs from it, by an example of each format.
 
-An example stands in the format's SQL file, in comments that begin with `Example:`.
+Examples are in the SQL file of each format, in comments that begin with `Example:`.
 """
 
 import json
@@ -14,9 +14,9 @@ from data.logs.layout_guess import SHAPES, split_fields, texts_between
 from data.sql import read_sql
 
 MAX_SKIPPED: Final = 8
-"""The number of fields that may stand before those of a format, as syslog writes some."""
+"""Maximum number of fields before a format's own, such as a syslog prefix."""
 MIN_FIELDS: Final = 3
-"""The number of fields that must be as in a format: an address alone is in all logs."""
+"""Minimum number of fields that must match a format: an address alone occurs in all logs."""
 
 _EXAMPLE: Final = re.compile("^-- Example: (.*)$", re.MULTILINE)
 _MORE_KINDS: Final = {
@@ -25,19 +25,19 @@ _MORE_KINDS: Final = {
 }  # fmt: skip
 _NUMBERS: Final = {"number", "$status", "$msec"}
 _LOOSE: Final = {"dash", "other"}
-"""Kinds of fields that say nothing about a format."""
+"""Kinds of fields that are not characteristic of a format."""
 
 
 class Difference(NamedTuple):
-    """Where a line differs from the format that it comes nearest to."""
+    """The first difference between a line and its nearest format."""
 
-    log_format: str  # '' when it is like none
-    at: int | None = None  # the character from which on it differs; None if the format has no fixed order
-    wanted: str = ""  # what the example has there, or the keys that the line lacks
+    log_format: str  # '' when no format is near
+    at: int | None = None  # index of the first different character; None if the format has no fixed order
+    wanted: str = ""  # the text of the example there, or the missing keys
 
 
 class _Token(NamedTuple):
-    before: str  # the text before the field, without spaces that are repeated
+    before: str  # the text before the field, without repeated spaces
     kind: str
     start: int
     text: str
@@ -49,7 +49,7 @@ def example(log_format: str) -> str:
 
 
 def nearest_format(line: str) -> Difference:
-    """The format that a line comes nearest to."""
+    """Return the nearest format, and where the line differs from it."""
     return _nearest_object(line) if line.lstrip().startswith("{") else _nearest_text(line)
 
 
@@ -82,7 +82,7 @@ def _nearest_text(line: str) -> Difference:
 
 
 def _agreement(wanted: list[_Token], tokens: list[_Token]) -> tuple[int, int]:
-    """The number of fields up to the first difference, and of those which say something about a format."""
+    """Number of fields before the first difference, and how many of them are characteristic of a format."""
     count = found = 0
     for one, other in zip(wanted, tokens, strict=False):
         is_same = one.kind == other.kind or one.kind in _NUMBERS >= {other.kind} or "dash" in {one.kind, other.kind}

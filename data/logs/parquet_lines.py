@@ -14,18 +14,18 @@ from data.logs.parquet_pages import column_memory, longest_shared, row_groups
 _ROWS: Final = 16_384
 _NESTED_ROWS: Final = 256
 _LINES_BYTES: Final = 32 << 20
-"""The number of Parquet rows that are converted to lines at a time, with texts inside of lists or structs, and the
-bytes that they may take."""
+"""Maximum number of Parquet rows converted to lines at a time, that number for rows with texts in lists or structs, and
+the maximum bytes of the lines."""
 MAX_ROW_BYTES: Final = 128 << 20
 MAX_ROW_GROUP_BYTES: Final = 2 << 30
 MAX_GROUP_BYTES: Final = 512 << 20
-"""The memory that a row group may take while a page of each column is read."""
+"""Maximum memory of a row group while one page of each column is read."""
 
 
 def rows_as_lines(path: object, file: BinaryIO) -> Iterator[bytes]:
     """One JSON line with all columns by name for each row of a Parquet file; the same file gives the same lines.
 
-    Texts that a file has once for many rows are expanded for a few rows at a time only.
+    Texts that many rows share are expanded for only a few rows at a time.
     """
     metadata = pq.read_metadata(file)
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
@@ -69,7 +69,7 @@ def rows_as_lines(path: object, file: BinaryIO) -> Iterator[bytes]:
 
 
 def _max_bytes(column: pa.Array) -> int:
-    """The bytes that a value of a column takes at most, expanded; those of numbers are estimated."""
+    """Maximum size of an expanded value of a column in bytes; the size of numbers is estimated."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _max_bytes(column.dictionary)

@@ -1,7 +1,7 @@
-"""The memory that the pages of a Parquet file need, by their own headers: PyArrow takes it before it looks at a page.
+"""Computes the memory for the pages of a Parquet file from their headers: PyArrow allocates it before checking a page.
 
-https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift says what a header holds, and
-https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md how it is written.
+https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift defines the headers, and
+https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md their encoding.
 """
 
 import os
@@ -16,17 +16,17 @@ _DICTIONARY, _DATA_V2 = 2, 3
 _DELTA_BYTE_ARRAY: Final = 7
 _DELTA_TEXTS: Final = {6, _DELTA_BYTE_ARRAY}
 _WITH_LENGTHS: Final = {5, *_DELTA_TEXTS}  # encodings for which a number per value is decoded at once
-_MAX_TEXTS: Final = 1 << 20  # of a dictionary whose texts are measured
-_COPIES: Final = 2  # of a page: as it was decompressed, and its values
+_MAX_TEXTS: Final = 1 << 20  # maximum number of dictionary entries that are measured
+_COPIES: Final = 2  # copies of a page in memory: decompressed bytes and values
 _CODECS: Final = {0: "", 1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
-_FIRST_BYTES: Final = 1 << 12  # of a header that are read, before it is known to be longer
-_MAX_BYTES: Final = 1 << 24  # of a header, or of the footer; PyArrow reads no longer headers
-_PADDING: Final = 100  # bytes behind a column that PyArrow may read, as an old writer did not count them
-_LISTED_BYTES: Final = 16  # of a number in a list, with its levels; all of them may be in one row
+_FIRST_BYTES: Final = 1 << 12  # first read of a header, before its length is known
+_MAX_BYTES: Final = 1 << 24  # maximum size of a header or of the footer; PyArrow's own limit
+_PADDING: Final = 100  # bytes after a column that PyArrow may read, because an old writer did not count them
+_LISTED_BYTES: Final = 16  # of each number in a list, with its levels; all numbers may be in one row
 
 
 class ColumnChunk(NamedTuple):
-    """Where the pages of one column of a row group are, by the footer."""
+    """Location of the pages of one column of a row group, from the footer."""
 
     start: int
     bytes: int
@@ -37,8 +37,8 @@ class ColumnChunk(NamedTuple):
 class ColumnMemory(NamedTuple):
     """What the headers say about one column of a row group."""
 
-    bytes: int  # that it takes while it is read
-    is_delta: bool  # whether texts follow their lengths, so that PyArrow cannot read them as dictionaries
+    bytes: int  # memory needed to read it
+    is_delta: bool  # whether texts are delta-encoded, so that PyArrow cannot read them as dictionaries
 
 
 class _PageHeader(NamedTuple):
@@ -53,7 +53,7 @@ class _PageHeader(NamedTuple):
 def row_groups(file: BinaryIO) -> list[list[ColumnChunk]]:
     """The columns of each row group. Raises ArrowInvalid for a footer that cannot be read.
 
-    PyArrow would end the process when it is asked for a column that contradicts itself.
+    PyArrow would abort the process on a column with contradictory metadata.
     """
     file.seek(-8, os.SEEK_END)
     length = int.from_bytes(file.read(4), "little")
@@ -91,7 +91,7 @@ def column_memory(file: BinaryIO, column: ColumnChunk, is_listed: bool) -> Colum
 
 
 def longest_shared(file: BinaryIO, column: ColumnChunk) -> int:
-    """The most bytes of a text that a column has once, at least in part, and that many rows may share."""
+    """Maximum size in bytes of a text that is stored once, at least in part, and shared by many rows."""
     longest = 0
     for page in _pages(file, column):
         if page.is_dictionary:
@@ -102,7 +102,7 @@ def longest_shared(file: BinaryIO, column: ColumnChunk) -> int:
 
 
 def _longest_text(file: BinaryIO, page: _PageHeader, codec: str | None) -> int:
-    """The length of the longest text of a dictionary; its size if that cannot be known."""
+    """Length of the longest text of a dictionary page; the size of the page if that is unknown."""
     if page.values > _MAX_TEXTS or codec is None:
         return page.size
     file.seek(page.start)
@@ -112,7 +112,7 @@ def _longest_text(file: BinaryIO, page: _PageHeader, codec: str | None) -> int:
     except (pa.ArrowException, OSError):
         return page.size
     at = longest = 0
-    for _ in range(page.values):  # no more of them are read, however many follow
+    for _ in range(page.values):  # ignore any further values in the page
         length = int.from_bytes(content[at : at + 4], "little")
         longest = max(longest, length)
         at += 4 + length
@@ -150,7 +150,7 @@ def _header(file: BinaryIO, at: int) -> tuple["_Fields", int]:
 
 
 class _Fields(NamedTuple):
-    """The fields of a struct of Thrift by their numbers; values of other types are passed over."""
+    """The fields of a struct of Thrift by their numbers; values of other types are skipped."""
 
     numbers: dict[int, int]
     structs: dict[int, list["_Fields"]]  # in a list, or one
@@ -167,7 +167,7 @@ class _CompactReader:
         self.at = 0
 
     def struct(self) -> _Fields:
-        """The fields of a struct. Raises ArrowInvalid for one that occurs twice."""
+        """The fields of a struct. Raises ArrowInvalid for a duplicate field."""
         fields, seen, number = _Fields({}, {}), set[int](), 0
         while head := self._byte():
             number = number + (head >> 4) if head >> 4 else self._integer()
@@ -207,7 +207,7 @@ class _CompactReader:
                 raise pa.ArrowInvalid(f"a page header has a value of the unknown type {kind}")
 
     def _structs(self) -> list[_Fields]:
-        """The structs of a list; an empty list for one of other values."""
+        """The structs of a list; an empty list if it holds other values."""
         head = self._byte()
         count, kind = head >> 4, head & 15
         count = self._unsigned() if count == 15 else count

@@ -21,7 +21,7 @@ from data.logs.request_facts import NO_RECORD, RequestRecord
 from data.text import ShortTextCache
 
 MAX_CLOCK_SKEW: Final = timedelta(days=1)
-"""How far in the future a time may be. Anything later is an error, such as a wrong unit, rather than a wrong clock."""
+"""How far in the future a time may be. A later time is an error, such as a wrong unit, rather than a wrong clock."""
 MAX_ROW_BYTES: Final = 16_384
 """The maximum size of one row. Servers accept no longer request lines and headers."""
 MAX_ROWS: Final = 10_000
@@ -129,7 +129,7 @@ _UNKNOWN_COUNTRIES: Final = ("", "-", "XX", "T1")
 def split_rows(body: bytes) -> Sequence[JsonObject]:
     """Split a JSON array or JSON lines into objects that are not parsed yet.
 
-    Raises BadInput for an invalid array, and TooManyRows at the first row too many: two million rows take 0.1 s.
+    Raises BadInput for an invalid array, and TooManyRows as soon as the limit is passed: two million rows take 0.1 s.
     """
     body = body.removeprefix(codecs.BOM_UTF8)
     if body.lstrip()[:1] != b"[":

@@ -1,4 +1,4 @@
-"""Facts of a request that its scheme, its headers and the network in front of the server tell, as bits of `signals`."""
+"""Derives facts of a request from its scheme, its headers and the network in front of the server: bits of `signals`."""
 
 from typing import Final, NamedTuple
 
@@ -10,12 +10,12 @@ _PARTS: Final = frozenset(
         "sharedworker", "style", "track", "video", "worker", "xslt",
     )
 )  # fmt: skip
-"""Values of `Sec-Fetch-Dest` of what a page loads. Evidence: https://www.w3.org/TR/fetch-metadata/#sec-fetch-dest-header"""
+"""`Sec-Fetch-Dest` of parts of a page. Evidence: https://www.w3.org/TR/fetch-metadata/#sec-fetch-dest-header"""
 _CLASSES: Final = {
     "badHost": "edge_suspected", "scan": "edge_suspected", "searchEngine": "edge_verified",
     "monitoringService": "edge_verified", "tor": "from_tor",
 }  # fmt: skip
-"""What classes of addresses at Cloudflare tell; noRecord and allowlist tell nothing.
+"""Facts by Cloudflare's class of the address; noRecord and allowlist give none.
 
 Evidence: https://developers.cloudflare.com/logs/logpush/logpush-job/datasets/zone/http_requests/#clientipclass
 """
@@ -29,12 +29,12 @@ Evidence: https://docs.aws.amazon.com/elasticloadbalancing/latest/application/lo
 
 
 class RequestRecord(NamedTuple):
-    """Texts of one request beside its line. None: the log does not say; "": the request did not have it.
+    """Texts of one request besides its request line. None: not logged; "": not sent with the request.
 
-    They are read when a visit lands and never stored. Log formats have these columns, those that they can fill.
+    They are read when a visit lands and never stored. Log formats have those of these columns that they can fill.
     """
 
-    scheme: str | None = None  # of the client's own connection
+    scheme: str | None = None  # of the client's connection
     fetch_mode: str | None = None  # Sec-Fetch-Mode
     fetch_dest: str | None = None  # Sec-Fetch-Dest
     fetch_site: str | None = None  # Sec-Fetch-Site
@@ -53,7 +53,7 @@ NO_RECORD: Final = RequestRecord()
 
 
 def request_facts(record: RequestRecord) -> int | None:
-    """The bits of the facts that a record tells; None if it tells nothing."""
+    """Return the bits of the facts in a record; None if there are none."""
     mode, dest = record.fetch_mode, record.fetch_dest
     purpose = (record.purpose or "").lower()
     score = int(record.bot_score) if record.bot_score in _SCORES else 0

@@ -22,13 +22,13 @@ CHUNK_BYTES = 1 << 20
 _FIRST_PIECE_BYTES: Final = 128
 BLOCK_BYTES = 16 << 20
 MAX_BLOCK_LINES: Final = 1 << 18
-"""The lines of a block at most, as each takes memory of its own: 16 MiB of log have about 100,000."""
+"""Maximum number of lines in a block, since each takes extra memory: 16 MiB of log have about 100,000."""
 MAX_EXPANSION: Final = 1_000
-"""How many times its size a compressed log may have: logs have 5 to 100 times, gzip has 1,032 times at most."""
+"""Maximum compression ratio of a log: usual ratios are 5 to 100, and gzip's limit is 1,032."""
 MAX_UNCHECKED_BYTES: Final = 256 << 20
-"""A compressed file may expand to so many bytes, however small it is."""
+"""Expanded size up to which the compression ratio does not matter."""
 MAX_LINE_BYTES = 1 << 16
-"""The maximum length of a line. Longer lines are rejected, and cut so that they never fill more than one block."""
+"""Maximum length of a line. Longer lines are rejected, and truncated so that they never fill more than one block."""
 
 BOM: Final = b"\xef\xbb\xbf"
 """The byte order mark that some Windows programs write at the start of a file. It is not part of the text."""
@@ -36,22 +36,22 @@ BOM: Final = b"\xef\xbb\xbf"
 _GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
 _NOT_ZERO: Final = re.compile(rb"[^\0]")
 _ZSTD: Final = (b"\x28\xb5\x2f\xfd", *(bytes([number]) + b"\x2a\x4d\x18" for number in range(0x50, 0x60)))
-"""How a Zstandard frame begins, or one of those that are skipped (RFC 8878)."""
+"""Magic numbers of Zstandard frames and of skippable frames (RFC 8878)."""
 
 
 class Source(Protocol):
-    """What a log is read from: a path, or an object in a bucket. As a text, it is its name for messages."""
+    """Where a log is read from: a path, or an object in a bucket. `str()` gives its name for messages."""
 
     def open(self, mode: Literal["rb"], /) -> BinaryIO:
-        """Its bytes from the beginning, which can be sought. Each call begins anew."""
+        """Open a seekable stream at the beginning."""
 
 
 class LogUnavailable(BadInput):
-    """A log cannot be read now, as while its disk or network fails. Later it may be."""
+    """A log cannot be read at the moment, such as while its disk or network fails."""
 
 
 class TruncatedLog(Exception):
-    """A compressed file is truncated. Everything readable was yielded before."""
+    """A compressed file is truncated. Its readable part has been yielded."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Content:
 
     size: int  # decompressed bytes
     sha256: str
-    prefixes: dict[int, str]  # length in bytes → SHA-256 of that many first bytes
+    prefixes: dict[int, str]  # n → SHA-256 of the first n bytes
     is_truncated: bool
 
 
@@ -133,7 +133,7 @@ class Preamble:
             return
         if self._header is None:
             self._header = _first_line(text)
-        has_directives = b"#" in text  # most logs have none, which is quicker to see than where the last one is
+        has_directives = b"#" in text  # most logs have none, and this check is faster than finding the last one
         at = text.rfind(b"\n#Fields:", 0, end) + 1 if has_directives else 0
         if at or text.startswith((b"#Fields:", BOM + b"#Fields:")):
             self._fields = _first_line(text[at : at + MAX_LINE_BYTES])
@@ -150,7 +150,7 @@ def _first_line(text: bytes) -> bytes:
 
 def _cut(path: Source, content: Content, start: int, preamble: Preamble) -> Iterator[Block]:
     digest, size, line, skipping = hashlib.sha256(), 0, 1, False
-    pieces, held = list[bytes](), 0  # what was read since the last block, in pieces, and how many bytes they are
+    pieces, held = list[bytes](), 0  # pieces read since the last block, and their total bytes
     for chunk in _readable(path, content.size):
         digest.update(chunk)
         old, fresh = chunk[: max(0, start - size)], chunk[max(0, start - size) :]
@@ -202,7 +202,7 @@ def split_after_lines(text: bytes) -> Iterator[bytes]:
 
 
 def _whole_lines(pieces: list[bytes]) -> tuple[bytes, bytes]:
-    """The text of all pieces up to the end of its last whole line, mostly copied once, and the rest."""
+    """The text of all pieces up to the end of the last whole line, usually copied only once, and the rest."""
     *before, last = pieces or [b""]
     cut = whole_lines_end(last)
     if last.rfind(b"\n", 0, max(cut - 1, 0)) >= 0:  # all of that line is in this piece
@@ -241,13 +241,13 @@ def _chunks(path: Source) -> Iterator[bytes]:
     except (zlib.error, pa.ArrowException, duckdb.Error, UnicodeDecodeError) as error:
         raise BadInput(f"{path} is damaged ({error}); nothing of it was imported.") from error
     except OSError as error:
-        if error.errno is None:  # as of Parquet that cannot be decoded
+        if error.errno is None:  # such as for Parquet that cannot be decoded
             raise BadInput(f"{path} is damaged ({error}); nothing of it was imported.") from error
         raise LogUnavailable(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
 def _limited(room: int, path: Source, chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The chunks of a compressed file. Raises BadInput when they have more than `room` bytes."""
+    """The chunks of a compressed file. Raises BadInput when they exceed `room` bytes."""
     for chunk in chunks:
         room -= len(chunk)
         if room < 0:
@@ -261,7 +261,7 @@ def _limited(room: int, path: Source, chunks: Iterable[bytes]) -> Iterator[bytes
 def _gunzipped(file: BinaryIO) -> Iterator[bytes]:
     """Decompress all members of a gzip file in chunks, so that nothing before a damaged end is lost.
 
-    zlib copies what follows a member, so a member gets small pieces first, each twice as long as the one before it.
+    zlib copies everything after a member, so each member is fed small pieces first, doubling in size.
     """
     member = None
     while raw := file.read(CHUNK_BYTES):

@@ -1,6 +1,6 @@
-"""Objects in which Docker and collectors of logs wrap each line: where it lies in them, and where Docker has split it.
+"""Finds log lines in the JSON objects that Docker and log collectors wrap them in, and joins lines split by Docker.
 
-formats/wrapped.sql takes the lines out of them.
+formats/wrapped.sql extracts the lines.
 """
 
 import re
@@ -10,7 +10,7 @@ TEXT_PATHS: Final = (
     "/event/original", "/event.original", "/log", "/message", "/_raw", "/result/_raw", "/line", "/MESSAGE",
     "/textPayload",
 )  # fmt: skip
-"""The JSON pointers of the keys with a line as their text, the surest first.
+"""JSON pointers of the keys that may hold a line, the most certain first.
 
 Evidence, in this order:
 - Filebeat, Logstash: https://www.elastic.co/docs/reference/ecs/ecs-event
@@ -31,14 +31,14 @@ _PART_BYTES: Final = 1 << 14
 Evidence: https://github.com/moby/moby (daemon/logger/copier.go)
 """
 _MAX_PARTS: Final = 8
-"""A line of more parts is too long to be read."""
+"""Maximum number of parts; a line with more is too long to be read."""
 _MAX_ENTRY_BYTES: Final = 1 << 17
-"""Longer entries are whole lines."""
+"""Maximum size of an entry with a part of a line; longer entries are whole lines."""
 _TEXT: Final = re.compile(rb'\{"log": ?"(?:[^"\\]|\\.)*?(\\n)?", ?"stream"')
 
 
 def whole_lines_end(text: bytes) -> int:
-    """The offset after the last line that is whole, 0 for none: parts of a line that Docker has split stay together."""
+    """Offset after the last whole line, 0 if there is none; parts of a line split by Docker stay together."""
     cut = end = text.rfind(b"\n") + 1
     for _ in range(_MAX_PARTS):
         start = text.rfind(b"\n", 0, max(cut - 1, 0)) + 1
@@ -49,6 +49,6 @@ def whole_lines_end(text: bytes) -> int:
 
 
 def _goes_on(entry: bytes) -> bool:
-    """Whether an entry of Docker's json-file has a part of a line that is not its last."""
+    """Whether an entry of Docker's json-file holds a part of a line other than its last."""
     found = _TEXT.match(entry) if len(entry) > _PART_BYTES and entry.startswith(b'{"log"') else None
     return found is not None and not found[1]

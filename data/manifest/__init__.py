@@ -1,1 +1,1 @@
-"""The manifest: which files count, which logs were read, and whose they are."""
+"""The manifest: live files and imported logs by organization."""

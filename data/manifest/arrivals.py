@@ -1,6 +1,6 @@
-"""Counts by the hour what arrives from a continuous source: a followed log, folder or bucket, or reported visits.
+"""Counts arriving visits by hour for continuous sources: followed logs, folders and buckets, and reported visits.
 
-Importing a log once does not make it a source: no more visits of it are expected.
+A log that is imported once is not a source: no more visits are expected from it.
 """
 
 import sqlite3
@@ -16,22 +16,22 @@ from data.local_time import utc_offset
 from data.manifest.database import Database
 
 SILENT_HOURS: Final = 6
-"""Whole hours without a visit that make a silence, if there used to be visits."""
+"""Number of whole hours without the usual visits that count as silence."""
 WEEKS: Final = 4
 MIN_VISITS: Final = 10
 """Minimum number of visits in the same hours of the weekday, in each of the last WEEKS weeks."""
 _LATE_HOURS: Final = {"drop": SILENT_HOURS}
-"""More hours by which visits may be late, by source: objects are delivered once a day, for example."""
-_EPOCH: Final = datetime(1970, 1, 1)  # UTC, as times of visits are
+"""Additional delay allowed for visits, in hours, by source: objects may be delivered once a day, for example."""
+_EPOCH: Final = datetime(1970, 1, 1)  # UTC, like times of visits
 _HOUR: Final = timedelta(hours=1)
 
 SourceKind = Literal["follow", "drop", "report"]
 
 
 class Arrivals(NamedTuple):
-    """How many visits arrived from a source, by the hour of their time (hours since 1970, UTC).
+    """Number of visits from a source by the hour of the visit (hours since 1970, UTC).
 
-    Those of a folder or bucket ("drop") count in the hour in which their object is read.
+    Visits from a folder or bucket ("drop") count in the hour when their object is read.
     """
 
     source: SourceKind
@@ -40,22 +40,22 @@ class Arrivals(NamedTuple):
 
 
 class Silence(NamedTuple):
-    """A source from which no visits arrive, though they should."""
+    """A source without the visits expected from it."""
 
     source: SourceKind
-    domain: str  # of the log or drop; "": of any, or reported visits
+    domain: str  # domain of the log or drop; "": none was given, or reported visits
     since: datetime  # the end of the hour of its last visit
-    before: list[int]  # visits in the first six hours that should have had some, in each of the weeks before
+    before: list[int]  # visits in the hours of the first six silent ones, in each of the previous weeks
 
 
 def hours_of(visits: pa.Table) -> dict[int, int]:
-    """The number of visits in each hour."""
+    """Number of visits in each hour."""
     hours = pc.floor_temporal(visits["visited_at"], unit="hour").value_counts()
     return {_hour(at): number for at, number in zip(*(part.to_pylist() for part in hours.flatten()), strict=True)}
 
 
 def object_arrivals(domain: str, visits: int, now: datetime) -> Arrivals:
-    """What arrived with an object of a folder or bucket."""
+    """The arrivals from one object of a folder or bucket."""
     hour = _hour(now.astimezone(UTC).replace(tzinfo=None))
     return Arrivals("drop", domain, {hour: visits} if visits else {})
 
@@ -67,22 +67,22 @@ AND (source <> 'report' OR NOT EXISTS (SELECT 1 FROM pending WHERE organization 
 
 
 class ArrivalCounts:
-    """What arrived from the sources of organizations."""
+    """Arrivals from the sources of all organizations."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def organizations(self) -> list[str]:
-        """The organizations that have a source."""
+        """The organizations that have at least one source."""
         return [name for (name,) in self._database.rows("SELECT DISTINCT organization FROM arrivals")]
 
     def silences(self, organization: str, zone: str, now: datetime) -> list[Silence]:
-        """The silent sources of an organization in its zone; reports are none while some wait for their file."""
+        """The silent sources of an organization in its zone; reported visits are not silent while some are pending."""
         return silences(self._database.rows(_BY_HOUR, {"organization": organization}), zone, now)
 
 
 def note_arrivals(db: sqlite3.Connection, organization: str, arrived: Arrivals, now: datetime) -> None:
-    """Add to what arrived from a source, in the transaction that lands it. Its hours of five weeks are kept."""
+    """Add arrivals of a source, in the transaction that lands them. Hours of the last five weeks are kept."""
     first = _hour(now.astimezone(UTC).replace(tzinfo=None)) - (WEEKS + 1) * 7 * 24
     key = [organization, *arrived[:2]]
     db.execute("DELETE FROM arrivals WHERE organization = ? AND source = ? AND domain = ? AND hour < ?", [*key, first])
@@ -93,9 +93,9 @@ def note_arrivals(db: sqlite3.Connection, organization: str, arrived: Arrivals, 
 
 
 def silences(rows: Iterable[tuple[SourceKind, str, int, int]], zone: str, now: datetime) -> list[Silence]:
-    """The silent sources of an organization, whose rows (source, domain, hour, visits) these are, in its zone.
+    """The silent sources among the rows (source, domain, hour, visits) of an organization in this zone.
 
-    Once a source is silent, it stays so until a visit arrives, also in hours in which none is expected.
+    A silent source remains silent until a visit arrives, even during hours without expected visits.
     """
     current = _hour(now.astimezone(UTC).replace(tzinfo=None))
     sources = defaultdict[tuple[SourceKind, str], dict[int, int]](dict)
@@ -119,7 +119,7 @@ def _hour(moment: datetime) -> int:
 
 
 def _visits(by_hour: Mapping[int, int], begin: int, weeks: int, zone: str) -> int:
-    """The visits of six hours, some weeks before those that begin at `begin` and at the same time by local clocks."""
+    """Number of visits in the six hours from `begin`, shifted back by some weeks at the same local time."""
     moment = _EPOCH + begin * _HOUR
     earlier = moment - timedelta(weeks=weeks)
     shift = (utc_offset(moment, zone) - utc_offset(earlier, zone)) // 60

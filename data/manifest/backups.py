@@ -1,4 +1,4 @@
-"""What a backup takes of a manifest: it is read and changed in a copy, which is the caller's own connection."""
+"""Reduces a copy of a manifest to the contents of a backup. The copy is a connection of the caller."""
 
 import sqlite3
 from itertools import starmap
@@ -13,12 +13,12 @@ class BackupResult(NamedTuple):
 
     files: int
     visits: int
-    pending: int  # visits in the manifest that are not in a file yet
+    pending: int  # visits in the manifest, not yet in a file
     size: int
 
 
 def files_to_back_up(copy: sqlite3.Connection) -> list[RegisteredFile]:
-    """Return the live files of the kinds that are not computed again, sorted by path."""
+    """Return the live files of the kinds that cannot be recomputed, sorted by path."""
     rows = [
         row
         for kind in KINDS
@@ -31,7 +31,7 @@ def files_to_back_up(copy: sqlite3.Connection) -> list[RegisteredFile]:
 
 
 def forget_other_files(copy: sqlite3.Connection) -> BackupResult:
-    """Delete the files that are not in the backup from a copy of the manifest; return what is left."""
+    """Delete all other files from a copy of the manifest; return the contents of the backup."""
     for kind in KINDS:
         kind.execute("DELETE FROM of_kind WHERE deletable_at IS NOT NULL OR NOT ?", copy, [kind.is_backed_up])
     copy.execute("VACUUM")

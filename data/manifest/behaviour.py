@@ -1,4 +1,4 @@
-"""Whether the answers of an organization move visits by the signals of their day, which is so unless switched off."""
+"""Records for which organizations the use of behaviour signals in answers is switched off; it is on by default."""
 
 from collections.abc import Iterable
 from datetime import date
@@ -10,17 +10,17 @@ from data.visits import check_organization
 
 
 class Behaviour:
-    """Which organizations use the signals."""
+    """The use of behaviour signals by organization."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def is_used(self, organization: str) -> bool:
-        """Whether answers move visits by their signals."""
+        """Whether answers reclassify visits by their signals."""
         return not self._database.rows("SELECT 1 FROM behaviour_off WHERE organization = ?", [organization])
 
     def switch(self, organization: str, *, on: bool) -> None:
-        """Let answers move visits by their signals, or take them as they landed. Raises BadInput for a bad name."""
+        """Switch on or off whether answers reclassify visits by their signals. Raises BadInput for a bad name."""
         check_organization(organization)
         with self._database.transaction() as db:
             if on:
@@ -31,5 +31,5 @@ class Behaviour:
 
 
 def unjudged_days(files: Iterable[LandedFile]) -> set[date]:
-    """The days with visits that were not judged, of the live files of an organization: today is always one of them."""
+    """The days with visits not yet judged, given the live files of an organization; today is always one of them."""
     return {file.day for file in files if file.visits and not file.behaviour_version}

@@ -1,10 +1,10 @@
-"""Writes and judges recorded times. One in the future was recorded while the clock was ahead, and counts as old."""
+"""Formats and compares recorded times. A time in the future was recorded by a wrong clock, and counts as old."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 TOLERANCE: Final = timedelta(minutes=5)
-"""How far a time may be in the future: clocks are set back by seconds, and locks are waited for with an old time."""
+"""How far in the future a time may be: clocks are corrected by seconds, and `now` gets old while waiting for a lock."""
 
 
 def is_recent(moment: datetime, age: timedelta, now: datetime) -> bool:
@@ -13,15 +13,15 @@ def is_recent(moment: datetime, age: timedelta, now: datetime) -> bool:
 
 
 def format_time(moment: datetime) -> str:
-    """A time as stored in the manifest: UTC with a fixed length, so that strings sort like times."""
+    """Format a time for the manifest: in UTC with a fixed length, so that strings sort like times."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def parse_time(text: str | None) -> datetime | None:
-    """A time that format_time wrote; None if there is none."""
+    """Parse a time written by format_time; None for none."""
     return datetime.fromisoformat(text) if text else None
 
 
 def unchecked_bounds(before: datetime | None) -> tuple[str, str]:
-    """The first and the last `checked_at` that count as checked since `before`; without it, none do."""
+    """The range of `checked_at` that counts as checked since `before`; empty if it is None."""
     return (format_time(before), format_time(datetime.now(UTC) + TOLERANCE)) if before else ("~", "")

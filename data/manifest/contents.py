@@ -1,4 +1,4 @@
-"""All that a manifest holds: what is left of one that a rebuild replaces, and the new one that it makes."""
+"""Reads all contents of an old manifest and writes a new one, for rebuilds."""
 
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ _NO_DAMAGE: Final = frozenset({
     sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_LOCKED,
     sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PERM, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_READONLY,
 })  # fmt: skip
-"""SQLite's primary result codes that say nothing about the content of a database."""
+"""SQLite's primary result codes that do not indicate damage."""
 _OBJECTS: Final = "SELECT objects.organization, bucket, key, etag, batches.organization, sha256 FROM objects \
 JOIN batches ON batches.id = batch"
 
@@ -36,9 +36,9 @@ OldManifest: TypeAlias = Mapping[str, Sequence[tuple[Any, ...]]]
 
 
 def read_old_manifest(path: Path) -> OldManifest | None:
-    """The tables of a manifest; None when it is missing or damaged.
+    """Read the tables of a manifest; return None when it is missing or damaged.
 
-    Raises NewerVersion for one of a newer program, LakeDamaged for one that cannot be read now but may be intact.
+    Raises NewerVersion if a newer program wrote it, LakeDamaged if it cannot be read now but may be intact.
     """
     try:
         with closing(Database(path, "and is not created")) as database:
@@ -69,7 +69,7 @@ def read_old_manifest(path: Path) -> OldManifest | None:
         cause = error.__cause__ if isinstance(error, LakeDamaged) else error
         if isinstance(cause, OSError) or (getattr(cause, "sqlite_errorcode", 0) & 0xFF) in _NO_DAMAGE:
             raise LakeDamaged(
-                f"{path} cannot be read now ({error.__cause__ or error}), but may be intact; repair that, or move it "
+                f"{path} cannot be read now ({error.__cause__ or error}), but may be intact; fix the cause, or move it "
                 "away, and rebuild again."
             ) from error
         return None
@@ -77,22 +77,22 @@ def read_old_manifest(path: Path) -> OldManifest | None:
 
 @dataclass(frozen=True)
 class NewContents:
-    """What a rebuild found in the files, and takes over from the old manifest."""
+    """Contents found in the files by a rebuild, and contents kept from the old manifest."""
 
     old: OldManifest
     generation: int
     batches: Sequence[tuple[str, Batch]]  # with their organizations
-    files: Sequence[LandedFile]  # that count
-    replaced: Sequence[LandedFile]  # that do not
+    files: Sequence[LandedFile]  # live ones
+    replaced: Sequence[LandedFile]  # dead ones
     zones: Sequence[tuple[str, str]]
-    pending: Sequence[tuple[Any, ...]]  # the rows that are in no file
+    pending: Sequence[tuple[Any, ...]]  # rows that are not in any file
     received: Sequence[tuple[str, str, str]]
     last_pending: int  # the highest id that a pending row ever had
     links: Mapping[str, LiveLinks]
 
 
 class Totals(NamedTuple):
-    """What a manifest knows."""
+    """Totals of a manifest."""
 
     files: int
     visits: int
@@ -100,7 +100,7 @@ class Totals(NamedTuple):
 
 
 def write_manifest(path: Path, contents: NewContents) -> Totals:
-    """Make a manifest at `path`, one file without a write-ahead log."""
+    """Create a manifest at `path`, a single file without a write-ahead log."""
     with closing(Database(path)) as database:
         with database.transaction() as db:
             _insert(db, contents)

@@ -1,4 +1,4 @@
-"""The copies of a lake: where its visits were published, and which erasures these copies do not follow yet."""
+"""Published copies of a lake: their targets, and the erasures not yet applied to them."""
 
 import secrets
 from datetime import datetime
@@ -13,21 +13,21 @@ class Copy(NamedTuple):
 
     target: str
     organization: str
-    version: int  # of the log of its visits; -1 until one was written
-    published_at: datetime | None  # when it was last found to be what the manifest says
+    version: int  # version of the Delta log of its visits; -1 before the first
+    published_at: datetime | None  # when it last matched the manifest
     erasures: int
     followed: int
     due_since: datetime | None
     """Time of the oldest unapplied erasure: it may hold erased visits. None: all are applied."""
-    problem: str = ""  # why it was not published last time
-    is_putting: bool = False  # objects are put, or were when a program ended
+    problem: str = ""  # why the last publication failed
+    is_putting: bool = False  # objects are being written, or were when a program was killed
     settles_at: datetime | None = None
-    """Until when what a program put that ended early may still appear there; None: nothing may."""
-    content: str = ""  # the SHA-256 of the names of its files of visits; "": unknown, as of a copy by 1.0.0
+    """Time until which objects written by a killed program may still appear; None: none may."""
+    content: str = ""  # the SHA-256 of the names of its files of visits; "": unknown, such as for a copy by 1.0.0
 
     @property
     def upload_problem(self) -> str:
-        """Why it may still get objects that were put before; "" if it cannot."""
+        """Why objects written earlier may still appear in it; "" if none can."""
         until = self.settles_at
         return f"an upload that was cut off may still appear until {until:%Y-%m-%d %H:%M} UTC." if until else ""
 
@@ -39,7 +39,7 @@ class Copies:
         self._database = database
 
     def find(self, target: str = "", organization: str = "") -> list[Copy]:
-        """The copies at one target or at all, of one organization or of all."""
+        """The copies at one or all targets, of one or all organizations."""
         rows = self._database.rows(
             "SELECT target, organization, version, published_at, erasures, followed, due_since, problem, is_putting, "
             "settles_at, content FROM copies "
@@ -64,7 +64,7 @@ class Copies:
         ]
 
     def begin(self, target: str, organization: str) -> Copy:
-        """The copy, which is recorded before its first object is written: from then on erasures must reach it."""
+        """Record a copy before its first object is written, since from then on erasures must reach it; return it."""
         found = self.find(target, organization)
         if not found:
             with self._database.transaction() as db:
@@ -76,9 +76,9 @@ class Copies:
         return found[0]
 
     def record(self, copy: Copy, version: int, content: str, now: datetime) -> None:
-        """Record that a copy is now what the manifest said after `copy` was read.
+        """Record that a copy now matches the state of the manifest after `copy` was read.
 
-        It holds nothing that was erased, unless something that was put may still appear.
+        It has no erased visits, unless objects written earlier may still appear.
         """
         followed = copy.followed if copy.settles_at else copy.erasures
         with self._database.transaction() as db:
@@ -89,7 +89,7 @@ class Copies:
             )
 
     def record_putting(self, copy: Copy, *, is_putting: bool, settles_at: datetime | None) -> None:
-        """Record that objects are being put, or that all have been, and until when others may still appear."""
+        """Record whether objects are being written, and the time until which earlier ones may still appear."""
         with self._database.transaction() as db:
             db.execute(
                 "UPDATE copies SET is_putting = ?, settles_at = ? WHERE target = ? AND organization = ?",
@@ -97,7 +97,7 @@ class Copies:
             )
 
     def record_problem(self, target: str, organization: str, problem: str) -> None:
-        """Record why a copy could not be published, if it is one and that is new."""
+        """Record why a copy could not be published, if it exists and the problem is new."""
         if any(copy.problem != problem for copy in self.find(target, organization)):
             with self._database.transaction() as db:
                 db.execute(
@@ -106,17 +106,17 @@ class Copies:
                 )
 
     def forget(self, target: str) -> int:
-        """Forget a target; what is there stays. Returns how many copies were forgotten."""
+        """Forget a target, without deleting anything there. Returns the number of forgotten copies."""
         with self._database.transaction() as db:
             return db.execute("DELETE FROM copies WHERE target = ?", [target]).rowcount
 
     def mark(self) -> str:
-        """A random name of this lake, by which a target shows whose copy it holds."""
+        """A random id of this lake, which its targets store to identify it."""
         with self._database.transaction() as db:
             db.execute("INSERT OR IGNORE INTO marks VALUES (1, ?)", [secrets.token_hex(16)])
             ((mark,),) = db.execute("SELECT mark FROM marks").fetchall()
             return str(mark)
 
     def existing_mark(self) -> str:
-        """The random name of this lake; "" if it was never published."""
+        """The random id of this lake; "" if it was never published."""
         return next((str(mark) for (mark,) in self._database.rows("SELECT mark FROM marks")), "")

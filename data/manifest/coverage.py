@@ -1,6 +1,6 @@
-"""Which days an organization's visits cover: those of its logs, from the first visit to the last, and those of reports.
+"""Computes the days covered by an organization's logs, each from its first to its last visit, and reported visits.
 
-A day without any visit may be a quiet one, or one whose log was never imported. What compares days has to know which.
+A day without visits may be a quiet day, or its log was never imported. Comparisons of days need to know which.
 """
 
 import sqlite3
@@ -13,22 +13,22 @@ from data.manifest.database import Database
 from data.manifest.organizations import Organizations
 
 MAX_PAUSE: Final = timedelta(hours=12)
-"""A longer pause between two logs or reports is a gap; a day is covered if at most this much of it is missing."""
+"""Maximum pause between two logs or reports that is not a gap, and maximum missing part of a covered day."""
 
 
 def is_pause(last_at: str, first_at: str) -> bool:
-    """Whether two times, as the manifest writes them, are too far apart to belong together."""
+    """Whether two times in the manifest's format are too far apart to belong together."""
     return datetime.fromisoformat(first_at) - datetime.fromisoformat(last_at) > MAX_PAUSE
 
 
 def span(*spans: tuple[str, str]) -> tuple[str, str]:
-    """From the first to the last of some times, as the manifest writes them; "" is none."""
+    """The earliest and the latest of some times in the manifest's format; "" is ignored."""
     firsts, lasts = [first for first, _ in spans if first], [last for _, last in spans if last]
     return min(firsts, default=""), max(lasts, default="")
 
 
 def note_received(db: sqlite3.Connection, organization: str, first_at: str, last_at: str) -> None:
-    """Note in a transaction when reported visits came in. It extends the last interval, unless after a pause."""
+    """Record in a transaction when reported visits were received. Extends the last interval, unless after a pause."""
     row = db.execute(
         "SELECT rowid, last_at FROM received WHERE organization = ? ORDER BY last_at DESC LIMIT 1", [organization]
     ).fetchone()
@@ -39,7 +39,7 @@ def note_received(db: sqlite3.Connection, organization: str, first_at: str, last
 
 
 class Coverage:
-    """The days that the visits of an organization cover."""
+    """The days covered by the visits of organizations."""
 
     def __init__(self, database: Database, organizations: Organizations) -> None:
         self._database, self._organizations = database, organizations
@@ -47,7 +47,7 @@ class Coverage:
     def covered_days(self, organization: str, domain: str, first: date, last: date) -> set[date]:
         """The days from `first` to `last` that are covered, for visits of a domain ("": of any).
 
-        Logs that were imported for another domain say nothing of it.
+        Logs imported for another domain do not count.
         """
         rows = self._database.rows(
             "SELECT first_at, last_at FROM batches WHERE organization = :organization AND first_at <> '' "

@@ -1,4 +1,4 @@
-"""The connections to the SQLite database of a manifest. Its tables are declared in sql/; only this room asks it."""
+"""The connections to the SQLite database of a manifest. Tables are declared in sql/; only this package queries it."""
 
 import sqlite3
 import threading
@@ -19,7 +19,7 @@ MIGRATIONS: Final = tuple(read_sql("data.manifest", f"sql/manifest_{one}") for o
 
 
 class Database:
-    """An open database. Thread-safe; several processes may open the same one."""
+    """An open database. Thread-safe; several processes may open it at once."""
 
     def __init__(self, path: Path, refuse_new: str = "", connect: Connect = open_database) -> None:
         """Open or create the database; arguments as for open_database. Raises LakeDamaged if it is newer."""
@@ -34,7 +34,7 @@ class Database:
         self._writing = threading.Lock()
 
     def reader(self) -> sqlite3.Connection:
-        """Open one more connection for reading, which the caller closes. Raises OSError like `transaction`."""
+        """Open another connection for reading; the caller closes it. Raises OSError like `transaction`."""
         self.check_identity()
         connection = self._connect(self.path, MIGRATIONS, "")
         connection.create_function("today_in", 2, _today_in, deterministic=True)
@@ -49,14 +49,14 @@ class Database:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """A write transaction, committed at the end of the context or rolled back on any error.
 
-        Raises OSError (ESTALE) when the manifest was moved or replaced: SQLite would write on into the old one.
+        Raises OSError (ESTALE) when the manifest was moved or replaced: SQLite would continue writing into the old one.
         """
         with self.locked():
             yield self._writer
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep all others from moving and registering files. Raises OSError like `transaction`."""
+        """Prevent other processes from moving and registering files. Raises OSError like `transaction`."""
         with self._writing, transaction(self._writer):
             self.check_identity()
             yield
@@ -66,7 +66,7 @@ class Database:
         check_identity(self.path, self._identity)
 
     def check_current(self) -> None:
-        """Raise OutdatedManifest if nothing may be written; only the manifest of a lake can be an older one."""
+        """Raise OutdatedManifest if nothing may be written; only the manifest of a lake can be outdated."""
 
     def close(self) -> None:
         """Close all connections."""

@@ -1,4 +1,4 @@
-"""Records which visits were erased by link or visitor, so that importing a log again does not restore them unnoticed.
+"""Records erasures by link or visitor, so that importing a log again does not restore the visits unnoticed.
 
 The hash of a visitor is not recorded.
 """
@@ -11,13 +11,13 @@ from data.manifest.database import Database
 
 
 class Erasure(NamedTuple):
-    """An erasure of one link's or one visitor's visits."""
+    """An erasure of the visits of one link or one visitor."""
 
     erased_at: datetime
-    short_code: str | None  # None: it was by visitor
+    short_code: str | None  # None: by visitor
 
     def __str__(self) -> str:
-        """What was erased when."""
+        """What was erased, and when."""
         what = "of a visitor" if self.short_code is None else f"of the link {self.short_code}"
         return f"visits {what} were erased on {self.erased_at:%Y-%m-%d}"
 

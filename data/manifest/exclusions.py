@@ -1,4 +1,4 @@
-"""What an organization does not count: whether files are set aside, and which visits are its owner's."""
+"""Exclusions of organizations: whether files are set aside, and rules for the owner's own visits."""
 
 import sqlite3
 from datetime import UTC, datetime
@@ -17,21 +17,21 @@ class ExclusionRecord(NamedTuple):
 
     rule: Exclusion
     since: datetime
-    visits: int  # that it set aside as they landed; a visit of several rules is one of each
+    visits: int  # number set aside when landing; a visit that matches several rules counts for each
 
 
 class Exclusions:
-    """The choices of all organizations."""
+    """The exclusions of all organizations."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def are_files_aside(self, organization: str) -> bool:
-        """Whether answers leave out files, which they count unless the owner says so."""
+        """Whether answers leave out files; by default they count them."""
         return bool(self._database.rows("SELECT 1 FROM files_aside WHERE organization = ?", [organization]))
 
     def bits_aside(self, organization: str) -> int:
-        """The bits of signals of which one keeps a visit out of answers."""
+        """The bits of signals that keep a visit out of answers, each by itself."""
         return OWN | BITS["file"] if self.are_files_aside(organization) else OWN
 
     def switch_files(self, organization: str, *, aside: bool) -> None:
@@ -45,7 +45,7 @@ class Exclusions:
             begin_epoch(db, organization)
 
     def records(self, organization: str) -> list[ExclusionRecord]:
-        """The rules of an organization in their order, since when each applies, and how much it has set aside."""
+        """The sorted rules of an organization, with the time each was added and the number of visits it set aside."""
         rows = self._database.rows(
             "SELECT kind, value, added_at, visits FROM exclusions WHERE organization = ? ORDER BY kind, value",
             [organization],
@@ -56,11 +56,11 @@ class Exclusions:
         ]
 
     def rules(self, organization: str) -> tuple[Exclusion, ...]:
-        """The rules of an organization, in their order."""
+        """The sorted rules of an organization."""
         return tuple(record.rule for record in self.records(organization))
 
     def add(self, organization: str, exclusion: Exclusion) -> bool:
-        """Add a rule. Returns whether it is new. Raises BadInput for a bad name of an organization."""
+        """Add a rule; return whether it is new. Raises BadInput for a bad name of an organization."""
         row = [check_organization(organization), *exclusion, format_time(datetime.now(UTC))]
         with self._database.transaction() as db:
             added = db.execute(
@@ -69,7 +69,7 @@ class Exclusions:
             return added.rowcount > 0
 
     def remove(self, organization: str, exclusion: Exclusion) -> bool:
-        """Remove a rule. Returns whether it was there."""
+        """Remove a rule; return whether it existed."""
         with self._database.transaction() as db:
             return (
                 db.execute(
@@ -81,7 +81,7 @@ class Exclusions:
 
 
 def note_excluded(db: sqlite3.Connection, organization: str, excluded: ExcludedVisits) -> None:
-    """Add to the visits that each rule has set aside, in the transaction that lands them."""
+    """Add to the number of visits that each rule has set aside, in the transaction that lands them."""
     db.executemany(
         "UPDATE exclusions SET visits = visits + ? WHERE organization = ? AND kind = ? AND value = ?",
         [(visits, organization, *rule) for rule, visits in excluded.items()],

@@ -1,4 +1,4 @@
-"""The files that the manifest knows: those of visits, and for their deletion those of rollups and links, too."""
+"""The files registered in the manifest: files of visits, and for deletion also rollups and links."""
 
 import sqlite3
 from collections.abc import Callable, Iterable
@@ -17,7 +17,7 @@ Move = Callable[[], "list[LandedFile]"]
 """Moves staged files to their final paths and returns them; called inside the transaction that makes them live."""
 
 READERS_GRACE: Final = timedelta(hours=24)
-"""How long a dead file stays on disk for readers that may still use it: queries, or an analyst's shell."""
+"""How long a dead file stays on disk for readers that may still use it, such as queries or an analyst's shell."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class LandedFile:
     checked_at: datetime  # when its bytes were last verified
     unfinished_of: int | None = None  # the batch whose unfinished last line (without a newline) it contains
     schema_version: int = SCHEMA_VERSION  # of its visits
-    behaviour_version: int = 0  # of what its visits were judged by, with all visits of its day; 0: they were not
-    facts: int = 0  # the bits of REQUEST_FACTS that some of its visits have, and NETWORKS
+    behaviour_version: int = 0  # of the signals that judged its visits, with all visits of its day; 0: not judged
+    facts: int = 0  # the bits of REQUEST_FACTS and NETWORKS that any of its visits has
 
 
 _FILE_COLUMNS: Final = (
@@ -48,7 +48,7 @@ _DEAD: Final = "SELECT day, path, sha256 FROM files WHERE organization = ? AND d
 
 
 class DeadFile(NamedTuple):
-    """A replaced file of visits, which is still on disk."""
+    """A replaced file of visits that is still on disk."""
 
     day: str
     path: str
@@ -79,7 +79,7 @@ class Files:
         return bool(rows)
 
     def removal_records(self, organization: str) -> list[LandedFile]:
-        """The live files of one organization without visits: their footers record which files were removed."""
+        """The live files of one organization without visits: their footers list removed files."""
         rows = self._database.rows(_SELECT_LIVE + "organization = ? AND visits = 0", [organization])
         return [_file_of(row) for row in rows]
 
@@ -89,12 +89,12 @@ class Files:
         return [_file_of(row) for row in rows]
 
     def due_for_check(self, before: datetime) -> list[RegisteredFile]:
-        """The live files of the kinds that are not computed again whose bytes were last verified before a time."""
+        """The live files, of the kinds that cannot be recomputed, that were last verified before a time."""
         kinds = [kind for kind in KINDS if kind.is_backed_up]
         return [file for kind in kinds for file in live_of_kind(self._database, kind, before=before)]
 
     def oldest(self, most: int, organization: str = "") -> list[tuple[str, str]]:
-        """The organization and the path of live files with visits, of one or of all, those of the oldest days first."""
+        """Organization and path of live files with visits, of one organization or all, oldest days first."""
         return [
             (owner, path)
             for owner, path in self._database.rows(
@@ -105,7 +105,7 @@ class Files:
         ]
 
     def first_and_last_days(self, organization: str = "") -> list[tuple[str, str]]:
-        """The organization and the path of each live file of the first and the last day of one, or of all."""
+        """Organization and path of each live file of the first and the last day, of one organization or all."""
         return [(owner, path) for owner, path in self._database.rows(_ENDS, [organization])]
 
     def span(self, organization: str) -> tuple[date, date] | None:
@@ -117,7 +117,7 @@ class Files:
         return (date.fromisoformat(first), date.fromisoformat(last)) if first else None
 
     def facts_by_day(self, organization: str, start: date, end: date) -> dict[date, int]:
-        """The facts of the request that some visit has, for each day with visits from `start` to `end` (inclusive)."""
+        """The facts of requests on each day with visits from `start` to `end` (inclusive), as the OR of all visits."""
         rows = self._database.rows(
             "SELECT DISTINCT day, facts FROM files "
             "WHERE organization = ? AND day BETWEEN ? AND ? AND deletable_at IS NULL AND visits > 0",
@@ -130,7 +130,7 @@ class Files:
         return found
 
     def newest_day(self, until: date) -> date | None:
-        """The newest day up to one for which any organization has a live file."""
+        """The newest day up to `until` with a live file of any organization."""
         ((day,),) = self._database.rows(
             "SELECT max(day) FROM files WHERE deletable_at IS NULL AND day <= ?", [until.isoformat()]
         )
@@ -139,10 +139,10 @@ class Files:
     def days_to_merge(
         self, now: datetime, most_open: int, organization: str | None, version: int
     ) -> list[tuple[str, date]]:
-        """The organizations and days with several files, or more than `most_open` if they are not over, and the past
-        days that no `version` or a later one has judged. Without `organization`, of all.
+        """The organizations and days with several files, or more than `most_open` for days that are not over, and past
+        days that were not judged by this `version` or a later one. Without `organization`, of all.
 
-        Those that none has judged come first, and then those of most files.
+        Days that were never judged come first, then days with the most files.
         """
         rows = self._database.rows(
             "SELECT organization, day FROM files LEFT JOIN zones USING (organization) "
@@ -160,7 +160,7 @@ class Files:
         return {path for (path,) in self._database.rows("SELECT path FROM files")}
 
     def dead(self, organization: str, *, with_unfinished: bool = True) -> list[DeadFile]:
-        """The dead files of an organization; of those with the visit of an unfinished line only if it says so."""
+        """The dead files of an organization; `with_unfinished` includes files with the visit of an unfinished line."""
         rows = self._database.rows(_DEAD if with_unfinished else f"{_DEAD} AND unfinished_of IS NULL", [organization])
         return [DeadFile(*row) for row in rows]
 
@@ -180,16 +180,14 @@ class Files:
         return bool(self._database.rows("SELECT 1 FROM registered_files WHERE path = ?", [path]))
 
     def refresh_stat(self, path: str, changed_ns: int, inode: int, now: datetime) -> None:
-        """Record the status of a file of any kind after its bytes were hashed. With `changed_ns` 0 it will be hashed
-        again.
-        """
+        """Record the status of a file of any kind after its bytes were hashed; `changed_ns` 0 makes it hashed again."""
         with self._database.transaction() as db:
             row = [changed_ns, inode, format_time(now), path]
             for kind in KINDS:
                 kind.execute("UPDATE of_kind SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?", db, row)
 
     def deletable(self, now: datetime) -> list[str]:
-        """The paths of dead files of any kind whose grace period is over, or ends later than it can by this clock."""
+        """The paths of dead files of any kind with an expired grace period, or one that ends impossibly late."""
         bounds = [format_time(now), format_time(now + READERS_GRACE + TOLERANCE)]
         rows = self._database.rows(
             "SELECT path FROM registered_files WHERE deletable_at <= ? OR deletable_at > ?", bounds
@@ -197,8 +195,8 @@ class Files:
         return [path for (path,) in rows]
 
     def expire_now(self, organization: str, before: date | None, deletable_at: datetime) -> list[str]:
-        """Make dead files and rollups of an organization deletable at `deletable_at` if that is sooner; return their
-        paths.
+        """Make dead files and rollups of an organization deletable at `deletable_at`, unless deletable earlier; return
+        their paths.
 
         With `before`, only files of days before that date.
         """
@@ -218,7 +216,7 @@ class Files:
         return sorted(path for (path,) in rows)
 
     def purge(self, paths: Iterable[str]) -> None:
-        """Forget dead files of any kind, which were deleted."""
+        """Unregister dead files of any kind after their deletion."""
         with self._database.transaction() as db:
             for path, kind in product(paths, KINDS):
                 kind.execute("DELETE FROM of_kind WHERE path = ? AND deletable_at IS NOT NULL", db, [path])

@@ -1,9 +1,9 @@
-"""The manifest of a lake, which several programs share, and the check that it is not an older one that was put back.
+"""Shares the manifest of a lake between programs, and checks that it was not replaced by an older version of itself.
 
-The manifest counts its commits, and the files and batches that it holds (table `generation`). After each commit the
-number is copied into the file `generation` of the lake, which backups leave out. While the copy is ahead of the
-manifest, or the manifest does not hold what it counted, nothing is written, since that could write over visits which
-only `traffic rebuild` finds.
+The manifest counts its commits, files and batches (table `generation`). After each commit, the number of commits is
+copied into the file `generation` of the lake, which backups leave out. While the copy is ahead of the manifest, or the
+manifest contradicts its own counts, nothing is written, since that could overwrite visits that only `traffic rebuild`
+finds.
 """
 
 import fcntl
@@ -42,7 +42,7 @@ class GenerationCopy:
         return 0
 
     def raise_to(self, number: int) -> None:
-        """Write a number unless there is a higher one. If that fails it is logged, and the next commit tries again."""
+        """Write a number unless the file has a higher one. A failure is logged, and the next commit tries again."""
         try:
             with self._locked():
                 if self.number() < number:
@@ -57,7 +57,7 @@ class GenerationCopy:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Exclude other programs that write a number. The file is created if it is missing."""
+        """Lock out other programs that write a number. The file is created if it is missing."""
         while True:
             handle = os.open(self._path, os.O_RDONLY | os.O_CREAT, 0o644)
             try:
@@ -87,7 +87,7 @@ def generation_problem(database: Database, root: Path) -> str:
 
 
 def older_manifest_problem(number: int, newest: int, root: Path) -> str:
-    """As `generation_problem`, by nothing but the manifest's number, which is read after `newest`, the copy's."""
+    """Like `generation_problem`, by the manifest's number alone; it must be read after `newest`, the copy's number."""
     if newest <= number:
         return ""
     return (
@@ -97,17 +97,17 @@ def older_manifest_problem(number: int, newest: int, root: Path) -> str:
 
 
 class SharedDatabase(Database):
-    """The database of a manifest that cannot be rebuilt while it is open, nor written if it is an older one."""
+    """The database of a manifest that cannot be rebuilt while open, nor written while outdated."""
 
     def __init__(self, path: Path, refuse_new: str, connect: Connect) -> None:
-        """As a Database; waits while the manifest is being rebuilt."""
+        """Open like a Database; waits while the manifest is being rebuilt."""
         self._root, self._copy = path.parent, GenerationCopy(path.parent)
         with ExitStack() as in_use:
             in_use.enter_context(shared(path.parent))
             super().__init__(path, refuse_new, connect)
             in_use.callback(super().close)
             self._problem = ""
-            with suppress(sqlite3.DatabaseError):  # it is damaged, which later reads report
+            with suppress(sqlite3.DatabaseError):  # damaged; later reads report it
                 self._problem = generation_problem(self, self._root)
             self._in_use = in_use.pop_all()
 
@@ -118,7 +118,7 @@ class SharedDatabase(Database):
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """As of a Database. Raises OutdatedManifest if nothing may be written."""
+        """See Database. Raises OutdatedManifest if nothing may be written."""
         with super().transaction() as db:
             number = self._check_number(db.execute(_NUMBER_OF_CHANGES).fetchall(), self._copy.number())
             before = db.total_changes

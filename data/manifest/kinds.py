@@ -1,8 +1,8 @@
-"""The kinds of files that the manifest registers, and what is the same for all kinds, written once.
+"""The kinds of files registered in the manifest, and the statements common to all kinds.
 
-Each kind has a table of its own, since what may be live at once differs: an organization has any number of files of
-visits for a day, one rollup for a month, one file of links, and one of changes to them. The view registered_files has
-the paths of all kinds.
+Each kind has its own table, since the constraints differ: an organization has any number of live files of visits for a
+day, one rollup for a month, one file of links, and one of changes to them. The view registered_files has the paths of
+all kinds.
 """
 
 import sqlite3
@@ -16,7 +16,7 @@ from data.manifest.clock import format_time, unchecked_bounds
 from data.manifest.database import Database
 
 COLUMNS: Final = ("organization", "path", "bytes", "sha256", "changed_ns", "inode", "checked_at")
-"""The columns that every kind has, with deletable_at, which is null of live files."""
+"""The columns of every kind, besides deletable_at, which is null for live files."""
 
 
 class FileKind(NamedTuple):
@@ -25,17 +25,17 @@ class FileKind(NamedTuple):
     table: str
     own_columns: tuple[str, ...]
     day: str  # its column with the day or the first day of the month; "NULL" if it has none
-    holds_visits: bool  # or counts of visits, so that it has to be deleted soon after visits are erased
-    is_backed_up: bool  # otherwise it is computed again
+    holds_visits: bool  # or counts of visits, so it must be deleted soon after an erasure
+    is_backed_up: bool  # otherwise it is recomputed
 
     def execute(
         self, sql: str, db: sqlite3.Connection, parameters: Sequence[object] | Mapping[str, object] = ()
     ) -> sqlite3.Cursor:
-        """Execute a statement in which this kind's table is called of_kind, and the column of its day day_of_kind."""
+        """Execute a statement in which of_kind stands for this kind's table, and day_of_kind for its day column."""
         return db.execute(sql.replace("day_of_kind", self.day).replace("of_kind", self.table), parameters)
 
     def rows(self, sql: str, database: Database, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Return the result of a SELECT; names as for `execute`."""
+        """Return the result of a SELECT, with the same names as for `execute`."""
         return database.rows(sql.replace("day_of_kind", self.day).replace("of_kind", self.table), parameters)
 
 
@@ -59,7 +59,7 @@ KINDS: Final = (LINK_FILES, LINK_CHANGES, VISIT_FILES, ROLLUP_FILES)
 
 
 def insert(db: sqlite3.Connection, kind: FileKind, rows: Iterable[Sequence[object]]) -> None:
-    """Register live files: each row has the columns of every kind, then those of its own. Begin a transaction first."""
+    """Register live files, in a transaction: each row has the common columns, then those of its kind."""
     columns = [*COLUMNS, *kind.own_columns]
     db.executemany(
         f"INSERT INTO {kind.table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
@@ -68,7 +68,7 @@ def insert(db: sqlite3.Connection, kind: FileKind, rows: Iterable[Sequence[objec
 
 
 def expire(db: sqlite3.Connection, kind: FileKind, path: str, deletable_at: datetime) -> bool:
-    """Make a live file a dead one. Returns False if it is not live."""
+    """Make a live file dead. Returns False if it is not live."""
     row = [format_time(deletable_at), path]
     expired = kind.execute("UPDATE of_kind SET deletable_at = ? WHERE path = ? AND deletable_at IS NULL", db, row)
     return expired.rowcount == 1
@@ -77,7 +77,7 @@ def expire(db: sqlite3.Connection, kind: FileKind, path: str, deletable_at: date
 def expire_of_day(
     db: sqlite3.Connection, kind: FileKind, organization: str, day: date | None, deletable_at: datetime
 ) -> None:
-    """Make the live files of an organization's day, or of a kind without days, dead ones."""
+    """Make the live files of an organization's day dead; for a kind without days, all of the organization's."""
     kind.execute(
         "UPDATE of_kind SET deletable_at = ? WHERE organization = ? AND day_of_kind IS ? AND deletable_at IS NULL",
         db,
@@ -90,7 +90,7 @@ def live_of_kind(
 ) -> list[RegisteredFile]:
     """Return the live files of one organization, or of all; with `before`, only those last verified before it.
 
-    Those that were verified the longest ago come first.
+    Files verified the longest ago come first.
     """
     rows = kind.rows(
         "SELECT path, bytes, sha256, changed_ns, inode FROM of_kind "

@@ -1,4 +1,4 @@
-"""When tasks that depend on the clock were last run."""
+"""The times of the last runs of scheduled tasks."""
 
 from datetime import datetime
 
@@ -13,11 +13,11 @@ class LastRuns:
         self._database = database
 
     def time_of(self, task: str) -> datetime | None:
-        """When a task was last run; None if it never was."""
+        """Time of the last run of a task; None if it never ran."""
         ((at,),) = self._database.rows("SELECT max(at) FROM last_runs WHERE task = ?", [task])
         return parse_time(at)
 
     def note(self, task: str, now: datetime) -> None:
-        """Record that a task was run."""
+        """Record a run of a task."""
         with self._database.transaction() as db:
             db.execute("INSERT OR REPLACE INTO last_runs VALUES (?, ?)", [task, format_time(now)])

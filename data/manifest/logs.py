@@ -1,4 +1,4 @@
-"""Which logs were imported. A log is known by its organization and its content, whatever its name and its domain."""
+"""The imported logs. A log is identified by its organization and content, not by its name or domain."""
 
 import json
 import sqlite3
@@ -20,33 +20,33 @@ class ObjectVersion(NamedTuple):
 
     bucket: str  # s3://bucket, or file:// for a file of a drop folder
     key: str
-    etag: str  # another one for each content of the key
+    etag: str  # different for each content of the key
 
 
 class Batch(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An import of a log's content for one organization, as the manifest and the footers of its files record it.
+    """An import of a log's content for one organization, as recorded in the manifest and in the footers of its files.
 
-    Of an import's files, only the footer of the last one has more than id and content. Times are as format_time writes.
+    Only the footer of an import's last file has more than id and content. Times are in the format of format_time.
     """
 
-    id: int  # 0: its landing has not given it one yet
-    domain: str = ""  # as --domain gave it; "": the import was given none
+    id: int  # 0: not yet assigned
+    domain: str = ""  # the value of --domain; "": none was given
     sha256: str = ""  # of the decompressed content
     size: int = 0  # its length
     whole_size: int = 0  # its length up to the end of the last finished line
     visits: int = 0
     log_format: str = ""
-    imported_at: str = ""  # "": whether the import was finished is recorded in its last file
-    first_at: str = ""  # the time of its first visit, and of its last; "": it has none
+    imported_at: str = ""  # "": only its last file records that the import was finished
+    first_at: str = ""  # the times of its first and last visit; "": it has no visits
     last_at: str = ""
-    object: ObjectVersion | None = None  # whose content it is, in a bucket or drop folder; not of one from the manifest
+    object: ObjectVersion | None = None  # source of the content, in a bucket or drop folder; not read back
 
 
 def continued_batch(prefixes: Iterable[Batch], size: int, domain: str) -> Batch | None:
     """Return the import that a content of `size` bytes continues, of all imports of its prefixes; None if it is new.
 
-    Of equally long ones, the one with this domain. Without any visits, as of a header that many files begin with, only
-    an import of the whole content counts, and it has no domain.
+    Among equally long imports, it is the one with this domain. An import without visits, such as of a header that many
+    files share, counts only if it is of the whole content, and it has no domain.
     """
     ascending = sorted(prefixes, key=lambda batch: (batch.size, batch.domain == domain))
     if any(batch.visits for batch in ascending):
@@ -71,7 +71,7 @@ def _normal(domain: str) -> str:
 
 _LONGER: Final = "SELECT * FROM batches NOT INDEXED WHERE organization = ? AND bytes > ? AND bytes <= ? \
 AND whole_bytes >= ?"
-"""Asked for each block. An index would look the imports up by their hashes: 200,000 in 0.27 s and not 0.02."""
+"""Run for each block. An index would look up 200,000 imports by their hashes, in 0.27 s instead of 0.02 s."""
 
 
 class Logs:
@@ -96,11 +96,11 @@ class Logs:
         return [batch_of(row) for row in rows]
 
     def longer(self, organization: str, landed: int, size: int, offset: int) -> list[Batch]:
-        """The imports of contents of more than `landed` and at most `size` bytes, whose whole lines reach `offset`."""
+        """The imports of more than `landed` and at most `size` bytes with whole lines at least up to `offset`."""
         return [batch_of(row) for row in self._database.rows(_LONGER, [organization, landed, size, offset])]
 
     def is_registered(self, batch: Batch) -> bool:
-        """Whether an import is registered with just this content."""
+        """Whether an import is registered with exactly this content."""
         content = [batch.id, batch.sha256, batch.size]
         return bool(self._database.rows("SELECT 1 FROM batches WHERE id = ? AND sha256 = ? AND bytes = ?", content))
 
@@ -111,7 +111,7 @@ class Logs:
 
 
 def skip_rest(db: sqlite3.Connection, batches: Iterable[int]) -> None:
-    """Skip the rest of the unfinished last lines of imports, which the next import would add. Begin a transaction."""
+    """Skip the rest of the unfinished last lines of imports, in a transaction; the next import would add them."""
     db.executemany("UPDATE batches SET whole_bytes = bytes WHERE id = ?", [(batch,) for batch in batches])
 
 
@@ -122,12 +122,12 @@ def batch_of(row: tuple[Any, ...]) -> Batch:
 
 
 def put_batch(db: sqlite3.Connection, organization: str, batch: Batch, arrived: Arrivals | None) -> None:
-    """Register a new batch, or extend the one of its id to a longer content of the same log.
+    """Register a new batch, or extend the batch with its id to a longer content of the same log.
 
-    When extending, `visits` is the number added. Also records what arrived from a continuous source, and the object
-    whose content the batch landed.
+    When extending, `visits` is the number added. Also records arrivals from a continuous source, and the object that
+    the content was read from.
     The caller has begun a transaction. Raises sqlite3.IntegrityError for a content that is already registered, Conflict
-    if that has another domain.
+    if it has another domain.
     """
     if arrived:
         note_arrivals(db, organization, arrived, datetime.fromisoformat(batch.imported_at))

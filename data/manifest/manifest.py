@@ -1,6 +1,6 @@
 """The manifest: the SQLite database that records which Parquet files are live and which logs were imported.
 
-It answers in words: no module outside of this room asks it in SQL or has its connections.
+Its interface is methods: no module outside this package uses SQL on it, or its connections.
 """
 
 import sqlite3
@@ -36,25 +36,25 @@ from data.manifest.statistics import Statistics
 from data.rules.exclusions import NONE_EXCLUDED, ExcludedVisits
 
 _SHRINK_WAIT: Final = timedelta(seconds=0.2)
-"""How long writers are blocked while the write-ahead log is emptied."""
+"""Maximum time to block writers while the write-ahead log is emptied."""
 
 
 class Manifest:
-    """An open manifest. Thread-safe; several processes may open the same one."""
+    """An open manifest. Thread-safe; several processes may open it at once."""
 
     def __init__(
         self, path: Path, refuse_new: str = "", connect: Connect = open_database, *, is_shared: bool = False
     ) -> None:
         """Open or create the manifest; arguments as for open_database. Raises LakeDamaged if it is newer.
 
-        With `is_shared`, it is that of a lake which several programs use: it cannot be rebuilt meanwhile, and is not
-        written if it is an older one.
+        With `is_shared`, it is the manifest of a lake that several programs use: it cannot be rebuilt meanwhile, and is
+        not written if it is outdated.
         """
         self._path = path
         self._database = database = (SharedDatabase if is_shared else Database)(path, refuse_new, connect)
         with ExitStack() as opened:
             opened.callback(database.close)
-            self.organizations = Organizations(database)  # which opens one more connection
+            self.organizations = Organizations(database)  # opens another connection
             opened.callback(self.organizations.close)
             self._opened = opened.pop_all()
         self.files = Files(database)
@@ -73,19 +73,19 @@ class Manifest:
         self.statistics = Statistics(database)
 
     def locked(self) -> AbstractContextManager[None]:
-        """Keep all others from moving and registering files. Raises OSError when the manifest was replaced."""
+        """Prevent other processes from moving and registering files. Raises OSError when the manifest was replaced."""
         return self._database.locked()
 
     def exclusive(self) -> AbstractContextManager[object]:
-        """As `locked`, to change files of the lake. Raises OutdatedManifest if nothing may be written."""
+        """Like `locked`, for changing files of the lake. Raises OutdatedManifest if nothing may be written."""
         return self._database.transaction()
 
     def check_current(self) -> None:
-        """Raise OutdatedManifest if nothing may be written; only the manifest of a lake can be an older one."""
+        """Raise OutdatedManifest if nothing may be written; only the manifest of a lake can be outdated."""
         self._database.check_current()
 
     def check_writable(self) -> None:
-        """Commit without a change. Raises sqlite3.OperationalError while the disk fails, and as `check_current`."""
+        """Commit without a change. Raises sqlite3.OperationalError if the disk fails, and like `check_current`."""
         with self._database.transaction() as db:
             db.execute("UPDATE generation SET number = number")
 
@@ -107,9 +107,9 @@ class Manifest:
     ) -> None:
         """Register a batch, as put_batch does, and its files, dated in a zone, in one transaction.
 
-        `excluded` are the visits that each rule of their owner has set aside. The visit of the unfinished last line of
-        `continues` expires, since this batch has read that line again. Raises as put_batch, and ZoneChanged if the
-        organization's zone is another one.
+        `excluded` is the number of visits set aside by each rule of the owner. The visit of the unfinished last line of
+        `continues` expires, since this batch has read that line again. Raises the exceptions of put_batch, and
+        ZoneChanged if the organization has another zone.
         """
         with self._database.transaction() as db:
             check_zone_is(db, organization, zone)
@@ -126,7 +126,7 @@ class Manifest:
     def replace(
         self, files: Sequence[LandedFile], move: Move, policy: Policy, now: datetime, grace: timedelta
     ) -> list[LandedFile]:
-        """Replace live files of one organization at once, which are deletable after `grace`; return the new ones.
+        """Replace live files of one organization atomically, deletable after `grace`; return the new files.
 
         Raises Conflict unless all are live.
         """
@@ -153,7 +153,7 @@ class Manifest:
         return moved
 
     def shrink(self) -> bool:
-        """Empty the write-ahead log, which may hold what was erased.
+        """Empty the write-ahead log, which may contain erased data.
 
         Returns False while another connection reads; try again then.
         """

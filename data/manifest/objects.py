@@ -1,4 +1,4 @@
-"""Which versions of log objects, in buckets and drop folders, were read, and what landed their contents."""
+"""The versions of log objects in buckets and drop folders that were read, and the batches with their contents."""
 
 import json
 from bisect import bisect
@@ -10,8 +10,8 @@ from data.manifest.database import Database
 from data.manifest.logs import Batch, ObjectVersion, batch_of, insert_objects
 
 BEGINNINGS: Final = (*range(64, 4_096, 64), *accumulate(repeat(4_096, 64), lambda length, _: length * 5 // 4))
-"""Lengths of beginnings that are kept of an object's content, in bytes: short lines differ within the first steps."""
-_DIGITS: Final = 8  # of the SHA-256 of each, in hexadecimal
+"""Lengths of the prefixes of an object's content to record, in bytes: short lines differ within the first steps."""
+_DIGITS: Final = 8  # hexadecimal digits kept of each SHA-256
 
 
 class Objects:
@@ -21,13 +21,13 @@ class Objects:
         self._database = database
 
     def note_beginnings(self, batch: int, prefixes: Mapping[int, str]) -> None:
-        """Record the SHA-256 of the beginnings of the content that a batch landed, by their lengths."""
+        """Record the SHA-256 of the prefixes of the content that a batch landed, by length."""
         hashes = "".join(prefixes[length][:_DIGITS] for length in BEGINNINGS if length in prefixes)
         with self._database.transaction() as db:
             db.execute("INSERT OR REPLACE INTO beginnings VALUES (?, ?)", [batch, bytes.fromhex(hashes)])
 
     def batch_beginning_with(self, batches: Sequence[Batch], size: int, prefixes: Mapping[int, str]) -> Batch | None:
-        """The batch whose content was longer and begins with this one, as far as its beginnings say; or None."""
+        """The batch with a longer content that begins with this one, as far as recorded prefixes show; or None."""
         count = bisect(BEGINNINGS, size)
         for batch in batches if count else ():
             if batch.size > size:
@@ -40,7 +40,7 @@ class Objects:
         return None
 
     def known_versions(self, organization: str, bucket: str, keys: Sequence[str]) -> set[ObjectVersion]:
-        """Those versions of some objects of a bucket that were read for an organization."""
+        """The versions, among some keys of a bucket, that were read for an organization."""
         rows = self._database.rows(
             "SELECT bucket, key, etag FROM objects WHERE organization = ? AND bucket = ? "
             "AND key IN (SELECT value FROM json_each(?))",
@@ -49,7 +49,7 @@ class Objects:
         return {ObjectVersion(*row) for row in rows}
 
     def batches_of_key(self, organization: str, version: ObjectVersion) -> list[Batch]:
-        """What landed the contents of all versions of an object."""
+        """The batches that landed the contents of all versions of an object."""
         rows = self._database.rows(
             "SELECT * FROM batches "
             "WHERE id IN (SELECT batch FROM objects WHERE organization = ? AND bucket = ? AND key = ?)",
@@ -58,17 +58,17 @@ class Objects:
         return [batch_of(row) for row in rows]
 
     def batches_of_content(self, organization: str, sha256: str, size: int) -> list[Batch]:
-        """What landed a whole content, whatever it was read from."""
+        """The batches that landed exactly this content, from any source."""
         content = [organization, sha256, size]
         rows = self._database.rows("SELECT * FROM batches WHERE organization = ? AND sha256 = ? AND bytes = ?", content)
         return [batch_of(row) for row in rows]
 
     def note(self, organization: str, read: Sequence[tuple[ObjectVersion, int]]) -> None:
-        """Record objects whose contents had landed before, with the batches that landed them."""
+        """Record objects with contents that had already landed, with the batches that landed them."""
         if read:
             with self._database.transaction() as db:
                 insert_objects(db, organization, read)
 
     def has_batch(self, batch: int) -> bool:
-        """Whether a batch landed the content of an object: others are compared with it, so it must stay what it is."""
+        """Whether a batch landed the content of an object: others are compared with it, so it must not be extended."""
         return bool(self._database.rows("SELECT 1 FROM objects WHERE batch = ? LIMIT 1", [batch]))

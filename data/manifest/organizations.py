@@ -1,6 +1,6 @@
-"""What is asked of an organization before every answer: its zone, and its epoch, which outdates earlier answers.
+"""Time zones and epochs of organizations, read before every answer. A new epoch invalidates earlier answers.
 
-The zone, by which its visits are dated, is set before the first visit, or stays UTC.
+The zone, which dates the visits, can be set only before the first visit; the default is UTC.
 """
 
 import sqlite3
@@ -25,11 +25,11 @@ UNION ALL SELECT 1 FROM pending WHERE organization = :organization LIMIT 1
 
 
 class ZoneChanged(Conflict):
-    """An organization's zone was set while its first visits were being prepared in another one."""
+    """An organization's zone was set while its first visits were being prepared in another zone."""
 
 
 class OrganizationState(NamedTuple):
-    """How often what had landed of an organization was changed, and the zone of its days."""
+    """Number of changes to landed visits of an organization, and the zone of its days."""
 
     epoch: int
     zone: str
@@ -47,7 +47,7 @@ class Organizations:
         self._reader.close()
 
     def names(self) -> list[str]:
-        """Every organization with imports, files or changes, sorted."""
+        """All organizations with imports, files or changes, sorted."""
         rows = self._database.rows(
             "SELECT organization FROM batches UNION SELECT organization FROM files "
             "UNION SELECT organization FROM epochs ORDER BY organization"
@@ -57,35 +57,34 @@ class Organizations:
     def state(self, organization: str) -> OrganizationState:
         """The epoch and the zone of an organization.
 
-        Asked before every answer, on the event loop of the server. It takes microseconds and waits for no other read.
-        Raises OSError (ESTALE) when the manifest was moved or replaced: SQLite would read on in the old one.
+        Called before every answer, on the event loop of the server. It takes microseconds and waits for no other read.
+        Raises OSError (ESTALE) when the manifest was moved or replaced: SQLite would continue in the old one.
         """
         self._database.check_identity()
         with self._reading:
             return state_of(self._reader, organization)
 
     def epoch(self, organization: str) -> int:
-        """How often stored visits of an organization were changed. Cached answers of earlier epochs are out of date."""
+        """Number of changes to stored visits of an organization. Cached answers of earlier epochs are stale."""
         return self.state(organization).epoch
 
     def zone(self, organization: str) -> str:
-        """The zone in which the visits of an organization are dated."""
+        """The time zone that dates the visits of an organization."""
         return self.state(organization).zone
 
     def is_new(self, organization: str) -> bool:
-        """Whether nothing of an organization has landed yet, and no zone was set."""
+        """Whether an organization has no landed visits yet, and no zone was set."""
         has_zone = self._database.rows("SELECT 1 FROM zones WHERE organization = ?", [organization])
         return not (has_zone or self._database.rows(_HAS_VISITS, {"organization": organization}))
 
     def today(self, organization: str, now: datetime) -> date:
-        """The day of an organization at a timezone-aware time."""
+        """The day in an organization's zone at a timezone-aware time."""
         return today(self.zone(organization), now)
 
     def set_zone(self, organization: str, zone: str) -> None:
         """Set the zone of an organization without visits.
 
-        Raises BadInput for an unknown zone, and if there are visits. Removed ones count, too: they may still be on
-        disk.
+        Raises BadInput for an unknown zone, and if there are visits, even removed ones, which may still be on disk.
         """
         check_organization(organization)
         check_zone(zone)
@@ -93,27 +92,27 @@ class Organizations:
             before = state_of(db, organization).zone
             if before != zone and db.execute(_HAS_VISITS, {"organization": organization}).fetchone():
                 raise BadInput(
-                    f"{organization} has visits whose days are those of {before}, so its zone stays; "
-                    "import its logs again under a new organization, and set the zone of that one first."
+                    f"{organization} already has visits in {before}, so its zone cannot change; "
+                    "set the zone of a new organization, and import the logs again there."
                 )
             db.execute("INSERT OR REPLACE INTO zones VALUES (?, ?)", [organization, zone])
 
 
 def state_of(db: sqlite3.Connection, organization: str) -> OrganizationState:
-    """The state of an organization, which need not have any visits, in one read."""
+    """The state of an organization, with or without visits, in one read."""
     ((epoch, zone),) = db.execute(_STATE, {"organization": organization}).fetchall()
     return OrganizationState(epoch or 0, zone or DEFAULT_ZONE)
 
 
 def begin_epoch(db: sqlite3.Connection, organization: str) -> None:
-    """Put all answers of an organization out of date. The caller has begun a transaction."""
+    """Invalidate all answers of an organization. The caller has begun a transaction."""
     db.execute(
         "INSERT INTO epochs VALUES (?, 1) ON CONFLICT (organization) DO UPDATE SET epoch = epoch + 1", [organization]
     )
 
 
 def check_zone_is(db: sqlite3.Connection, organization: str, zone: str) -> None:
-    """Raise ZoneChanged if visits that were dated in `zone` are about to be committed to an organization of another."""
+    """Raise ZoneChanged if visits dated in `zone` are about to be committed to an organization with another zone."""
     now = state_of(db, organization).zone
     if now != zone:
         raise ZoneChanged(f"the time zone of {organization} was set to {now} in the meantime; try again.")

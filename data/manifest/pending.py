@@ -1,4 +1,4 @@
-"""Visits that were acknowledged, and are not yet in a file: rows of the manifest, which store/pending.py packs."""
+"""Pending visits: acknowledged, but not yet in a file. They are rows of the manifest, packed by store/pending.py."""
 
 import secrets
 import sqlite3
@@ -18,19 +18,19 @@ from data.manifest.organizations import check_zone_is
 from data.rules.exclusions import NONE_EXCLUDED, ExcludedVisits
 
 SESSION_BITS: Final = 20
-"""The lowest bits of the id of a row number the rows of a session."""
+"""Number of low bits in the id of a row that number the rows of a session."""
 
 
 def session_of(row: int) -> int:
-    """The session of a row of pending visits: a manifest has a new one each time that it is opened.
+    """The session of a row of pending visits: each opening of a manifest is a new session.
 
-    The ids of rows differ from session to session, also where two programs went on from copies of one manifest.
+    The ids of rows differ between sessions, even if two programs continue from copies of one manifest.
     """
     return row >> SESSION_BITS
 
 
 class PendingPack(NamedTuple):
-    """Visits of one organization that are added together, packed."""
+    """Packed visits of one organization that are added together."""
 
     organization: str
     visits: int
@@ -50,7 +50,7 @@ class PendingBatch(NamedTuple):
 
 
 class Backlog(NamedTuple):
-    """The number of pending visits, and when the oldest was received."""
+    """Number of pending visits, and time when the oldest was received."""
 
     visits: int
     oldest: datetime | None
@@ -61,7 +61,7 @@ class ReportedVisits(NamedTuple):
 
     organization: str
     zone: str  # in which they are dated
-    arrived: Mapping[int, int]  # their numbers by hour
+    arrived: Mapping[int, int]  # number of visits by hour
     move: Move
 
 
@@ -70,10 +70,10 @@ class Pending:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._session = 0  # of the visits that are added by this object (session_of); 0: none was yet
+        self._session = 0  # of the visits added by this object (session_of); 0: none yet
 
     def add(self, packs: Collection[PendingPack], now: datetime) -> None:
-        """Store visits. They are durable when this returns. Raises ZoneChanged; then none was stored."""
+        """Store visits. They are durable when this returns. If it raises ZoneChanged, none was stored."""
         with self._database.transaction() as db:
             for pack in packs:
                 check_zone_is(db, pack.organization, pack.zone)
@@ -88,34 +88,34 @@ class Pending:
             )
 
     def _next_id(self, db: sqlite3.Connection) -> int:
-        """An id that is higher than any before."""
+        """An id higher than all previous ones."""
         ((last,),) = db.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'pending'").fetchall()
         if not self._session:
-            random_bits = secrets.randbits(8)  # so that copies of a manifest that are opened at once get other ids
+            random_bits = secrets.randbits(8)  # so that copies of a manifest opened at once use different ids
             self._session = max(int(time.time()) << 8, session_of(last) + 1) + random_bits
         return max(int(last) + 1, self._session << SESSION_BITS)
 
     def backlog(self) -> Backlog:
-        """How many visits of all organizations wait."""
+        """The pending visits of all organizations."""
         ((visits, oldest),) = self._database.rows("SELECT coalesce(sum(visits), 0), min(received_at) FROM pending")
         return Backlog(visits, parse_time(oldest))
 
     def latest_id(self) -> int | None:
-        """The highest id; None if nothing waits."""
+        """The highest id; None if nothing is pending."""
         ((latest,),) = self._database.rows("SELECT max(id) FROM pending")
         return latest  # type: ignore[no-any-return]
 
     def latest_received(self) -> str | None:
-        """When the latest were received; None if nothing waits."""
+        """Time when the latest visits were received; None if nothing is pending."""
         ((latest,),) = self._database.rows("SELECT max(received_at) FROM pending")
         return latest  # type: ignore[no-any-return]
 
     def has_any_received_until(self, latest: str | None) -> bool:
-        """Whether any still waits that was received until then; none does if that is None."""
+        """Whether visits received until then are still pending; False if `latest` is None."""
         return bool(self._database.rows("SELECT 1 FROM pending WHERE received_at <= ? LIMIT 1", [latest]))
 
     def oldest(self, after: int, until: int | None, most: int) -> list[PendingBatch]:
-        """The oldest rows with ids after `after` and up to `until`, of one session, until they have `most` visits."""
+        """The oldest rows of one session with ids after `after` and up to `until`, as many as give `most` visits."""
         rows = self._database.rows(
             "SELECT id, organization, visits, received_at, body FROM "
             "(SELECT *, sum(visits) OVER (ORDER BY id) AS so_far FROM pending WHERE id > ? AND id <= ?) "
@@ -126,7 +126,7 @@ class Pending:
         return [batch for batch in batches if session_of(batch.id) == session_of(batches[0].id)]
 
     def batches(self, organization: str = "") -> list[PendingBatch]:
-        """All rows of one organization, or of all."""
+        """All rows of one organization or of all."""
         rows = self._database.rows(
             "SELECT id, organization, visits, received_at, body FROM pending WHERE ? IN ('', organization)",
             [organization],
@@ -134,9 +134,9 @@ class Pending:
         return [PendingBatch(*row) for row in rows]
 
     def land(self, ids: Iterable[int], received: tuple[str, str], landed: Sequence[ReportedVisits]) -> None:
-        """Replace rows, received from one time to another, by the files that `move` of each moves to their places.
+        """Replace rows, received between two times, by files, which the `move` of each moves into place.
 
-        Raises Conflict if another process moves them, ZoneChanged if a zone was changed.
+        Raises Conflict if another process moved them, ZoneChanged if a zone was changed.
         """
         with self._database.transaction() as db:
             for visits in landed:

@@ -1,4 +1,4 @@
-"""Reads the databases of a lake that cannot be written, such as a mounted snapshot; writes nothing beside them."""
+"""Reads the databases of a lake that cannot be written, such as a mounted snapshot, without writing next to them."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from data.errors import LakeDamaged
 from data.manifest.schema import migrate_copy
 
 _LOGS: Final = ("-wal", "-journal")
-"""What SQLite keeps beside a database that is in use: changes that are not in it yet, or that must be undone."""
+"""Suffixes of SQLite's logs of a database in use: changes to be applied, or to be rolled back."""
 _ATTEMPTS: Final = 5
 
 
@@ -24,8 +24,8 @@ def is_read_only(root: Path) -> bool:
 def connect_read_only(path: Path, scratch: Path) -> sqlite3.Connection:
     """Open a database for reading only. Raises sqlite3.Error or OSError.
 
-    It is copied into the folder `scratch` with its log where SQLite cannot read the log in place: without its shared
-    memory (-shm), which it cannot create. It is opened as immutable only without a log, which it would ignore.
+    If SQLite cannot read the log in place, because it cannot create the shared memory (-shm), the database is copied
+    with its log into the folder `scratch`. It is opened as immutable only without a log, which SQLite would ignore.
     """
     try:
         return _connect(path, "mode=ro")
@@ -36,7 +36,7 @@ def connect_read_only(path: Path, scratch: Path) -> sqlite3.Connection:
 
 
 def open_database_read_only(path: Path, migrations: Sequence[str], scratch: Path) -> sqlite3.Connection:
-    """Open a database for reading only, in the version of this program: an older one is copied and migrated there.
+    """Open a database for reading only, at this program's version: an older database is migrated in a copy.
 
     Raises LakeDamaged when it is missing or empty, cannot be read, or when a newer version of this program wrote it.
     """
@@ -69,7 +69,7 @@ def _connect(path: Path, options: str) -> sqlite3.Connection:
 
 
 def _copy_database(path: Path, scratch: Path) -> Path:
-    """Copy a database and its logs, again if they change meanwhile. Raises OSError when they keep changing."""
+    """Copy a database and its logs; retry if they change meanwhile. Raises OSError when they keep changing."""
     target = Path(tempfile.mkdtemp(dir=scratch)) / path.name
     for _ in range(_ATTEMPTS):
         before = _state(path)
@@ -84,6 +84,6 @@ def _copy_database(path: Path, scratch: Path) -> Path:
 
 
 def _state(path: Path) -> list[tuple[int, int]]:
-    """The size and time of change of a database and its logs."""
+    """Size and time of change of a database and its logs."""
     files = [Path(f"{path}{suffix}") for suffix in ("", *_LOGS)]
     return [(file.stat().st_size, file.stat().st_mtime_ns) if file.exists() else (0, 0) for file in files]

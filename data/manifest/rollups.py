@@ -1,4 +1,4 @@
-"""The files of rollups, and from which files of visits each was counted."""
+"""The files of rollups, and the files of visits that each was counted from."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -26,17 +26,17 @@ _MONTHS_TO_COUNT: Final = read_sql("data.manifest", "sql/months_to_count")
 
 @dataclass(frozen=True)
 class Rollup:
-    """One file of counts on one organization's month, and what they were counted from."""
+    """A file of counts for one month of an organization, and the sources of the counts."""
 
     organization: str
     month: date  # its first day
-    version: str  # of how it was counted
+    version: str  # the version of the counting rules
     sources: SourceFiles
-    days_without_domains: frozenset[date]  # days that have no rows for single domains, because they had too many
+    days_without_domains: frozenset[date]  # days without rows for single domains, because they had too many domains
 
 
 class LiveRollup(NamedTuple):
-    """A live file, and what it was counted from."""
+    """A live file, and its sources."""
 
     file: RegisteredFile
     sources: SourceFiles
@@ -50,7 +50,7 @@ class RollupFiles:
         self._database = database
 
     def live(self, organization: str, version: str, first: date, last: date) -> list[LiveRollup]:
-        """The live rollups of an organization, of this version and of months from `first` to `last`, in their order."""
+        """The live rollups of an organization with this version for months from `first` to `last`, sorted by month."""
         rows = self._database.rows(
             "SELECT path, bytes, sha256, changed_ns, inode, sources, days_without_domains FROM rollups "
             "WHERE organization = ? AND version = ? AND month BETWEEN ? AND ? AND deletable_at IS NULL ORDER BY month",
@@ -72,9 +72,9 @@ class RollupFiles:
     def months_to_count(
         self, now: datetime, quiet_period: timedelta, versions: Versions, lost: list[str]
     ) -> list[tuple[str, date]]:
-        """The organizations and months with a past day that no rollup is valid for, and where nothing landed lately.
+        """The organizations and months that lack a valid rollup for a past day, and where nothing landed recently.
 
-        Rollups with the `lost` paths are not valid. One query for all.
+        Rollups with the `lost` paths are invalid. Runs a single query.
         """
         clock = datetime.now(UTC)  # checked_at is set by the system clock
         asked = {
@@ -88,7 +88,7 @@ class RollupFiles:
         return [(organization, date.fromisoformat(month)) for organization, month in rows]
 
     def expire(self, path: str) -> None:
-        """Expire a live file at once."""
+        """Expire a live file without a grace period."""
         with self._database.transaction() as db:
             expire(db, ROLLUP_FILES, path, datetime.now(UTC))
 

@@ -16,11 +16,11 @@ from data.errors import LakeDamaged, NewerVersion
 
 _LOG: Final = logging.getLogger(__name__)
 _MAX_WAIT_SECONDS: Final = 60.0
-"""How long a database is waited for that another process writes."""
+"""Maximum time to wait for a database that another process writes."""
 
 
 class _Connection(sqlite3.Connection):
-    """A connection that can be referred to weakly."""
+    """A connection that supports weak references."""
 
 
 _OPEN: Final = weakref.WeakSet[_Connection]()
@@ -28,24 +28,24 @@ _OPEN: Final = weakref.WeakSet[_Connection]()
 
 @atexit.register
 def _close_all() -> None:
-    """Close every database when the program ends: the last one to do so empties the write-ahead log and removes it."""
+    """Close all databases at exit: the last connection empties the write-ahead log and removes it."""
     for db in list(_OPEN):
         db.close()
 
 
 class Readers:
-    """Connections for reads: a caller has one for itself, so that it waits for no other read and no write."""
+    """A pool of connections for reads: a caller has a connection of its own, so it never waits for reads or writes."""
 
     def __init__(self, opening: Callable[[], sqlite3.Connection]) -> None:
-        """Open the first one; `opening` opens another one while all are in use."""
+        """Open the first connection; `opening` opens another while all are in use."""
         self._opening = opening
         self._opened = [opening()]
         self.idle = [*self._opened]
-        """The connections that are not in use; there are as many in all as there ever were reads at once."""
+        """Idle connections; the pool grows to the maximum number of concurrent reads."""
 
     @contextmanager
     def borrow(self) -> Iterator[sqlite3.Connection]:
-        """Lend a connection to the caller alone. Raises what `opening` raises."""
+        """Lend a connection for exclusive use. Raises the exceptions of `opening`."""
         try:
             reader = self.idle.pop()  # atomic, as append is
         except IndexError:
@@ -57,7 +57,7 @@ class Readers:
             self.idle.append(reader)
 
     def close(self) -> None:
-        """Close all of them."""
+        """Close all idle connections."""
         for reader in self._opened:
             reader.close()
 
@@ -65,8 +65,8 @@ class Readers:
 def open_database(path: Path, migrations: Sequence[str], refuse_new: str = "") -> sqlite3.Connection:
     """Open or create a database in write-ahead mode with full syncing, and apply missing migrations.
 
-    With `refuse_new`, the end of a sentence, a missing or empty database (version 0) is not created but damage.
-    The sentence says what to do, also about a file that is not a database.
+    With `refuse_new`, a missing or empty database (version 0) is not created, but counts as damaged. `refuse_new` is
+    the end of a sentence with the remedy, also for a file that is not a database.
 
     Entry n of `migrations` migrates version n to n + 1; each statement ends with ; at the end of a line.
     Before a migration, the database is copied to <name>.before-<version> in the same folder.
@@ -76,15 +76,15 @@ def open_database(path: Path, migrations: Sequence[str], refuse_new: str = "") -
     try:
         if refuse_new and not (path.exists() and path.stat().st_size):
             raise LakeDamaged(f"{path} is {'empty' if path.exists() else 'missing'}, {refuse_new}")
-        is_alone = not path.with_name(f"{path.name}-wal").exists()  # whose frames would complete it
+        is_alone = not path.with_name(f"{path.name}-wal").exists()  # a write-ahead log would complete it
         db = sqlite3.connect(
             path, timeout=_MAX_WAIT_SECONDS, isolation_level=None, check_same_thread=False, factory=_Connection
         )
         _OPEN.add(db)
         mode = _begin_log(db)
         (page_size,) = db.execute("PRAGMA page_size").fetchone()
-        if refuse_new and is_alone and path.stat().st_size % page_size:  # SQLite would read zeros, as an empty index
-            raise LakeDamaged(f"{path} is cut short, {refuse_new}")
+        if refuse_new and is_alone and path.stat().st_size % page_size:  # SQLite would read zeros
+            raise LakeDamaged(f"{path} is truncated, {refuse_new}")
         if mode != "wal":
             raise LakeDamaged(f"{path} cannot keep a write-ahead log here; put the lake on a local disk.")
         db.execute("PRAGMA synchronous = FULL")
@@ -102,12 +102,12 @@ def open_database(path: Path, migrations: Sequence[str], refuse_new: str = "") -
 
 
 def _begin_log(db: sqlite3.Connection) -> str:
-    """Set write-ahead mode; return the mode that the database has then."""
+    """Set write-ahead mode; return the resulting mode."""
     ends_at = time.monotonic() + _MAX_WAIT_SECONDS
     while True:
         try:
             (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
-        except sqlite3.OperationalError as error:  # at once, while another process creates the database, too
+        except sqlite3.OperationalError as error:  # if another process is creating the database
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > ends_at:
                 raise
             time.sleep(0.01)
@@ -116,22 +116,22 @@ def _begin_log(db: sqlite3.Connection) -> str:
 
 
 def disk_problem(error: Exception) -> str:
-    """What to do about an error of SQLite that comes from the disk; "" for any other."""
+    """The remedy for an SQLite error caused by the disk; "" for other errors."""
     if (getattr(error, "sqlite_errorcode", 0) & 0xFF) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-        return f"the disk is full or fails ({error}); make room on it, or look at it, then try again"
+        return f"the disk is full or fails ({error}); free space or check the disk, then try again"
     return ""
 
 
 def migrate_copy(path: Path, migrations: Sequence[str]) -> None:
-    """Apply missing migrations to a database that is only a copy. Raises LakeDamaged, sqlite3.Error."""
+    """Apply missing migrations to a copy of a database. Raises LakeDamaged, sqlite3.Error."""
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         _migrate(db, path, migrations, is_copy=True)
 
 
 def create_database(path: Path, staged: Path, migrations: Sequence[str]) -> None:
-    """Create a database if `path` does not exist, complete or not at all; only its owner can read it.
+    """Create a database atomically if `path` does not exist, readable only by its owner.
 
-    `staged` is a path on the same disk, where it is built.
+    It is built at `staged`, a path on the same disk.
     """
     if path.exists():
         return
@@ -139,7 +139,7 @@ def create_database(path: Path, staged: Path, migrations: Sequence[str]) -> None
     try:
         with closing(sqlite3.connect(staged)) as db:
             version = f"PRAGMA user_version = {len(migrations)};"
-            # synced once, when it is whole: statement by statement, that takes a disk a tenth of a second and more
+            # synced once, when complete: a sync per statement takes some disks a tenth of a second and more
             db.executescript("\n".join(["PRAGMA synchronous = OFF; BEGIN;", *migrations, version, "COMMIT;"]))
         sync(staged)
         with suppress(FileExistsError):  # another process was faster
@@ -151,9 +151,9 @@ def create_database(path: Path, staged: Path, migrations: Sequence[str]) -> None
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Commit the statements of the context together, or none of them when anything is raised.
+    """Commit the statements of the context together, or none of them if it raises.
 
-    No other connection writes meanwhile. Raises sqlite3.OperationalError when the connection's timeout ends first.
+    No other connection writes meanwhile. Raises sqlite3.OperationalError when waiting exceeds the connection's timeout.
     """
     db.execute("BEGIN IMMEDIATE")
     try:
@@ -181,7 +181,7 @@ def _migrate(
     if 0 < version < len(migrations) and not is_copy:
         old = path.with_name(f"{path.name}.before-{version}")
         staged = old.with_name(f"{old.name}.partial")
-        staged.unlink(missing_ok=True)  # left over from a killed program
+        staged.unlink(missing_ok=True)  # left by a killed program
         os.close(os.open(staged, os.O_CREAT | os.O_EXCL, 0o600))  # readable by its owner only
         with closing(sqlite3.connect(path, timeout=60)) as original, closing(sqlite3.connect(staged)) as copy:
             original.backup(copy)

@@ -1,4 +1,4 @@
-"""What the manifest says of the lake as a whole: numbers for status, not for answers."""
+"""Statistics on the lake as a whole: numbers for status, not for answers."""
 
 import json
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from data.signals import BEHAVIOUR_VERSION
 from data.sql import read_sql
 
 _ORGANIZATIONS: Final = read_sql("data.manifest", "sql/organizations")
-"""One statement, so that visits that are being moved from pending into a file are counted once."""
+"""A single statement, so that visits moving from pending into a file are counted once."""
 _SPAN: Final = read_sql("data.manifest", "sql/span")
 _LATEST_TIME: Final = """
 SELECT max(at) FROM (
@@ -30,23 +30,23 @@ class OrganizationStatus:
     """The data of one organization, or the total of all."""
 
     files: int = 0
-    visits: int = 0  # in files, without pending ones
+    visits: int = 0  # in files, excluding pending visits
     bytes: int = 0
     first_day: date | None = None
     last_day: date | None = None
-    first_visit_at: datetime | None = None  # of footers, which data/store/status.py reads if they are few
+    first_visit_at: datetime | None = None  # from footers, which data/store/status.py reads if there are few
     last_visit_at: datetime | None = None
     open_files: int = 0  # files of today
     unmerged_days: int = 0  # past days with several files, which compaction will merge
-    unjudged_days: int = 0  # past days whose visits were not judged, or whose latest were not
-    pending_visits: int = 0  # acknowledged, not yet in a file
+    unjudged_days: int = 0  # past days with visits that were not judged
+    pending_visits: int = 0  # acknowledged, but not yet in a file
     oldest_pending_at: datetime | None = None
-    outdated_days: int = 0  # past days that an earlier version of the signals judged
-    counted_visits: int | None = 0  # of `visits`, those that answers count; None: unknown
+    outdated_days: int = 0  # past days judged by an earlier version of the signals
+    counted_visits: int | None = 0  # number of `visits` that answers count; None: unknown
 
 
 class FileCounts(NamedTuple):
-    """What all files of visits say."""
+    """Counts over all files of visits."""
 
     dead: int
     dead_bytes: int
@@ -54,13 +54,13 @@ class FileCounts(NamedTuple):
 
 
 class StoredSpan(NamedTuple):
-    """The days of which an organization has visit files (None: it has none), and whether live visits are pending."""
+    """The span of days with visit files of an organization (None: no files), and whether live visits are pending."""
 
     first_day: date | None
     last_day: date | None
     has_pending: bool
     unjudged: frozenset[date]
-    """Days with visits that were not judged, with those that are not over; none where behaviour is switched off."""
+    """Days with visits that were not judged, including today; none if behaviour is switched off."""
 
     @property
     def is_empty(self) -> bool:
@@ -69,7 +69,7 @@ class StoredSpan(NamedTuple):
 
 
 class Statistics:
-    """Numbers about the lake."""
+    """Statistics on the lake."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

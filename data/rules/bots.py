@@ -84,7 +84,7 @@ class BotRules:
         self._heuristic_set = pattern_set(row.pattern for row in self._heuristics)
 
     def matches(self, user_agent: str) -> Iterator[RuleMatch]:
-        """Every rule that a user agent from `readable_user_agent` matches. The first one decides."""
+        """Yield every rule that a user agent from `readable_user_agent` matches. The first match decides."""
         if not user_agent:
             yield _NO_USER_AGENT
             return
@@ -128,7 +128,7 @@ def unescaped(logged: str) -> str:
 def _crawler_match(row: dict[str, Any], user_agent: str, is_ours: bool) -> RuleMatch:
     """The match of a row of the public list.
 
-    With `is_ours`, the row's token is in our table but did not match there, so it is only a part of another bot's name.
+    With `is_ours`, the row's token is in our table but did not match there, so it is a part of another bot's name.
     """
     kind = next((_KIND_OF_TAG[tag] for tag in row["tags"] if tag in _KIND_OF_TAG), "other")
     if kind == "seo" and not _SEO.search(f"{row['pattern']} {row.get('description', '')}"):

@@ -3,7 +3,7 @@
 The first rule that matches decides, in this order: no user agent → agent table → known crawlers → heuristics →
 a version that its browser never had → a method that browsers do not open pages with → referrer spam → campaign and
 referrer of an AI product → a person.
-Then the path may show that it was neither a person nor what a library or an unknown bot is taken for (paths.py).
+Then the path may correct the classification of people, libraries and unknown bots (paths.py).
 Client addresses are evaluated in ip_verification.py, signatures in signers.py.
 """
 
@@ -71,7 +71,7 @@ class Origin(NamedTuple):
     utm: tuple[str | None, ...]  # in the order of UTM_FIELDS
 
     def for_domain(self, domain: str | None, link_domains: Collection[str]) -> "Origin":
-        """The origin of a request for a domain: INTERNAL if the referrer is that domain or one of the links'."""
+        """The origin of a request for a domain: INTERNAL if the referrer is this domain or a domain of the links."""
         is_own = is_internal(self.referrer, domain, link_domains)
         return self._replace(referrer_type=INTERNAL) if is_own else self
 
@@ -90,7 +90,7 @@ class Classifier:
         self._releases = BrowserReleases()
         self._find_referrer = ShortTextCache(1 << 14, self._find_referrer_uncached)
         self.classify_user_agent = ShortTextCache(1 << 14, self._classify_user_agent)
-        """Classifies by the (unescaped) user agent alone: a bot, or a person with a device."""
+        """Classify by the (unescaped) user agent alone: a bot, or a person with a device."""
         self._classify_any_build = ShortTextCache(1 << 14, self._apply_rules)
         self._classify_referral = ShortTextCache(
             1 << 14, lambda *sent: next(self._referral_matches(*sent)).classification
@@ -98,7 +98,7 @@ class Classifier:
         self._origin = ShortTextCache(1 << 14, self._origin_uncached)
 
     def classify(self, request: Request) -> Classification:
-        """Classify a request, whose path is not a link. Never raises for a request from a log."""
+        """Classify a request, assuming that its path is not a link. Never raises for a request from a log."""
         path_kind = self.paths.kind(request.path) if request.path else ""
         return combine(self.classify_user_agent(request.user_agent), self.classify_referral(request), path_kind)
 
@@ -111,7 +111,7 @@ class Classifier:
         return self._origin(request.referrer, request.query)
 
     def matches(self, request: Request) -> Iterator[RuleMatch]:
-        """Every rule that the request matches. `classify` returns the classification of the first one."""
+        """Yield every rule that the request matches. `classify` returns the classification of the first match."""
         by_path: RuleMatch | None = None
         for match in chain(
             self._user_agent_matches(request.user_agent),
@@ -172,14 +172,15 @@ class Classifier:
 
 @lru_cache(1)
 def shared_classifier(tables: LakeTables) -> Classifier:
-    """The rules with these tables, loaded once for all of a process that classifies, with one cache of results."""
+    """The classifier with these tables, loaded once per process, with one cache of results."""
     return Classifier(tables)
 
 
 def combine(by_user_agent: Classification, by_referral: Classification, path_kind: str) -> Classification:
-    """The classification of a request by those of its parts.
+    """Combine the classifications of a request's parts.
 
-    It is a bot if either part is one, otherwise the referral with the user agent's device, unless the path shows more.
+    The result is a bot if either part is a bot, otherwise the referral with the user agent's device, unless the path
+    is more specific.
     """
     if by_user_agent.device_type == "bot":
         classification = by_user_agent

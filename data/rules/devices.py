@@ -1,4 +1,4 @@
-"""Recognizes device type, operating system and browser of a person by the user agent."""
+"""Recognizes a person's device type, operating system and browser by the user agent."""
 
 import re
 from functools import cache
@@ -17,7 +17,7 @@ _FALSE_MATCHES: Final = re.compile("tablet pc|coolpad|padfone|phonepad|tech[ _]?
 
 @cache
 def _ua_parser() -> Resolver:
-    """ua-parser's patterns of browsers and operating systems. Those of devices, which are not asked, take longest."""
+    """ua-parser's patterns for browsers and operating systems, without the slow and unused patterns for devices."""
     if RegexResolver is None:  # ua-parser would silently fall back to pure Python, which is 25 times slower
         raise RuntimeError("the package ua-parser-rs is missing; install ua-parser with its extra 'regex'.")
     browsers, systems, _ = load_lazy_builtins()

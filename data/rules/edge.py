@@ -17,12 +17,12 @@ KINDS: Final = {
 Evidence: https://developers.cloudflare.com/bots/concepts/bot/verified-bots/categories/
 """
 _KINDS_OF_ADDRESSES: Final = {"searchEngine": "search", "monitoringService": "monitor"}
-"""The agent_kind by Cloudflare's class of the address, where that tells one.
+"""The agent_kind by Cloudflare's class of the address, for classes that imply one.
 
 Evidence: https://developers.cloudflare.com/logs/logpush/logpush-job/datasets/zone/http_requests/#clientipclass
 """
 _CERTAIN: Final = "1"
-"""The score of a request that was certainly sent by a program; 0 is none.
+"""The score of a request certainly sent by a program; 0 means no score.
 
 Evidence: https://developers.cloudflare.com/bots/concepts/bot-score/
 """
@@ -31,7 +31,7 @@ Evidence: https://developers.cloudflare.com/bots/concepts/bot-score/
 def with_verdict(
     by_agent: Classification, category: str | None, address_class: str | None, score: str | None
 ) -> Classification:
-    """The classification after reading the edge's verdict. It decides where nothing else names a bot."""
+    """The classification after applying the edge's verdict, which decides only if nothing else names a bot."""
     if not is_unnamed(by_agent):
         return by_agent
     kind = KINDS.get(category, "other") if category else _KINDS_OF_ADDRESSES.get(address_class or "")
@@ -41,5 +41,5 @@ def with_verdict(
 
 
 def is_unnamed(classification: Classification) -> bool:
-    """Tell whether a request is a person's, or a bot's by a generic sign alone."""
+    """Whether a classification is a person, or a bot recognized only by a generic sign."""
     return classification.device_type != "bot" or classification.detection_method == "heuristic"

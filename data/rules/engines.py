@@ -1,6 +1,6 @@
-"""Knows the browsers that send `Sec-Fetch-*` with every page over TLS, and `Accept-Language` with every page.
+"""Recognizes browsers that send `Sec-Fetch-*` with every page over TLS, and `Accept-Language` with every page.
 
-The facts are in engines.toml. What an app calls itself does not matter on iPhones and iPads, whose system decides.
+The facts are in engines.toml. On iPhones and iPads, the system decides, not the app.
 """
 
 import re2
@@ -18,7 +18,7 @@ class BrowserEngines:
         self._any_engine = pattern_set(row.pattern for row in self._engines)
 
     def sends_headers(self, user_agent: str) -> bool:
-        """Whether a browser of this user agent sends both headers; False where that is not known."""
+        """Whether a browser with this user agent sends both headers; False if unknown."""
         text = user_agent.lower()
         numbers: list[int] = self._any_engine.Match(text) or []
         if not numbers:

@@ -1,4 +1,4 @@
-"""What an owner may exclude: visits from own addresses, by user agents and on paths."""
+"""Exclusion rules of an owner: for visits by address, user agent or path."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -8,12 +8,12 @@ ExclusionKind = Literal["address", "agent", "path"]
 
 
 class Exclusion(NamedTuple):
-    """One rule of an owner: a network, a pattern (RE2) of user agents in any case, or a path with all below it."""
+    """An owner's rule: a network, a case-insensitive RE2 pattern of user agents, or a path with everything below it."""
 
     kind: ExclusionKind
     value: str
 
 
 ExcludedVisits = Mapping[Exclusion, int]
-"""How many visits each rule of their owner sets aside."""
+"""Number of visits that each rule of their owner sets aside."""
 NONE_EXCLUDED: Final[ExcludedVisits] = MappingProxyType({})

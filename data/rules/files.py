@@ -1,4 +1,4 @@
-"""Requests for files: what a page loads as a part of itself, by the suffix of the path or by the response."""
+"""Recognizes requests for files, which a page loads as parts of itself, by the suffix of the path or the response."""
 
 from typing import Final
 

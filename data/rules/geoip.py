@@ -20,14 +20,14 @@ _DAMAGE_ERRORS: Final = (
 """The exceptions that the reader raises for a damaged file."""
 _NETWORKS_TRIED: Final = 10_000
 _NO_COUNTRY: Final = ("XX", "ZZ")
-"""What providers write instead of a code where the country is unknown."""
+"""Codes that providers use for an unknown country."""
 
 
 class CountryProvider(NamedTuple):
     """A provider of country databases."""
 
     name: str
-    url: str  # where its licence wants a link to lead, wherever its countries are shown
+    url: str  # the link that its licence requires wherever its countries are shown
 
 
 _PROVIDERS: Final = {
@@ -35,7 +35,7 @@ _PROVIDERS: Final = {
     "ipinfo": CountryProvider("IPinfo", "https://ipinfo.io"),
     "geolite2": CountryProvider("MaxMind", "https://www.maxmind.com"),
 }
-"""By how the types of their databases begin, in small letters."""
+"""Providers by the prefix of their database types, in lower case."""
 
 
 class CountryDatabase:
@@ -50,16 +50,16 @@ class CountryDatabase:
             built_at = datetime.fromtimestamp(metadata.build_epoch, UTC)
         except (OSError, *_DAMAGE_ERRORS) as error:
             raise BadInput(f"{path} is not a valid country database in MaxMind's format: {error}") from error
-        name = str(metadata.database_type)  # which is no text in a damaged file
+        name = str(metadata.database_type)  # may not be a string in a damaged file
         self.description = f"{name} of {built_at:%Y-%m-%d}"
-        """The name that its provider gave it, and the day on which it was built."""
+        """Its name, from the provider, and its build date."""
         providers = (provider for prefix, provider in _PROVIDERS.items() if name.lower().startswith(prefix))
         self.provider = next(providers, None)
-        """Its provider, if it is a well-known one."""
+        """Its provider, if well known."""
         self.lookup = lru_cache(1 << 16)(self._lookup_uncached)
 
     def first_country(self) -> tuple[str, str] | None:
-        """An address and its country; None if the first networks have none, as in a database of operators."""
+        """An address and its country; None if the first networks have no country, as in a database of operators."""
         try:
             addresses = (str(network.network_address) for network, _ in islice(self._reader, _NETWORKS_TRIED))
             return next(((address, code) for address in addresses if (code := self.lookup(address))), None)

@@ -35,7 +35,7 @@ class Networks:
     def __init__(self, networks: Iterable[Network]) -> None:
         ranges = sorted(
             (net.version, start := int(net.network_address), start + (1 << net.max_prefixlen - net.prefixlen) - 1)
-            for net in networks  # seven times as fast as by broadcast_address
+            for net in networks  # seven times as fast as broadcast_address
         )
         self._starts: list[tuple[int, int]] = []
         self._ends: list[int] = []
@@ -60,7 +60,7 @@ class FetchedList(NamedTuple):
 
 
 def parse_address(text: str) -> Address | None:
-    """Parse an IP address in any spelling of `normalized_address`. None when it is invalid."""
+    """Parse an IP address in any spelling that `normalized_address` accepts. None when it is invalid."""
     try:
         return ipaddress.ip_address(normalized_address(text))
     except ValueError:
@@ -95,7 +95,7 @@ def parse_networks(body: bytes, form: str) -> list[Network]:
 
 
 def folder_fetcher(folder: Path) -> Callable[[IpList], bytes]:
-    """A function that reads a list from `<folder>/<name of the list>.*`, for hosts without internet access."""
+    """Return a function that reads a list from `<folder>/<name of the list>.*`, for hosts without internet access."""
 
     def read(row: IpList) -> bytes:
         try:

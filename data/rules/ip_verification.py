@@ -1,4 +1,4 @@
-"""Verifies by the client address that a request comes from the agent named in its user agent, or from one in disguise.
+"""Checks by the client address whether a request comes from the agent in its user agent, or from an agent in disguise.
 
 Addresses are never stored. The lists of addresses come from ip_lists.py.
 """
@@ -35,7 +35,7 @@ class Verifier:
         hosting = {row.name for row in load(IpList, "ip_lists") if row.hosting}
         of_agents = {name: snapshot for name, snapshot in snapshots.items() if name not in hosting}
         self._lists = {name: (Networks(snapshot.networks), snapshot) for name, snapshot in of_agents.items()}
-        rows = [*tables.agents()[len(tables.own) :], *tables.own]  # of several rows with one name, the last one counts
+        rows = [*tables.agents()[len(tables.own) :], *tables.own]  # the last row with a name wins
         self._agents = {row.agent: row for row in rows if _lists_of(row)}
         self._methods = {row.agent: row.verify for row in rows if row.verify}
         identifying = [row.name for row in load(IpList, "ip_lists") if row.identifies and row.name in self._lists]
@@ -45,7 +45,7 @@ class Verifier:
         self._client_address = lru_cache(1 << 14)(self._client_address_uncached)
 
     def can_verify(self, classification: Classification) -> bool:
-        """Whether an address can matter: there is a list for this agent, or for a person one that identifies agents."""
+        """Whether an address can matter: this agent has a list, or for people some list identifies agents."""
         if classification.device_type != "bot":
             return bool(self._identifying)
         row = self._agents.get(classification.agent or "")
@@ -56,7 +56,7 @@ class Verifier:
         return self._methods.get(agent or "", ())
 
     def verdict(self, agent: str | None, address: str, day: date) -> IpVerdict:
-        """Whether a visit on `day` that claims to be `agent` came from an address of that agent, and why."""
+        """The verdict, with the reason, on whether a visit on `day` claiming to be `agent` came from its addresses."""
         row = self._agents.get(agent or "")
         if row is None:
             return IpVerdict(None, "its operator does not publish its IP addresses")
@@ -83,12 +83,12 @@ class Verifier:
         return apply_verdict(classification, self.verdict(classification.agent, address, day).inside)
 
     def identified(self, address: str, day: date) -> Classification | None:
-        """The agent that alone sends requests from this address, by lists of about the day of the visit; None: people.
+        """The agent that alone uses this address, by lists fetched around the day of the visit; None: people.
 
-        Addresses of agents are given to others in time, so older lists identify no agent.
+        Addresses of agents are reassigned over time, so older lists do not identify agents.
         """
         parsed = parse_address(address)
-        if parsed is None or parsed not in self._of_agents:  # true of nearly all people, and tested for each of them
+        if parsed is None or parsed not in self._of_agents:  # true for nearly all people, so tested first
             return None
         client = self._client_address(address)[0]
         for name, classification in self._identifying.items():
@@ -98,7 +98,7 @@ class Verifier:
         return None
 
     def _client_address_uncached(self, text: str) -> tuple[Address | None, str]:
-        """The parsed client address, or None and the reason why it cannot be used."""
+        """The parsed client address, or None with the reason why it cannot be used."""
         address = parse_address(text)
         if address is None:
             return None, "no IP address was given" if text in ("", "-") else f"{text!r} is not a valid IP address"
@@ -123,7 +123,7 @@ def apply_verdict(classification: Classification, inside: bool | None) -> Classi
 
 
 def identified_agent(ip_list: str, rows: Iterable[Agent]) -> Classification:
-    """What a request under a browser's name is, from an address of a list: that of the agent documented for it."""
+    """The classification of a request with a browser's user agent from an address of a list: the list's agent."""
     row = next(row for row in rows if f"ip:{ip_list}" in row.verify and row.confidence == "high")
     return agent_classification(row, "medium", "ip_range")
 

@@ -1,4 +1,4 @@
-"""The tables that a lake knows beside the shipped ones: agents of its own, and newer tables of a release."""
+"""Tables of a lake besides the shipped ones: its own agents, and newer tables from a release."""
 
 import hashlib
 from collections.abc import Sequence
@@ -24,23 +24,23 @@ class Released(NamedTuple):
     agents: tuple[Agent, ...]
     referrers: tuple[Referrer, ...]
     sha256: str
-    """Of its file, in hexadecimal digits."""
+    """SHA-256 of its file, in hexadecimal digits."""
 
 
 class LakeTables(NamedTuple):
-    """A lake's own agents, and the tables of a release, which take the place of the shipped ones."""
+    """A lake's own agents, and the tables of a release, which replace the shipped ones."""
 
     own: tuple[OwnAgent, ...] = ()
     released: Released | None = None
 
     def agents(self) -> list[Agent]:
-        """The agents that the lake knows: its own rows, then the released or shipped ones with other tokens."""
+        """All agents of the lake: its own rows, then the released or shipped rows with other tokens."""
         tokens = {row.token.lower() for row in self.own}
         others = self.released.agents if self.released else load(Agent, "agents")
         return [*self.own, *(row for row in others if row.token.lower() not in tokens)]
 
     def referrers(self) -> Sequence[Referrer]:
-        """The referrers that the lake knows."""
+        """All referrers of the lake."""
         return self.released.referrers if self.released else load(Referrer, "referrers")
 
 
@@ -51,7 +51,7 @@ SHIPPED: Final = LakeTables()
 def rules_version(tables: LakeTables = SHIPPED) -> str:
     """Twelve hexadecimal digits that change whenever a table of rules, a rule package or FILE_PATTERN changes.
 
-    With agents of a lake's own, `+` and a digest of them follow.
+    If the lake has its own agents, `+` and a digest of them follow.
     """
     digest = hashlib.sha256()
     if tables.released:

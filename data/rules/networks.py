@@ -1,7 +1,7 @@
 """The kind of network that an address belongs to.
 
 The package iporigin comes with 39,000 ranges of 49 providers, which most of them publish, and is released every few
-weeks. Evidence: https://pypi.org/project/iporigin/. Lists that `traffic agents refresh` fetches know more of hosting.
+weeks. Evidence: https://pypi.org/project/iporigin/. Lists fetched by `traffic agents refresh` cover more of hosting.
 """
 
 from collections.abc import Mapping
@@ -22,9 +22,9 @@ _FACTS: Final = {
     iporigin.TOR: BITS["from_tor"], iporigin.BOT: BITS["from_bot"],
 }  # fmt: skip
 _RELAYS: Final = frozenset(("Apple Private Relay",))
-"""Providers that iporigin counts among VPNs, whose users do not know. Evidence: https://support.apple.com/102602"""
+"""Providers that iporigin counts as VPNs; their users are unaware. Evidence: https://support.apple.com/102602"""
 _OF_PEOPLE: Final = frozenset(("Google", "Cogent"))
-"""Providers that iporigin counts among hosting, through whose addresses people come, too.
+"""Providers that iporigin counts as hosting, but used by people, too.
 
 Chrome loads search results ahead through Google's proxies; Cogent connects companies. Evidence:
 https://developer.chrome.com/blog/private-prefetch-proxy and https://www.cogentco.com/en/products/dedicated-internet-access
@@ -32,7 +32,7 @@ https://developer.chrome.com/blog/private-prefetch-proxy and https://www.cogentc
 
 
 class NetworkKinds:
-    """The kinds of networks, as facts of visits. Fetched lists say only what iporigin does not know."""
+    """Kinds of networks, as facts of visits. Fetched lists are used only for addresses unknown to iporigin."""
 
     def __init__(self, snapshots: Mapping[str, FetchedList]) -> None:
         """Use the lists of hosting networks among the fetched ones."""
@@ -42,7 +42,7 @@ class NetworkKinds:
         self.fact = lru_cache(1 << 14)(self._fact_uncached)
 
     def _fact_uncached(self, address: str) -> int:
-        """The bit of the kind of network of an address in its one spelling; 0 if it is in no list, or no address."""
+        """The bit for the kind of network of a normalized address; 0 if it is in no list or invalid."""
         version = 6 if ":" in address else 4
         try:
             packed = inet_pton(AF_INET6 if version == 6 else AF_INET, address)

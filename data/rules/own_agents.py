@@ -1,4 +1,4 @@
-"""Checks the agents of a lake's own table, which are laid over the shipped ones."""
+"""Checks the agents of a lake's own table, which take precedence over the shipped ones."""
 
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -12,15 +12,15 @@ from data.visits import AI_CATEGORIES, CATEGORY_OF_KIND
 
 MAX_ROWS: Final = 500
 MAX_TOKEN: Final = 100
-"""Characters of a token. With as many of such tokens, the first user agent takes half a second."""
+"""Maximum length of a token. With MAX_ROWS tokens of this length, the first user agent takes half a second."""
 _CONFIDENCES: Final = ("high", "medium", "low")
 _NOT_BY_AGENT: Final = ("referral", "disguised", "prefetch")
-"""The kinds of visits that no user agent tells of."""
+"""Kinds of visits that user agents do not show."""
 _REMEDY: Final = "correct it, or remove the row."
 
 
 def checked_agents(name: str, content: bytes) -> tuple[OwnAgent, ...]:
-    """The rows of the table in the file `name`. Raises BadInput naming file, row and field, and what to do."""
+    """The rows of the table in the file `name`. Raises BadInput with file, row, field and remedy."""
     try:
         rows = parse_rows(OwnAgent, "agent", name, content) if content.strip() else []
     except ValueError as error:
@@ -33,47 +33,47 @@ def checked_agents(name: str, content: bytes) -> tuple[OwnAgent, ...]:
 
 
 def agent_problems(rows: Sequence[Agent]) -> Iterator[tuple[int, str]]:
-    """What is wrong with rows, each with the number of its row."""
+    """Yield the problems of rows, each with its row number."""
     for number, row in enumerate(rows, 1):
         if problem := next(_problems_of_fields(row), ""):
             yield number, problem
-            return  # patterns of other texts may be too long
+            return  # patterns of invalid tokens may be too long
     patterns = pattern_set(agent_pattern(row.token, row.exact) for row in rows)
     for person in _people():
         for index in patterns.Match(person.lower()) or ():
             known = f"token {rows[index].token!r} is in user agents of people, too, such as {person!r}"
-            yield index + 1, f"{known}; name what only this agent sends"
+            yield index + 1, f"{known}; use a token that only this agent sends"
     for index, row in enumerate(rows):
         first = min(patterns.Match(readable_user_agent(row.example).lower()) or (), default=None)
         if first is None:
             yield index + 1, f"token {row.token!r} is not in the example {row.example!r}; copy one from your log"
         elif first != index:
             before = f"token {rows[first].token!r} of row {first + 1} is in the example, too, and comes first"
-            yield index + 1, f"{before}; put the longer token first, and keep each once"
+            yield index + 1, f"{before}; put the longer token first, and each token only once"
 
 
 def _problems_of_fields(row: Agent) -> Iterator[str]:
-    """What is wrong with the fields of a row, beside their types and words."""
+    """Yield the problems of a row's fields, besides their types and words."""
     is_ai = CATEGORY_OF_KIND[row.agent_kind] in AI_CATEGORIES
     if len(row.token) > MAX_TOKEN:
         yield f"token has {len(row.token):,} characters; keep at most {MAX_TOKEN}"
     if row.agent_kind in _NOT_BY_AGENT:
-        yield f"agent_kind {row.agent_kind!r} is not what an agent is; name another"
+        yield f"agent_kind {row.agent_kind!r} is not for agents; use another"
     if row.confidence not in _CONFIDENCES:
-        yield f"confidence is {row.confidence!r}; use {', '.join(_CONFIDENCES)}: only addresses tell more"
+        yield f"confidence is {row.confidence!r}; use {', '.join(_CONFIDENCES)}: only addresses give more confidence"
     if is_ai and row.ai_source is None:
         yield f"ai_source is missing; name the AI product, as agent_kind is {row.agent_kind!r}"
     if row.ai_source is not None and not is_ai:
-        yield f"ai_source is {row.ai_source!r}, but agent_kind {row.agent_kind!r} is not AI; leave one out"
+        yield f"ai_source is {row.ai_source!r}, but agent_kind {row.agent_kind!r} is not AI; remove one of them"
     for method in row.verify:
         way, _, name = method.partition(":")
         if way == "ip" and isinstance(row, OwnAgent) and name not in {one.name for one in load(IpList, "ip_lists")}:
-            yield f"verify has {method!r}, but no list of addresses is called {name!r}; leave it out"
+            yield f"verify has {method!r}, but no list of addresses is called {name!r}; remove it"
 
 
 @cache
 def _people() -> frozenset[str]:
-    """User agents of people, one for each row of the tables that have some."""
+    """User agents of people: the examples in the tables."""
     examples = {row.example for row in load(Browser, "browsers")} | {row.example for row in load(Device, "devices")}
     examples |= {row.example for row in load(Lifetime, "lifetimes")}
     return frozenset(examples | {row.example for row in load(NotCrawler, "notcrawlers")})

@@ -1,7 +1,7 @@
-"""Applies what an owner excludes: visits from own addresses, by user agents and on paths are set aside, not counted.
+"""Applies an owner's exclusions: visits by excluded addresses, user agents and paths are set aside, not counted.
 
-Agents and paths are stored with a visit, so that such rules work both ways, for history by reclassification. Addresses
-are not: their rules set aside what lands after them.
+User agents and paths are stored, so these rules also apply to history, by reclassification. Addresses are not stored:
+their rules apply only to visits that land later.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from data.signals import BITS
 
 
 def checked_exclusion(kind: ExclusionKind, value: str) -> Exclusion:
-    """The rule in its one spelling. Raises BadInput for a value that is not one of its kind."""
+    """The normalized rule. Raises BadInput for a value that is invalid for its kind."""
     if kind == "address":
         try:
             return Exclusion(kind, str(ipaddress.ip_network(value, strict=False)))
@@ -36,22 +36,22 @@ def checked_exclusion(kind: ExclusionKind, value: str) -> Exclusion:
     except ValueError as error:
         raise BadInput(f"{value!r} is not a valid RE2 pattern of user agents: {error}.") from error
     if pattern.search(""):
-        raise BadInput(f"{value!r} matches every user agent; name the one that is yours, such as UptimeKuma.")
+        raise BadInput(f"{value!r} matches every user agent; make it match only yours, such as UptimeKuma.")
     return Exclusion(kind, value)
 
 
 class OwnRules:
-    """The rules of an organization, ready to be applied."""
+    """The compiled rules of an organization."""
 
     def __init__(self, exclusions: Sequence[Exclusion] = ()) -> None:
         values = {kind: sorted(one.value for one in exclusions if one.kind == kind) for kind in get_args(ExclusionKind)}
         self.agent_pattern = "(?i)" + "|".join(f"(?:{value})" for value in values["agent"]) if values["agent"] else None
-        """A pattern (RE2) of excluded user agents; None: none is."""
+        """A pattern (RE2) of excluded user agents; None without such rules."""
         self.path_pattern = f"^(?:{'|'.join(map(_path_pattern, values['path']))})" if values["path"] else None
-        """A pattern (RE2) of excluded paths; None: none is."""
+        """A pattern (RE2) of excluded paths; None without such rules."""
         by_rule = [*values["agent"], "", *values["path"]]
         self.digest = hashlib.sha256("\n".join(by_rule).encode()).hexdigest()[:12] if len(by_rule) > 1 else ""
-        """Twelve hexadecimal digits of the rules that history is reclassified by; '' without any."""
+        """Digest (twelve hexadecimal digits) of the rules that reclassify history; '' if there are none."""
         self._matchers = {rule: _matcher(rule) for rule in exclusions}
         self._networks = Networks(map(ipaddress.ip_network, values["address"])) if values["address"] else None
 
@@ -64,22 +64,22 @@ class OwnRules:
         return re2.compile(self.path_pattern) if self.path_pattern else None
 
     def version(self, rules_version: str) -> str:
-        """The version of all rules that classify a visit of the organization, by that of the shipped ones."""
+        """The version of all rules for visits of the organization, given the version of the shipped rules."""
         return f"{rules_version}+{self.digest}" if self.digest else rules_version
 
     def of_address(self, address: str) -> int:
-        """The bit of `own_address` for an address of the owner; 0 for any other text."""
+        """The bit of `own_address` for an address of the owner; otherwise 0."""
         if self._networks is None:
             return 0
         parsed = parse_address(address)
         return BITS["own_address"] if parsed is not None and parsed in self._networks else 0
 
     def of_agent(self, user_agent: str) -> int:
-        """The bit of `own_rule` for a readable user agent that is excluded; 0 for any other."""
+        """The bit of `own_rule` for an excluded readable user agent; otherwise 0."""
         return BITS["own_rule"] if self._agents and self._agents.search(encodable(user_agent)) else 0
 
     def of_path(self, path: str) -> int:
-        """The bit of `own_rule` for a path that is excluded; 0 for any other."""
+        """The bit of `own_rule` for an excluded path; otherwise 0."""
         return BITS["own_rule"] if self._paths and self._paths.search(encodable(path)) else 0
 
     def matching(self, kind: ExclusionKind, value: str) -> list[Exclusion]:
@@ -87,7 +87,7 @@ class OwnRules:
         return [rule for rule, matches in self._matchers.items() if rule.kind == kind and matches(value)]
 
     def count(self, kind: ExclusionKind, visits: Iterable[tuple[str, int]]) -> Counter[Exclusion]:
-        """How many visits each rule of a kind sets aside, of so many with each value."""
+        """Number of visits that each rule of a kind sets aside, given pairs of a value and its number of visits."""
         excluded = Counter[Exclusion]()
         for value, count in visits:
             excluded.update(dict.fromkeys(self.matching(kind, value), count))
@@ -99,7 +99,7 @@ def _path_pattern(value: str) -> str:
 
 
 def _matcher(rule: Exclusion) -> Callable[[str], bool]:
-    """Whether a rule sets aside a visit with this value."""
+    """Return a function that tells whether a rule sets aside a visit with a value."""
     if rule.kind == "address":
         network = ipaddress.ip_network(rule.value)
         return lambda address: (parsed := parse_address(address)) is not None and parsed in network

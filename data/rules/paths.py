@@ -1,4 +1,4 @@
-"""Recognizes requests for paths that people do not open: probes of vulnerability scanners, and files for programs.
+"""Recognizes requests for paths that people do not open: probes by vulnerability scanners, and files for programs.
 
 Such a request is never a person's, whatever its user agent says. Named agents keep their classification.
 """
@@ -22,8 +22,8 @@ PROGRAM: Final = "program"
 class PathRules:
     """The rows of probes.toml and attacks.toml.
 
-    `probe_pattern` and `program_pattern` are regular expressions (RE2) of all paths of these kinds, `attack_pattern` is
-    one of all queries that are attacks.
+    `probe_pattern` and `program_pattern` are regular expressions (RE2) for all paths of these kinds, and
+    `attack_pattern` for all attacks in queries.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class PathRules:
         return bool(query) and self._attack.search(encodable(query)) is not None
 
     def matches(self, path: str, classification: Classification) -> Iterator[RuleMatch]:
-        """The row for `path`, if it overrides the classification of a request without its path."""
+        """Yield the row for `path` if it overrides the classification by everything else."""
         for pattern, row in self._rows:
             if pattern.search(encodable(path)):
                 changed = classify_path(classification, PROBE if row.agent_kind == "scanner" else PROGRAM)
@@ -62,17 +62,17 @@ class PathRules:
 
 
 def path_kind(is_probe: bool, is_program: bool, is_link: bool) -> str:
-    """PROBE, PROGRAM, or '' for other paths, by the patterns that a path matches. A link is never PROBE."""
+    """PROBE, PROGRAM, or '' for other paths, given which patterns a path matches. A link is never PROBE."""
     if is_probe and not is_link:
         return PROBE
     return PROGRAM if is_program else ""
 
 
 def classify_path(classification: Classification, path_kind: str) -> Classification:
-    """The classification of a request whose path is of a kind, given its classification without the path.
+    """The classification of a request with a path of this kind, given its classification without the path.
 
-    A probe turns people, AI referrals, libraries and bots without a name in the tables into scanners; a path for
-    programs turns people and AI referrals into bots of low confidence.
+    With a probe, people, AI referrals, libraries and bots without a name in the tables become scanners; with a path
+    for programs, people and AI referrals become bots with low confidence.
     """
     is_person = classification.device_type != "bot"
     kind, method = classification.agent_kind, classification.detection_method

@@ -28,7 +28,7 @@ def check_short_code_pattern(pattern: str) -> str:
 
 
 def pattern_set(patterns: Iterable[str]) -> "re2.Set":
-    """Compile RE2 patterns into a set; `Match(text)` returns the indices of those found, in any order, or None."""
+    """Compile RE2 patterns into a set; `Match(text)` returns the indices of the matches, in any order, or None."""
     options = _quiet()
     options.max_mem = 64 << 20
     compiled = re2.Set.SearchSet(options)

@@ -19,7 +19,7 @@ _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:\s\[\]]+)(?::\d*)?", re.IGNORECASE)
 _BARE_HOST = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+\.?(?::\d+)?", re.IGNORECASE)
 _ANY_SUFFIX = re.compile(r"([^.]+)\.(?:com|[a-z]{2}|com?\.[a-z]{2})")
 INTERNAL: Final = "internal"
-"""The referrer_type of a referrer that is a host of the organization itself."""
+"""The referrer_type for hosts of the organization itself."""
 MAX_HOST_LENGTH: Final = 253
 """RFC 1035: a longer name is not a valid host name."""
 
@@ -72,7 +72,7 @@ class ReferrerTable:
         return next((self._spammers[name] for name in _parent_names(host) if name in self._spammers), None)
 
     def path_of(self, host: str, referrer_type: str) -> str:
-        """A path under which `host` has this type, preferably /. For stored visits, which keep the host only."""
+        """A path for which `host` has this type, preferably /. For stored visits, which keep only the host."""
         at_root = self.find(host, "/")
         if at_root is None or at_root.referrer_type != referrer_type:
             for row in (row for name in _parent_names(host) for row in self._rows.get(name, ())):

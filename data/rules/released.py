@@ -1,6 +1,6 @@
-"""The file of a release: the tables of agents and referrers, one after the other, as newer ones replace shipped ones.
+"""Reads and writes the file of a release: tables of agents and referrers that replace the shipped ones.
 
-It is known by its SHA-256, which `traffic agents release` prints with it.
+It is identified by its SHA-256, which `traffic agents release` prints with it.
 """
 
 import hashlib
@@ -23,12 +23,12 @@ def shipped_release() -> bytes:
 
 
 def newest_check(content: bytes) -> str:
-    """The last day on which a row of a release was checked, as 2026-11-29: how new it is; "" for no such row."""
+    """The latest day on which a row of a release was checked, such as 2026-11-29: its age; "" without rows."""
     return max(_CHECKED.findall(content), default=b"").decode()
 
 
 def checked_release(name: str, content: bytes) -> Released:
-    """The tables of the release in the file `name`. Raises BadInput naming the file, the row and the field."""
+    """The tables of the release in the file `name`. Raises BadInput with file, row and field."""
     if len(content) > MAX_BYTES:
         raise BadInput(f"{name} has {len(content):,} bytes; a release has at most {MAX_BYTES:,}.")
     try:
@@ -43,6 +43,6 @@ def checked_release(name: str, content: bytes) -> Released:
         if not _HOST.fullmatch(row.host):
             raise BadInput(f"{name}, [[referrer]], row {number}: {row.host!r} is not a host.")
         if len({row.referrer_type == "ai", row.ai_source is not None, row.confidence is not None}) > 1:
-            needs = "ai_source and confidence are for referrer_type 'ai', which needs both"
+            needs = "ai_source and confidence are for referrer_type 'ai', which requires both"
             raise BadInput(f"{name}, [[referrer]], row {number}: {needs}.")
     return Released(tuple(agents), tuple(referrers), hashlib.sha256(content).hexdigest())

@@ -1,6 +1,6 @@
 """Determines the age of a browser by its version, and finds versions that no browser ever had.
 
-The facts are in releases.toml (when a version was superseded) and lifetimes.toml (how long people keep it then).
+The facts are in releases.toml (when a version was superseded) and lifetimes.toml (how long people keep using it).
 """
 
 import re
@@ -19,12 +19,12 @@ _CHROME_ALONE: Final = re.compile(
     r"Mozilla/5\.0 \([^()]*\) AppleWebKit/[\d.]+ \(KHTML, like Gecko\) "
     r"Chrome/(\d+)\.0\.(\d+)\.\d+(?: Mobile)? Safari/[\d.]+(?: (?:Edg|OPR)/[\d.]+)?"
 )
-"""Chrome, Edge or Opera, and nothing after it: others on its engine may give its version a build of their own."""
+"""Chrome, Edge or Opera at the end: other browsers with its engine may have their own build numbers."""
 _SAFARI_ON_IOS: Final = re.compile(
     r"Mozilla/5\.0 \(i[^()]* OS (\d+)_[^()]*\) AppleWebKit/[\d.]+ \(KHTML, like Gecko\) "
     r"Version/(\d+)[.\d]* Mobile/\w+ Safari/[\d.]+"
 )
-"""Safari on an iPhone or iPad, which has the version of its system, and nothing after it."""
+"""Safari on an iPhone or iPad at the end, which has the version of its system."""
 _HALF_A_YEAR: Final = timedelta(days=182)
 _FIRST_EQUAL, _FROZEN, _FIRST_FREE = 6, 18, 26
 """Since iOS 6, Safari has the version of its system; since Safari 26, its user agent says iOS 18 for all later ones."""
@@ -41,7 +41,7 @@ class BrowserReleases:
         self._superseded = lru_cache(1 << 14)(self._find_superseded)
 
     def matches(self, user_agent: str) -> Iterator[RuleMatch]:
-        """What shows that no browser ever sent this (unescaped) user agent: its version does not fit the rest of it."""
+        """Yield signs that no browser ever sent this (unescaped) user agent: its version contradicts the rest."""
         build = _CHROME_ALONE.fullmatch(user_agent)
         if build and not self._had_build(int(build[1]), int(build[2])):
             row = self._releases["Chrome", int(build[1])]
@@ -54,9 +54,9 @@ class BrowserReleases:
             yield RuleMatch(rule, evidence, bot_classification("other"))
 
     def _had_build(self, version: int, build: int) -> bool:
-        """Whether a version of Chrome can have a build: after the branch of the version before it, up to its own.
+        """Whether a version of Chrome can have a build: newer than the previous version's builds, up to its newest.
 
-        True where the table does not know both, and for 0, which hides the build.
+        True if the table does not have both, and for 0, which hides the build.
         """
         row, before = self._releases.get(("Chrome", version)), self._releases.get(("Chrome", version - 1))
         return not (build and row and row.build and before and before.build) or before.build < build <= row.build
@@ -78,12 +78,12 @@ class BrowserReleases:
         return day + timedelta(days=round(365.25 * years / 2)) if day else None
 
     def old_since(self, user_agent: str) -> date | None:
-        """The day half a year after the next version came out; None for what stays in use for ever."""
+        """The day half a year after the next version came out; None for versions that stay in use forever."""
         day, _ = self._superseded(user_agent)
         return day + _HALF_A_YEAR if day else None
 
     def _find_superseded(self, user_agent: str) -> tuple[date | None, int]:
-        """When this version was superseded, and for how many years people go on with it; (None, 0) if for ever."""
+        """When this version was superseded, and for how many years people keep using it; (None, 0) if forever."""
         text = user_agent.lower()
         numbers: list[int] = self._any_lifetime.Match(text) or []
         if not numbers:

@@ -21,12 +21,12 @@ _SIGNATURE: Final = "signature:"
 _MEMBER: Final = re2.compile(
     r'[ \t]*(?:[a-z*][a-z0-9_.*-]*=)?(?:"([^"\\]*)"|([^\s",;=]+))(?:[ \t]*;[^",]*(?:"[^"]*"[^",]*)*)?[ \t]*(,|$)'
 )
-"""A member: a key or none, a string or a bare address, parameters or none."""
+"""A member: an optional key, a string or a bare address, optional parameters."""
 _HOST: Final = re2.compile(r"(?i)(?:https://)?([a-z0-9-]+(?:\.[a-z0-9-]+)+)\.?(?::[0-9]+)?(?:[/?#].*)?")
 
 
 class Signers:
-    """The agents that sign their requests, by the host that publishes their keys. Rows that come first win."""
+    """Agents that sign their requests, by the host that publishes their keys. Earlier rows win."""
 
     def __init__(self, tables: LakeTables = SHIPPED) -> None:
         self._own = {row.agent for row in tables.own}
@@ -39,17 +39,18 @@ class Signers:
         patterns = {host: signed for host, signed in self._by_host.items() if "*" in host}
         self._patterns = [(_pattern(host), signed) for host, signed in patterns.items()]
         self.agent = ShortTextCache(1 << 12, self._agent)
-        """The agent that the text of a header names; None if it names none that is known."""
+        """The agent named by a header's text; None if it names no known agent."""
 
     def named(self, by_agent: Classification, header: str) -> Classification:
-        """The classification of a request by user agent and address, after reading its header."""
+        """The classification after applying the header to that by user agent and address."""
         signed = self.agent(header) if header else None
         return by_agent if signed is None or self.is_finer(by_agent, signed) else signed
 
     def is_finer(self, by_agent: Classification, signed: Classification) -> bool:
-        """Tell whether user agent and address are more specific than the header that names `signed`.
+        """Whether the classification by user agent and address is more specific than `signed`, by the header.
 
-        So does another agent that an address decided, one of the lake's own table, and one of the same operator.
+        Another agent recognized by its address, an agent of the lake's own table, and an agent of the same operator are
+        more specific, too.
         """
         if by_agent.detection_method == "ip_range":
             return by_agent.agent != signed.agent
@@ -66,7 +67,7 @@ class Signers:
 
 
 def _hosts(header: str) -> Iterator[str]:
-    """The hosts in lower case that a header names: none if any part of it cannot be read."""
+    """Yield the hosts in a header, in lower case; none if any part of it is malformed."""
     hosts, start = [], 0
     while start < len(header) <= MAX_LENGTH:
         member = _MEMBER.match(header, start)
@@ -80,5 +81,5 @@ def _hosts(header: str) -> Iterator[str]:
 
 
 def _pattern(host: str) -> "re.Pattern[str]":
-    """The pattern of a host in which `*` stands for one label."""
+    """The pattern for a host, with `*` for one label."""
     return re.compile(re.escape(host).replace(r"\*", "[a-z0-9-]+"))

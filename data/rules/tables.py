@@ -1,6 +1,6 @@
 """Loads the tables of rules: TOML files in this folder, each row with its evidence.
 
-A malformed row stops the program with a message that names file, row and field.
+A malformed row stops the program with a message giving file, row and field.
 """
 
 import ipaddress
@@ -27,14 +27,14 @@ _WORDS: Final[dict[str, Collection[str]]] = {
     "referrer_type": REFERRER_TYPES,
     "device_type": DEVICE_TYPES,
 }
-"""The values that a field of this name may have."""
+"""Allowed values by the name of the field."""
 _CHECKS: Final[dict[str, Callable[[str], object]]] = {
     "network": ipaddress.ip_network,
     "path": compile_pattern,
     "pattern": compile_pattern,
     "unless": compile_pattern,
 }
-"""What raises ValueError for an invalid value of a field of this name."""
+"""Functions that raise ValueError for an invalid value, by the name of the field."""
 
 
 class RuleRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,7 +60,7 @@ AnyRow = TypeVar("AnyRow", bound=RuleRow)
 
 
 class Agent(RuleRow, frozen=True):
-    """A product token in user agents, and its operator. The first row of the file that matches wins."""
+    """A product token in user agents, and its operator. The first matching row of the file wins."""
 
     token: Text  # literal, matched case-insensitively as a whole word
     agent: Text
@@ -71,18 +71,18 @@ class Agent(RuleRow, frozen=True):
     ai_source: Text | None = None
     exact: bool = False  # the whole user agent must equal the token
     verify: tuple[VerificationMethod, ...] = ()
-    server_side: bool = False  # it only uses the addresses of its lists, so other addresses contradict it
+    server_side: bool = False  # it uses only the addresses of its lists, so other addresses contradict it
 
 
 class OwnAgent(Agent, frozen=True, kw_only=True):
-    """An agent in a lake's own table. Its evidence is what the operator knows, unless the row names a page."""
+    """An agent in a lake's own table. Its evidence is the operator's knowledge, unless the row gives a page."""
 
     evidence: Annotated[str, Meta(pattern="^https?://")] = ""
     checked: date = date.min
 
 
 class NotCrawler(RuleRow, frozen=True):
-    """A pattern of crawler-user-agents that also matches people's user agents, and is therefore excluded."""
+    """A pattern of crawler-user-agents that is excluded because it also matches people's user agents."""
 
     pattern: Text
     meets: Text
@@ -109,7 +109,7 @@ class Referrer(RuleRow, frozen=True):
 
 
 class Spammer(RuleRow, frozen=True):
-    """A host, with its subdomains, that automata put into Referer headers to advertise it."""
+    """A host, with its subdomains, that bots put into Referer headers to advertise it."""
 
     host: Text
 
@@ -123,7 +123,7 @@ class Campaign(RuleRow, frozen=True):
 
 
 class Probe(RuleRow, frozen=True):
-    """A regular expression (RE2) for paths that people do not open. The first row that matches wins."""
+    """A regular expression (RE2) for paths that people do not open. The first matching row wins."""
 
     family: Text
     path: Text
@@ -141,7 +141,7 @@ class Attack(RuleRow, frozen=True):
 
 
 class Device(RuleRow, frozen=True):
-    """A pattern (RE2, on a person's user agent in lower case) of a device. The first row that matches wins."""
+    """A pattern (RE2, on a person's user agent in lower case) of a device. The first matching row wins."""
 
     name: Text
     device_type: Text
@@ -169,60 +169,60 @@ class Release(RuleRow, frozen=True):
 
 
 class Lifetime(RuleRow, frozen=True):
-    """How long people go on with a version of a browser once it is superseded. The first row that matches wins."""
+    """How long people keep using a version of a browser after it is superseded. The first matching row wins."""
 
     name: Text
     pattern: Text  # RE2, on a person's user agent in lower case; the group that matches is the version
-    browser: Text  # whose releases
-    years: int  # 0: for ever
+    browser: Text  # the browser with these releases
+    years: int  # 0: forever
     example: Text
 
 
 class HeaderSupport(RuleRow, frozen=True):
-    """From which version on browsers send `Sec-Fetch-*` and `Accept-Language`. The first row that matches wins."""
+    """The first version of a browser that sends `Sec-Fetch-*` and `Accept-Language`. The first matching row wins."""
 
     name: Text
     pattern: Text  # RE2, on a person's user agent in lower case; its groups are the version
-    since: tuple[int, ...]  # the version, as many numbers as the pattern has groups; none: not known to send them
+    since: tuple[int, ...]  # the version, one number for each group of the pattern; empty: not known to send them
     example: Text
 
 
 class IpList(RuleRow, frozen=True):
-    """A list of the IP addresses of an operator's agents, published by the operator; or of networks of hosting."""
+    """A list of the IP addresses of an operator's agents, published by the operator, or of networks of hosting."""
 
     name: Text
     operator: Text
     url: Text
     format: Annotated[str, Meta(pattern="^(prefixes|text|geofeed|json:.+)$")]  # see ip_lists.parse_networks
-    identifies: bool = False  # only the agent sends requests from there, so a browser's name does not matter
-    hosting: bool = False  # the networks are those of hosting providers, and of no agent
+    identifies: bool = False  # only the agent uses these addresses, so a browser's user agent does not matter
+    hosting: bool = False  # the networks of hosting providers, not of an agent
 
 
 class Proxy(RuleRow, frozen=True):
-    """A network of a content delivery network's proxies. Its addresses are never those of clients."""
+    """A network of a content delivery network's proxies. Its addresses are never clients'."""
 
     network: Text
     operator: Text
 
 
 def load(row_type: type[AnyRow], name: str) -> list[AnyRow]:
-    """The rows of `<name>.toml`, in tables named after `row_type`. Raises ValueError naming the row and the field."""
+    """The rows of `<name>.toml`, in tables named after `row_type`. Raises ValueError with row and field."""
     return [*_checked_rows(row_type, name, bytes_of(name))]
 
 
 @cache
 def _checked_rows(row_type: type[AnyRow], name: str, content: bytes) -> tuple[AnyRow, ...]:
-    """The rows of a TOML file. Cached, because every import and every server checks its agents by them."""
+    """The rows of a TOML file. Cached, because every import and every server checks its agents with them."""
     return tuple(parse_rows(row_type, row_type.__name__.lower(), f"{name}.toml", content))
 
 
 def parse_rows(row_type: type[AnyRow], key: str, name: str, content: bytes) -> list[AnyRow]:
-    """The rows of a TOML text, in tables called `key`. Raises ValueError naming the file, the row and the field."""
+    """The rows of a TOML text, in tables called `key`. Raises ValueError with file, row and field."""
     return checked_rows(row_type, parse_tables((key,), name, content)[key], name)
 
 
 def parse_tables(keys: Collection[str], name: str, content: bytes) -> Mapping[str, list[object]]:
-    """The tables of a TOML text by their names, which are `keys`. Raises ValueError naming the file."""
+    """The tables of a TOML text by their names, which are `keys`. Raises ValueError with the file."""
     try:
         tables = tomli.loads(content.decode())
     except (ValueError, RecursionError) as error:
@@ -238,11 +238,11 @@ def _is_table(rows: object) -> bool:
 
 
 def checked_rows(row_type: type[AnyRow], rows: list[object], name: str) -> list[AnyRow]:
-    """The rows of a table in the file `name`. Raises ValueError naming the row and the field."""
+    """The rows of a table in the file `name`. Raises ValueError with row and field."""
     checked = []
     for number, row in enumerate(rows, 1):
         try:
-            checked.append(msgspec.convert(row, row_type, builtin_types=(date,)))  # a text is not taken for a date
+            checked.append(msgspec.convert(row, row_type, builtin_types=(date,)))  # strings are not accepted as dates
         except msgspec.ValidationError as error:
             raise ValueError(f"{name}, row {number}: {error}") from error
     return checked

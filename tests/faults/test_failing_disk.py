@@ -100,7 +100,7 @@ def test_only_commands_that_write_fail_on_a_full_disk(program, tmp_path):
         assert run.code == 0, run.told
     run = program.run(tmp_path, "limited", 8192, "traffic", "compact", "--lake", "lake")
     assert run.code == 1
-    assert re.search(r"manifest\.sqlite cannot be used: the disk is full or fails \(.*\); make room on it", run.told)
+    assert re.search(r"manifest\.sqlite cannot be used: the disk is full or fails \(.*\); free space", run.told)
 
 
 async def test_background_work_goes_on_when_its_trouble_cannot_be_told(lake, control, monkeypatch):

@@ -80,7 +80,7 @@ def test_an_erasure_stays_due_while_the_bucket_is_down(lake, bucket, name):
         receipt = json.loads(run.stdout)
         (copy,) = receipt["copies"]
         assert (receipt["visits"], copy["done"]) == (1, False)
-        assert f"Not done at {name} for acme: {name} cannot be used: it does not answer" in run.stderr
+        assert f"Not done at {name} for acme: {name} cannot be used: no response" in run.stderr
         assert KEY not in run.stdout + run.stderr
         assert SECRET not in run.stdout + run.stderr
         status = traffic("status", "--lake", lake.root)
@@ -161,7 +161,7 @@ def test_a_key_with_a_newline_is_named_and_passed_over(lake, bucket, name, caplo
     put_as_is(name, "acme/visits/line\nbreak", b"1")
     Eraser(lake).run("acme", Criteria(domain="gone.example"))
     assert follow_erasures(lake, "acme")[0].problem == ""
-    (told,) = {record.message for record in caplog.records if "passed over" in record.message}
+    (told,) = {record.message for record in caplog.records if "is skipped" in record.message}
     assert "line\\nbreak' at" in told
     (found,) = verify_copies(lake)
     assert found.reason == "is named by neither log nor manifest; delete it, as its key is odd"
@@ -189,7 +189,7 @@ def test_wrong_credentials_are_told_without_them(lake, bucket):
     assert run.returncode == 1
     assert run.stderr == (
         "traffic: s3://bucket-x/lake cannot be used: 403 Forbidden, SignatureDoesNotMatch; "
-        "check the AWS variables with its keys, and what they may do there.\n"
+        "check the keys in the AWS variables, and their permissions.\n"
     )
 
 
@@ -218,7 +218,7 @@ def test_a_slow_store_times_out_and_keeps_what_it_received(lake, bucket, name, m
     monkeypatch.setattr(store, "_TIMEOUT", timedelta(seconds=3))
     with disturbing(bucket, 10.0, monkeypatch) as server:
         began = time.monotonic()
-        with pytest.raises(TargetUnavailable, match="it does not answer within 3 seconds"):
+        with pytest.raises(TargetUnavailable, match="no response within 3 seconds"):
             LakePublisher(lake, name).publish("acme")
         tell(seconds_until_given_up=round(time.monotonic() - began, 2))
         assert time.monotonic() - began < 40

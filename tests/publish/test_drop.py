@@ -63,7 +63,7 @@ def test_a_key_with_a_newline_is_named_and_passed_over(lake, name):
     following.tick()
     assert paths(lake) == Counter(["/1"])
     (told,) = following.told
-    assert "line\\nbreak.log' is passed over" in told
+    assert "line\\nbreak.log' is skipped" in told
     assert following.follower.has_failed
 
 
@@ -132,5 +132,5 @@ def test_following_a_bucket_once_names_errors_without_keys(lake, bucket, name, m
     assert missing.told[0].startswith("s3://missing-bucket cannot be used: ")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another-secret")
     code, told = run(name)
-    assert (code, "403 Forbidden, SignatureDoesNotMatch; check the AWS variables" in told) == (1, True), told
+    assert (code, "403 Forbidden, SignatureDoesNotMatch; check the keys in" in told) == (1, True), told
     assert "another-secret" not in told

@@ -14,7 +14,7 @@ SLOW = "HttpError { kind: Timeout, source: reqwest::Error { kind: Request"
     ("error", "words"),
     [
         (METADATA, "no credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
-        (SLOW, "it does not answer within 30 seconds"),
+        (SLOW, "no response within 30 seconds"),
         (
             "status code: 404 Not Found: <Error><Code>NoSuchBucket</Code>",
             "404 Not Found, NoSuchBucket; the",

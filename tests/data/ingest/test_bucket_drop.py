@@ -45,7 +45,7 @@ def test_an_odd_key_is_named_and_passed_over(store, following, lake, key):
     following.tick()
     following.tick()
     assert paths(lake) == Counter({"/1": 1, "/2": 1})
-    assert [repr(key) in told and "is passed over" in told for told in following.told] == [True]
+    assert [repr(key) in told and "is skipped" in told for told in following.told] == [True]
     assert following.follower.has_failed
 
 
@@ -82,8 +82,8 @@ def test_an_archived_object_is_told_as_such(store, following):
     following.tick()
     (told,) = following.told
     assert told == (
-        f"{PLACE}/1 cannot be used: 403 Forbidden, InvalidObjectState; it is archived: restore it there, and it is "
-        "read then. It is tried again later."
+        f"{PLACE}/1 cannot be used: 403 Forbidden, InvalidObjectState; it is archived: restore it, and it will be "
+        "read then. It will be retried."
     )
 
 

@@ -158,7 +158,7 @@ def test_what_is_not_a_log_is_refused_once_and_the_others_land(place):
     follower.tick()
     assert (follower.totals.refused, follower.totals.visits) == (1, 2)
     refused, cut, *old = [text for text in sorted(place.told) if "older than 48 hours" not in text]
-    assert refused.endswith("It is left out until it changes.")
+    assert refused.endswith("It is ignored until it changes.")
     assert "2.gz is truncated" in cut
     assert not old
     assert sum("older than 48 hours" in text for text in place.told) == 1
@@ -238,7 +238,7 @@ def test_a_name_with_a_line_break_is_named_and_passed_over(place):
     follower.tick()
     assert paths(place.lake) == Counter({"/3": 1})
     (told,) = [text for text in place.told if "older" not in text]
-    assert "1\\n2.log' is passed over" in told
+    assert "1\\n2.log' is skipped" in told
     assert follower.has_failed
 
 
@@ -260,7 +260,7 @@ def test_an_object_whose_disk_fails_is_tried_again(place):
     follower._drop.source = lambda one: FailingDisk() if one.version.key.endswith("1.log") else read(one)
     follower.tick()
     assert (follower.totals.visits, follower.totals.refused, follower.has_failed) == (1, 0, True)
-    assert "1.log cannot be read: Input/output error. It is tried again later." in place.told
+    assert "1.log cannot be read: Input/output error. It will be retried." in place.told
     follower._drop.source = read
     for wait in follower._waiting.values():
         wait.ends_at = 1.0  # as when that time has passed

@@ -53,7 +53,7 @@ def test_a_zone_stays_once_there_are_visits(lake, visits):
         land(lake, "acme", [visit()])
     if visits == "erased":
         Eraser(lake).run("acme", Criteria())
-    with pytest.raises(BadInput, match="acme has visits whose days are those of UTC, so its zone stays; import its"):
+    with pytest.raises(BadInput, match="acme already has visits in UTC, so its zone cannot change; set the zone"):
         lake.manifest.organizations.set_zone("acme", TOKYO)
     lake.manifest.organizations.set_zone("acme", DEFAULT_ZONE)
     lake.manifest.organizations.set_zone("other", TOKYO)

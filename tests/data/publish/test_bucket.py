@@ -20,11 +20,11 @@ from tests.support.visits import land
 PLACE = "s3://bucket/lake"
 LOG = "lake/acme/visits/_delta_log"
 WORDS = {
-    "403 AccessDenied": "but may not do this: allow it",
-    "403 InvalidAccessKeyId": "check the AWS variables with its keys",
+    "403 AccessDenied": "lack the permission for this: grant it",
+    "403 InvalidAccessKeyId": "check the keys in the AWS variables",
     "404 NoSuchBucket": "the bucket does not exist",
     "503 SlowDown": "503 Service Unavailable, SlowDown",
-    "cut": "does not answer, or not as S3 does",
+    "cut": "no response, or not a response of S3",
 }
 
 
@@ -348,5 +348,5 @@ def test_an_odd_key_below_a_target_is_passed_over(store, lake, publish, clock, c
     publish()
     store.put("lake/acme/visits//odd", b"1")
     assert erase(lake, clock) == ""
-    assert any("is passed over" in record.message for record in caplog.records)
+    assert any("is skipped" in record.message for record in caplog.records)
     assert reasons(lake) == ["is named by neither log nor manifest; delete it, as its key is odd"]

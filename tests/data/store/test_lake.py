@@ -279,7 +279,7 @@ def at_version_0(path):
         (Path.unlink, "is missing"),
         (emptied, "is empty"),
         (at_version_0, "is empty"),
-        (without_its_last_bytes, "is cut short"),
+        (without_its_last_bytes, "is truncated"),
         (lambda path: path.write_bytes(b"no database" * 100), "cannot be used (file is not a database)"),
     ],
 )
