@@ -30,6 +30,8 @@ from queries import Reader
 from tests.support.visits import links as put_links
 
 PEERS: Final = ("isbot 5.2.3", "Matomo's list (device_detector 6.5.1)", "GoAccess 1.7")
+_BEYOND_THE_LINE: Final = ("bot_network", "hosting_", "superseded_")
+"""How the signals begin that were found on visitor-days."""
 _ASKED: Final = """
     SELECT domain, utm_campaign, landed_category, coalesce(signals, 0) AS signals, bot_category
     FROM visits_in_scope WHERE utm_campaign IS NOT NULL
@@ -175,8 +177,7 @@ def _shares(title: str, rows: Sequence[Row]) -> Table:
 
 def _signals(title: str, rows: Sequence[Row]) -> Table:
     table = _table(title, "signal", "of machines, %", "of people, %", "left to people", "of these machines, %")
-    networks = [signal for signal in SIGNALS if signal.name == "bot_network" or signal.name.startswith("hosting_")]
-    bits = {signal.name: signal.bit for signal in networks}
+    bits = {signal.name: signal.bit for signal in SIGNALS if signal.name.startswith(_BEYOND_THE_LINE)}
     for name, mask in {**bits, "any of them": sum(bits.values()), "none": 0}.items():
         found = [interval(*_taken(rows, label, mask)) for label in ("machine", "person")]
         left = [row for row in rows if not row.signals & mask]

@@ -8,7 +8,7 @@ day is judged once it is past, by facts, too, in data/tasks/judging.py.
 
 from typing import Final, Literal, NamedTuple
 
-BEHAVIOUR_VERSION: Final = 11
+BEHAVIOUR_VERSION: Final = 12
 """The version of what days are judged by. Raise it with every change of what a signal means; 0: not judged.
 
 It is stored with each file. Days that an earlier version judged are judged again, by a server, by `traffic compact` and
@@ -92,6 +92,14 @@ SIGNALS: Final = (
     Signal(
         "hosting_superseded", 1 << 40, "judging", convicts=True,
         meaning="it came from a hosting network, by a browser that was superseded half a year before",
+    ),
+    Signal(
+        "superseded_bare", 1 << 41, "judging", convicts=True,
+        meaning="its visitor loaded a page without files, by a self-updating browser superseded half a year before",
+    ),
+    Signal(
+        "superseded_unserved", 1 << 42, "judging", convicts=True,
+        meaning="a quarter as old as an outdated browser, its visitor was served no page, link or file",
     ),
 )  # fmt: skip
 """Every signal. A bit keeps its meaning for ever, because files do; with the facts, there is room for 63.

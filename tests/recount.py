@@ -104,6 +104,7 @@ def recount(
 CONVICTING = (
     "probed", "outdated", "errors", "no_assets", "stale", "sweep", "no_fetch_metadata", "no_language", "unfollowed",
     "bot_network", "hosting_bare", "hosting_unserved", "hosting_fleet", "hosting_superseded",
+    "superseded_bare", "superseded_unserved",
 )  # fmt: skip
 FACTS = (
     "https", "plain_http", "fetch_absent", "fetch_sent", "navigation", "page_part", "loaded_ahead", "link_preview",
@@ -118,6 +119,7 @@ BITS: Final = {
     "scanned": 1 << 30, "no_fetch_metadata": 1 << 31, "no_language": 1 << 32, "unfollowed": 1 << 33,
     "accepts_no_page": 1 << 34, "from_bot": 1 << 35, "bot_network": 1 << 36, "hosting_bare": 1 << 37,
     "hosting_unserved": 1 << 38, "hosting_fleet": 1 << 39, "hosting_superseded": 1 << 40,
+    "superseded_bare": 1 << 41, "superseded_unserved": 1 << 42,
     **{fact: 256 << number for number, fact in enumerate((*FACTS, *ASIDE))},
 }  # fmt: skip
 LISTED: Final = sum(bit for name, bit in BITS.items() if name not in {*LANDED} - {"attacked"})
@@ -160,6 +162,8 @@ def signals(
     stale: Callable[[str], bool] = lambda _agent: False,
     superseded: Callable[[str], bool] = lambda _agent: False,
     sends: Callable[[str], bool] = lambda _agent: False,
+    late: Callable[[str], bool] = lambda _agent: False,
+    updates_itself: Callable[[str], bool] = lambda _agent: False,
 ) -> list[int]:
     """The signals of each visit of one organization's day, which `visits` are all of, as bits."""
     by_visitor = {
@@ -176,7 +180,7 @@ def signals(
     browsers = {visit["user_agent"] for visit in people if sends(visit["user_agent"])}
     headerless = {name: _headerless(visits, browsers, *facts) for name, facts in HEADERS.items()}
     unfollowed = _unfollowed_pages(visits)
-    hosting = _hosting(visits)
+    hosting = _hosting(visits) | _late(visits, late, updates_itself)
     told = []
     for visit in visits:
         names = set(by_visitor.get(visit["visitor"], ()))
@@ -206,9 +210,9 @@ def judged(visits: Iterable[Visit], releases: Any, own_codes: Iterable[str] = ()
     for day, mine in _grouped(visits, lambda visit: visit["day"]).items():
         is_old = [
             lambda agent, since=since, day=day: (since(agent) or date.max) <= day
-            for since in (releases.outdated_since, releases.stale_since, releases.old_since)
+            for since in (releases.outdated_since, releases.stale_since, releases.old_since, releases.late_since)
         ]
-        bits_of = signals(mine, own_codes, *is_old, sends)
+        bits_of = signals(mine, own_codes, *is_old[:3], sends, is_old[3], releases.updates_itself)
         told += [visit | {"signals": bits} for visit, bits in zip(mine, bits_of, strict=True)]
     return told
 
@@ -268,6 +272,43 @@ def _hosting(visits: Sequence[Visit]) -> dict[str, set[tuple[str, int]]]:
             if is_bare and len(fleet) >= 3 and len(pages) < 1.5 * len(fleet) and len(all_of_it) <= 2 * len(requests):
                 found["hosting_fleet"] |= {(domain, visitor) for visitor in fleet}
     return found
+
+
+def _late(
+    visits: Sequence[Visit], late: Callable[[str], bool], updates_itself: Callable[[str], bool]
+) -> dict[str, set[tuple[str, int]]]:
+    """Domain and visitor, with browsers that are late, by the signal of what people do not do."""
+    found: dict[str, set[tuple[str, int]]] = {"superseded_bare": set(), "superseded_unserved": set()}
+    people = [visit for visit in visits if visit["bot_category"] in PEOPLE and visit["user_agent"] is not None]
+    served = {(visit["domain"] or "", visit["visitor"], visit["user_agent"]) for visit in people if _is_page(visit)}
+    served_visitors, serving = {visitor for _, visitor, _ in served}, {domain for domain, _, _ in served}
+    for domain, here in _grouped(people, lambda visit: visit["domain"] or "").items():
+        asked = {(visit["user_agent"], _is_part(visit)) for visit in here if not _is_icon(visit)}
+        is_loaded = any((agent, not is_part) in asked for agent, is_part in asked)
+        for visitor, mine in _grouped(here, lambda visit: visit["visitor"]).items():
+            agent = mine[0]["user_agent"]
+            if visitor is None or not late(agent) or any(map(_is_part, mine)) or any(map(_is_click, mine)):
+                continue
+            if any(map(_is_page, mine)) and updates_itself(agent) and is_loaded:
+                found["superseded_bare"].add((domain, visitor))
+            if visitor not in served_visitors and domain in serving and not any(map(_is_excused, mine)):
+                found["superseded_unserved"].add((domain, visitor))
+    return found
+
+
+def _is_page(visit: Visit) -> bool:
+    """Whether it is a page that was served."""
+    return not _is_asset(visit["path"]) and _is_ok(visit["status"])
+
+
+def _is_icon(visit: Visit) -> bool:
+    return _is_asset(visit["path"]) and not _is_part(visit)
+
+
+def _is_excused(visit: Visit) -> bool:
+    """Whether it asks for a missing link, or meets an error of the server."""
+    status = visit["status"] or 0
+    return status >= 500 or (visit["short_code"] is not None and status in {404, 410})
 
 
 def _is_ok(status: int | None) -> bool:

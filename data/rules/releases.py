@@ -26,6 +26,8 @@ _SAFARI_ON_IOS: Final = re.compile(
 )
 """Safari on an iPhone or iPad at the end, which has the version of its system."""
 _HALF_A_YEAR: Final = timedelta(days=182)
+_FIRST_OUTDATED: Final = 2
+"""The years for which people go on with a version of a browser that updates itself."""
 _FIRST_EQUAL, _FROZEN, _FIRST_FREE = 6, 18, 26
 """Since iOS 6, Safari has the version of its system; since Safari 26, its user agent says iOS 18 for all later ones."""
 
@@ -76,6 +78,15 @@ class BrowserReleases:
         """The day when half of the time until `outdated_since` is over: most people have a newer version by then."""
         day, years = self._superseded(user_agent)
         return day + timedelta(days=round(365.25 * years / 2)) if day else None
+
+    def late_since(self, user_agent: str) -> date | None:
+        """The day when a quarter of the time until `outdated_since` is over: half a year where browsers update."""
+        day, years = self._superseded(user_agent)
+        return day + timedelta(days=round(365.25 * years / 4)) if day else None
+
+    def updates_itself(self, user_agent: str) -> bool:
+        """Whether it is of the browsers that update themselves, and so are outdated first."""
+        return self._superseded(user_agent)[1] == _FIRST_OUTDATED
 
     def old_since(self, user_agent: str) -> date | None:
         """The day half a year after the next version came out; None for versions that stay in use forever."""

@@ -21,8 +21,10 @@ from data.sql import read_sql
 from data.store.engines import until_memory_suffices
 
 _AGENTS_AT_ONCE: Final = 10_000
-_AGES: Final = ("old_since", "stale_since", "outdated_since")
-_OLD: Final = pa.schema([("agent", pa.uint64()), *((name, pa.date32()) for name in _AGES)])
+_AGES: Final = ("old_since", "late_since", "stale_since", "outdated_since")
+_OLD: Final = pa.schema(
+    [("agent", pa.uint64()), *((name, pa.date32()) for name in _AGES), ("updates_itself", pa.bool_())]
+)
 _FETCHING: Final = pa.schema([("agent", pa.uint64())])
 _releases: Final = cache(BrowserReleases)
 """The rules, which are loaded when the first day is judged."""
@@ -58,18 +60,18 @@ def judge(
     engine.execute(read_sql("data.tasks", "sql/loading_agents"))
     last = max(file.day for file in files)
     until_memory_suffices(lambda parts: _register_browsers(engine, paths, last, parts), _PARTS)
-    engine.execute(read_sql("data.tasks", "sql/stale_visitors"), patterns)
+    engine.execute(read_sql("data.tasks", "sql/old_visitors"), {**patterns, "bits": BITS})
     engine.execute(read_sql("data.tasks", "sql/headerless_visitors"), read_for(HEADERS))
     hosting = {**read_for(BITS["from_hosting"]), "file_pattern": FILE_PATTERN}
     engine.execute(read_sql("data.tasks", "sql/hosting_visitors"), hosting)
-    engine.execute(read_sql("data.tasks", "sql/site_visitors"), {"bits": BITS})
+    engine.execute(read_sql("data.tasks", "sql/site_visitors"))
     return days
 
 
 def _register_browsers(engine: duckdb.DuckDBPyConnection, files: Sequence[str], last: date, parts: int) -> None:
     """Register people's user agents, by their hash: the old ones, and those that send all headers.
 
-    The old ones are old up to a day, each with the days since which it is old, stale and outdated.
+    The old ones are old up to a day, each with the days since which it is old, late, stale and outdated.
     """
     releases, engines, rows, fetching = _releases(), _engines(), [], []
     for part in range(parts):
@@ -81,6 +83,7 @@ def _register_browsers(engine: duckdb.DuckDBPyConnection, files: Sequence[str], 
                     fetching.append({"agent": agent})
                 since = [getattr(releases, name)(user_agent) for name in _AGES]
                 if since[0] and min(since) <= last:
-                    rows.append({"agent": agent, **dict(zip(_AGES, since, strict=True))})
+                    ages = dict(zip(_AGES, since, strict=True))
+                    rows.append({"agent": agent, **ages, "updates_itself": releases.updates_itself(user_agent)})
     engine.register("old_agents", pa.Table.from_pylist(rows, schema=_OLD))
     engine.register("fetching_agents", pa.Table.from_pylist(fetching, schema=_FETCHING))

@@ -83,6 +83,8 @@ DAYS = [
     ({"network": "hosting", "served": 0, "redirects": 1}, {"hosting_unserved"}),
     ({"network": "hosting", "served": 0, "clicks": 1}, set()),
     ({"network": "hosting", "user_agent": NEW.format("130.0.0.0")}, {"hosting_superseded"}),
+    ({"has_files": True, "user_agent": NEW.format("139.0.0.0")}, {"superseded_bare"}),
+    ({"has_files": True, "served": 0, "refused": 1, "user_agent": NEW.format("139.0.0.0")}, {"superseded_unserved"}),
     ({"network": "hosting", "has_files": True, "hosted": 2, "hosted_pages": 2}, {"hosting_fleet"}),
     ({"network": "hosting", "has_files": True, "hosted": 2, "hosted_pages": 2, "others": 4}, set()),
     ({"network": "hosting", "has_files": True, "hosted": 2, "hosted_pages": 2, "agent_loads": True}, set()),
@@ -101,12 +103,12 @@ def test_a_visitor_day_is_judged_as_it_was():
 
 def test_networks_take_no_person_of_the_visitor_days():
     rows = of_days(list(visitor_days()))
-    assert Counter(row.label for row in rows if not row.seen) == {"machine": 104}
+    assert Counter(row.label for row in rows if not row.seen) == {"machine": 153}
 
 
 def test_fetched_networks_take_no_person_of_the_visitor_days():
     rows = of_days(list(visitor_days(has_list=True)))
-    assert Counter(row.label for row in rows if not row.seen) == {"machine": 176, "doubtful": 1}
+    assert Counter(row.label for row in rows if not row.seen) == {"machine": 201, "doubtful": 1}
 
 
 def test_planted_people_are_kept_and_known_machines_are_found():  # imports 17,000 lines

@@ -25,10 +25,10 @@ def test_masks_have_the_bits_of_their_signals():
 
 
 JUDGING = (
-    "suspects", "judged_visitors", "judged_agents", "people_agents", "stale_visitors", "headerless_visitors",
+    "suspects", "judged_visitors", "judged_agents", "people_agents", "old_visitors", "headerless_visitors",
     "judged_visits", "unfollowed_pages", "loading_agents", "hosting_visitors", "site_visitors",
 )  # fmt: skip
-JUDGED = (11, "71469bf5b942")
+JUDGED = (12, "76b7846fd1d9")
 """The version of the signals, and the digest of what it stands for. Past days are judged again by a new version."""
 
 

@@ -1,33 +1,18 @@
 """Days are judged by networks: what visitors of hosting networks did beside, and browsers from networks of bots."""
 
-from datetime import UTC, date, datetime
-
 import pytest
 
-from data.rules.engines import BrowserEngines
-from data.rules.releases import BrowserReleases
-from data.signals import BITS, SIGNALS
-from data.tasks.compaction import Compactor
-from tests import recount
-from tests.support.lakes import rows_of
-from tests.support.visits import land, visit
+from data.signals import BITS
+from tests.support.judged import CHROME, FILES, judged, readers
+from tests.support.judged import asked as asked_by
 
-TODAY = datetime(2026, 3, 5, 8, tzinfo=UTC)
-CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{}.0.0.0 Safari/537.36".format
 SUPPORTED = "Mozilla/5.0 (X11; rv:128.0) Gecko/20100101 Firefox/128.0"
 HOSTED = BITS["from_hosting"]
-FILES = ["/", "/a.css", "/b.js"]
 
 
 def asked(path, visitor=1, version=144, signals=HOSTED, **columns):
     """A request of a visitor, by default one of a hosting network who was served a page."""
-    values = {"domain": "go.example", "status": 200, "short_code": None, "user_agent": CHROME(version)} | columns
-    return visit(visited_at=datetime(2026, 3, 4, 12), path=path, visitor=visitor, signals=signals, **values)
-
-
-def readers(agents, paths=FILES, **columns):
-    """So many people, each with a browser of another version, who load pages with their files."""
-    return [asked(path, 100 + number, 130 + number, None, **columns) for number in range(agents) for path in paths]
+    return asked_by(path, visitor, version, signals, **columns)
 
 
 def fleet(visitors, path="/", **columns):
@@ -37,21 +22,6 @@ def fleet(visitors, path="/", **columns):
 def elsewhere(visitors):
     """So many visitors of other networks, with the same user agent."""
     return [asked("/", 10 + number, signals=None) for number in range(visitors)]
-
-
-def judged(lake, visits):
-    """The signals of visits by visitor, as the product and as a recount tells them."""
-    land(lake, "acme", visits)
-    Compactor(lake, lambda: TODAY).run()
-    day = [row | {"day": date(2026, 3, 4)} for row in visits]
-    counted = recount.judged(day, BrowserReleases(), (), BrowserEngines())
-    told, recounted = {}, {}
-    for rows, names in ((rows_of(lake), told), (counted, recounted)):
-        for row in rows:
-            signals = {one.name for one in SIGNALS if row["signals"] & one.bit}
-            names[row["visitor"]] = names.get(row["visitor"], set()) | signals
-    assert told == recounted
-    return told
 
 
 BARE = {

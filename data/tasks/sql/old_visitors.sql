@@ -1,0 +1,47 @@
+-- The visitors of a day's domain whose browser is old (old_agents) and who did what people do not, with bits: loaded no
+-- image, style, script or font, where others do (loading_agents), by a stale browser; opened a page without any, by one
+-- that is late and updates itself, where a browser loads a page with them; were served nothing, by any that is late, where
+-- others are served pages. Who follows a link, asks for a missing one or meets an error of the server shows nothing, nor
+-- does who is served elsewhere that day: a domain may do no more than redirect. Icons of the site count as nothing, but
+-- for stale browsers. Domains that serve no page and are not of loading_agents are skipped, so that links cost next to
+-- nothing. Day and domain are one hash.
+-- Parameters: files, days, file_pattern, bits (of each signal by its name).
+CREATE OR REPLACE TEMP TABLE old_visitors AS
+WITH sites AS (
+    SELECT site, bool_or(parts > 0 AND pages > 0) AS loads, bool_or(is_served) AS serves
+    FROM site_agents GROUP BY site HAVING serves OR site IN (SELECT site FROM loading_agents)
+), browsers AS (
+    SELECT site, agent, late_since, stale_since, updates_itself, sites.loads, serves FROM site_agents
+    JOIN sites USING (site) JOIN old_agents USING (agent)
+), visits AS (
+    SELECT
+        $days[1 + CAST(file_index AS BIGINT)] AS day, browsers.*, visits.visitor, path, status, short_code
+    FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE) AS visits
+    JOIN browsers ON browsers.site = hash($days[1 + CAST(file_index AS BIGINT)], coalesce(domain, ''))
+        AND browsers.agent = hash(user_agent)
+    WHERE visits.visitor IS NOT NULL AND bot_category IN ('human', 'ai_referral')
+), requests AS (
+    SELECT
+        *, CASE WHEN contains(path, '.') THEN regexp_matches(path, $file_pattern) ELSE FALSE END AS is_asset,
+        contains(path, 'favicon') OR contains(path, 'apple-touch-icon') AS is_icon
+    FROM visits WHERE late_since <= day
+), visitors AS (
+    SELECT
+        day, site, visitor, agent, updates_itself, loads, serves, coalesce(stale_since <= day, FALSE) AS is_stale,
+        bool_or(is_asset) AS has_assets, bool_or(is_asset AND NOT is_icon) AS has_loaded,
+        coalesce(bool_or(NOT is_asset AND (status BETWEEN 200 AND 299 OR status = 304)), FALSE) AS is_served,
+        coalesce(bool_or(short_code IS NOT NULL AND status BETWEEN 300 AND 399 AND status <> 304), FALSE) AS has_clicked,
+        coalesce(bool_or(short_code IS NOT NULL AND status IN (404, 410) OR status >= 500), FALSE) AS is_excused
+    FROM requests GROUP BY ALL
+), judged AS (
+    SELECT
+        site, visitor,
+        CASE WHEN is_stale AND NOT has_assets AND loading_agents.agent IS NOT NULL THEN $bits.stale ELSE 0 END
+        | CASE WHEN updates_itself AND is_served AND NOT (has_loaded OR has_clicked) AND loads
+            THEN $bits.superseded_bare ELSE 0 END
+        | CASE WHEN serves AND NOT (has_loaded OR has_clicked OR is_excused)
+                AND NOT bool_or(is_served) OVER (PARTITION BY day, visitor)
+            THEN $bits.superseded_unserved ELSE 0 END AS signals
+    FROM visitors LEFT JOIN loading_agents USING (site, agent)
+)
+SELECT site, visitor, CAST(signals AS BIGINT) AS signals FROM judged WHERE signals <> 0
