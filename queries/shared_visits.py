@@ -61,7 +61,8 @@ def share_visits(
 
     if relations := _relations_from("all_visits", read, snapshot):
         with engine.cursor(snapshot, cancelled) as cursor:
-            visits_by_day = cursor.execute(_BY_DAY).fetchall()
+            is_many = snapshot.files.visits > MAX_SHARED_VISITS  # else they need not be counted first
+            visits_by_day = cursor.execute(_BY_DAY).fetchall() if is_many else []
             counted_days = {"counted_days": [*snapshot.days_with_rollups]}
             is_cut = bool(snapshot.high_cardinality_days)
             cut = cursor.execute(sql_text("cut_days"), counted_days).fetchall() if is_cut else []

@@ -26,7 +26,7 @@ from data.tasks.compaction import Compactor
 from data.tasks.erasure import GRACE, Criteria, Eraser, delete_files
 from data.tasks.lake_process import LakeProcess
 from data.tasks.retention import apply_retention
-from queries import ENTRIES, RollupBuilder, Scope, Warehouse
+from queries import ENTRIES, QueryFailed, RollupBuilder, Scope, Warehouse
 from queries.prelude import relation_names, rollup_version, served_filters, sql_text
 from queries.scope import FILTERS
 from queries.shared_visits import MAX_SHARED_VISITS
@@ -632,6 +632,17 @@ def test_a_filtered_dashboard_on_shared_visits_equals_its_parts(read_only, numbe
     assert found[0] == found[2] == parts_of_dashboard(warehouse, snapshot)
     assert found[1] == found[3] != found[0]
     assert found[0]["overview"]["total_visits"] > 3
+
+
+def test_visits_of_small_files_are_shared_without_a_count(read_only, monkeypatch):
+    monkeypatch.setattr("queries.shared_visits._BY_DAY", "SELECT error('counted first')")
+    _, warehouse = read_only
+    snapshot = warehouse.snapshot(SCOPES[3])
+    assert "shared_visits" in warehouse.with_shared_visits(snapshot, [DASHBOARD]).in_memory
+
+    monkeypatch.setattr("queries.shared_visits.MAX_SHARED_VISITS", snapshot.files.visits - 1)
+    with pytest.raises(QueryFailed, match="counted first"):
+        warehouse.with_shared_visits(snapshot, [DASHBOARD])
 
 
 def test_a_dashboard_counts_too_many_visits_period_by_period(read_only, monkeypatch):
