@@ -1,7 +1,7 @@
-"""The Delta log of one published table: JSON versions, and now and then a checkpoint of all files in Parquet.
+"""The Delta log of one published table: JSON versions, and occasional checkpoints of all files in Parquet.
 
-Only what a table needs that is appended to and rewritten by one program is here: the log names files and how many rows
-each has. It holds no minima and maxima, which would keep what was erased.
+Implements only the part of Delta needed for a table with a single writer: the log lists files with their row counts.
+It has no column statistics, since minima and maxima would preserve erased values.
 """
 
 import io
@@ -21,7 +21,7 @@ from data.buckets.target import ObjectStore
 from data.errors import Conflict, TrafficError
 
 ENGINE: Final = "traffic-analytics"
-"""The writer of the log, named in each version. A version by any other writer is refused."""
+"""The writer of the log, named in each version. Versions by other writers are rejected."""
 
 _TYPES: Final = {
     pa.string(): "string",
@@ -41,7 +41,7 @@ _NAME: Final = re.compile(r"(\d{20})\.json")
 _CHECKPOINT_NAME: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _LAST_CHECKPOINT: Final = "_last_checkpoint"
 _LOG_ERRORS: Final = (ValueError, LookupError, TypeError, AttributeError, StopIteration, OSError, pa.ArrowException)
-"""What reading garbage as a version or a checkpoint raises."""
+"""Exceptions raised by reading a malformed version or checkpoint."""
 _TEXTS: Final = pa.map_(pa.string(), pa.string())
 _CHECKPOINT: Final = pa.schema([
     ("protocol", pa.struct([
@@ -61,7 +61,7 @@ _CHECKPOINT: Final = pa.schema([
 
 
 class ForeignLog(TrafficError):
-    """A published table is not what was published there."""
+    """A published table was changed by another program."""
 
 
 class LogOfAnotherLake(ForeignLog):
@@ -78,12 +78,12 @@ class PublishedFile(NamedTuple):
 
     @property
     def partition(self) -> dict[str, str]:
-        """Its partition as the log writes it."""
+        """Its partition in the format of the log."""
         return {"day": self.day} if self.day else {}
 
 
 class TableChange(NamedTuple):
-    """What the next version of a table has and has not."""
+    """The files added and removed by the next version of a table."""
 
     added: Collection[PublishedFile]
     removed: Collection[str]  # paths
@@ -99,14 +99,14 @@ class TableState:
     epoch: int = 0  # that of the organization when the version was written
     schema: str = ""  # the columns, as the log writes them
     checkpoint: int = -1  # the version of the last checkpoint
-    is_damaged: bool = False  # a checkpoint, or what names it, cannot be read: both must be written again
+    is_damaged: bool = False  # the checkpoint or _last_checkpoint cannot be read: both must be rewritten
 
 
 class DeltaLog:
     """The log of one table. Its methods raise TargetUnavailable."""
 
     def __init__(self, target: ObjectStore, folder: str, schema: pa.Schema, mark: str, *, is_partitioned: bool) -> None:
-        """`folder` is the table's in the target, and `mark` names the lake; "" if that is not known.
+        """`folder` is the table's folder in the target, and `mark` the id of the lake; "" if unknown.
 
         With `is_partitioned`, the partition of a file is its column day.
         """
@@ -123,14 +123,14 @@ class DeltaLog:
     def read(self) -> TableState:
         """The last version. Raises ForeignLog if any version since the last checkpoint was written by others.
 
-        A checkpoint that is missing or damaged is read around: by the one before it, by all versions, or else by the
-        objects that are in the folder, of which the number of rows is unknown then.
+        If the checkpoint is missing or damaged, the state comes from the previous checkpoint, from all versions, or
+        from the objects in the folder, with unknown row counts.
         """
         keys = [key.rpartition("/")[2] for key in self._target.list(f"{self._log}/")]
         versions = sorted(int(name[1]) for key in keys if (name := _NAME.fullmatch(key)))
         checkpoints = sorted((int(name[1]) for key in keys if (name := _CHECKPOINT_NAME.fullmatch(key))), reverse=True)
         last = self._last_checkpoint()
-        is_damaged = last != next(iter(checkpoints), None)  # as when a program was killed between writing the two
+        is_damaged = last != next(iter(checkpoints), None)  # such as after a kill between writing both
         for checkpoint in checkpoints:
             try:
                 state = self._read_checkpoint(checkpoint)
@@ -157,7 +157,7 @@ class DeltaLog:
             return -1
 
     def _read_checkpoint(self, version: int) -> TableState:
-        """The state before a version, as its checkpoint has it. Raises one of _LOG_ERRORS."""
+        """The state in the checkpoint of a version. Raises one of _LOG_ERRORS."""
         body = self._target.get(self._key(version, "checkpoint.parquet")) or b""
         rows = pq.read_table(io.BytesIO(body), columns=["metaData", "add"]).to_pylist(maps_as_pydicts="strict")
         (schema,) = {row["metaData"]["schemaString"] for row in rows if row["metaData"]}
@@ -165,7 +165,7 @@ class DeltaLog:
         return TableState(version - 1, files, 0, schema, version)
 
     def _listed_files(self) -> dict[str, PublishedFile]:
-        """The objects of the table, whether a version names them or not."""
+        """All objects in the table's folder, listed in the log or not."""
         files = {}
         for key, size in self._target.list(f"{self.folder}/").items():
             path = key.removeprefix(f"{self.folder}/")
@@ -175,21 +175,21 @@ class DeltaLog:
         return files
 
     def is_there(self, state: TableState) -> bool:
-        """Whether the log still has a version that was read or written."""
+        """Whether the log still has the version of a state that was read or written."""
         return state.version < 0 or self._target.has(self._key(state.version))
 
     def missing_version_error(self, state: TableState, version: int) -> ForeignLog:
-        """The exception for a log that has not got a version any more; `state` is the last one that it has."""
+        """The exception for a log that has lost a version; `state` is its last remaining version."""
         is_behind = f"ends with version {state.version}, though version {version} was published"
         what = is_behind if state.version >= 0 else "is gone"
         return ForeignLog(f"{self._target.name}/{self._log} {what}: `traffic publish --again` mends it.")
 
     def clear(self) -> None:
-        """Delete the log, so that it begins with a first version again."""
+        """Delete the log; the next version is the first again."""
         self._target.delete(self._target.list(f"{self._log}/"))
 
     def read_on(self, state: TableState) -> TableState:
-        """The last version of those that follow an earlier one and are still there. Raises ForeignLog like `read`."""
+        """The last version after an earlier state, as far as versions still exist. Raises ForeignLog like `read`."""
         while body := self._target.get(self._key(state.version + 1)):
             state = self._next_state(state, state.version + 1, body)
         return state
@@ -216,14 +216,14 @@ class DeltaLog:
         if not self.is_there(state):
             raise Conflict(f"{self._target.name}/{self._key(state.version)} is gone; try again.")
         key, body = self._key(version), "".join(f"{json.dumps(action)}\n" for action in actions).encode()
-        if not self._target.put_if_absent(key, body) and self._target.get(key) != body:  # a retry may meet its own
+        if not self._target.put_if_absent(key, body) and self._target.get(key) != body:  # or a retry's own
             raise Conflict(f"{self._target.name}/{key} was written by another program meanwhile; try again.")
         gone, new = set(change.removed), {file.path: file for file in change.added}
         files = {path: file for path, file in state.files.items() if path not in gone} | new
         return TableState(version, files, epoch, self._schema, state.checkpoint)
 
     def write_checkpoint(self, state: TableState) -> TableState:
-        """Write a checkpoint of a version, so that no earlier one is needed any more."""
+        """Write a checkpoint of a version, which makes earlier versions unnecessary."""
         rows: list[dict[str, Any]] = [{"protocol": _PROTOCOL}, {"metaData": self._metadata()}]
         rows += [{"add": _add(file, 0, is_change=False)} for file in state.files.values()]
         body = io.BytesIO()
@@ -234,7 +234,7 @@ class DeltaLog:
         return TableState(state.version, state.files, state.epoch, state.schema, state.version)
 
     def keys(self, state: TableState) -> set[str]:
-        """The objects of the log that a version needs."""
+        """The objects of the log required by a version."""
         versions = {self._key(version) for version in range(max(state.checkpoint, 0), state.version + 1)}
         if state.checkpoint < 0:
             return versions
@@ -250,7 +250,7 @@ class DeltaLog:
         }  # fmt: skip
 
     def _next_state(self, state: TableState, version: int, body: bytes) -> TableState:
-        """The state after the version that follows it. Raises ForeignLog."""
+        """The state after the next version. Raises ForeignLog."""
         name = f"{self._target.name}/{self._key(version)}"
         try:
             actions = [json.loads(line) for line in body.splitlines()]

@@ -1,4 +1,4 @@
-"""Marks a target as that of a lake, and refuses one that holds something else or keeps what is deleted."""
+"""Marks a target as belonging to a lake, and rejects targets that are in use or keep deleted objects."""
 
 import json
 from typing import Final
@@ -8,22 +8,22 @@ from data.errors import BadInput
 from data.store.lake import Lake
 
 MARK: Final = "traffic.json"
-"""The object that says of which lake a target has a copy."""
+"""The object with the id of the lake that a target belongs to."""
 _VERSIONS: Final = "it keeps earlier versions of objects"
 
 
 def check_target(target: ObjectStore, lake: Lake) -> None:
-    """Raise BadInput unless a target is marked as that of a lake and keeps no versions."""
+    """Raise BadInput unless a target is marked as belonging to the lake and keeps no versions."""
     _check_mark(target, lake)
     problem = target.versions_problem()
-    if problem is None and target.put(MARK, _mark_body(lake)) is not None:  # such a store only says it so
+    if problem is None and target.put(MARK, _mark_body(lake)) is not None:  # the store does not report its versioning
         problem = _VERSIONS
     if problem:
         raise _keeps_versions(target.name, problem)
 
 
 def mark_problem(target: ObjectStore, lake: Lake) -> str:
-    """Why a target is not marked as that of a lake; "" if it is."""
+    """Why a target is not marked as belonging to the lake; "" if it is."""
     found = target.get(MARK)
     if found == _mark_body(lake):
         return ""
@@ -42,7 +42,7 @@ def _mark_body(lake: Lake) -> bytes:
 
 
 def mark_target(target: ObjectStore, lake: Lake, *, again: bool) -> None:
-    """Mark a target as that of a lake. Raises BadInput if it holds something else or nothing can be erased there."""
+    """Mark a target as belonging to the lake. Raises BadInput if it is in use or keeps deleted objects."""
     lake.manifest.copies.mark()
     body, name = _mark_body(lake), target.name
     found, is_ours = target.get(MARK), bool(lake.manifest.copies.find(name))

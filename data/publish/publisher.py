@@ -1,8 +1,8 @@
 """Publishes live visits and links: copies of their files at a target, and Delta logs of them, for each organization.
 
-The manifest alone says what is published. The log of a table is changed when all objects of its new version are there,
-and objects are deleted when neither the log nor the manifest names them: a killed program leaves too many objects,
-never too few.
+The manifest alone decides what is published. The log of a table is changed only after all objects of its new version
+exist, and objects are deleted only when neither the log nor the manifest lists them: a killed program may leave extra
+objects, but never removes any that are needed.
 """
 
 import hashlib
@@ -40,26 +40,26 @@ from data.store.lake import Lake, StoredFile
 from data.store.link_files import fold_links
 
 RECORDED_AFTER: Final = timedelta(minutes=2)
-"""How often it is recorded that a copy is still what the manifest says."""
+"""How often to record that a copy still matches the manifest."""
 MAX_VERSIONS: Final = 100
-"""After so many versions there is a checkpoint, so that readers need not read them all."""
+"""Number of versions after which a checkpoint is written, so that readers need not read all of them."""
 _LOG: Final = logging.getLogger(__name__)
 _PARALLEL_PUTS: Final = 8
 _ATTEMPTS: Final = 5
-"""Files may be replaced and deleted while they are published."""
+"""Maximum number of attempts, since files may be replaced and deleted while being published."""
 
 
 class PublishInterrupted(Exception):
-    """The publishing was interrupted."""
+    """Publishing was interrupted."""
 
 
 class Publication(NamedTuple):
-    """What changed at a target for one organization."""
+    """The changes at a target for one organization."""
 
     organization: str
-    files: int  # that its tables have now, and had not before
+    files: int  # files added to its tables
     bytes: int
-    removed: int  # files that its tables no longer have
+    removed: int  # files removed from its tables
     version: int  # of the log of its visits
 
 
@@ -68,42 +68,42 @@ class FollowedCopy(NamedTuple):
 
     target: str
     organization: str
-    problem: str  # why it still has to follow; "": it holds nothing that was erased
+    problem: str  # why the erasure is not applied yet; "": it is
 
 
 class LakePublisher:
     """Publishes a lake at one target. Belongs to one thread; other programs may write and publish meanwhile."""
 
     def __init__(self, lake: Lake, name: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        """`name` is a target as parse_target gives it, which is not reached yet. Raises BadInput."""
+        """`name` is a target normalized by parse_target; no connection is made yet. Raises BadInput."""
         self._lake = lake
         self._target = open_target(name)
         self._now = now
-        self._states: dict[str, TableState] = {}  # the tables as this object wrote them, by folder
-        self._cleaned: dict[str, date] = {}  # the days on which it cleaned them
+        self._states: dict[str, TableState] = {}  # the last written states, by folder of the table
+        self._cleaned: dict[str, date] = {}  # day of the last cleaning, by folder of the table
         self._is_marked = False
         self._is_checked = False  # in this publication
         self._is_interrupted = threading.Event()
         self._odd: set[str] = set()
 
     def publish(self, organization: str, wait: bool = True, *, again: bool = False) -> Publication | None:
-        """Make the copy of an organization what the manifest says; None if another program publishes and `wait` is off.
+        """Update the copy of an organization to the manifest; None if another program publishes and `wait` is off.
 
-        If anything was erased since it was last published, nothing but live files is left there. With `again`, objects
-        and logs that are missing or were changed are put again. Raises PublishInterrupted, TargetUnavailable,
+        If anything was erased since the last publication, only live files remain there. With `again`, missing or
+        changed objects and logs are written again. Raises PublishInterrupted, TargetUnavailable,
         ForeignLog, Conflict, LakeDamaged or OutdatedManifest, and BadInput if the target holds something else or keeps
         versions.
         """
         folder = self._lake.staging / "publishing"
         make_durably(folder)
-        with locked(folder, wait) as has_lock:  # excludes others that publish this lake, in any process
+        with locked(folder, wait) as has_lock:  # locks out other publishers of this lake, in any process
             if not has_lock:
                 return None
             self._lake.manifest.check_current()
             try:
                 return self._publish_locked(organization, again)
             except TrafficError as error:
-                self._states.clear()  # it may not be what was read before
+                self._states.clear()  # it may have changed
                 self._lake.manifest.copies.record_problem(self._target.name, organization, str(error))
                 raise
 
@@ -115,7 +115,7 @@ class LakePublisher:
             self._is_marked = True
         fold_links(self._lake, organization)
         copy = self._lake.manifest.copies.begin(self._target.name, organization)
-        if copy.is_putting:  # by a program that was killed, or to which the store did not answer
+        if copy.is_putting:  # by a program that was killed, or got no response from the store
             copy = copy._replace(settles_at=self._now() + self._target.late)
             self._lake.manifest.copies.record_putting(copy, is_putting=False, settles_at=copy.settles_at)
         for _ in range(_ATTEMPTS - 1):
@@ -126,7 +126,7 @@ class LakePublisher:
         return self._publish(copy, again)
 
     def interrupt(self) -> None:
-        """Let a `publish` that runs in another thread end with PublishInterrupted. What it has put is not put again."""
+        """Make a `publish` in another thread raise PublishInterrupted. Its uploaded objects are kept."""
         self._is_interrupted.set()
 
     def _publish(self, copy: Copy, again: bool) -> Publication:
@@ -149,7 +149,7 @@ class LakePublisher:
                 if max(state.checkpoint, 0) < state.version or state.is_damaged:  # then no earlier version is needed
                     self._states[table.folder] = table.write_checkpoint(state)
                 self._clean(table, () if is_due else dead_paths(self._lake, organization), is_thorough=is_due or again)
-        if copy.settles_at and copy.settles_at <= now:  # what it put then is deleted now, or will not appear
+        if copy.settles_at and copy.settles_at <= now:  # earlier objects are deleted by now, or will not appear
             copy = copy._replace(settles_at=None)
             self._lake.manifest.copies.record_putting(copy, is_putting=False, settles_at=None)
         state = self._states[visits.folder]
@@ -169,7 +169,7 @@ class LakePublisher:
     def _update(
         self, copy: Copy, table: DeltaLog, sources: Mapping[PublishedFile, StoredFile], epoch: int, again: bool
     ) -> TableChange:
-        """Put what a table lacks and write its next version, if anything changed."""
+        """Upload the missing objects of a table and write its next version, if anything changed."""
         known = self._states.get(table.folder)
         state = known or self._read(copy, table, again)
         added = [file for file in sources if state.files.get(file.path) != file]
@@ -183,14 +183,14 @@ class LakePublisher:
                 copy, table, {file: sources[file] for file in to_put if present.get(_key(table, file)) != file.size}
             )
         if added or removed or state.version < 0:
-            if epoch == state.epoch and removed:  # added files may hold just the visits of removed ones, after a merge
+            if epoch == state.epoch and removed:  # after a merge, added files may have the visits of removed ones
                 change = change._replace(moved=self._unchanged_paths(copy.organization, state, change, sources))
             state = table.write(state, change, epoch, self._now())
         self._states[table.folder] = state
         return change._replace(added=to_put) if again else change
 
     def _read(self, copy: Copy, table: DeltaLog, again: bool) -> TableState:
-        """The last version of a table, which with `again` begins anew if it is not what was published."""
+        """The last version of a table. With `again`, the log starts over if it was changed."""
         try:
             state = table.read()
             if table.folder.endswith("/visits") and state.version < copy.version:
@@ -218,7 +218,7 @@ class LakePublisher:
         change: TableChange,
         sources: Mapping[PublishedFile, StoredFile],
     ) -> set[str]:
-        """The paths of added and removed files that hold the same visits, as after a merge."""
+        """The paths of added and removed files with the same visits, such as after a merge."""
         dead = set(replaced_paths(self._lake, organization)).intersection(change.removed)
         names, moved = by_name_in_lake(state.files, sorted(dead)), set[str]()
         for file in change.added if names else ():
@@ -227,7 +227,7 @@ class LakePublisher:
         return moved
 
     def _put_all(self, copy: Copy, table: DeltaLog, sources: Mapping[PublishedFile, StoredFile]) -> None:
-        """Put files of the lake. It is recorded before and after: what a killed program put may appear late."""
+        """Upload files of the lake. Recorded before and after, since uploads of a killed program may appear late."""
         if not sources:
             return
         self._lake.manifest.copies.record_putting(copy, is_putting=True, settles_at=copy.settles_at)
@@ -236,19 +236,19 @@ class LakePublisher:
         self._lake.manifest.copies.record_putting(copy, is_putting=False, settles_at=copy.settles_at)
 
     def _is_intact(self, table: DeltaLog, file: PublishedFile) -> bool:
-        """Whether an object is there with the bytes that its name says."""
+        """Whether an object exists with the bytes given by its name."""
         body = self._target.get(_key(table, file))
         digits = file.path.rpartition("/")[2][:SHA256_DIGITS]
         return body is not None and hashlib.sha256(body).hexdigest().startswith(digits)
 
     def _check(self) -> None:
-        """Ask once in a publication whether the target is still this lake's, and keeps no versions. Raises BadInput."""
+        """Check once per publication that the target belongs to this lake and keeps no versions. Raises BadInput."""
         if not self._is_checked:
             check_target(self._target, self._lake)
             self._is_checked = True
 
     def _clean(self, table: DeltaLog, kept: Iterable[str], *, is_thorough: bool) -> None:
-        """Delete what neither log nor manifest names; thoroughly, with parts of uploads, if visits were erased."""
+        """Delete objects in neither log nor manifest; `is_thorough`, after erasures, includes parts of uploads."""
         state = self._states[table.folder]
         if is_thorough:
             self._target.abort_uploads()
@@ -267,7 +267,7 @@ class LakePublisher:
         self._cleaned[table.folder] = self._now().date()
 
     def _put(self, table: DeltaLog, file: PublishedFile, source: StoredFile) -> None:
-        """Put a file of the lake. Raises Conflict if it is gone."""
+        """Upload a file of the lake. Raises Conflict if it is gone."""
         if self._is_interrupted.is_set():
             raise PublishInterrupted
         try:
@@ -285,7 +285,7 @@ def _key(table: DeltaLog, file: PublishedFile) -> str:
 def follow_erasures(
     lake: Lake, organization: str = "", now: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> list[FollowedCopy]:
-    """Let the copies of an organization, or of all, follow what was erased. What is out of reach stays due."""
+    """Apply erasures to the copies of one organization or all. Unreachable targets stay due."""
     found = []
     for copy in lake.manifest.copies.find(organization=organization):
         problem = ""

@@ -1,4 +1,4 @@
-"""Finds published visits and links for a reader of the target: which objects have them, and which are in none yet."""
+"""Finds the published objects of visits and links for a reader of the target, and the files not published yet."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -15,27 +15,26 @@ class PublishedObjects(NamedTuple):
 
     visits: list[str]  # objects, by their keys at the target
     links: list[str]
-    unpublished_visits: list[LandedFile]  # files of the lake whose visits are in no object
+    unpublished_visits: list[LandedFile]  # files of the lake without a published object
     unpublished_links: list[str]  # paths of files of the lake
     epoch: int | None
-    """While the organization has this epoch, replaced objects stand for the files that were merged from them; None if
-    none has to."""
+    """While the organization has this epoch, replaced objects stand in for the files merged from them; None if not
+    needed."""
 
 
 class PublishedLake:
     """Finds files of a lake at a target. Safe to use from several threads."""
 
     def __init__(self, lake: Lake, name: str) -> None:
-        """`name` is a target as parse_target gives it, which is not reached yet. Raises BadInput."""
+        """`name` is a target normalized by parse_target; no connection is made yet. Raises BadInput."""
         self._lake = lake
         self.name = name
         self._target = open_target(name)
         self._states: dict[str, TableState] = {}
-        """The newest version that was read of each table, by folder. What an older one names is there, too, or gone:
-        never is it something else."""
+        """The newest version read of each table, by folder. Objects of older versions are unchanged or gone."""
 
     def find(self, organization: str, visits: Sequence[LandedFile], links: Sequence[str]) -> PublishedObjects:
-        """Where live files of one organization are published, given as the manifest listed them before this call.
+        """Find the objects of live files of one organization, listed by the manifest before this call.
 
         `links` are paths in the lake. Raises TargetUnavailable, ForeignLog, or LakeDamaged for a file that is gone.
         """
@@ -64,11 +63,11 @@ class PublishedLake:
         )
 
     def forget(self) -> None:
-        """Read all logs anew when they are needed again."""
+        """Forget all logs; they are read again when needed."""
         self._states.clear()
 
     def _newest(self, table: DeltaLog, is_enough: Callable[[TableState], bool]) -> TableState:
-        """The version of a table that was read last if that is enough, otherwise the newest one."""
+        """The version of a table read last if it `is_enough`, otherwise the newest version."""
         state = self._states.get(table.folder, TableState())
         if not is_enough(state) and state.version >= 0:
             state = table.read_on(state)

@@ -13,11 +13,11 @@ from data.store.layout import LINKS
 from data.visits import VISITS
 
 SHA256_DIGITS: Final = 16
-"""Of the SHA-256 of a file's bytes, with which its name at a target begins."""
+"""Number of digits of the SHA-256 of a file's bytes at the beginning of its name at a target."""
 
 
 def tables(target: ObjectStore, organization: str, mark: str) -> tuple[DeltaLog, DeltaLog]:
-    """The logs of the tables of an organization at a target: its visits, and its links. `mark` is that of its lake."""
+    """The logs of the tables of an organization at a target: visits and links. `mark` is the id of the lake."""
     return (
         DeltaLog(target, f"{organization}/visits", VISITS, mark, is_partitioned=True),
         DeltaLog(target, f"{organization}/links", LINKS, mark, is_partitioned=False),
@@ -25,7 +25,7 @@ def tables(target: ObjectStore, organization: str, mark: str) -> tuple[DeltaLog,
 
 
 def live_visits(lake: Lake, organization: str) -> dict[PublishedFile, StoredFile]:
-    """The files that its table of visits must have, with the files of the lake whose copies they are."""
+    """The files required in its table of visits, with their source files in the lake."""
     return {
         PublishedFile(visits_path(one.day, one.path, one.sha256), str(one.day), one.size, one.visits): one
         for one in lake.manifest.files.live(organization)
@@ -33,18 +33,18 @@ def live_visits(lake: Lake, organization: str) -> dict[PublishedFile, StoredFile
 
 
 def live_links(lake: Lake, organization: str) -> dict[PublishedFile, StoredFile]:
-    """The files that its table of links must have, likewise; the changes to them are folded first."""
+    """The files required in its table of links, with their sources; changes to links are folded first."""
     stored = lake.manifest.links.live(organization).whole
     return {PublishedFile(links_path(stored.sha256), "", stored.size, None): stored} if stored else {}
 
 
 def content_of(paths: Iterable[str]) -> str:
-    """The SHA-256 of the names of files, which begin with those of their bytes."""
+    """The SHA-256 of the names of files, which contain the SHA-256 of their bytes."""
     return hashlib.sha256("\n".join(sorted(paths)).encode()).hexdigest()
 
 
 def visits_path(day: object, path: str, sha256: str) -> str:
-    """The path of a visit file in the table of its organization; `path` is that in the lake."""
+    """The path of a visit file in its organization's table; `path` is its path in the lake."""
     return f"day={day}/{sha256[:SHA256_DIGITS]}-{Path(path).name}"
 
 
@@ -54,7 +54,7 @@ def links_path(sha256: str) -> str:
 
 
 def dead_paths(lake: Lake, organization: str) -> list[str]:
-    """The paths in its tables of replaced files, which readers of an earlier version may still use."""
+    """The paths, in its tables, of replaced files that readers of an earlier version may still use."""
     visits = [visits_path(*file) for file in lake.manifest.files.dead(organization)]
     return [*visits, *map(links_path, lake.manifest.links.dead_hashes(organization))]
 
@@ -65,12 +65,12 @@ def replaced_paths(lake: Lake, organization: str) -> list[str]:
 
 
 def by_name_in_lake(files: Mapping[str, PublishedFile], paths: list[str]) -> dict[str, PublishedFile]:
-    """Those of the files that have these paths, by the names that they had in the lake."""
+    """The files with these paths, by their names in the lake."""
     return {path.rpartition("/")[2][SHA256_DIGITS + 1 :]: files[path] for path in paths if path in files}
 
 
 def merged_from(file: Path, visits: int, published: Mapping[str, PublishedFile]) -> list[str]:
-    """The paths of the published files that hold just the visits of a file of the lake, which replaced them; or none.
+    """The paths of published files with exactly the visits of the file of the lake that replaced them; or none.
 
     `published` are dead files of its organization by their names in the lake, of a version of the log whose epoch is
     still that of the manifest: no value of them was changed since. Raises LakeDamaged if the file cannot be read.
@@ -80,6 +80,6 @@ def merged_from(file: Path, visits: int, published: Mapping[str, PublishedFile])
 
 
 def unnamed_objects(target: ObjectStore, table: DeltaLog, state: TableState, kept: Iterable[str]) -> list[str]:
-    """The objects of a table that neither its log nor `kept` (paths) names."""
+    """The objects of a table listed neither in its log nor in `kept` (paths)."""
     named = table.keys(state) | {f"{table.folder}/{path}" for path in (*state.files, *kept)}
     return sorted(target.list(f"{table.folder}/").keys() - named)

@@ -1,4 +1,4 @@
-"""Verifies the copies of a lake: each log is what was published, and each object has the bytes that its name says."""
+"""Verifies the copies of a lake: logs as published, and objects by the SHA-256 in their names."""
 
 import hashlib
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from data.publish.tables import SHA256_DIGITS, content_of, dead_paths, live_link
 from data.store.lake import Lake
 
 _BEHIND_AFTER: Final = timedelta(minutes=10)
-"""A copy that was not published for so long is behind, if anything has changed since."""
+"""Time since the last publication after which a copy counts as behind, if anything has changed."""
 
 
 class CopyFinding(NamedTuple):
@@ -26,7 +26,7 @@ class CopyFinding(NamedTuple):
 
 
 def verify_copies(lake: Lake, organization: str = "") -> Iterator[CopyFinding]:
-    """Read every object of the copies of an organization, or of all, and yield what is wrong with them."""
+    """Read every object of the copies of one organization or all, and yield the differences."""
     asked = set[str]()
     for copy in lake.manifest.copies.find(organization=organization):
         target = open_target(copy.target)
@@ -46,7 +46,7 @@ def verify_copies(lake: Lake, organization: str = "") -> Iterator[CopyFinding]:
 
 
 def _target_findings(target: ObjectStore, lake: Lake) -> Iterator[CopyFinding]:
-    """What is wrong with a target as a whole."""
+    """Yield the problems of a target as a whole."""
     if problem := mark_problem(target, lake):
         yield CopyFinding(target.name, problem)
     if versions := target.versions_problem():
@@ -57,7 +57,7 @@ def _target_findings(target: ObjectStore, lake: Lake) -> Iterator[CopyFinding]:
 
 
 def _table_findings(target: ObjectStore, table: DeltaLog, copy: Copy, lake: Lake) -> Iterator[CopyFinding]:
-    """What is wrong with one table."""
+    """Yield the problems of one table."""
     place = f"{target.name}/{table.folder}"
     try:
         state = table.read()
@@ -84,7 +84,7 @@ def _table_findings(target: ObjectStore, table: DeltaLog, copy: Copy, lake: Lake
 
 
 def _log_problem(table: DeltaLog, state: TableState, copy: Copy, lake: Lake) -> str:
-    """What is wrong with the log of a table, beside what was published and what the lake has; "" if nothing is."""
+    """The problem of a table's log compared with what was published and with the lake; "" if none."""
     is_visits = table.folder.endswith("/visits")
     expected = (live_visits if is_visits else live_links)(lake, copy.organization)
     published = copy.version if is_visits else 0 if expected and copy.version >= 0 else -1

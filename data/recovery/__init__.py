@@ -1,1 +1,1 @@
-"""Backups, verification, and making a lost manifest anew."""
+"""Backups, verification, and rebuilding a lost manifest."""

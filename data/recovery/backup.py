@@ -23,7 +23,7 @@ from data.recovery.verification import DATABASES, integrity_error
 from data.store.lake import Lake
 
 ATTEMPTS: Final = 5
-"""How often a backup starts again with a new copy of the manifest after an erasure deleted one of its files."""
+"""Maximum number of attempts, each with a new copy of the manifest, when erasures delete files meanwhile."""
 CHUNK_BYTES: Final = 1 << 20
 _MANIFEST, _CONTROL = DATABASES
 

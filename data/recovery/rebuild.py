@@ -1,7 +1,7 @@
-"""Makes a new manifest from the visit files, when the old one is lost, damaged or older than they are.
+"""Rebuilds the manifest from the visit files when the old one is lost, damaged or older than the files.
 
-What is left of the old manifest is taken over: it is never worse than what the files record alone. Rollups are counted
-again. Visits that were pending in a lost manifest are gone, because they are in no file.
+Readable contents of the old manifest are kept, since they complement what the files record. Rollups are recomputed.
+Visits that were pending in a lost manifest are lost, because they are not in any file.
 """
 
 import os
@@ -32,7 +32,7 @@ from data.store.unknown import partition_of
 
 
 class RebuildResult(NamedTuple):
-    """What the new manifest knows."""
+    """Totals of the new manifest."""
 
     files: int
     visits: int
@@ -42,11 +42,11 @@ class RebuildResult(NamedTuple):
 
 
 class Rebuild:
-    """The rebuild of one lake's manifest, for which all other programs are locked out."""
+    """The rebuild of one lake's manifest, with all other programs locked out."""
 
     def __init__(self, root: Path, progress: Progress = ignore_progress) -> None:
         self.root = root
-        self.old = read_old_manifest(root / "manifest.sqlite")  # what is left of the old manifest; None: nothing
+        self.old = read_old_manifest(root / "manifest.sqlite")  # readable contents of the old manifest; None: none
         self._copy = GenerationCopy(root)
         self._left: OldManifest = self.old or defaultdict(list)
         self._generation = max([self._copy.number(), *(number for (number,) in self._left["generation"])]) + 1
@@ -54,10 +54,10 @@ class Rebuild:
         self.plan: RebuildPlan = plan_rebuild(root, known, progress)
 
     def run(self, progress: Progress = ignore_progress) -> RebuildResult:
-        """Build the new manifest beside the old one, then replace it; a copy of the old one is kept."""
+        """Build the new manifest next to the old one, then replace it; keep a copy of the old one."""
         staged = self.root / ".staging" / f"manifest-{uuid.uuid4()}.sqlite"
         damaged = list(self.plan.damaged)
-        for repetition in self.plan.repetitions:  # the files that have visits of older ones are replaced
+        for repetition in self.plan.repetitions:  # replace the files that repeat visits of older files
             gone = [repetition.file, *repetition.unfinished]
             self.plan.counted = [file for file in self.plan.counted if file not in gone]
             self.plan.replaced += gone
@@ -82,7 +82,7 @@ class Rebuild:
                 path.unlink()
 
     def _contents(self, damaged: list[str], progress: Progress) -> NewContents:
-        """What the new manifest will hold; adds the files that cannot be read to `damaged`."""
+        """Return the contents of the new manifest; add the files that cannot be read to `damaged`."""
         plan, old = self.plan, self._left
         hashes = {path.rpartition("/")[2]: sha256 for path, sha256, _ in old["files"]}
         size = sum(file.path.stat().st_size for file in plan.counted)
@@ -114,7 +114,7 @@ class Rebuild:
         )
 
     def _checked_file(self, file: VisitFile, sha256: str | None) -> LandedFile:
-        """Check a file that counts, and move it back if it was moved to unknown/. Raises LakeDamaged."""
+        """Check a file that counts, and move it back from unknown/ if it is there. Raises LakeDamaged."""
         if sha256 is None:
             try:
                 with pq.ParquetFile(file.path, page_checksum_verification=True) as parquet:
@@ -129,7 +129,7 @@ class Rebuild:
         return _record(file, self.root, sha256 or sha256_of(file.path))
 
     def _batches(self) -> list[tuple[str, Batch]]:
-        """The imports that the footers of files record whole, with their organizations."""
+        """The imports recorded completely in footers, with their organizations."""
         records = [
             (file.footer.organization, batch)
             for file in [*self.plan.counted, *self.plan.replaced]
@@ -162,7 +162,7 @@ class Rebuild:
 
 
 def _still_pending(old: OldManifest, ranges: list[tuple[str, PendingRange]]) -> list[tuple[Any, ...]]:
-    """The rows of pending visits that are in no file, of whose rows these are the ranges."""
+    """The rows of pending visits not yet in any file, given the `ranges` of rows in files."""
     return [
         (key, organization, *rest)
         for key, organization, *rest in old["pending"]

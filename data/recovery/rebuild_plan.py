@@ -1,7 +1,6 @@
-"""Decides which visit files of a lake count, by what their footers record and by what is left of the manifest.
+"""Decides which visit files of a lake count, by their footers and the remains of the manifest.
 
-A file that another one replaced does not count, and neither does a file of an import that was done again. What this
-leaves open is a question for the operator.
+Replaced files and files of repeated imports do not count. Undecided cases are questions for the operator.
 """
 
 from collections import defaultdict
@@ -21,35 +20,35 @@ from data.text import plural
 
 
 class Question(NamedTuple):
-    """A question that only the operator can answer."""
+    """A question to the operator."""
 
-    text: str  # what was found, as a sentence without its end
+    text: str  # the finding, as a sentence without a full stop
     asks: str
-    files: list[VisitFile]  # which do not count if the answer is no
-    repetitions: Sequence[Repetition] = ()  # whose visits count once if the answer is yes
+    files: list[VisitFile]  # files that do not count if the answer is no
+    repetitions: Sequence[Repetition] = ()  # repetitions that count once if the answer is yes
 
 
 @dataclass
 class RebuildPlan:
-    """Which visit files will count."""
+    """The visit files that will count, and the others."""
 
     counted: list[VisitFile] = field(default_factory=list)
     replaced: list[VisitFile] = field(default_factory=list)
-    """Files whose visits are in other files, or were erased. They are deleted a day after the rebuild."""
+    """Files with visits that are in other files or were erased. They are deleted a day after the rebuild."""
     repeated: list[VisitFile] = field(default_factory=list)
-    """Other files that do not count. The new manifest does not know them."""
+    """Other files that do not count. The new manifest does not list them."""
     damaged: list[str] = field(default_factory=list)  # why files cannot be read
     questions: list[Question] = field(default_factory=list)  # all of their files are among `counted`
     repetitions: list[Repetition] = field(default_factory=list)
-    """Files that will count without the visits that older ones have."""
+    """Files that will count without the visits that are also in older files."""
 
     @property
     def files(self) -> list[VisitFile]:
-        """All files that can be read."""
+        """All readable files."""
         return [*self.counted, *self.replaced, *self.repeated]
 
     def answer(self, question: Question, is_yes: bool) -> None:
-        """Let the files of a question count or not, and visits that are repeated count once or twice."""
+        """Apply an answer: whether the files count, and whether repeated visits count once or twice."""
         if is_yes:
             self.repetitions += question.repetitions
         else:
@@ -87,7 +86,7 @@ def plan_rebuild(root: Path, known: Mapping[str, bool], progress: Progress = ign
 
 
 def missing_files(root: Path, known: Iterable[tuple[str, str, bool]], plan: RebuildPlan) -> Iterator[Path]:
-    """The files that were live in an old manifest, are gone, and were not replaced. `known`: path, SHA-256, is live.
+    """The files that were live in an old manifest, are missing, and were not replaced. `known`: path, SHA-256, is live.
 
     A file that the manifest does not know and that replaced others of a day has the visits of those that are gone, even
     if others replaced them before: their names are not kept for ever. One without visits may speak for other days.
@@ -105,7 +104,7 @@ def missing_files(root: Path, known: Iterable[tuple[str, str, bool]], plan: Rebu
 
 
 def _judge_rewrites(files: list[VisitFile]) -> tuple[set[str], list[VisitFile], list[VisitFile]]:
-    """What the files that replaced others mean: the names of those, and which files are repeated, and doubtful.
+    """Evaluate the files that replaced others: return the replaced names, repeated files, and doubtful files.
 
     Of two files that replaced the same one, only the newer was registered, unless an older manifest was put back. One
     is repeated if it was to replace others all of which newer files have replaced, or are still there. One is doubtful
@@ -126,7 +125,7 @@ def _judge_rewrites(files: list[VisitFile]) -> tuple[set[str], list[VisitFile], 
 
 
 def _batches(files: Iterable[VisitFile]) -> dict[tuple[str, int], Batch]:
-    """The longest record of each batch, by its organization and id."""
+    """The longest record of each batch, by organization and id."""
     records: defaultdict[str, list[Batch]] = defaultdict(list)
     for file in files:
         records[file.footer.organization] += file.footer.batches
@@ -185,7 +184,7 @@ def _repeated_flushes(files: Iterable[VisitFile]) -> Iterable[VisitFile]:
 def _ask_about_repetitions(
     plan: RebuildPlan, known: Mapping[str, bool], doubtful: list[VisitFile], staging: Path
 ) -> None:
-    """Ask about visits that this manifest had in files which are newer than others that it does not know."""
+    """Ask about visits in files of this manifest that are newer than files unknown to it."""
     unknown = {file.path.name for file in plan.counted if known and file.path.name not in known}
     unknown |= {file.path.name for file in doubtful}
     newer = {file.path.name for file in plan.counted} - unknown

@@ -1,7 +1,7 @@
-"""Finds visits that are in a lake twice because an older manifest went on being used, and lets them count once.
+"""Finds visits that are in a lake twice because an older manifest stayed in use, and makes them count once.
 
-A log that has grown meanwhile is imported from where that manifest knows it, so newer visits of it land again. Their
-files have other names, and nothing but their rows tells.
+A log that has grown meanwhile is imported from the position in that manifest, so its newer visits land again. Their
+files have other names, so they can be recognized only by their rows.
 """
 
 import uuid
@@ -23,7 +23,7 @@ from data.store.landing import atomic_write, write_visits
 
 
 class Repetition(NamedTuple):
-    """A file, so many visits of which are also in older files of its day."""
+    """A file with visits that are also in older files of its day."""
 
     file: VisitFile
     older: list[VisitFile]
@@ -35,7 +35,7 @@ class Repetition(NamedTuple):
 def repetitions(
     files: Collection[VisitFile], newer: Collection[str], doubtful: Collection[str], staging: Path
 ) -> Iterator[Repetition]:
-    """Which of the files named `newer` repeat visits of older files named `doubtful`."""
+    """The files named `newer` that repeat visits of older files named `doubtful`."""
     days = defaultdict[tuple[str, date], list[VisitFile]](list)
     for file in files:
         if file.visits:
@@ -52,7 +52,7 @@ def repetitions(
 
 
 def _count_repeated(engine: duckdb.DuckDBPyConnection, file: VisitFile, others: list[VisitFile]) -> int:
-    """How many visits of a file are in others, too."""
+    """Number of visits of a file that are also in others."""
     ((rest,),) = _not_in(engine, file, others).count("*").fetchall()
     return file.visits - int(rest)
 
@@ -64,7 +64,7 @@ def _not_in(engine: duckdb.DuckDBPyConnection, file: VisitFile, others: list[Vis
 
 
 def without_repeated(repetition: Repetition, staging: Path) -> VisitFile:
-    """Write a file beside another that replaces it, without the visits that are in older files that stay."""
+    """Write a file that replaces another, without the visits that are in older, remaining files."""
     file, older = repetition.file, [one for one in repetition.older if one.footer.unfinished_of is None]
     names = {*file.footer.replaces, *(one.path.name for one in (file, *repetition.unfinished))}
     footer = replace(file.footer, replaces=tuple(sorted(names)), written_at=datetime.now(UTC), behaviour_version=0)

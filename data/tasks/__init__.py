@@ -1,1 +1,1 @@
-"""What changes stored visits: merging, judging, erasing, retaining, classifying again."""
+"""Tasks that change stored visits: merging, judging, erasure, retention, reclassification."""

@@ -39,14 +39,14 @@ from data.tasks.lake_process import MAX_VISITS_IN_SERVER, LakeProcess
 from data.tasks.merge_plan import MergeGroup, concurrent_groups, days_to_merge, files_by_result, group_merges, visits_of
 
 _RANGES: Final = (1, 2, 4, 8, 16, 64, 256)
-"""In how many ranges visits are merged: the next number is tried when memory was not enough."""
+"""Numbers of ranges for merging visits: the next number is tried when memory runs out."""
 RANGE_VISITS: Final = 66_000
 """So many visits are sorted at once, or an eighth of all: of 528,000 they take 154 MB and not 308, and no more time."""
 COMMAND_THREADS: Final = 2
-"""For commands, beside which nothing else has to be answered: a million visits of 90 days are judged in 2.3 s and not
-4.0, with 360 MB and not 240."""
+"""Threads for commands, which serve no requests: a million visits of 90 days are judged in 2.3 s instead of 4.0, with
+360 MB instead of 240."""
 ABANDONED_AFTER: Final = timedelta(hours=24)
-"""The age at which a staged file counts as left over from a killed program."""
+"""The age at which a staged file counts as left by a killed program."""
 
 
 @dataclass
@@ -86,7 +86,7 @@ class Compactor:
         self._threads = threads
         self._version = version
         self._engine = InterruptibleEngine(lake)
-        self._queue: list[list[MergeGroup]] = []  # found by an earlier run, which ended at its limit
+        self._queue: list[list[MergeGroup]] = []  # left by an earlier run that reached its limit
         self._counting = threading.Lock()
         self._links = LinkIndex(lake)
 
@@ -136,7 +136,7 @@ class Compactor:
                     self._merge_intact(engine, CompactionResult(), [merge])
 
     def interrupt(self) -> None:
-        """Cancel a merge that is running in another thread. It changes nothing."""
+        """Cancel a merge running in another thread. It changes nothing."""
         self._engine.interrupt()
 
     def sweep(self) -> int:

@@ -40,11 +40,11 @@ Unlike with READERS_GRACE, an analyst's shell may lose files that it is using.
 
 
 class FilesInUse(TrafficError):
-    """Another process keeps reading what is to be deleted."""
+    """Another process keeps reading data to be deleted."""
 
 
 class Criteria(NamedTuple):
-    """Which visits to erase: those that match all given criteria; without criteria, all visits."""
+    """Criteria of visits to erase: a visit must match all that are given; without criteria, all visits match."""
 
     short_code: str | None = None  # case-sensitive
     domain: str | None = None  # in any form of the same host
@@ -65,11 +65,11 @@ class Criteria(NamedTuple):
 
 @dataclass
 class ErasureResult:
-    """What was erased, or in a dry run, what would be erased."""
+    """The erased visits, or in a dry run, the visits that would be erased."""
 
     organization: str
     criteria: Criteria
-    ended_at: datetime  # when the last visit was removed from answers
+    ended_at: datetime  # time when the last visit was removed from answers
     visits: int = 0
     unknown_visits: int = 0  # visits in files that the manifest does not know, which no query reads
     partitions: int = 0
@@ -174,7 +174,7 @@ class Eraser:
 
 
 def _count_matching(engine: duckdb.DuckDBPyConnection, paths: list[str], criteria: Criteria) -> int:
-    """How many visits of a file match; their rows are in `erased_rows` then. The seed is the first of `paths`."""
+    """Put the rows of a file's matching visits in `erased_rows`; return their number. `paths` begin with the seed."""
     wanted = {name: getattr(criteria, name) for name in ("short_code", "domain", "no_domain", "visitor")}
     if criteria.domain is not None:
         wanted["domain"] = normalized_host(criteria.domain) or criteria.domain
@@ -186,7 +186,7 @@ def _count_matching(engine: duckdb.DuckDBPyConnection, paths: list[str], criteri
 def _write_remaining(
     engine: duckdb.DuckDBPyConnection, paths: list[str], visits: int, target: Path, footer: Footer
 ) -> None:
-    """Write those of a file's visits that are not in `erased_rows`. The seed is the first of `paths`."""
+    """Write the visits of a file that are not in `erased_rows`. `paths` begin with the seed."""
 
     def remaining(rows: int) -> Iterator[pa.RecordBatch]:
         for first in range(0, visits, rows):

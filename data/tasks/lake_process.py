@@ -1,6 +1,6 @@
-"""The process in which a server has work done that needs much memory, which is gone when the process ends.
+"""Runs memory-intensive work of a server in a separate process, which frees the memory at its end.
 
-The server would keep some of it; and where there is not enough, the system ends this process and not the server.
+The server itself would keep some of it; and if memory runs out, the system kills this process instead of the server.
 """
 
 import importlib
@@ -24,19 +24,19 @@ MAX_VISITS_IN_SERVER: Final = 50_000
 """A server merges so many visits of a day itself, counts so many of a month and examines so many for detectors. Its
 memory rises by 125 MB while 112,000 are merged, by 160 MB while 670,000 are counted; a process takes 0.3 s to begin."""
 RETRY_SECONDS: Final = 3_600.0
-"""A call whose process failed, as without memory, fails in the same way for so long, and is then made again."""
+"""Time after a failed call, such as one out of memory, during which the call fails again without a process."""
 _ERRORS: Final = {error.__name__: error for error in (Conflict, LakeDamaged)}
 
 
 class LakeProcess:
-    """Calls one function at a time in a process of its own, which another thread may end."""
+    """Calls one function at a time in a separate process, which another thread may end."""
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
         self._running: subprocess.Popen[str] | None = None
         self._is_interrupted = False
         self._failures: dict[tuple[str, ...], tuple[float, str]] = {}
-        """When a call failed and why, by its function and the first two arguments: what follows is the time."""
+        """Time and reason of failed calls, by function and first two arguments; the later arguments are times."""
 
     def run(self, work: Callable[..., None], *arguments: str) -> None:
         """Call a function of a module with the lake and these arguments.
@@ -70,7 +70,7 @@ class LakeProcess:
             raise TrafficError(why)
 
     def interrupt(self) -> None:
-        """End the process, from another thread. It changes nothing then."""
+        """End the process, from another thread. It then changes nothing."""
         self._is_interrupted = True
         if self._running:
             self._running.kill()

@@ -1,4 +1,4 @@
-"""Which files of which days are merged: all of a past day into one, which is judged, those of an open day if many."""
+"""Plans merges: all files of a past day into one, which is judged, and files of an open day if there are many."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -12,17 +12,17 @@ from data.store.lake import Lake
 from data.store.rewriting import Partition
 
 MAX_OPEN_FILES: Final = 12
-"""The number of files of a day that still receives visits; with those that land meanwhile, it stays below 16."""
+"""Maximum number of files of a day that still receives visits; with files that land meanwhile, it stays below 16."""
 VISITS_AT_ONCE: Final = 100_000
-"""Days of one organization are merged at once up to so many visits: to plan for a small one takes longer than it."""
+"""Maximum number of visits of days merged together: planning the merge of a small day takes longer than the merge."""
 BYTES_AT_ONCE: Final = 16 << 20
-"""And up to so many bytes, for visits with long texts."""
+"""Maximum bytes of days merged together, for visits with long texts."""
 FILES_AT_ONCE: Final = 100
-"""And up to so many files, which are all open at once."""
+"""Maximum number of files merged together, since all are open at once."""
 
 
 class DayMerge(NamedTuple):
-    """Files of one organization's day that become one."""
+    """Files of one organization's day to be merged into one."""
 
     partition: Partition
     files: list[LandedFile]
@@ -30,15 +30,15 @@ class DayMerge(NamedTuple):
 
 
 MergeGroup: TypeAlias = list[DayMerge]
-"""Days that are merged at once."""
+"""Days merged together."""
 
 
 def days_to_merge(
     lake: Lake, now: datetime, quiet_period: timedelta, organization: str | None, version: int
 ) -> list[DayMerge]:
-    """Each day with too many files, or a past one that no `version` of the signals or a later one has judged.
+    """The days with too many files, and past days not judged by this `version` of the signals or a later one.
 
-    Those that none has judged come first, and then those of most files.
+    Days that were never judged come first, then days with the most files.
     A past day counts as open until nothing has landed in it for `quiet_period`. Without `organization`, days of all.
     """
     merges = []
@@ -51,14 +51,14 @@ def days_to_merge(
         if not is_past:
             files = _to_merge(files)
         elif len([*files_by_result(files)]) == len(files) and all(file.behaviour_version >= version for file in files):
-            continue  # it is merged and judged already
+            continue  # already merged and judged
         if files:
             merges.append(DayMerge(partition, files, is_past))
     return merges
 
 
 def group_merges(merges: Iterable[DayMerge]) -> list[MergeGroup]:
-    """The merges in groups to be done together: small past days of one organization."""
+    """Group merges to be done together: small past days of one organization."""
     groups: list[MergeGroup] = []
     filling: dict[str, MergeGroup] = {}
     for merge in merges:
@@ -89,7 +89,7 @@ def concurrent_groups(groups: Iterable[MergeGroup], most: int) -> list[list[Merg
 
 
 def visits_of(group: MergeGroup) -> int:
-    """How many visits the files of a group have."""
+    """Number of visits in the files of a group."""
     return sum(file.visits for merge in group for file in merge.files)
 
 

@@ -10,7 +10,7 @@ from data.store.lake import Lake
 
 
 class People(NamedTuple):
-    """How many visits are counted, and how many of them are people's, as answers count."""
+    """Number of counted visits, and how many of them are people's, according to answers."""
 
     visits: int
     people: int

@@ -52,7 +52,7 @@ class CategoryChange(NamedTuple):
 
 
 class ReasonChange(NamedTuple):
-    """One of REASONS_ASIDE that visits get, or lose."""
+    """A reason of REASONS_ASIDE that visits get or lose."""
 
     name: str
     is_set: bool
@@ -64,7 +64,7 @@ CategoryChanges = defaultdict[CategoryChange, Counter[str | None]]
 
 @dataclass
 class ReclassificationResult:
-    """What the current rules change."""
+    """The changes by the current rules."""
 
     visits: int = 0  # checked
     rewritten: int = 0  # in files that contain visits of older rules
@@ -74,7 +74,7 @@ class ReclassificationResult:
 
     @property
     def changed(self) -> int:
-        """How many visits change."""
+        """Number of changed visits."""
         return sum(agents.total() for agents in self.changes.values())
 
 
@@ -203,7 +203,7 @@ class Reclassifier:
         return pa.table({"request": requests, **text_columns((*Classification._fields, "referrer_type"), rows)})
 
     def _keep_verdict(self, stored: Classification, classification: Classification) -> Classification:
-        """The new classification, with what signature, edge and client address told at the time of the visit."""
+        """The new classification with the results of signature, edge and client address at the time of the visit."""
         if stored.detection_method == "signature":
             return classification if self._classifier.signers.is_finer(classification, stored) else stored
         if stored.detection_method == "edge":

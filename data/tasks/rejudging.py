@@ -22,7 +22,7 @@ from data.tasks.merge_plan import DayMerge, days_to_merge
 
 _PEOPLE: Final = pa.array(["human", "ai_referral"])
 _RANGES: Final = (8, 64, 256)
-"""In how many ranges visits are read: the next number is tried when memory was not enough."""
+"""Numbers of ranges for reading visits: the next number is tried when memory runs out."""
 
 
 class Judged(NamedTuple):

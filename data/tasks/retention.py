@@ -22,7 +22,7 @@ from data.tasks.erasure import GRACE
 
 
 class ClockDoubtful(TrafficError):
-    """The clock may be ahead, so nothing was deleted."""
+    """The clock may be wrong, so nothing was deleted."""
 
 
 class ExpiredVisits(NamedTuple):
@@ -36,7 +36,7 @@ class ExpiredVisits(NamedTuple):
 
 @dataclass(frozen=True)
 class RetentionResult:
-    """What expired, or in a dry run, what would expire."""
+    """The expired visits, or in a dry run, the visits that would expire."""
 
     before: date  # the first day that is kept; where it is not the same day in all zones, the earliest of them
     ended: list[ExpiredVisits]

@@ -1,1 +1,1 @@
-"""Callers and how they are known: API keys, identity tokens, sign-in, sessions."""
+"""Authentication of callers: API keys, identity tokens, sign-in, sessions."""

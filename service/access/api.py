@@ -1,4 +1,4 @@
-"""The operations on API keys. All are about keys of the caller's organization."""
+"""The operations on API keys of the caller's organization."""
 
 from typing import Annotated
 

@@ -74,7 +74,7 @@ class ApiKeys:
         return key
 
     def all_keys(self, organization: str = "", key_id: str = "") -> list[Key]:
-        """Every key, or those of an organization or with an id, oldest first."""
+        """All keys, or only an organization's or the key with an id, oldest first."""
         rows = self.database.rows(
             _SELECT + "WHERE ? IN ('', organization) AND ? IN ('', id) ORDER BY created_at, id",
             [to_text(self._clock()), organization, key_id],
@@ -129,7 +129,7 @@ def is_well_formed_key(text: str) -> bool:
 
 
 def _expiry(text: str, now: str) -> str:
-    """The stored time of an expiry as a user wrote it. Raises BadInput unless it is after now."""
+    """Convert an expiry given by a user to the stored format. Raises BadInput unless it is after now."""
     try:
         at = datetime.fromisoformat(text)
         if _DAY.fullmatch(text):

@@ -105,7 +105,7 @@ class Authenticator:
         return self._jwks.generation if self._jwks else 0
 
     async def authenticate_id_token(self, token: str, client_id: str, nonce: str) -> Caller:
-        """The user that an ID token names, issued to this client and for this nonce.
+        """The user of an ID token issued to this client and for this nonce.
 
         Raises Unauthorized, or ProviderUnavailable while the provider's keys cannot be read.
         """
@@ -167,7 +167,7 @@ class AuthenticationMiddleware:
         self._public = public
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on with scope["caller"] set, or answer 401, or the refusal in the scope."""
+        """Pass the request on with scope["caller"] set, or answer 401, or with the rejection in the scope."""
         if "refusal" in scope:
             await render(scope["refusal"])(scope, receive, send)
             return

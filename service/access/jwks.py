@@ -30,7 +30,7 @@ MAX_STALE_SECONDS: Final = 86_400
 """How long the last good keys are used while the source cannot be read."""
 FETCH_TIMEOUT_SECONDS: Final = 3
 MIN_REFRESH_INTERVAL_SECONDS: Final = 30
-"""Minimum time between two successful reads, however many unknown kids are sent."""
+"""Minimum time between two successful reads, even if many unknown kids are sent."""
 MIN_BACKOFF_SECONDS: Final = 5
 MAX_PAUSE_SECONDS: Final = 60
 MAX_BYTES: Final = 64 << 10
@@ -41,7 +41,7 @@ _ALGORITHMS: Final = {("RSA", None): "RS256", ("EC", "P-256"): "ES256", ("OKP", 
 """The algorithm for each type of key: the token does not choose how its signature is verified."""
 _PUBLIC: Final = ("kty", "crv", "n", "e", "x", "y")
 _INVALID: Final = (ValueError, TypeError, AttributeError, LookupError, RecursionError, jwt.PyJWTError)
-"""What parsing raises for a body that is not JSON or not a key set, and for an invalid key."""
+"""Exceptions raised by parsing a body that is not JSON or not a key set, or an invalid key."""
 _LOG: Final = logging.getLogger(__name__)
 
 

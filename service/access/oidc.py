@@ -1,7 +1,7 @@
-"""The client of OpenID Connect: signs users in at the identity provider whose tokens the API accepts.
+"""The OpenID Connect client: signs users in at the identity provider that issues the tokens of the API.
 
 Authorization code flow with PKCE (RFC 7636, S256). The provider's endpoints come from its discovery document; its ID
-tokens are verified in authentication.py, as those of the API.
+tokens are verified in authentication.py, like the API's tokens.
 """
 
 import asyncio
@@ -27,15 +27,15 @@ from service.outgoing.http import BadStatus, fetch
 FETCH_TIMEOUT_SECONDS: Final = 3
 METADATA_SECONDS: Final = 3_600
 FAILURE_SECONDS: Final = 5
-"""How long the provider is not asked again after its discovery document could not be used."""
+"""Delay before fetching the discovery document again after a failure."""
 MAX_BYTES: Final = 64 << 10
 MAX_UNDER_WAY: Final = 16
-"""Requests to the provider at a time."""
+"""Maximum number of concurrent requests to the provider."""
 _LOG: Final = logging.getLogger(__name__)
 
 
 class PendingSignIn(NamedTuple):
-    """A sign-in that is under way: the state in the addresses, and the secret in the browser's cookie."""
+    """A pending sign-in: the state in the URLs, and the secret in the browser's cookie."""
 
     state: str
     browser: str
@@ -47,7 +47,7 @@ class PendingSignIn(NamedTuple):
 
     @property
     def secret(self) -> str:
-        """What only this browser has, for this sign-in only. Its nonce and its code verifier are derived from it."""
+        """A secret of this browser and sign-in, from which nonce and code verifier are derived."""
         return f"{self.state}.{self.browser}"
 
     @property
@@ -81,7 +81,7 @@ class OidcClient:
         self.provider = urlsplit(settings.jwt_issuer).netloc
 
     async def authorization_url(self, sign_in: PendingSignIn) -> str:
-        """Where a browser signs in. Raises ProviderUnavailable."""
+        """The URL where a browser signs in. Raises ProviderUnavailable."""
         parameters = {
             "response_type": "code",
             "client_id": self._settings.oidc_client_id,
@@ -95,7 +95,7 @@ class OidcClient:
         return _with_query((await self._discover())["authorization_endpoint"], parameters)
 
     async def check_issuer(self, issuer: str | None) -> None:
-        """Check the `iss` of an answer to the browser (RFC 9207). Raises Forbidden or ProviderUnavailable."""
+        """Check the `iss` of an authorization response (RFC 9207). Raises Forbidden or ProviderUnavailable."""
         is_required = (await self._discover()).get("authorization_response_iss_parameter_supported") is True
         if issuer != self._settings.jwt_issuer and (is_required or issuer is not None):
             raise Forbidden("This answer came from another identity provider.", "Begin again from the sign-in page.")
@@ -123,7 +123,7 @@ class OidcClient:
         return await self._authenticator.authenticate_id_token(token, settings.oidc_client_id, sign_in.nonce)
 
     async def end_session_url(self) -> str:
-        """Where a user signs out of the provider as well; "" if it has no such page or does not answer."""
+        """The URL for signing out of the provider as well; "" if it has none or does not respond."""
         try:
             endpoint = (await self._discover()).get("end_session_endpoint")
         except ProviderUnavailable:
@@ -159,7 +159,7 @@ class OidcClient:
     async def _fetch(
         self, url: str, form: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        """The JSON object at an address. Raises ProviderUnavailable, or Forbidden for status 400: a refused code."""
+        """Fetch a JSON object. Raises ProviderUnavailable, or Forbidden for status 400: a rejected code."""
         try:
             if self._slots.locked():
                 raise OutgoingError("timed_out", f"{MAX_UNDER_WAY} requests are under way")
@@ -179,7 +179,7 @@ class OidcClient:
         return found
 
     def _unavailable(self, reason: str) -> ProviderUnavailable:
-        """The error to raise; its reason is logged unless it is the same as before."""
+        """Return the error to raise; log its reason unless it is the same as before."""
         if reason != self._last_error:
             _LOG.warning("The identity provider cannot sign users in: %s", reason)
         self._last_error = reason

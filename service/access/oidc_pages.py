@@ -14,9 +14,9 @@ from service.core.control_database import sha256
 from service.core.http.errors import Forbidden, Unauthorized
 
 COOKIE: Final = "traffic-oidc-"
-"""How the cookies of sign-ins begin. Each has one, named by its state, whose secret was not there before."""
+"""Prefix of the cookies of sign-ins. Each sign-in has a cookie named by its state, with a new secret."""
 MAX_COOKIES: Final = 8
-"""Sign-ins that one browser may have under way; with a further one, the cookie of the oldest is deleted."""
+"""Maximum number of concurrent sign-ins of one browser; a further sign-in deletes the cookie of the oldest."""
 
 
 def routes(context: PageContext, client: OidcClient) -> list[Route]:
@@ -28,7 +28,7 @@ def routes(context: PageContext, client: OidcClient) -> list[Route]:
 
 
 async def start(context: PageContext, client: OidcClient, request: Request) -> Response:
-    """Send the browser to the provider, with a cookie of this sign-in, so that several tabs may sign in at once."""
+    """Redirect to the provider, with a cookie for this sign-in, so that several tabs may sign in at once."""
     target = context.own_page(request.query_params.get("next", ""))
     sign_in = PendingSignIn.begin()
     address = await client.authorization_url(sign_in)

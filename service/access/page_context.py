@@ -1,4 +1,4 @@
-"""What every page has at hand: the service, sessions, the layout, the renderer, and cookies."""
+"""The context of every page: the service, sessions, the layout, the renderer, and cookies."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ class PageLink(NamedTuple):
     path: str  # after /app/
     title: str
     key: str = ""  # the keys that open it
-    section: str = ""  # how the paths of all pages behind it begin; "": it is one page, which keeps the filters
+    section: str = ""  # path prefix of all pages behind it; "": a single page, which keeps the filters
 
     def is_current(self, path: str) -> bool:
         """Whether the page of a path is behind this link."""
@@ -39,7 +39,7 @@ class PageContext:
     """The parts that all pages share. Belongs to one event loop."""
 
     def __init__(self, services: PageServices, links: Sequence[PageLink], tabs: Sequence[PageLink]) -> None:
-        """`links` are those of the navigation, `tabs` those of Settings."""
+        """`links` are for the navigation, `tabs` for Settings."""
         self.services = services
         self.root = f"{services.settings.base_path}/app"
         self._links, self._tabs = links, tabs
@@ -53,7 +53,7 @@ class PageContext:
         return await self.services.workers.texts.compute(*turn_of(request), partial(work, *arguments))
 
     def layout(self, request: Request, path: str, query: str = "") -> dict[str, Any]:
-        """What layout.html shows around a page of this path after /app/, whose filters are in `query`."""
+        """The variables of layout.html for a page with this path after /app/ and the filters in `query`."""
         session = request.scope["session"]
         return {
             "navigation": [
@@ -76,7 +76,7 @@ class PageContext:
         status: int = 200,
         **content: Any,  # noqa: ANN401  # of any template
     ) -> Response:
-        """The page of a tab of Settings. Of the content, `made` is a secret to show, and a `problem` makes it a 400."""
+        """The page of a tab of Settings. In the content, `made` is a secret to show; `problem` makes the status 400."""
         status = 400 if content.get("problem") and status == 200 else status
         tabs = [(tab.title, f"{self.root}/{tab.path}", tab.is_current(path)) for tab in self._tabs]
         shown = {**self.layout(request, path), "tabs": tabs, **content}
@@ -97,29 +97,29 @@ class PageContext:
         return response
 
     def own_page(self, text: str) -> str:
-        """The page to go to after signing in: `text` if it is one of ours, otherwise the overview."""
+        """The page to go to after signing in: `text` if it is our page, otherwise the overview."""
         is_ours = text.startswith(f"{self.root}/") and "//" not in text.partition("?")[0]
         return text if is_ours and _OWN_PAGE.fullmatch(text) and "/.." not in text else f"{self.root}/"
 
     def cookie(self, request: Request, name: str = COOKIE) -> str:
-        """The value of a cookie of ours; "" if there is none."""
+        """The value of our cookie with this name; "" if not sent."""
         return request.cookies.get(self._cookie_name(request, name), "")
 
     def set_cookie(
         self, request: Request, response: Response, secret: str, lifetime: timedelta, name: str = COOKIE
     ) -> None:
-        """Give the browser a secret to keep for so long."""
+        """Set a cookie with a secret and its lifetime."""
         response.set_cookie(
             self._cookie_name(request, name), secret, max_age=int(lifetime.total_seconds()), path="/",
             secure=self.origin.is_https(request), httponly=True, samesite="lax",
         )  # fmt: skip
 
     def delete_cookie(self, request: Request, response: Response, name: str = COOKIE) -> None:
-        """Take a secret from the browser, by default that of its session."""
+        """Delete a cookie, by default the cookie of the session."""
         self.set_cookie(request, response, "", timedelta(), name)
 
     def cookie_names(self, request: Request, prefix: str) -> list[str]:
-        """The names of the cookies of ours that begin so, in the order in which they were sent."""
+        """The names of our cookies with a prefix, in the order in which they were sent."""
         sent, given = self._cookie_name(request, prefix), len(self._cookie_name(request, ""))
         return [name[given:] for name in request.cookies if name.startswith(sent)]
 

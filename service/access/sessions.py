@@ -1,4 +1,4 @@
-"""Sessions of signed-in browsers, and what starts them: one-time links, and sign-ins at the identity provider.
+"""Sessions of signed-in browsers, started by one-time links or sign-ins at the identity provider.
 
 Only hashes of secrets are stored. All are rows of control.sqlite.
 """
@@ -24,10 +24,10 @@ KEY_SESSION_DAYS: Final = 30
 MAX_SESSIONS_OF_A_KEY: Final = 20
 MAX_SESSION_DAYS: Final = 366
 CACHE_SECONDS: Final = 2
-"""How long a session is remembered: one that is revoked elsewhere is still accepted for this time."""
+"""How long a session is cached: a session revoked elsewhere is still accepted for this time."""
 MAX_CACHED: Final = 4_096
 MAX_KEPT: Final = 10_000
-"""The newest sessions, which are kept though they have expired: a clock that is ahead for a while deletes none."""
+"""Number of newest sessions kept even after they expire, so that a temporarily wrong clock deletes none."""
 SIGN_IN_LIFETIME: Final = timedelta(minutes=10)
 _FIELDS: Final = "id, organization, role, kind, key_id, subject, created_at, last_seen_at, expires_at"
 _SELECT_VALID: Final = (
@@ -67,7 +67,7 @@ class Session:
 
 
 class OpenedSession(NamedTuple):
-    """A new session: the secret for the browser's cookie, and for how long the browser keeps it."""
+    """A new session: the secret for the browser's cookie, and the lifetime of the cookie."""
 
     secret: str
     cookie_lifetime: timedelta
@@ -81,10 +81,10 @@ class SessionStore:
         self._clock = clock
 
     def create_link(self, organization: str, role: str = "editor", days: int = 30, is_reusable: bool = False) -> str:
-        """Create a sign-in link; the code that it contains. Raises BadInput.
+        """Create a sign-in link; return its code. Raises BadInput.
 
-        The code works once, within LINK_LIFETIME, and gives a session of so many days. A reusable one, for the demo,
-        works as often as wanted for a day.
+        The code works once, within LINK_LIFETIME, and starts a session of this many days. A reusable code, for the
+        demo, works any number of times for a day.
         """
         check_organization(organization)
         if role not in ROLES:
@@ -126,7 +126,7 @@ class SessionStore:
     def open_by_key(self, key: Key) -> OpenedSession:
         """Open a session that ends with this API key, which is active.
 
-        When a key has more than MAX_SESSIONS_OF_A_KEY, its oldest ones end.
+        When a key has more than MAX_SESSIONS_OF_A_KEY sessions, the oldest ones end.
         """
         lifetime, expires_at, now = timedelta(days=KEY_SESSION_DAYS), from_text(key.expires_at), to_text(self._clock())
         lifetime = min(lifetime, expires_at - self._clock()) if expires_at else lifetime
@@ -148,7 +148,7 @@ class SessionStore:
         )
 
     def end_sign_in(self, secret: str) -> str | None:
-        """Use up the secret of a browser that returns; its target, or None if it is unknown, used or expired."""
+        """Use up the secret of a returning browser; return its target, or None if it is unknown, used or expired."""
         now = to_text(self._clock())
         rows = self.database.rows(
             "DELETE FROM sign_ins WHERE sha256 = ? AND expires_at >= ? RETURNING target", [sha256(secret), now]
@@ -156,7 +156,7 @@ class SessionStore:
         return rows[0][0] if rows else None
 
     def open_by_provider(self, user: Caller, hours: int) -> OpenedSession:
-        """Open a session of so many hours for a user of the identity provider."""
+        """Open a session of this many hours for a user of the identity provider."""
         return self._open(user.organization, user.role, "oidc", timedelta(hours=hours), subject=user.name)
 
     def session(self, secret: str) -> Session | None:
@@ -215,7 +215,7 @@ class Sessions:
         self.store = store
         self._cached: TTLCache[str, Session] = TTLCache(MAX_CACHED, CACHE_SECONDS)
         self._forgotten = 0
-        """How often sessions were forgotten: what was read before then is not remembered."""
+        """Number of invalidations of the cache: sessions read before the latest are not cached."""
 
     async def session(self, secret: str) -> Session | None:
         """The valid session of a cookie, remembered for CACHE_SECONDS."""
@@ -233,16 +233,16 @@ class Sessions:
     async def revoke(self, session_id: str, organization: str) -> bool:
         """End a session of an organization, at once on this server. False if there is none with this id."""
         is_revoked = await self.store.database.write(self.store.revoke, session_id, organization)
-        self._forget(lambda session: session.id == session_id)  # after the write, or a request would remember it again
+        self._forget(lambda session: session.id == session_id)  # after the write, or a request would cache it again
         return is_revoked
 
     def forget_key(self, key_id: str) -> None:
-        """Forget sessions that were made with a key, which has been revoked."""
+        """Drop the sessions made with a revoked key from the cache."""
         self._forget(lambda session: session.key_id == key_id)
 
     def _forget(self, is_meant: Callable[[Session], bool]) -> None:
         self._forgotten += 1
         for digest in list(self._cached):
-            session = self._cached.get(digest)  # None: it has just expired
+            session = self._cached.get(digest)  # None: just expired
             if session and is_meant(session):
                 self._cached.pop(digest, None)

@@ -15,7 +15,7 @@ TABS = (PageLink("settings/api-keys", "API keys"), PageLink("settings/sessions",
 
 
 def routes(context: PageContext) -> list[Route]:
-    """The routes of keys and sessions, and of Settings, whose first tab is that of keys."""
+    """The routes of keys and sessions, and of Settings, which begins with the tab of keys."""
     pages, root = _SettingsPages(context), f"{context.root}/settings"
     return [
         Route(root, pages.first),
@@ -57,7 +57,7 @@ class _SettingsPages:
         )  # fmt: skip
 
     async def revoke_key(self, request: Request) -> Response:
-        """Revoke an API key, and with it the sessions that it made."""
+        """Revoke an API key, and with it the sessions started by it."""
         session, key_id = manager(request), request.path_params["id"]
         try:
             await self._context.control.write(self._keys.revoke_key, key_id, session.organization)

@@ -38,7 +38,7 @@ async def sign_in(context: PageContext, request: Request) -> Response:
 async def enter(context: PageContext, request: Request) -> Response:
     """A button to sign in to the organization of a one-time link (GET), which uses the link up (POST).
 
-    What opens the link before its reader does, such as a scanner of mails, uses nothing up.
+    Opening the link does not use it up, since mail scanners open links before their readers do.
     """
     store, overview = context.sessions.store, f"{context.root}/"
     if request.method == "POST":

@@ -1,1 +1,1 @@
-"""What is not counted: files, and visits of the owner."""
+"""Exclusions from counts: files, and visits of the owner."""

@@ -1,4 +1,4 @@
-"""The operations on what is not counted: rules for own visits, and files. All are about the caller's organization."""
+"""The operations on exclusions of the caller's organization: rules for own visits, and files."""
 
 import asyncio
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""What editors choose over HTTP and on the page: rules for own visits, and whether files count. All functions block."""
+"""Choices of editors over HTTP and on the page: rules for own visits, and whether files count. All functions block."""
 
 import hashlib
 from typing import Final
@@ -11,17 +11,17 @@ from data.store.status import marks_all_files
 from service.core.http.errors import StateConflict
 
 MAX_RULES: Final = 100
-"""Rules of one organization that can be added here; each visit that lands is compared with all."""
+"""Maximum number of rules of one organization that can be added here; each new visit is compared with all of them."""
 MAX_VALUE_LENGTH: Final = 500
 
 
 def rule_id(rule: Exclusion) -> str:
-    """The name of a rule in addresses, of which its value cannot be a part. An address can be guessed by it."""
+    """The id of a rule in URLs, which cannot contain its value. An IP address can be guessed from it."""
     return hashlib.sha256("\n".join(rule).encode()).hexdigest()[:16]
 
 
 def add_rule(lake: Lake, organization: str, kind: ExclusionKind, value: str) -> tuple[ExclusionRecord, bool]:
-    """Add a rule, and return it with whether it is new. Raises BadInput and StateConflict."""
+    """Add a rule; return it, and whether it is new. Raises BadInput and StateConflict."""
     if len(value) > MAX_VALUE_LENGTH:
         raise BadInput(f"the {kind} is longer than {MAX_VALUE_LENGTH} characters.")
     rule, exclusions = checked_exclusion(kind, value), lake.manifest.exclusions
@@ -32,7 +32,7 @@ def add_rule(lake: Lake, organization: str, kind: ExclusionKind, value: str) -> 
 
 
 def remove_rule(lake: Lake, organization: str, wanted: str) -> ExclusionRecord | None:
-    """Remove the rule of an id, and return it; None if there is none."""
+    """Remove the rule with an id, and return it; None if it does not exist."""
     exclusions = lake.manifest.exclusions
     for record in exclusions.records(organization):
         if rule_id(record.rule) == wanted and exclusions.remove(organization, record.rule):
@@ -41,9 +41,9 @@ def remove_rule(lake: Lake, organization: str, wanted: str) -> ExclusionRecord |
 
 
 def switch_files(lake: Lake, organization: str, *, aside: bool) -> None:
-    """Set files aside or count them, without classifying any visit again. Raises StateConflict where that is needed.
+    """Set files aside or count them, without reclassifying any visit. Raises StateConflict if that is required.
 
-    The server's maintenance counts closed days ahead then.
+    Rollups of closed days are then updated by the server's maintenance.
     """
     exclusions = lake.manifest.exclusions
     if exclusions.are_files_aside(organization) == aside:

@@ -135,7 +135,7 @@ _KINDS: Final = {"address": "Visits from", "agent": "Visits by", "path": "Visits
 
 
 def _rule(address: str, agent: str, path: str) -> Exclusion:
-    """The one rule that is given. Raises BadInput unless it is one, and valid."""
+    """The given rule. Raises BadInput unless exactly one is given and it is valid."""
     from data.rules.own_rules import checked_exclusion
 
     given = {"address": address, "agent": agent, "path": path}

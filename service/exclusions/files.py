@@ -1,4 +1,4 @@
-"""Sets files aside, or counts them: says first what changes, marks history, then switches in one epoch."""
+"""Sets files aside, or counts them: previews the changes, marks history, then switches in one epoch."""
 
 from typing import NamedTuple
 
@@ -12,16 +12,16 @@ from queries import RollupBuilder
 
 
 class FilesPlan(NamedTuple):
-    """What setting files aside would change."""
+    """The changes that setting files aside would make."""
 
     stored: int  # visits of the organization
-    files: int  # of which are files
-    unmarked: int  # visits of older rules, which are classified again first
-    changed: int  # of which get another class
+    files: int  # visits that are files
+    unmarked: int  # visits of older rules, which are reclassified first
+    changed: int  # visits of older rules that change class
 
 
 def plan_files(lake: Lake, organization: str, progress: Progress = ignore_progress) -> FilesPlan:
-    """Count the files of an organization, also those that older versions stored without a mark.
+    """Count the files of an organization, including those stored without a mark by older versions.
 
     Raises LakeDamaged for a damaged file.
     """
@@ -35,8 +35,8 @@ def plan_files(lake: Lake, organization: str, progress: Progress = ignore_progre
 def switch_files(lake: Lake, organization: str, *, aside: bool, progress: Progress = ignore_progress) -> None:
     """Set files aside or count them, and count closed days ahead. Raises LakeDamaged for a damaged file.
 
-    History is marked first, day by day, and judged again, since marking a day takes back what it was judged. The switch
-    is last: meanwhile, answers are those of before.
+    History is first marked day by day, and judged again, since marking a day discards its judgement. The switch comes
+    last: until then, answers do not change.
     """
     if aside:
         Reclassifier(lake).run([organization], progress=progress)

@@ -1,4 +1,4 @@
-"""The page of what no number of people has: what is not counted, and bots by more than their names, with requests."""
+"""The page on visits left out of people: visits not counted, and bots recognized by more than their names."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -33,7 +33,7 @@ REASONS: Final = {
     "file": "file", "own": "own", "disguised": "disguised", "loaded_ahead": "loaded ahead", "probe": "probe",
     "no_agent": "no user agent",
 }  # fmt: skip
-"""Why a request is left out, as the page says it."""
+"""The page's words for the reasons why a request is left out."""
 KINDS: Final = {"address": "Address", "agent": "User agent", "path": "Path"}
 Rows = Sequence[Mapping[str, Any]]
 
@@ -66,7 +66,7 @@ class Part(NamedTuple):
 
 
 def routes(context: DashboardContext) -> list[Route]:
-    """The routes of the page, to which the Overview leads."""
+    """The routes of the page, which is linked from the Overview."""
     pages, root = _ExclusionPages(context), f"{context.root}/{PATH}"
     return [
         Route(root, pages.left_out),
@@ -82,7 +82,7 @@ class _ExclusionPages:
         self._lake = context.services.lake
 
     async def left_out(self, request: Request, problem: str = "", fields: Mapping[str, str] | None = None) -> Response:
-        """The page; with the problem of a form, and what was typed there."""
+        """The page, with the problem of a form and its input."""
         context, session = self._context, request.scope["session"]
         view = await View.start(context, request, PAGE)
         if view.stored.is_empty:
@@ -158,7 +158,7 @@ class _ExclusionPages:
 
 
 def parts_of(days: Rows, requests: Rows, today: str, *, is_aside: bool) -> tuple[Part, Part]:
-    """Both halves of the page: what is not counted, and what counts as a bot."""
+    """Both halves of the page: visits not counted, and visits that count as bots."""
     aside = {"files": "Files", "own": "Own"} if is_aside else {"own": "Own"}
     of_parts = (
         ("not-counted", "Not counted", "Stored, but in no number of other pages.", aside),
@@ -187,7 +187,7 @@ def parts_of(days: Rows, requests: Rows, today: str, *, is_aside: bool) -> tuple
 
 
 async def _editors_form(request: Request) -> tuple[str, dict[str, str]]:
-    """The organization of an editor, and the fields of the form. Raises Forbidden for viewers."""
+    """The editor's organization, and the fields of the form. Raises Forbidden for viewers."""
     session: Session = request.scope["session"]
     if not session.caller.may_write:
         raise Forbidden("Viewers cannot change what is counted.", "Ask an editor to do it.")

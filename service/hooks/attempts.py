@@ -1,7 +1,7 @@
-"""Which message is sent next, and the state of it and its hook after the attempt.
+"""Selects the next message to send, and updates the message and its hook after the attempt.
 
-Organizations take turns, and so do the hooks of one. A receiver that does not answer, or asks for a pause, pauses its
-hook with all its messages; one that answers with an error delays the message only, unless it refuses each message.
+Organizations take turns, and so do the hooks of an organization. A receiver that does not respond, or asks for a pause,
+pauses its hook with all messages; an error response delays only its message, unless every message gets one.
 """
 
 import secrets
@@ -27,16 +27,16 @@ JITTER: Final = 0.2
 MAX_RETRY_AFTER: Final = timedelta(hours=24)
 DISABLED_AFTER: Final = timedelta(days=5)
 DISABLED_FAILURES: Final = len(SCHEDULE)
-"""A hook is disabled if every attempt failed for that long, and at least so many did."""
+"""A hook is disabled if every attempt failed for this long, and at least this number of attempts."""
 REFUSED_MESSAGES: Final = 3
-"""So many different messages that got an error, without a success between, pause their hook: it is not their fault."""
+"""Number of different messages with an error, and no success in between, that pauses their hook."""
 KEPT: Final = timedelta(days=30)
 """How long finished deliveries are kept, and can be replayed."""
 MAX_FINISHED: Final = 1_000
-"""Finished deliveries of one hook that are kept: the newest."""
+"""Number of newest finished deliveries kept for each hook."""
 _RANDOM: Final = secrets.SystemRandom()
 _NEXT: Final = read_sql("service.hooks", "next_delivery")
-"""The next delivery. What was written at a time in the future, by a clock that ran ahead, is due.
+"""The next delivery. Deliveries with a time in the future, from a wrong clock, are due.
 
 Each part has its index, as an outbox with many messages must not delay the search for others.
 """
@@ -61,8 +61,8 @@ class ClaimedDelivery:
 def next_delivery(connection: sqlite3.Connection, now: datetime, full: Iterable[str] = ()) -> tuple[int, str] | None:
     """The number and the hook of the delivery to be sent next; None if none is due.
 
-    It is of the organization that was served longest ago, without those in `full`, and of a hook that is not paused
-    and has none under way.
+    It belongs to the organization served longest ago, except those in `full`, and to a hook that is not paused and has
+    no delivery in progress.
     """
     values = {**lease_bounds(now), "full": orjson.dumps([*full]).decode()}
     found: tuple[int, str] | None = connection.execute(_NEXT, values).fetchone()
@@ -72,7 +72,7 @@ def next_delivery(connection: sqlite3.Connection, now: datetime, full: Iterable[
 def claim(connection: sqlite3.Connection, now: datetime, full: Iterable[str] = ()) -> ClaimedDelivery | None:
     """Take the next delivery; None if there is none.
 
-    It belongs to the caller for LEASE, who ends it with `finish`; whatever happens to the caller, it is due again then.
+    The caller holds it for LEASE and ends it with `finish`; if the caller dies, it is due again after the lease.
     """
     found = next_delivery(connection, now, full)
     if found is None:
@@ -95,8 +95,8 @@ def claim(connection: sqlite3.Connection, now: datetime, full: Iterable[str] = (
 def finish(connection: sqlite3.Connection, claimed: ClaimedDelivery, attempt: Attempt, now: datetime) -> str:
     """Record the outcome of an attempt: of the delivery and of its hook.
 
-    Returns `delivered`, `failed` (there will be another attempt) or `dead`; `lost` if the delivery is the caller's no
-    longer, and then nothing is recorded.
+    Returns `delivered`, `failed` (there will be another attempt) or `dead`; `lost`, without recording anything, if the
+    caller's lease has expired.
     """
     if not connection.execute(
         "SELECT 1 FROM deliveries WHERE id = ? AND claimed_until = ?", [claimed.id, claimed.claimed_until]
@@ -139,7 +139,7 @@ def _record_failure(
 ) -> timedelta | None:
     """Record a failed attempt in its hook. Returns how long the hook is paused; None if it is inactive.
 
-    A hook whose attempts failed for too long is disabled.
+    A hook is disabled when its attempts have failed for too long.
     """
     at, hook_id = to_text(now), claimed.hook_id
     rows = connection.execute(
@@ -174,7 +174,7 @@ def _record_failure(
 
 
 def delete_old(connection: sqlite3.Connection, now: datetime) -> None:
-    """Delete deliveries that ended KEPT ago, and secrets that sign no longer."""
+    """Delete deliveries that ended KEPT ago, and expired previous secrets."""
     connection.execute(
         "DELETE FROM deliveries WHERE status IN ('delivered', 'dead') AND finished_at <= ?", [to_text(now - KEPT)]
     )

@@ -136,7 +136,7 @@ def add_delivery(
 
 
 def read_address(connection: sqlite3.Connection) -> str:
-    """Where the links of messages begin; "" before a server has run."""
+    """The base URL for links in messages; "" before a server has run."""
     row = connection.execute("SELECT url FROM server_address").fetchone()
     return str(row[0]) if row else ""
 

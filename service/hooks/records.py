@@ -1,4 +1,4 @@
-"""What is shown of hooks and of deliveries to them. OpenAPI is made from the fields."""
+"""Public records of hooks and deliveries. The OpenAPI schemas are made from the fields."""
 
 from typing import Annotated, Final, Literal, get_args
 
@@ -15,7 +15,7 @@ Event = Literal[
     "job.resolved", "job.dismissed", "job.reopened",
 ]  # fmt: skip
 EVENTS: Final[tuple[Event, ...]] = get_args(Event)
-"""What a hook can subscribe to."""
+"""The events that a hook can subscribe to."""
 DEFAULT_EVENTS: Final[tuple[Event, ...]] = ("job.approved",)
 """Automation acts on what a person has approved."""
 DeliveryStatus = Literal["pending", "delivered", "dead"]

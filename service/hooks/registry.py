@@ -1,4 +1,4 @@
-"""The hooks of organizations and what was delivered to them, in control.sqlite."""
+"""The hooks of organizations and their deliveries, in control.sqlite."""
 
 import json
 import re
@@ -25,7 +25,7 @@ from service.hooks.records import DEFAULT_EVENTS, EVENTS, MAX_NAME_LENGTH, MAX_U
 from service.hooks.signature import new_secret
 
 MAX_HOOKS: Final = 20
-"""Of one organization."""
+"""Maximum number of hooks of one organization."""
 ROTATION: Final = timedelta(hours=24)
 """How long messages are also signed with the previous secret."""
 _PRINTABLE_ASCII: Final = re.compile(r"[!-~]+")  # urlsplit removes tabs and line ends silently
@@ -51,7 +51,7 @@ class Hooks:
         public_url: str = "",
         clock: Clock = utc_now,
     ) -> None:
-        """`networks` may be reached by plain http; `public_url` is the server's own origin, where no hook may lead."""
+        """Plain http is allowed to `networks`; `public_url` is the server's own origin, which hooks may not use."""
         self.database = database
         self._clock = clock
         self._allows_http = bool(networks)
@@ -83,7 +83,7 @@ class Hooks:
         return self.hook(organization, hook_id), secret
 
     def of(self, organization: str, hook_id: str = "") -> list[Hook]:
-        """Every hook of an organization, oldest first; or only the one with this id."""
+        """All hooks of an organization, oldest first; or only the hook with this id."""
         rows = self.database.rows(
             "SELECT id, name, url, events, active, created_at, created_by, substr(secret, -4), "
             "secret_rotated_at, previous_secret_until, last_success_at, last_failure_at, consecutive_failures, "
@@ -122,7 +122,7 @@ class Hooks:
         return self.hook(organization, hook_id)
 
     def delete(self, organization: str, hook_id: str) -> Hook:
-        """Delete a hook with its deliveries; returns what it was. Raises NoSuchHook."""
+        """Delete a hook with its deliveries; return its last state. Raises NoSuchHook."""
         deleted = self.hook(organization, hook_id)
         with self._change(organization, hook_id) as connection:
             connection.execute("DELETE FROM deliveries WHERE hook_id = ?", [hook_id])
@@ -170,7 +170,7 @@ class Hooks:
             return outbox.read_deliveries(connection, organization, hook_id=hook_id)
 
     def store_address(self, url: str) -> None:
-        """Store where the links of messages begin: the public origin and the base path of the server."""
+        """Store the base URL for links in messages: the public origin and base path of the server."""
         with self.database.transaction() as connection:
             connection.execute("DELETE FROM server_address")
             connection.execute("INSERT INTO server_address VALUES (?)", [url])
@@ -195,7 +195,7 @@ class Hooks:
 
     @contextmanager
     def _change(self, organization: str, hook_id: str) -> Iterator[sqlite3.Connection]:
-        """A transaction about one hook. Raises NoSuchHook."""
+        """A transaction on one hook. Raises NoSuchHook."""
         with self.database.transaction() as connection:
             if not connection.execute(
                 "SELECT 1 FROM hooks WHERE organization = ? AND id = ?", [organization, hook_id]

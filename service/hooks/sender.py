@@ -24,7 +24,7 @@ SLOTS: Final = 128
 POLL_SECONDS: Final = 1.0
 """How often the sender looks for deliveries that are due."""
 STOP_SECONDS: Final = 2.0
-"""How long attempts may go on when the server stops. What is abandoned is sent again after its lease."""
+"""How long running attempts may take when the server stops. Abandoned messages are sent again after their lease."""
 DELETE_AFTER: Final = timedelta(hours=1)
 """Time between two deletions of old deliveries."""
 _LOG: Final = logging.getLogger(__name__)

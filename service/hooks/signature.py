@@ -1,4 +1,4 @@
-"""Signs messages as Standard Webhooks 1.0.0 says: HMAC-SHA256 over id, time and body, with a secret of each hook."""
+"""Signs messages according to Standard Webhooks 1.0.0: HMAC-SHA256 over id, time and body, with each hook's secret."""
 
 import base64
 import hashlib
@@ -17,7 +17,7 @@ def new_secret() -> str:
 
 
 def signature_headers(secrets: Iterable[str], message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
-    """The headers of a message, with a signature for each secret; `timestamp` is that of the attempt, as Unix time."""
+    """The headers of a message, with a signature for each secret; `timestamp` is the Unix time of the attempt."""
     signed = b"%s.%d.%s" % (message_id.encode(), timestamp, body)
     signatures = (hmac.digest(base64.b64decode(one.removeprefix(_PREFIX)), signed, hashlib.sha256) for one in secrets)
     return {

@@ -1,1 +1,1 @@
-"""Visits and links that come in: posted, imported or followed."""
+"""Intake of visits and links: posted, imported or followed."""

@@ -1,4 +1,4 @@
-"""The operations on one link: programs read it, set it and remove it."""
+"""The operations on a single link: read, set and remove."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -34,7 +34,7 @@ from service.core.http.responses import JsonResponse
 from service.core.threads import lower_priority
 
 EVERY_DOMAIN: Final = "*"
-"""Stands in an address for the domain of a link for every domain."""
+"""The domain, in URLs, of a link for every domain."""
 MAX_WAITING_EDITS: Final = 8
 """Edits of one organization that wait for those under way; further ones are answered with Overloaded."""
 

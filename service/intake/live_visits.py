@@ -28,15 +28,15 @@ OPERATIONS = Operations["VisitReceiver"]()
 _LOG: Final = logging.getLogger(__name__)
 MAX_BODY_BYTES: Final = 4 << 20
 SMALL: Final = 10
-"""Submissions of so few visits take no turn, which would cost more than they do, unless MAX_WITHOUT_TURN wait."""
+"""Maximum number of visits of a submission that skips the queue, unless MAX_WITHOUT_TURN visits already wait."""
 MAX_WITHOUT_TURN: Final = 100
-"""Visits that are classified while they are stored: others wait for so many."""
+"""Maximum number of visits classified during a commit, which delays other requests."""
 SMALL_BYTES: Final = 65_536
-"""The same of the bytes of a body."""
+"""The same as SMALL for the bytes of a body."""
 
 
 class ReceivedVisits(Struct, frozen=True, forbid_unknown_fields=True):
-    """How many visits were stored, and why others were not."""
+    """Number of stored visits, and the reasons why others were rejected."""
 
     accepted: int
     refused: int
@@ -51,7 +51,7 @@ class VisitReceiver:
     """
 
     def __init__(self, make_intake: "Callable[[], LiveIngest]", serves_others: Callable[[str], bool]) -> None:
-        """`serves_others` says whether queries of other organizations run or wait."""
+        """`serves_others` tells whether queries of other organizations run or wait."""
         self._make_intake = make_intake  # called with the first visits: it is slow, because it loads the rules
         self._made: LiveIngest | None = None
         self._pool = Pool(1, "intake", None, serves_others)
@@ -94,7 +94,7 @@ class VisitReceiver:
             self._without_turn += unprepared
             try:
                 return await self._commits.add("", prepared)
-            except ZoneChanged:  # then they are dated in the new zone
+            except ZoneChanged:  # retry with the new zone
                 prepared = PreparedVisits(prepared.submission)
             finally:
                 self._without_turn -= unprepared
@@ -116,7 +116,7 @@ class VisitReceiver:
             self._intake().prepare(prepared)
 
     def _store(self, batch: list[PreparedVisits]) -> Sequence[IngestResult]:
-        """Store the visits of some requests, of whatever organizations."""
+        """Store the visits of several requests, of any organizations."""
         with self._warning():
             return self._intake().store(batch)
 

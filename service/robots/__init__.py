@@ -1,1 +1,1 @@
-"""What keeping AI crawlers out would mean."""
+"""The effects of blocking AI crawlers."""

@@ -1,4 +1,4 @@
-"""The page that says what blocking AI crawlers would save and cost: choose some, and copy the file or make it a job."""
+"""The page on the savings and costs of blocking AI crawlers: choose some, then copy the file or make it a job."""
 
 from functools import partial
 
@@ -15,12 +15,12 @@ from service.robots import plans as robots
 
 
 def routes(context: DashboardContext) -> list[Route]:
-    """The route of the page, to which the page of AI leads."""
+    """The route of the page, which is linked from the page of AI."""
     return [Route(f"{context.root}/robots", partial(robots_page, context), methods=["GET", "POST"])]
 
 
 async def robots_page(context: DashboardContext, request: Request) -> Response:
-    """The page; POST makes a job of it. Each parameter `block` is one operator:purpose that is chosen."""
+    """The page (GET), or make it a job (POST). Each parameter `block` is a chosen operator:purpose."""
     session = request.scope["session"]
     organization, problem = session.organization, ""
     name = (await editors_form(request)).get("as", "") if request.method == "POST" else ""

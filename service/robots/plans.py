@@ -1,6 +1,6 @@
-"""What blocking AI crawlers would save and cost, by the visits of 28 days, and the files that would do it.
+"""Computes the savings and costs of blocking AI crawlers from the visits of 28 days, and writes the files to do it.
 
-Nothing is blocked here: the operator of the web server publishes the file. Its job says whether that helped.
+Nothing is blocked here: the operator of the web server publishes the file. Its job measures the effect.
 """
 
 import re
@@ -31,42 +31,42 @@ PURPOSES: Final = {
     "trained": "for training",
     "coding": "by coding agents",
 }
-"""What AI agents fetch for, as in the answer `ai-agents`."""
+"""Purposes of fetches by AI agents, as in the report `ai-agents`."""
 KINDS: Final = ("training", "ai_data_provider", "ai_search_index", "search", "assistant_fetch", "agentic_browser")
-"""Agents that may look at robots.txt, by their agent_kind."""
+"""The agent_kind of agents that may read robots.txt."""
 MAX_ROBOTS_BYTES: Final = 500 << 10
 _TOKEN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.! -]{0,63}")
 """A name that robots.txt can address."""
 
 
 class Crawled(NamedTuple):
-    """What the agents of one operator fetched for one purpose."""
+    """Fetches by one operator's agents for one purpose."""
 
     operator: str
     purpose: str
     agents: tuple[str, ...]
     agent_fetches: int
     bytes_sent: int
-    ai_referrals: int  # people whom the operator's products sent, whatever its agents fetched for
+    ai_referrals: int  # people sent by the operator's products, for all its purposes
 
     @property
     def key(self) -> str:
-        """Its name for a choice: operator:purpose."""
+        """Its key for choices: operator:purpose."""
         return f"{self.operator}:{self.purpose}"
 
     def row(self, ignored: Mapping[str, int] | None) -> dict[str, Any]:
-        """Its values; also `ignored`, its requests against a robots.txt, if these were counted by agent."""
+        """Its values, with `ignored`, its requests that violated a robots.txt, if given by agent."""
         row = {**self._asdict(), "agents": ", ".join(self.agents)}
         return row if ignored is None else row | {"ignored": sum(ignored.get(agent, 0) for agent in self.agents)}
 
 
 class Cost(NamedTuple):
-    """What blocking some of it would have meant in the days that were looked at."""
+    """Effects that blocking would have had in the examined days."""
 
     blocked: tuple[Crawled, ...]
     agent_fetches: int  # saved
     bytes_sent: int  # saved
-    ai_referrals: int  # people at risk: all whom the products of these operators sent
+    ai_referrals: int  # people at risk: all people sent by the products of these operators
 
 
 def last_days(today: date) -> tuple[date, date]:
@@ -75,7 +75,7 @@ def last_days(today: date) -> tuple[date, date]:
 
 
 def crawled(rows: Iterable[Mapping[str, Any]]) -> list[Crawled]:
-    """The rows of the answer `ai-agents` by operator and purpose, those with most fetches first."""
+    """The rows of the report `ai-agents` by operator and purpose, the most fetches first."""
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["operator"], row["purpose"]), []).append(row)
@@ -88,9 +88,9 @@ def crawled(rows: Iterable[Mapping[str, Any]]) -> list[Crawled]:
 
 
 def cost(found: Sequence[Crawled], chosen: Sequence[str]) -> Cost:
-    """What blocking `chosen` would have meant: each operator:purpose, or an operator for all its purposes.
+    """Effects of blocking `chosen`: each an operator:purpose, or an operator for all its purposes.
 
-    Raises BadInput for one that was not seen.
+    Raises BadInput for a choice that was not seen.
     """
     for name in chosen:
         if all(name not in {one.key, one.operator} for one in found):
@@ -103,14 +103,14 @@ def cost(found: Sequence[Crawled], chosen: Sequence[str]) -> Cost:
 
 
 def robots_txt(blocked: Cost) -> Iterator[str]:
-    """Lines of a robots.txt that close everything to the agents of a plan."""
+    """Lines of a robots.txt that disallow everything for the agents of a plan."""
     for token in sorted(_tokens(blocked)):
         yield f"User-agent: {token}" if _TOKEN.fullmatch(token) else f"# robots.txt cannot address {token}"
     yield "Disallow: /"
 
 
 def nginx(blocked: Cost) -> Iterator[str]:
-    """Lines for nginx: a map beside the servers, and what each of these servers needs."""
+    """Lines for nginx: a map outside the server blocks, and a rule for each server block."""
     yield "# beside the server blocks"
     yield "map $http_user_agent $is_blocked_agent {"
     yield "    default 0;"
@@ -131,7 +131,7 @@ SNIPPETS: Final = {"robots.txt": robots_txt, "nginx": nginx, "caddy": caddy}
 
 
 def snippet(name: str, plan: Cost, first: date, last: date) -> str:
-    """A plan as one of SNIPPETS, with what it means as comments before it."""
+    """A plan in a format of SNIPPETS, with its effects as comments before it."""
     operators = sorted({one.operator for one in plan.blocked})
     lines = [
         f"# {first} to {last}: {plural(plan.agent_fetches, 'request')} and {plural(plan.bytes_sent, 'byte')} saved.",
@@ -154,9 +154,9 @@ def make_job(  # noqa: PLR0917  # whose plan, of what, written as which file, an
     domain: str = "",
     ignored: Mapping[str, int] | None = None,
 ) -> JobRecord:
-    """Make a plan a job, approved, with the file as its patch; an open job about the same agents is that one.
+    """Make a plan an approved job with the file as its patch, or return the open job about the same agents.
 
-    It is measured once it is marked as shipped. `ignored` are requests against the present file, by agent.
+    It is measured once it is marked as shipped. `ignored` are requests that violated the current file, by agent.
     Raises BadInput for an empty plan or an unknown file, and JobConflict.
     """
     if not plan.blocked or name not in SNIPPETS:
@@ -181,11 +181,11 @@ def make_job(  # noqa: PLR0917  # whose plan, of what, written as which file, an
 def offences(
     reader: Reader, robots: Protego, organization: str, start: date, end: date, *, domain: str = ""
 ) -> list[dict[str, Any]]:
-    """The visits of crawlers from `start` to `end` (UTC, inclusive) to paths that a robots.txt closes to them.
+    """The visits of crawlers from `start` to `end` (UTC, inclusive) to paths that a robots.txt disallows for them.
 
     A row for each agent, operator and path: visits and last_visit (UTC, naive).
-    At most 100,000 pairs of agent and path are checked. A path has no query string, so rules that need one close
-    nothing. Raises what Reader.sql raises.
+    At most 100,000 pairs of agent and path are checked. Paths have no query string, so rules that need one do
+    not match. Raises the exceptions of Reader.sql.
     """
     text = resources.files("service.robots").joinpath("plans.sql").read_text("utf-8")
     rows = rows_of(reader.sql(text, organization=organization, start_date=start, end_date=end, domain=domain))
@@ -207,14 +207,14 @@ def read_robots(path: Path) -> Protego:
 
 
 def rows_of(table: Tables) -> list[dict[str, Any]]:
-    """The rows of an answer that has no parts."""
+    """The rows of an answer without parts."""
     assert not isinstance(table, dict)  # noqa: S101
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
 
 
 def _tokens(plan: Cost) -> dict[str, bool]:
-    """The tokens that the rules know a plan's agents by, or else their names; whether each is a whole user agent."""
+    """The tokens of a plan's agents in the rules, otherwise their names; whether each is a whole user agent."""
     agents = {agent for one in plan.blocked for agent in one.agents}
     rows = [row for row in load(Agent, "agents") if row.agent in agents]
     unknown = agents - {row.agent for row in rows}
@@ -222,5 +222,5 @@ def _tokens(plan: Cost) -> dict[str, bool]:
 
 
 def _patterns(plan: Cost) -> list[str]:
-    """Regular expressions that find a plan's agents in user agents; names that cannot be printed are left out."""
+    """Regular expressions that match a plan's agents in user agents; unprintable names are left out."""
     return sorted(agent_pattern(token, exact) for token, exact in _tokens(plan).items() if token.isprintable())

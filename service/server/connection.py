@@ -30,8 +30,9 @@ SWEEP_SECONDS: Final = 0.5
 IDLE_TIMEOUT_SECONDS: Final = 5.0
 """From connecting, or from the last response, to the first byte of a request."""
 PROXY_IDLE_TIMEOUT_SECONDS: Final = 75.0
-"""The same for connections from trusted proxies: longer than they keep idle ones (nginx: 60 seconds), so that the proxy
-closes first. If the server closed while a POST was on its way, the proxy could not repeat it, but had to answer 502."""
+"""The same for connections from trusted proxies: longer than their own idle time-out (nginx: 60 seconds), so that the
+proxy closes first. If the server closed while a POST was in flight, the proxy could not retry it and would answer
+502."""
 HEADER_TIMEOUT_SECONDS: Final = 5.0
 """From the first byte of a request to the end of its header."""
 BODY_IDLE_TIMEOUT_SECONDS: Final = 10.0
@@ -39,19 +40,19 @@ BODY_IDLE_TIMEOUT_SECONDS: Final = 10.0
 BODY_TIMEOUT_SECONDS: Final = 60.0
 """From the end of a header to the end of its body: 4 MiB at 70 KiB per second."""
 WRITE_TIMEOUT_SECONDS: Final = 30.0
-"""Within which a client must read MIN_READ_BYTES of a response, or the rest of it."""
+"""Time within which a client must read MIN_READ_BYTES of a response, or its rest."""
 MIN_READ_BYTES: Final = 65_536
 LINGER_SECONDS: Final = 2.0
-"""After an error response, input is discarded for so long before closing, so that the client can read it."""
+"""Time to discard input after an error response before closing, so that the client can read the response."""
 
 CHUNK_BYTES: Final = 16_384
-"""Bytes passed to the parser at a time: a limit may be exceeded by so much before it is noticed."""
+"""Bytes passed to the parser at a time: a limit may be exceeded by this much before it is noticed."""
 MAX_UNPARSED_BYTES: Final = MAX_URL_BYTES + MAX_HEADER_BYTES
-"""Bytes without a parser event. Bounds the headers, which the parser reports only when they are complete."""
+"""Maximum bytes without a parser event. Bounds the headers, which the parser reports only when complete."""
 MAX_WAITING_BYTES: Final = 32_768
-"""Bytes of a body that wait to be taken, from which on the connection is not read: uvicorn copies them to add more."""
+"""Unconsumed bytes of a body that pause reading from the connection: uvicorn copies them to add more."""
 MAX_PIPELINED: Final = 64
-"""Requests of one connection that wait for the one before them; the rate limit is 60 per minute anyway."""
+"""Maximum number of pipelined requests waiting on a connection; the rate limit is 60 per minute anyway."""
 
 
 class ConnectionLimits:
@@ -80,7 +81,7 @@ class ConnectionLimits:
 
 
 class _State(Enum):
-    """What a connection expects from its client."""
+    """The next event that a connection expects from its client."""
 
     IDLE = "the first byte of a request"
     HEADER = "the end of a header"

@@ -14,9 +14,9 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class Exchange(RequestResponseCycle):
-    """uvicorn's cycle, except that a response is sent in one write: a second one costs as much as a cached answer.
+    """uvicorn's cycle, except that a response is sent in one write: a second write costs as much as a cached answer.
 
-    A response has one body; its start is held back until then. One that is sent before the body of its request has
+    A response has one body; its start is held back until then. A response sent before the body of its request has
     arrived ends the connection.
     """
 
@@ -35,7 +35,7 @@ class Exchange(RequestResponseCycle):
     async def send(self, message: ASGISendEvent) -> None:
         """Take an ASGI message. Raises RuntimeError for a response that cannot be sent.
 
-        That is also one with control characters in its headers, or with a wrong Content-Length.
+        This includes a response with control characters in its headers or a wrong Content-Length.
         """
         if message["type"] == "http.response.start":
             self._status, self._headers = message["status"], self.default_headers + list(message["headers"])
@@ -48,7 +48,7 @@ class Exchange(RequestResponseCycle):
         self.disconnected = self.disconnected or self.transport.is_closing()  # uvicorn tells the last request only
         if not self.disconnected:
             body, headers = message.get("body", b""), self._headers
-            if self.scope["method"] == "HEAD" or self._status in (204, 304):  # which never have a body
+            if self.scope["method"] == "HEAD" or self._status in (204, 304):  # never have a body
                 body = b""
             elif (b"content-length", b"%d" % len(body)) not in headers:
                 raise RuntimeError("the header Content-Length is not the length of the body.")

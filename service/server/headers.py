@@ -1,4 +1,4 @@
-"""Limits on URL and headers of a request, and the headers that must be right before a request is answered."""
+"""Limits on URL and headers of a request, and checks of the headers that a request must have right."""
 
 import re
 from collections.abc import Sequence

@@ -1,13 +1,13 @@
-"""How connections are read: into one buffer of all, in small steps, and in turns when the bytes are discarded."""
+"""Reads connections into one shared buffer, in small steps, and in turns when the bytes are discarded."""
 
 import asyncio
 from collections import deque
 from typing import Final
 
 READ_BYTES: Final = 65_536
-"""Most bytes of a connection that are read at once."""
+"""Maximum number of bytes read from a connection at once."""
 DISCARDING_CONNECTIONS: Final = 8
-"""Connections that may go on to be discarded in one round of the event loop; others are answered in between."""
+"""Maximum number of connections discarded in one iteration of the event loop; others are answered in between."""
 
 
 class SharedInput:
@@ -15,7 +15,7 @@ class SharedInput:
 
     def __init__(self) -> None:
         self.buffer = memoryview(bytearray(READ_BYTES))
-        """Used for one read at a time, whose bytes are copied before the next."""
+        """Used for one read at a time; the bytes are copied before the next read."""
         self._waiting: deque[asyncio.Transport] = deque()
 
     def discard_in_turn(self, transport: asyncio.Transport) -> None:

@@ -36,7 +36,7 @@ RESERVED_FILES: Final = 512
 GC_THRESHOLDS: Final = (2_000, 10, 100)
 """Arguments of gc.set_threshold. A collection stops all answers: of 50,000 objects left by pages, it took 40 ms."""
 LARGE_BLOCK: Final = 131_072
-"""Bytes from which a block of memory is asked of the system, and returned as soon as it is freed."""
+"""Size in bytes from which memory is allocated by mmap, and returned to the system as soon as it is freed."""
 M_MMAP_THRESHOLD: Final = -3
 """A parameter of mallopt(3), from malloc.h."""
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""Limits on open connections per source and in all, and what of a connection is not acknowledged yet."""
+"""Limits on open connections per source and in total, and the unacknowledged bytes of a connection."""
 
 import fcntl
 import socket

@@ -1,4 +1,4 @@
-"""Choices before the first visit of an organization, of which some cannot be changed later: asked once, or said."""
+"""Choices before an organization's first visit, some of them final: asked once on a terminal, otherwise reported."""
 
 import os
 import re
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _NONE: Final = "none"
 _SEARCHED_BYTES: Final = 16 << 20
-"""So much of the beginning of each log is searched for the address from which the user is connected."""
+"""Bytes at the beginning of each log that are searched for the user's own address."""
 
 
 def ask_first_choices(lake: Lake, organization: str, logs: Sequence[Path], files: str, database: Path | None) -> None:
@@ -31,7 +31,7 @@ def ask_first_choices(lake: Lake, organization: str, logs: Sequence[Path], files
     from data.logs.source import beginning
     from data.store.country_file import set_up
 
-    for log in logs:  # one that cannot be read is said before the questions
+    for log in logs:  # report an unreadable log before asking
         beginning(log, 1)
     own = own_address(os.environ, logs)
     inform(f"{organization} is new. Some choices are made before its first visit; enter takes what is in brackets.")
@@ -47,7 +47,7 @@ def ask_first_choices(lake: Lake, organization: str, logs: Sequence[Path], files
     if not _has_countries(lake, database):
         question = "Downloaded database of countries; `traffic countries` names free ones"
         download = answer_to(question, _NONE, _checked_download)
-    with lake.import_lock():  # an import that runs has read the zone
+    with lake.import_lock():  # a running import has read the zone
         lake.manifest.organizations.set_zone(organization, zone)
     if aside is not None and aside != lake.manifest.exclusions.are_files_aside(organization):
         lake.manifest.exclusions.switch_files(organization, aside=aside)
@@ -60,7 +60,7 @@ def ask_first_choices(lake: Lake, organization: str, logs: Sequence[Path], files
 def report_first_import(
     lake: Lake, organization: str, summaries: Iterable["Summary"], database: Path | None, *, is_asked: bool
 ) -> None:
-    """Say what the logs lack and, unless the user was asked, what was chosen, what stays, and how to begin again."""
+    """Report data missing in the logs and, unless the user was asked, the choices made and how to change them."""
     read = [summary for summary in summaries if summary.visits]
     if not read:
         return

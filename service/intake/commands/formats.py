@@ -1,4 +1,4 @@
-"""`traffic formats`: the formats of logs, and why a log is in none of them."""
+"""`traffic formats`: lists the formats of logs, and explains why a log is not read."""
 
 import shlex
 from pathlib import Path
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 app = typer.Typer(rich_markup_mode=None)
 
 _WIDTH: Final = 110
-"""The number of characters of a line that are printed, those around its first difference."""
+"""Number of characters printed around the first difference of a line."""
 _BEFORE: Final = 70
-"""Of these, the number before the difference in a long line."""
+"""Number of these characters before the difference, in a long line."""
 _MAX_VALUE: Final = 80
 
 

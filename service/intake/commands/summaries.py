@@ -1,4 +1,4 @@
-"""What `traffic import` prints of a log that it has read."""
+"""Prints the summary of `traffic import`."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MIN_SHORT_CODE_SHARE: Final = 5
 """The percentage of paths with short codes below which a preview warns."""
 OLD: Final = timedelta(days=30)
-"""The default range of queries, which load slowly: it includes no visits of so long ago."""
+"""The default range of queries, copied because they load slowly: it excludes older visits."""
 
 
 def report(file: Path, summary: "Summary", options: "Options", lake: Lake, *, dry_run: bool) -> None:
@@ -34,7 +34,7 @@ def report(file: Path, summary: "Summary", options: "Options", lake: Lake, *, dr
         for category, count, text in categories:
             inform(f"  {category:{widths[0]}}  {text:{widths[1]}}  {percentage(count, summary.visits)}")
         inform(f"  days {summary.first_day} to {summary.last_day} ({zone})")
-        if dry_run:  # by its short codes one sees whether a log was understood
+        if dry_run:  # the short codes show whether a log was understood
             share = percentage(summary.with_short_code, summary.visits)
             codes = f", such as {', '.join(summary.short_codes)}" if summary.short_codes else ""
             inform(f"  {share} of paths match the short-code pattern{codes}")
@@ -57,7 +57,7 @@ def report(file: Path, summary: "Summary", options: "Options", lake: Lake, *, dr
 
 
 def _report_lines(file: Path, summary: "Summary", dry_run: bool) -> None:
-    """Print how many visits there are, and how their lines were read."""
+    """Print the number of visits, and how their lines were read."""
     outcome = "would be imported" if dry_run else "imported"
     grown = " of a log whose beginning was imported before" if summary.continued else ""
     visits, lines = plural(summary.visits, "visit"), plural(summary.lines, "line")
@@ -79,7 +79,7 @@ def _report_no_agents(file: Path, summary: "Summary") -> None:
 
 
 def _report_aside(summary: "Summary", lake: Lake, organization: str) -> None:
-    """Print how many visits answers leave out, and how to leave out files where they are many."""
+    """Print how many visits answers leave out, and how to leave out files if there are many."""
     files, by_address, by_rule = (summary.aside[name] for name in ("file", "own_address", "own_rule"))
     if lake.manifest.exclusions.are_files_aside(organization):
         if files:
@@ -94,7 +94,7 @@ def _report_aside(summary: "Summary", lake: Lake, organization: str) -> None:
 
 
 def report_people(lake: Lake, organization: str, summaries: list["Summary"]) -> None:
-    """Print how many visits are people's, as answers count, of the days of what was imported."""
+    """Print how many visits of the imported days are people's, according to answers."""
     firsts, lasts = ([day for one in summaries if (day := getattr(one, name))] for name in ("first_day", "last_day"))
     if firsts:
         from data.tasks.people import count_people
@@ -105,7 +105,7 @@ def report_people(lake: Lake, organization: str, summaries: list["Summary"]) -> 
 
 
 def _report_oddities(summary: "Summary") -> None:
-    """Print what is odd about visits that landed all the same."""
+    """Print oddities of visits that landed nevertheless."""
     for agent, count in summary.contradicted.most_common():
         visits = plural(count, "visit")
         inform(f"  {visits} claiming to be {agent}, but not from its operator's addresses: other_bot, contradicted")
