@@ -78,7 +78,7 @@ def walking(serving, lake, key, at):
     before = CLOCK.format(seconds=(datetime.now(UTC) - at).total_seconds())
     with (
         serving(lake, before=before, hook_networks="127.0.0.0/8") as server,
-        httpx2.Client(base_url=server.address, trust_env=False, timeout=WAIT_SECONDS) as client,
+        httpx2.Client(base_url=server.address, trust_env=False, verify=False, timeout=WAIT_SECONDS) as client,
     ):
         yield Walker(client, key)
 

@@ -233,7 +233,7 @@ def test_the_printed_command_makes_a_link_to_the_server(traffic, lake, serving):
         words = shlex.split(line.partition("Sign in to its dashboard: traffic ")[2].replace("ORGANIZATION", "acme"))
         link = traffic(*words, "--new").out.strip()
         assert link.startswith(f"{server.address}/app/enter?code=")
-        assert "Sign in to acme" in httpx2.get(link, trust_env=False).text
+        assert "Sign in to acme" in httpx2.get(link, trust_env=False, verify=False).text
 
 
 @examples("seconds", "age")

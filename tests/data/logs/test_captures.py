@@ -142,7 +142,7 @@ def test_a_dash_may_come_more_than_once():
 
 def ask(port, path, **headers):
     request = {"User-Agent": CHROME, "Host": "go.acme.test", **headers}
-    httpx2.get(f"http://127.0.0.1:{port}{path}", headers=request, trust_env=False)
+    httpx2.get(f"http://127.0.0.1:{port}{path}", headers=request, trust_env=False, verify=False)
 
 
 def test_captures_of_a_real_haproxy_are_read_by_their_names(load, tmp_path):

@@ -49,7 +49,8 @@ def rsyslogd(folder):
 
 
 def ask(port, path, **headers):
-    httpx2.get(f"http://127.0.0.1:{port}{path}", headers={"Host": "go.example.com", **headers}, trust_env=False)
+    headers = {"Host": "go.example.com", **headers}
+    httpx2.get(f"http://127.0.0.1:{port}{path}", headers=headers, trust_env=False, verify=False)
 
 
 def test_requests_to_a_real_haproxy_land_with_headers_and_times(lake, tmp_path):

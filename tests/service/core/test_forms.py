@@ -54,7 +54,10 @@ def late(fields):
 
 def test_every_form_is_answered_at_once_when_its_body_is_late(lake, ids, serving):
     answers = []
-    with serving(lake) as server, httpx2.Client(base_url=server.address, trust_env=False, timeout=10) as client:
+    with (
+        serving(lake) as server,
+        httpx2.Client(base_url=server.address, trust_env=False, verify=False, timeout=10) as client,
+    ):
         Browser(client).enter(link_of(lake, clock=utc_now))
         for path, fields, *_ in FORMS:
             headers = {"Content-Type": "application/x-www-form-urlencoded", **OURS}

@@ -83,7 +83,7 @@ def deployment(tmp_path):
 def ask(port, host, path, **headers):
     """An answer of Caddy."""
     headers["Host"] = f"{host}:{port}"
-    return httpx2.get(f"http://127.0.0.1:{port}{path}", headers=headers, trust_env=False, timeout=60)
+    return httpx2.get(f"http://127.0.0.1:{port}{path}", headers=headers, trust_env=False, verify=False, timeout=60)
 
 
 def test_the_composed_services_count_a_visit_end_to_end(deployment, key_of):

@@ -168,7 +168,7 @@ def test_arrivals_older_than_five_weeks_are_deleted(lake):
 def test_a_server_counts_silent_sources_in_its_metrics(lake, serving):
     now = datetime.now(UTC)
     reported(lake, *usual(now - 8 * HOUR), now=now)
-    with serving(lake, monitor_port=0) as server, httpx2.Client(trust_env=False, timeout=60) as client:
+    with serving(lake, monitor_port=0) as server, httpx2.Client(trust_env=False, verify=False, timeout=60) as client:
         ends_at = time.monotonic() + 60
         while "\ntraffic_silent_sources 1.0\n" not in (text := client.get(f"{server.monitor}/metrics").text):
             assert time.monotonic() < ends_at, text
