@@ -1,1 +1,1 @@
-"""Everything that rooms of the service share: settings, its database, requests, page layout, command line."""
+"""Shared parts of the service: settings, its database, requests, page layout, command line."""

@@ -1,4 +1,4 @@
-"""The clock of the service, and the one way in which it writes times: stored in control.sqlite, printed and logged."""
+"""The clock of the service, and its format of times: in control.sqlite, in output and in the log."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -12,12 +12,12 @@ Time = Annotated[datetime, Meta(tz=True)]
 
 
 def utc_now() -> datetime:
-    """The time in UTC."""
+    """The current time in UTC."""
     return datetime.now(UTC)
 
 
 def to_text(moment: datetime, precision: str = "seconds") -> str:
-    """A time in UTC as RFC 3339 writes it: 2026-11-20T10:00:00Z. Such texts compare like their times.
+    """Format a UTC time according to RFC 3339: 2026-11-20T10:00:00Z. Such strings sort like their times.
 
     A time without a zone is in UTC. `precision` is the `timespec` of `datetime.isoformat`.
     """
@@ -26,7 +26,7 @@ def to_text(moment: datetime, precision: str = "seconds") -> str:
 
 
 def hour_text(moment: datetime) -> str:
-    """The beginning of the hour of a time, as `to_text` writes it."""
+    """The beginning of the hour of a time, formatted by `to_text`."""
     return to_text(moment.replace(minute=0, second=0))
 
 
@@ -35,5 +35,5 @@ def from_text(text: str) -> datetime: ...
 @overload
 def from_text(text: str | None) -> datetime | None: ...
 def from_text(text: str | None) -> datetime | None:
-    """The time that `to_text` wrote; None for None."""
+    """Parse a time written by `to_text`; None for None."""
     return None if text is None else datetime.fromisoformat(text)

@@ -21,13 +21,13 @@ from service.core.threads import Arguments, Result, in_thread
 
 CONTROL: Final = "control.sqlite"
 MIGRATIONS: Final = tuple(read_sql("service.core", f"control_{number}") for number in (1, 2, 3, 4))
-"""Entry n: from version n to n + 1; only append."""
+"""Entry n migrates version n to n + 1; only append."""
 READ_THREADS: Final = 4
 _LOST_KEYS: Final = "its API keys are lost: copy it back from a backup, or delete it and create new keys."
 
 
 class ControlDatabase:
-    """The open control.sqlite of a lake, brought up to date. Safe to use from several threads and processes.
+    """The open and migrated control.sqlite of a lake. Safe to use from several threads and processes.
 
     A missing one is created. If the lake was opened only to be read, an empty temporary one stands for it, and writes
     raise sqlite3.OperationalError.
@@ -38,7 +38,7 @@ class ControlDatabase:
     """
 
     def __init__(self, lake: Lake) -> None:
-        """Raises LakeDamaged when the database was emptied, which would look like a lake without keys."""
+        """Raises LakeDamaged for an emptied database, which would look like a lake without keys."""
         self.lake = lake
         path, staging = lake.root / CONTROL, lake.staging
         if not (lake.must_write or path.exists()):
@@ -61,7 +61,7 @@ class ControlDatabase:
         self._write_thread = ThreadPoolExecutor(1, thread_name_prefix="control-write")
 
     async def read(self, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
-        """The result of work that only reads, done in a thread."""
+        """Run read-only work in a thread; return its result."""
         return await in_thread(self._read_threads, work, *arguments)
 
     async def write(self, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
@@ -69,11 +69,11 @@ class ControlDatabase:
         return await in_thread(self._write_thread, work, *arguments)
 
     def write_later(self, work: Callable[[*Arguments], object], *arguments: *Arguments) -> None:
-        """Like `write`, without waiting for it, and without its errors: for what is only for information."""
+        """Like `write`, without waiting for the result or its errors, for data that is only informative."""
         self._write_thread.submit(work, *arguments)
 
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Run one statement; the rows that it returns. Whatever begins with SELECT is a read.
+        """Run one statement; return its rows. Statements that begin with SELECT are reads.
 
         A write raises what `transaction` raises.
         """
@@ -85,7 +85,7 @@ class ControlDatabase:
             return self._writer.execute(sql, parameters).fetchall()
 
     def organizations_with_keys(self) -> set[str]:
-        """Every organization that has or had an API key."""
+        """All organizations that have or had an API key."""
         return {name for (name,) in self.rows("SELECT DISTINCT organization FROM keys")}
 
     @contextmanager
@@ -123,7 +123,7 @@ class ControlDatabase:
 
 @contextmanager
 def opened_control(lake: Path, must_write: bool = False) -> Iterator[ControlDatabase]:
-    """The control database of the lake at a path, to be read only unless it must be written; both are closed."""
+    """Yield the lake at a path and its control database, opened for reading only unless written; close both."""
     opened = Lake(lake, must_write=must_write)
     with closing(opened.manifest), closing(ControlDatabase(opened)) as control:
         yield control
@@ -131,7 +131,7 @@ def opened_control(lake: Path, must_write: bool = False) -> Iterator[ControlData
 
 @contextmanager
 def read_control(lake: Lake) -> Iterator[sqlite3.Connection | None]:
-    """A connection that only reads, for those who look after a lake: nothing is created. None without a database."""
+    """A read-only connection for operators' commands, which creates nothing. None without a database."""
     path = lake.root / CONTROL
     if not path.exists():
         yield None
@@ -141,5 +141,5 @@ def read_control(lake: Lake) -> Iterator[sqlite3.Connection | None]:
 
 
 def sha256(secret: str) -> str:
-    """The digest by which the database knows a secret, which it does not contain."""
+    """The digest of a secret, which is stored instead of the secret."""
     return hashlib.sha256(secret.encode()).hexdigest()

@@ -19,7 +19,7 @@ _FORMULA: Final = re.compile(
     """,
     re.VERBOSE,
 )
-"""The places where a spreadsheet would begin to read a formula, whatever it takes for the separator of cells."""
+"""The places where a spreadsheet would start to read a formula, with any separator of cells."""
 
 
 def csv_of(names: Sequence[str], rows: Iterable[Mapping[str, Any]], *, is_raw: bool = False) -> bytes:

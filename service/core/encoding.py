@@ -53,7 +53,7 @@ def record(kind: type[Record], row: Iterable[object]) -> Record:
 
 
 def _key(key: object) -> str:
-    """The key of a MAP as text: that of JSON, without its quotation marks."""
+    """The key of a MAP as text: its JSON without quotation marks."""
     known = plain(key)
     return known if isinstance(known, str) else encode(known).decode().strip('"')
 

@@ -1,4 +1,4 @@
-"""The log: one JSON object per line. It contains nothing that a client sent: no token, address, raw path or parameter.
+"""The log: one JSON object per line. It contains no data of clients: no token, address, raw path or parameter.
 
 A background thread writes the lines, so a slow reader of the log does not delay requests.
 """
@@ -16,7 +16,7 @@ from service.core.clock import to_text, utc_now
 
 WRITE_INTERVAL_SECONDS: Final = 0.1
 MAX_WAITING_LINES: Final = 100_000
-"""Lines that are buffered for a slow reader. Further lines are dropped; the log then reports how many."""
+"""Maximum number of lines buffered for a slow reader. Further lines are dropped, and their number is logged."""
 
 
 class Outcome(NamedTuple):

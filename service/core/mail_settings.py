@@ -16,7 +16,7 @@ _WRITTEN_LIKE: Final = (
 
 @dataclass(frozen=True)
 class SmtpServer:
-    """Where mails are sent."""
+    """The mail server."""
 
     host: str
     port: int
@@ -26,7 +26,7 @@ class SmtpServer:
 
 
 def parse_smtp(text: str) -> SmtpServer:
-    """A mail server. Raises BadInput, which does not quote the text: it has a password."""
+    """Parse a mail server. Raises BadInput without quoting the text, which has a password."""
     try:
         url = urlsplit(text)
         host, port = url.hostname or "", url.port

@@ -17,7 +17,7 @@ BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 
 
 
 class ObservedMetric(NamedTuple):
-    """A metric whose value is read by a callback at each scrape; a gauge, or a counter, which never decreases.
+    """A metric with a callback that reads its value at each scrape: a gauge, or a counter, which never decreases.
 
     With `label`, the callback returns a value for each of the label's. One that blocks is called in a thread.
     """
@@ -31,7 +31,7 @@ class ObservedMetric(NamedTuple):
 
 
 class Metrics:
-    """Counts requests, cheaply; everything else is computed at a scrape."""
+    """Counts requests cheaply; everything else is computed at a scrape."""
 
     def __init__(self, metrics: Iterable[ObservedMetric]) -> None:
         self._requests: Counter[tuple[str, str, int]] = Counter()
@@ -51,11 +51,11 @@ class Metrics:
         self._buckets[route][bisect_left(BUCKETS, seconds)] += 1
 
     def add(self, metric: ObservedMetric) -> None:
-        """Add a metric to the ones that are read at each scrape."""
+        """Add a metric to be read at each scrape."""
         self._metrics.append(metric)
 
     async def text(self) -> bytes:
-        """All metrics, in Prometheus' text format. One whose callback fails is left out, and that is logged once."""
+        """All metrics, in Prometheus' text format. Metrics with a failing callback are left out, and logged once."""
         values = []
         for metric in self._metrics:
             try:
@@ -70,7 +70,7 @@ class Metrics:
         return generate_latest(self._registry)
 
     def collect(self) -> Iterable[Metric]:
-        """The metrics in the form of prometheus_client, which calls this at each scrape."""
+        """Yield the metrics for prometheus_client, which calls this at each scrape."""
         requests = CounterMetricFamily("traffic_requests", "Requests answered.", labels=["route", "method", "status"])
         for (route, method, status), count in self._requests.items():
             requests.add_metric([route, method, str(status)], count)

@@ -22,19 +22,19 @@ Value = TypeVar("Value")
 
 
 class PinnedFile(NamedTuple):
-    """A file that is fetched, and what it must be."""
+    """A file to fetch, and its expected SHA-256."""
 
     url: str
     sha256: str
 
 
 def optional(parse: Callable[[str], Value]) -> Callable[[str], Value | None]:
-    """The parser that gives None for an empty text, and otherwise does what `parse` does."""
+    """A parser that returns None for an empty text, and otherwise the result of `parse`."""
     return lambda text: parse(text) if text else None
 
 
 def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
-    """The parser of whole numbers in ASCII digits, without leading zeros."""
+    """A parser of whole numbers in ASCII digits, without leading zeros."""
     expected = f"{least}, or more" if most is None else f"{least} to {most}"
 
     def parse(text: str) -> int:
@@ -46,7 +46,7 @@ def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
 
 
 def parse_switch(text: str) -> bool:
-    """On or off, in any word that the flags of commands take."""
+    """Parse on or off, in any word accepted by flags of commands."""
     if text.lower() not in _SWITCHES:
         raise BadInput(f"{text!r} must be on or off.")
     return _SWITCHES[text.lower()]
@@ -121,7 +121,7 @@ def parse_engine(text: str) -> str:
 
 
 def parse_memory(text: str) -> str:
-    """An amount of memory as DuckDB reads it."""
+    """An amount of memory in DuckDB's notation."""
     bytes_of_memory(text)
     return text
 
@@ -152,7 +152,7 @@ def is_allowed_url(address: str) -> bool:
 
 
 def parse_pinned_file(text: str) -> PinnedFile:
-    """An https address with the SHA-256 of what is there, as `https://host/file#sha256=…`."""
+    """An https URL with the SHA-256 of the file, such as `https://host/file#sha256=…`."""
     url, _, fragment = text.partition("#")
     found = re.fullmatch("sha256=([0-9a-fA-F]{64})", fragment, re.ASCII)
     if not is_allowed_url(url):

@@ -11,7 +11,8 @@ from typing import Final, TypeVar, TypeVarTuple
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 NICENESS: Final = 5
-"""Of threads that query, above the process's own: beside another program's busy thread, one gets a quarter of a core.
+"""Niceness of query threads, added to the process's own: beside another program's busy thread, each gets a quarter of
+a core.
 
 With 10 it gets a tenth, and queries on a machine that others keep busy run into their time limit. Only for threads that
 hardly hold the interpreter's lock: a thread that holds it while others have the core stops the event loop.
@@ -19,21 +20,21 @@ hardly hold the interpreter's lock: a thread that holds it while others have the
 
 
 async def in_thread(threads: Executor, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
-    """The result of blocking work, done in one of these threads."""
+    """Run blocking work in one of these threads; return its result."""
     import asyncio  # noqa: PLC0415  # slow, and commands import this file without an event loop
 
     return await asyncio.get_running_loop().run_in_executor(threads, work, *arguments)
 
 
 async def in_daemon_thread(work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
-    """The result of work that blocks and takes no time limit, such as getaddrinfo, done in a thread of its own.
+    """Run blocking work without a time-out, such as getaddrinfo, in a separate thread; return its result.
 
     When the caller is cancelled, the thread is abandoned; neither the event loop nor the process waits for it.
     """
     import asyncio  # noqa: PLC0415  # as above
 
     result: Future[Result] = Future()
-    result.set_running_or_notify_cancel()  # otherwise the caller's cancellation would end it, and the thread fail
+    result.set_running_or_notify_cancel()  # otherwise the caller could cancel it, and the thread would fail
 
     def run() -> None:
         try:
@@ -46,7 +47,7 @@ async def in_daemon_thread(work: Callable[[*Arguments], Result], *arguments: *Ar
 
 
 def lower_priority() -> None:
-    """Let this thread, and those that it will start, go after others.
+    """Lower the priority of this thread and the threads that it will start.
 
     Only Linux has a priority of each thread; a sandbox that forbids the system call keeps them all equal.
     """

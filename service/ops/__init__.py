@@ -1,1 +1,1 @@
-"""Keeping a server and its lake well: maintenance, doctor, health."""
+"""Operations: maintenance, doctor, health."""

@@ -48,7 +48,7 @@ START_DELAY_SECONDS: Final = 1.0
 QUIET_PERIOD: Final = timedelta(minutes=10)
 """How long a past day must be without new visits before its files are merged and counted."""
 TURN_SECONDS: Final = 5.0
-"""How long a task goes on while others of its group wait, so that none waits for one that never ends."""
+"""Maximum turn of a task while others of its group wait, so that an endless task does not block them."""
 
 
 class Maintenance:

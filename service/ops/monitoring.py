@@ -30,7 +30,7 @@ class HealthCheck:
         self._lock = asyncio.Lock()
 
     async def failure(self) -> Exception | None:
-        """What the query failed with, possibly some time ago; None if it works. Concurrent calls share one query."""
+        """The error of the last query, possibly cached; None if it succeeded. Concurrent calls share one query."""
         async with self._lock:
             if self._clock() - self._checked_at >= HEALTH_CACHE_SECONDS:
                 self._checked_at = self._clock()
@@ -46,7 +46,7 @@ class HealthCheck:
     Operation("GET /healthz", "health", "Whether the service can answer queries.", {"200": Json}, is_public=True)
 )
 async def status(health: HealthCheck, _: Call) -> dict[str, str]:
-    """Raise what the query failed with, unless it works."""
+    """Raise the error of the query, if it failed."""
     if failure := await health.failure():
         raise failure
     return {"status": "ok"}

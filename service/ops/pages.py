@@ -41,7 +41,7 @@ class _StatePages:
         )
 
     async def storage(self, request: Request) -> Response:
-        """What this organization has stored; nothing about others."""
+        """The stored data of this organization only."""
         organization, services = request.scope["session"].organization, self._context.services
         now = services.clock()
         status = await self._context.in_thread(request, organization_status, services.lake, organization, now)

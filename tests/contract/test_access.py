@@ -84,7 +84,7 @@ def visits_of(client, token, scheme="Bearer"):
 # The header
 
 
-def test_without_a_token_there_is_only_one_answer(asked, refusal):
+def test_every_request_without_a_token_gets_the_same_401(asked, refusal):
     assert list(json.loads(refusal)) == ["error", "message"]
     for path in ("/analytics/dashboard", "/jobs", "/jobs/job_x", "/", "/openapi.json/", "/healthz/x", "/jobs?range=x"):
         response = asked.get(path)
@@ -101,7 +101,7 @@ def test_the_bearer_scheme_takes_any_case_and_extra_spaces(asked, shared, key_of
 
 
 @examples("written")
-def test_anything_but_one_scheme_and_one_token_is_refused(asked, shared, key_of, refusal, written):
+def test_malformed_authorization_headers_are_rejected(asked, shared, key_of, refusal, written):
     for good in (key_of(shared), token()):
         header = written.replace("{}", good).encode("latin-1")
         response = asked.get("/jobs", headers=[(b"Authorization", header)])
@@ -400,7 +400,7 @@ def gate(shared, settings, tmp_path):
 
 
 @examples("chosen", "said", "expected")
-async def test_the_configured_claims_decide_who_a_caller_is(gate, chosen, said, expected):
+async def test_configured_claims_identify_the_caller(gate, chosen, said, expected):
     """No role is viewer, any other may write, unless the operator names those that may."""
     changes = {name: ABSENT if value == "(absent)" else value for name, value in said.items()}
     found = await entered(gate(**chosen), token(**changes))
@@ -463,7 +463,7 @@ async def test_a_caller_is_cached_for_a_while_after_the_first_check(gate, shared
         assert await entered(keeper, good) == found
 
 
-async def test_what_is_refused_is_never_remembered(gate, shared, key_of):
+async def test_rejected_tokens_are_not_cached(gate, shared, key_of):
     keeper = gate()
     for bad in (token(STRANGER), "tak_" + "0" * 36, key_of(shared)[:-1], "x"):
         assert await entered(keeper, bad) is None
@@ -516,7 +516,7 @@ async def test_the_use_of_a_key_is_noted_when_it_is_looked_up(gate, shared, key_
     assert noted == [key] * 5
 
 
-async def test_memory_of_callers_is_bounded_and_what_is_over_leaves_it(gate):
+async def test_the_cache_of_callers_is_bounded_and_drops_expired_ones(gate):
     clock = Clock()
     keeper, good = gate(clock=clock), token_of("ed")
     for number in range(MAX_REMEMBERED + 500):

@@ -62,7 +62,7 @@ def workers():
 
 
 @pytest.mark.parametrize("by", ["engine", "watchdog", "engine and watchdog"])
-def test_the_next_query_after_one_that_was_stopped_is_answered(lake, by):
+def test_a_query_after_a_cancelled_one_is_answered(lake, by):
     if by == "engine" and duckdb.__version__.startswith("1."):
         pytest.skip("DuckDB 1.5 has no limit of its own")
     land(lake, "acme", [visit()])
@@ -132,7 +132,7 @@ async def test_finished_parts_of_a_timed_out_dashboard_are_kept(lake, workers):
         assert asked == ["geographic"]
 
 
-def test_a_query_out_of_time_is_told_what_to_do():
+def test_a_timed_out_query_gets_a_remedy():
     assert problem_of(QueryTimeout("x")).body["message"].endswith("; ask for fewer days or for one link.")
     assert problem_of(ClusterTimeout("x")).body["message"].endswith(" is kept for five minutes: try again.")
 
@@ -278,7 +278,7 @@ class Gated(Warehouse):
 
 
 @pytest.mark.parametrize("first", ["dashboard", "devices"])
-async def test_who_comes_while_the_one_before_leaves_is_answered(lake, workers, first):
+async def test_a_client_joining_as_another_disconnects_is_answered(lake, workers, first):
     land(lake, "acme", [visit()])
     cache, scope = AnswerCache(), Scope("acme", *DAYS)
     with closing(Gated(lake)) as warehouse:
@@ -488,7 +488,7 @@ def test_a_leaving_client_stops_its_query_and_frees_its_slot(served):
 
 
 @pytest.mark.parametrize("way", ["a page", "a page that compares", "a tool"])
-def test_a_reader_who_leaves_takes_all_queries_along(served, cookie, way):
+def test_a_disconnect_cancels_all_queries_of_the_request(served, cookie, way):
     domain = f"ever-{way.replace(' ', '-')}"
     if way == "a tool":
         arguments = {"endpoint": "dashboard", **dict(pair.split("=") for pair in WEEK.split("&")), "domain": domain}
@@ -604,7 +604,7 @@ def test_a_file_that_crashes_the_engine_fails_only_its_request(served, shared_la
     assert set(told["health"]) <= {200, 500}
 
 
-def test_a_lake_that_vanishes_and_returns_is_told_by_health(served, shared_lake):
+def test_health_reports_a_lake_that_vanishes_and_returns(served, shared_lake):
     assert served.ask("/healthz")[0] == 200
     aside = shared_lake.root.rename(f"{shared_lake.root}-aside")
     until(lambda: served.ask("/healthz")[0] == 500)  # it is found out once a second

@@ -53,7 +53,7 @@ def total(client):
     return client.get("/analytics/traffic-overview", params=days).json()["total_visits"]
 
 
-def test_a_rule_is_added_in_its_one_spelling(client, shared_lake):
+def test_a_rule_is_normalized_when_added(client, shared_lake):
     answer = add(client, ADDRESS)
     assert (answer.status_code, answer.json()["value"]) == (201, "203.0.113.0/24")
     assert shared_lake.manifest.exclusions.rules(client.organization) == (Exclusion("address", "203.0.113.0/24"),)
@@ -139,7 +139,7 @@ def test_visits_of_older_rules_are_not_marked_in_a_request(client, shared_lake, 
     assert client.get("/exclusions/files").json() == {"files": "counted"}
 
 
-def test_rules_of_ones_own_leave_files_marked(client, shared_lake):
+def test_own_rules_keep_files_marked(client, shared_lake):
     store(client, shared_lake, f"{rules_version()}+0123456789ab")
     assert switch(client, "aside").status_code == 200
 

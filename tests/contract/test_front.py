@@ -146,7 +146,7 @@ def test_each_request_logs_one_line_without_client_text(logged, tell):
     tell(requests=sent, lines=len(told), words_of_clients=0)
 
 
-def test_a_line_says_what_was_asked_and_what_became_of_it(logged):
+def test_a_log_line_has_the_request_and_its_outcome(logged):
     client, lines = logged
     answers = [client.get(path) for path in (OVERVIEW, OVERVIEW, "/x")]
     answers.append(client.get("/healthz", headers={"Authorization": ""}))

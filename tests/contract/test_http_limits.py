@@ -126,7 +126,7 @@ ANSWERED = {
 
 
 @pytest.mark.parametrize("name", ANSWERED)
-def test_what_is_well_formed_is_answered_in_order(told, name):
+def test_well_formed_requests_are_answered_in_order(told, name):
     sent, statuses = ANSWERED[name]
     assert [status for status, *_ in told(sent)] == statuses
 
@@ -150,7 +150,7 @@ BODIES = {
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_a_body_is_taken_whole_or_refused_with_one_error(told, post, name):
+def test_a_body_is_accepted_whole_or_rejected_with_one_error(told, post, name):
     lines, pieces, statuses = BODIES[name]
     answers = told(post(CLOSE, *lines), *pieces)
     assert [status for status, *_ in answers] == statuses

@@ -257,7 +257,7 @@ def reasons(caplog):
     return [record.getMessage().partition(": ")[2] for record in caplog.records]
 
 
-async def test_a_trouble_is_told_once_and_again_after_it_was_over(gates, provider, clock, caplog):
+async def test_a_failure_is_logged_once_and_again_after_recovery(gates, provider, clock, caplog):
     gate, _ = gates(provider.url)
     for status in (503, 503, 404, 200, 404):
         provider.scripts = [[answer(KEYS, status)]]

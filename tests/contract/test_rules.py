@@ -144,7 +144,7 @@ def test_an_unknown_range_is_refused_with_the_allowed_ones(refusal):
         {"start_date": "2026-02-14", "end_date": "2026-03-15", "range": "nonsense"},
     ],
 )
-def test_what_takes_no_effect_is_ignored(asked, query):
+def test_parameters_without_effect_are_ignored(asked, query):
     plain = asked.get("/analytics/dashboard").content
     response = asked.get("/analytics/dashboard", params=query)
     assert (response.status_code, response.content) == (200, plain)
@@ -244,7 +244,7 @@ def test_bot_traffic_takes_every_traffic_type_of_other_answers(answer):
     assert answer("bot-traffic", {}) == answer("bot-traffic", {"traffic_type": ""})
 
 
-def test_the_refusal_of_a_traffic_type_lists_the_allowed_ones(refusal):
+def test_an_unknown_traffic_type_gets_the_list_of_allowed_types(refusal):
     body = refusal("bot-traffic", traffic_type="robots")
     assert "traffic_type" in body["error"]
     words = {*BOT_CATEGORIES, "assistant", "training-crawler", "coding-agent", "ai-referral", "other", "ai"}

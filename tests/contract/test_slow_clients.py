@@ -191,7 +191,7 @@ def trickled(connection, pieces, seconds):
     ],
     ids=["a header", "a body", "a body that stops", "chunks", "chunks that stop"],
 )  # fmt: skip
-def test_what_trickles_or_stops_is_timed_out_and_counted_once(port_and_header, pieces, pause, least, part):
+def test_slow_or_stalled_requests_time_out_and_count_once(port_and_header, pieces, pause, least, part):
     port, key = port_and_header
     with connected(port, f"127.4.{int(10 * least)}.{len(pieces[0])}") as connection:
         begun = time.monotonic()

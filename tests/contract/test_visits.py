@@ -94,7 +94,7 @@ def test_visits_may_be_lines_or_an_array_of_any_content_type(asked, shared_lake,
     assert (found[one], found[two]) == (2, 1)
 
 
-def test_bad_rows_are_refused_by_place_and_the_good_ones_stay(asked, shared_lake):
+def test_invalid_rows_are_rejected_by_index_and_others_stored(asked, shared_lake):
     one, two = name(), name()
     rows = [row("x"), row(one), "nonsense", "{}", row(two), row("/", ip="203.0.113"), row("/", status="200"), "[]",
             row("/", organization="other")]  # fmt: skip
@@ -145,7 +145,7 @@ def test_a_place_counts_rows_that_are_not_empty(asked, content, answer):
     assert (response.status_code, response.text) == (202, answer)
 
 
-def test_no_answer_repeats_what_was_sent(asked):
+def test_responses_do_not_repeat_submitted_values(asked):
     canary = "canary-198-51-100-23"
     fields = ("time", "ip", "method", "url", "domain", "path", "status", "user_agent", "referrer", "country")
     rows = [json.dumps({field: value}) for field in fields for value in (canary, [canary], {canary: canary})]
@@ -201,7 +201,7 @@ TOO_LARGE = {"error": "The body is larger than 4 MiB.", "message": "Send it in s
      f"[{GOOD},{'[' * 100_000}{']' * 100_000}]"],
     ids=itertools.count(1),
 )  # fmt: skip
-def test_what_begins_like_an_array_and_is_none_is_refused(asked, content):
+def test_a_malformed_array_is_rejected(asked, content):
     response = asked.post("/visits", content=content)
     assert (response.status_code, response.json()) == (400, NOT_JSON)
     assert set(response.headers) >= FOUR
@@ -252,7 +252,7 @@ def test_any_other_role_may_write(asked):
     assert send(asked, row(name()), headers=bearer(identity.token(role="owner"))).text == body(1)
 
 
-def test_of_several_troubles_the_first_in_order_is_told(asked, shared_lake):
+def test_the_first_of_several_errors_is_reported(asked, shared_lake):
     source = {"X-Forwarded-For": "203.0.113.99"}
     stranger, viewer = source | bearer("x"), source | bearer(identity.token(role="viewer"))
     path = name()

@@ -183,7 +183,7 @@ def test_two_lakes_at_one_target_refuse_each_other(lake, bucket, name, tmp_path)
     assert any("holds the copy of another lake" in found.reason for found in verify_copies(lake))
 
 
-def test_wrong_credentials_are_told_without_them(lake, bucket):
+def test_errors_do_not_contain_wrong_credentials(lake, bucket):
     land(lake, "acme", [at(2)])
     run = traffic("publish", "s3://bucket-x/lake", "--lake", lake.root, AWS_SECRET_ACCESS_KEY="another-secret")
     assert run.returncode == 1
@@ -194,7 +194,7 @@ def test_wrong_credentials_are_told_without_them(lake, bucket):
 
 
 @pytest.mark.parametrize("how", ["500", "cut"])
-def test_a_store_that_fails_is_out_of_reach(lake, bucket, name, monkeypatch, how):
+def test_a_failing_store_counts_as_unreachable(lake, bucket, name, monkeypatch, how):
     land(lake, "acme", [at(2)])
     LakePublisher(lake, name).publish("acme")
     land(lake, "acme", [at(3)])

@@ -47,7 +47,7 @@ def test_objects_of_a_bucket_count_once_in_memory_and_in_pieces(lake, name, monk
     assert set(store.list("")) == {"a", "b/1.log", "b/2.log.gz", "copy"}
 
 
-def test_a_key_whose_content_became_shorter_counts_nothing_twice(lake, name):
+def test_a_truncated_object_counts_nothing_twice(lake, name):
     store, following = open_target(name), Following(lake, name)
     for length in (15, 5, 18):
         store.put("1", content(*(f"/{number}" for number in range(length))))

@@ -237,6 +237,6 @@ def test_the_printed_command_makes_a_link_to_the_server(traffic, lake, serving):
 
 
 @examples("seconds", "age")
-def test_an_age_is_told_in_a_unit_that_fits(seconds, age):
+def test_an_age_is_printed_in_a_fitting_unit(seconds, age):
     now = datetime(2026, 3, 1, tzinfo=UTC)
     assert _age(now - timedelta(seconds=seconds), now) == age

@@ -125,6 +125,6 @@ def test_a_command_ends_after_its_threads_and_exit_handlers(end, code, error):
     assert ended_by(end) == (code, ["thread", "at exit", ""], error)
 
 
-def test_what_cannot_be_written_at_the_end_is_reported():
+def test_a_failed_write_at_exit_is_reported():
     with Path("/dev/full").open("w") as full:
         assert ended_by("sys.exit(0)", stdout=full) == (120, None, "OSError: [Errno 28] No space left on device")

@@ -1,4 +1,4 @@
-"""Asks: before something is deleted, and for choices."""
+"""Asks for confirmation before deletions, and for choices."""
 
 import sys
 from collections.abc import Callable
@@ -13,7 +13,7 @@ Answer = TypeVar("Answer")
 
 
 def can_ask() -> bool:
-    """Whether there is a terminal on which a user can answer."""
+    """Whether a user can answer on a terminal."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 

@@ -16,7 +16,7 @@ from service.core.settings import setting
 
 
 def value_name(name: str) -> str:
-    """What the help calls the value of a flag or a parameter: its last word, in capitals."""
+    """The metavar of a flag or parameter in the help: its last word, in capitals."""
     return name.replace("_", "-").rpartition("-")[2].upper()
 
 
@@ -29,7 +29,7 @@ def flag(name: str) -> Any:  # noqa: ANN401  # as typer.Option
 
 
 class Command(TyperCommand):
-    """A command whose help names the value of an option by the last word of its flag, as in `--short-code CODE`."""
+    """A command with the last word of each flag as its metavar in the help, as in `--short-code CODE`."""
 
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401  # of private types
         """All arguments and options; `--help` is the last."""

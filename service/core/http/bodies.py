@@ -1,4 +1,4 @@
-"""Reads the JSON in the bodies of requests: to a limit of bytes, only valid JSON in UTF-8, and only as declared."""
+"""Reads JSON bodies of requests: up to a maximum size, valid JSON in UTF-8, and only of the declared form."""
 
 import re
 from collections.abc import AsyncIterator
@@ -45,7 +45,7 @@ async def received_json(request: Request, max_bytes: int, fix: str) -> AsyncIter
 
 @asynccontextmanager
 async def received_object(request: Request, kind: type[Body], max_bytes: int) -> AsyncIterator[Body]:
-    """The JSON object in the body of a request. Raises as `received_json` does, and InvalidBody for other objects."""
+    """The JSON object in the body of a request. Raises like `received_json`, and InvalidBody for other objects."""
     fields = msgspec.structs.fields(kind)
     names = ", ".join(field.encode_name + ("" if field.required else " (optional)") for field in fields)
     fix = f"Send a JSON object with {names}."

@@ -1,4 +1,4 @@
-"""Who sends a request, and what they may do."""
+"""The sender of a request, and its permissions."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ class Caller:
 
     @property
     def turn(self) -> tuple[str, bool]:
-        """Whose turn work for this caller takes: its organization's, last if it is a share."""
+        """The client for scheduling work of this caller: its organization, with low priority for a share."""
         return self.organization, self.is_share
 
     @property

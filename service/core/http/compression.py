@@ -1,4 +1,4 @@
-"""Bodies compressed with gzip, for the clients that accept it."""
+"""Compresses bodies with gzip for clients that accept it."""
 
 import gzip
 import re
@@ -7,27 +7,27 @@ from functools import lru_cache
 from typing import Final
 
 VARY: Final[Mapping[str, str]] = {"Vary": "Accept-Encoding"}
-"""The header of every response that is compressed for some clients."""
+"""The header of every response that may be compressed."""
 GZIP: Final[Mapping[str, str]] = {**VARY, "Content-Encoding": "gzip"}
 """The headers of a compressed response."""
 MIN_BYTES: Final = 1_000
-"""A smaller body stays as it is: with its headers it fits into one packet anyway."""
+"""Minimum size to compress: a smaller body fits into one packet with its headers anyway."""
 _LEVEL: Final = 6
 _CODING: Final = re.compile(r"\s*([^\s;]+)\s*(?:;\s*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*)?", re.IGNORECASE)
 
 
 def compress(body: bytes) -> bytes:
-    """The body as gzip. Blocks, but without holding the interpreter's lock."""
+    """Compress a body with gzip. Blocks, but without holding the interpreter's lock."""
     return gzip.compress(body, _LEVEL, mtime=0)
 
 
 def negotiated(headers: Iterable[tuple[bytes, bytes]], body: bytes) -> tuple[bytes, Mapping[str, str]]:
-    """The body for the client that sent these headers, and the headers that say how it is encoded. Blocks."""
+    """The body for a client with these request headers, and the headers of its encoding. Blocks."""
     return (compress(body), GZIP) if wants_gzip(headers, body) else (body, VARY)
 
 
 def wants_gzip(headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bool:
-    """Whether to compress a body for the client that sent these headers."""
+    """Whether to compress a body for a client with these request headers."""
     accepted = b""
     for name, value in headers:  # in one function, since every cached answer passes here
         if name == b"accept-encoding":
@@ -37,7 +37,7 @@ def wants_gzip(headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bool:
 
 @lru_cache(256)
 def _prefers_gzip(accepted: bytes) -> bool:
-    """Whether a client takes gzip at least as gladly as plain bytes, by its Accept-Encoding (RFC 9110, 12.5.3)."""
+    """Whether a client prefers gzip at least as much as identity, by its Accept-Encoding (RFC 9110, 12.5.3)."""
     weights = {}
     for part in accepted.decode("latin-1").lower().split(","):
         if coding := _CODING.fullmatch(part):

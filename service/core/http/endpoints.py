@@ -1,4 +1,4 @@
-"""An endpoint for each operation: it checks and reads the request, and encodes what answers it."""
+"""Makes an endpoint for each operation: it checks and reads the request, and encodes the answer."""
 
 from collections.abc import Iterable
 from contextlib import nullcontext
@@ -35,7 +35,7 @@ def _by_method(endpoints: dict[str, Endpoint]) -> Endpoint:
 
 
 def endpoint_of(one: Operation, handler: Handler) -> Endpoint:
-    """The endpoint of an operation, which sends InvalidBody for the BadInput that its handler raises.
+    """The endpoint of an operation; it sends InvalidBody for a BadInput of the handler.
 
     The version of what it returns is the entity tag, too.
     """

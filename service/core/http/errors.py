@@ -50,7 +50,7 @@ class Problem(Exception):
         text: str = "",
         **more: object,
     ) -> None:
-        """Whatever is not given is the class's. `more` are further members of the body.
+        """Arguments not given default to the class's. `more` are further members of the body.
 
         `text` is what str() returns instead of error and message. Problems that are BadInput or another TrafficError,
         too, have their reason alone there: pages and commands print it, without advice for callers of the API.
@@ -86,7 +86,7 @@ class CrossOriginRefused(Problem):
 
 
 class Unauthorized(Problem):
-    """Of the reasons, the response reveals only that an API key has expired."""
+    """The only reason that the response reveals is an expired API key."""
 
     status = 401
     error = "Authentication failed."
@@ -117,14 +117,14 @@ class RequestTimeout(Problem):
 
 
 class StateConflict(Problem):
-    """The body has the present status and version of a job."""
+    """The body has the job's current status and version."""
 
     status = 409
     message = "Fetch the job again and decide by its present status."
 
 
 class PreconditionFailed(Problem):
-    """Nothing was changed. The body has the present status and version of the job."""
+    """Nothing was changed. The body has the job's current status and version."""
 
     status = 412
     message = "Fetch the job again and retry with its present version, or without If-Match."
@@ -198,7 +198,7 @@ class ProviderUnavailable(Problem):
 
 
 class StorageUnavailable(Problem):
-    """Nothing of the request was stored."""
+    """Nothing in the request was stored."""
 
     status = 503
     sent_headers: ClassVar = {"Retry-After": "5"}
@@ -214,6 +214,6 @@ class StorageUnavailable(Problem):
 
 
 def sentence(error: Exception | str) -> str:
-    """The message of an error, which begins a response."""
+    """The message of an error, capitalized for a response."""
     text = str(error)
     return text[:1].upper() + text[1:]

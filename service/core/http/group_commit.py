@@ -1,4 +1,4 @@
-"""Changes of many requests that one thread makes durable together, and that are acknowledged only then."""
+"""Group commit: one thread makes changes of many requests durable together, then they are acknowledged."""
 
 import asyncio
 import sqlite3
@@ -20,7 +20,7 @@ STORAGE_ERRORS: Final = (OSError, sqlite3.OperationalError, OutdatedManifest)
 
 
 class GroupCommit(Generic[Change, Outcome]):
-    """One thread that makes the changes of a group that wait as one; groups take turns. Belongs to one event loop."""
+    """A thread that commits all waiting changes of a group together; groups take turns. Belongs to one event loop."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class GroupCommit(Generic[Change, Outcome]):
         thread: ThreadPoolExecutor,
         needs_rest: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`make` makes changes of a group durable, all or none, in the thread; it ends with this object.
+        """`make` makes changes of a group durable, all or none, in the thread.
 
         A group rests for as long as its changes took if `needs_rest` says so when they are made.
         """
@@ -37,15 +37,15 @@ class GroupCommit(Generic[Change, Outcome]):
         self._needs_rest = needs_rest
         self._scheduler = Scheduler(1)
         self._pending: dict[str, list[tuple[Change, asyncio.Future[Outcome]]]] = {}
-        """By group, the changes that wait, each with the outcome to be."""
+        """Waiting changes by group, each with the future of its outcome."""
         self._making = set[asyncio.Task[None]]()
 
     def count_pending(self, group: str) -> int:
-        """How many changes of a group wait for those under way."""
+        """Number of waiting changes of a group."""
         return len(self._pending.get(group, ()))
 
     async def add(self, group: str, change: Change) -> Outcome:
-        """Make a change durably. Raises StorageUnavailable and what `make` raises; then nothing was changed."""
+        """Make a change durably. If it raises StorageUnavailable or an exception of `make`, nothing was changed."""
         done: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         if group not in self._pending:
             self._pending[group] = []
@@ -75,7 +75,7 @@ class GroupCommit(Generic[Change, Outcome]):
                 done.set_result(outcome)
 
     async def close(self) -> None:
-        """Make the changes that wait, without rests, and end the thread."""
+        """Commit the waiting changes without rests, and end the thread."""
         self._scheduler.end_rests()
         while self._making:
             await asyncio.wait(self._making)

@@ -1,4 +1,4 @@
-"""What the API can do beside the reports: a row for each operation, from which routes and OpenAPI document are made."""
+"""The operations of the API besides the reports, one row each; routes and the OpenAPI document are made from them."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -32,11 +32,11 @@ class Operation(NamedTuple):
     route: str  # method and path
     name: str
     summary: str
-    answers: dict[str, Any]  # the type of the body by status, first that of success; None: there is no body
+    answers: dict[str, Any]  # type of the body by status, success first; None: no body
     check: Callable[[Caller], None] = any_caller
     body: Any = None  # the type of the request's body, or types by media type
-    max_bytes: int = 0  # of that body; 0: the handler reads it
-    errors: str = ""  # statuses beside those that follow from the row; with 412, it takes If-Match
+    max_bytes: int = 0  # maximum size of the request's body; 0: the handler reads it
+    errors: str = ""  # statuses not implied by the row; 412 means that it takes If-Match
     description: str = ""
     examples: Mapping[str, Json] = MappingProxyType({})  # of the body, by name
     is_public: bool = False
@@ -44,14 +44,14 @@ class Operation(NamedTuple):
 
     @property
     def error_statuses(self) -> list[str]:
-        """The statuses of its errors, beside those that every operation has."""
+        """The statuses of its errors, besides those of every operation."""
         possible = {"403": self.check is not any_caller, "404": "{" in self.route, "413": self.body is not None}
         return [*(status for status, is_possible in possible.items() if is_possible), *self.errors.split()]
 
 
 @dataclass(frozen=True)
 class Call:
-    """A request for an operation, from a caller who may make it."""
+    """A permitted request for an operation."""
 
     request: Request
     body: Any = None
@@ -65,7 +65,7 @@ class Call:
 
     @property
     def organization(self) -> str:
-        """The caller's organization, which is all that the operation is about."""
+        """The caller's organization, the only one that the operation concerns."""
         return self.caller.organization
 
     @property
@@ -75,13 +75,13 @@ class Call:
 
 
 Handler = Callable[[Call], Awaitable[object]]
-"""Answers a call: with what is encoded as JSON, or with a whole response."""
+"""Answers a call with a value to encode as JSON, or with a whole response."""
 RoomHandler = Callable[[Part, Call], Awaitable[object]]
 """The same, for a part of the service."""
 
 
 class Operations(Generic[Part]):
-    """The operations of one room, each with the handler that it decorates.
+    """The operations of one room, each with its handler.
 
     A handler is given the part of the service that the room is about, then the call.
     """
@@ -103,5 +103,5 @@ class Operations(Generic[Part]):
         return add
 
     def bound(self, part: Part) -> list[tuple[Operation, Handler]]:
-        """Each operation, and its handler for this part of the service."""
+        """The operations, each with its handler bound to this part of the service."""
         return [(one, partial(handler, part)) for one, handler in self._handlers]

@@ -17,23 +17,23 @@ from service.core.http.scheduler import Scheduler
 from service.core.threads import Result, in_thread, lower_priority
 
 MAX_REQUESTS: Final = 32
-"""Requests of one organization whose queries run or wait; a dashboard is one request. Further ones get Overloaded.
+"""Maximum number of an organization's requests with running or waiting queries; a dashboard is one. More are rejected.
 
 Its public shares have as many of their own.
 """
 
 CLUSTER_THREADS: Final = 8
-"""Queries that wait for a cluster at once. They cost this machine little."""
+"""Maximum number of concurrent queries on a cluster. They cost this machine little."""
 
 TEXT_THREADS: Final = 2
-"""What makes pages and other texts of answers holds the interpreter's lock, which the event loop needs, too.
+"""Threads that render pages and other texts: they hold the interpreter's lock, which the event loop needs, too.
 
 So it rests half of the time while queries of others run, as live visits do.
 """
 
 
 class Pool:
-    """Threads that work for organizations as it is their turn. Belongs to one event loop."""
+    """A pool of threads that organizations use in turn. Belongs to one event loop."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Pool:
         initializer: Callable[[], None] | None = lower_priority,
         needs_rest: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`initializer` begins each thread; queries have a low priority.
+        """`initializer` runs first in each thread; queries have a low priority.
 
         An organization rests for as long as its work took if `needs_rest` says so when it ends.
         """
@@ -52,12 +52,12 @@ class Pool:
         self._requests: Counter[tuple[str, bool]] = Counter()
 
     async def compute(self, organization: str, is_share: bool, work: Callable[[], Result]) -> Result:
-        """Run a query, or other work, of an organization or one of its shares when it is their turn."""
+        """Run a query or other work of an organization, or of its shares, when its turn comes."""
         await self._scheduler.acquire(organization, is_share)
         started_at = monotonic()
         running = asyncio.wrap_future(self.executor.submit(work))
-        running.add_done_callback(lambda _: self._end(organization, started_at))  # not before the query has ended
-        # if its client has left, there is nothing else that takes the error with which it ends
+        running.add_done_callback(lambda _: self._end(organization, started_at))  # only after the query has ended
+        # retrieve the exception in case the client has left
         running.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(running)
 
@@ -87,7 +87,7 @@ class Pool:
 
     @contextmanager
     def admitted(self, organization: str, is_share: bool) -> Iterator[None]:
-        """Admit one request meanwhile. Raises Overloaded."""
+        """Admit one request for the duration of the context. Raises Overloaded."""
         self.admit(organization, is_share)
         try:
             yield
@@ -100,7 +100,7 @@ class Pool:
 
 
 class Workers(Pool):
-    """The threads that run queries on this machine, and beside them those for a cluster, texts and short work."""
+    """The thread pools: queries on this machine, queries on a cluster, texts, and short work."""
 
     def __init__(self) -> None:
         super().__init__((os.cpu_count() or 1) + 1, "query")
@@ -111,11 +111,11 @@ class Workers(Pool):
         self._probe_thread = ThreadPoolExecutor(1, thread_name_prefix="probe")
 
     def open_engine(self, engine: Callable[[], Result]) -> Result:
-        """Open an engine in a thread of queries, whose priority DuckDB's own threads inherit. Blocks."""
+        """Open an engine in a query thread, so that DuckDB's own threads inherit its priority. Blocks."""
         return self.executor.submit(engine).result()
 
     async def run(self, work: Callable[[], Result]) -> Result:
-        """Run short blocking work in a thread of its own, which queries cannot occupy."""
+        """Run short blocking work in a separate pool, which queries cannot occupy."""
         return await in_thread(self._probe_thread, work)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The errors of the floors below as Problems: one place for API, pages, tools and commands."""
+"""Converts errors of the lower floors to Problems, in one place for API, pages, tools and commands."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ from queries import ClusterTimeout, InvalidParameter, QueryTimeout
 from service.core.http.errors import ParameterRefused, Problem, TooSlow
 
 PROBLEMS: Final = (Problem, InvalidParameter, QueryTimeout)
-"""What endpoints and pages raise for the client to see; the last two are those of the floor below."""
+"""Exceptions of endpoints and pages that are shown to clients; the last two come from the floor below."""
 
 
 def problem_of(error: Problem | InvalidParameter | QueryTimeout) -> Problem:

@@ -47,11 +47,11 @@ class RateLimiter:
         self._times: OrderedDict[str, list[float]] = OrderedDict()
 
     def __len__(self) -> int:
-        """How many sources are remembered."""
+        """Number of tracked sources."""
         return len(self._times)
 
     def check(self, scope: Scope) -> RateLimitDecision:
-        """Count one request. Of the ASGI scope only `client` and `headers` are read."""
+        """Count one request. Reads only `client` and `headers` of the ASGI scope."""
         return self.hit(self.sources.of(scope))
 
     def hit(self, source: str) -> RateLimitDecision:
@@ -60,7 +60,7 @@ class RateLimiter:
         times = self._times.get(source)
         if times is None:
             while self._times and now - next(iter(self._times.values()))[-1] >= WINDOW_SECONDS:
-                self._times.popitem(last=False)  # least recently seen, and nothing of it is counted any more
+                self._times.popitem(last=False)  # least recently seen, without counted requests
             if len(self._times) >= MAX_SOURCES:
                 self._times.popitem(last=False)
             times = self._times[source] = []  # a list, as it needs a tenth of the memory of a deque

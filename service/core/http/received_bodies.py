@@ -14,12 +14,12 @@ from starlette.types import Scope
 from service.core.http.errors import BodyTooLarge, InvalidBody, Overloaded
 
 MAX_BYTES: Final = 32 << 20
-"""Maximum size of all bodies. It may be exceeded, as organizations below their equal share are never refused."""
+"""Maximum size of all bodies. It may be exceeded, since organizations below their equal share are never rejected."""
 MAX_ORGANIZATION_BYTES: Final = 16 << 20
 """Maximum size of the bodies of one organization, or of one client address before authentication."""
 
 FIRST_BYTES: Final = 65_536
-"""Size of the part of a body that is taken at once; most bodies are not larger."""
+"""Size of the first part of a body, read at once; most bodies are not larger."""
 
 
 @dataclass(eq=False)
@@ -53,7 +53,7 @@ class ReceivedBodies:
         self._max_bytes, self._max_organization_bytes = max_bytes, max_organization_bytes
         self._held = Counter[str]()
         self._unfinished: dict[str, dict[_Body, None]] = {}
-        """By owner, the oldest first."""
+        """Unfinished bodies by owner, oldest first."""
         self._turns = WeakValueDictionary[str, asyncio.Lock]()
         """By owner, held for one round of the event loop by the body that has just taken a chunk."""
 
@@ -115,7 +115,7 @@ class ReceivedBodies:
             self._evict(max(above, key=self._held.__getitem__))
 
     def _evict(self, owner: str) -> None:
-        """End the request of the owner's oldest unfinished body."""
+        """Evict the owner's oldest unfinished body, which ends its request."""
         body = next(iter(self._unfinished[owner]))
         self._finish(body)
         self._release(body)
@@ -123,14 +123,14 @@ class ReceivedBodies:
         body.deadline.reschedule(asyncio.get_running_loop().time())
 
     def _finish(self, body: _Body) -> None:
-        """Let a body no longer count as unfinished."""
+        """Remove a body from the unfinished ones."""
         if unfinished := self._unfinished.get(body.owner):
             unfinished.pop(body, None)
             if not unfinished:
                 del self._unfinished[body.owner]
 
     def _release(self, body: _Body) -> None:
-        """Let the bytes of a body no longer count."""
+        """Subtract the bytes of a body from the counts."""
         self._held[body.owner] -= body.size
         body.size = 0
         if not self._held[body.owner]:

@@ -10,7 +10,7 @@ from service.core.http.errors import Problem
 
 
 class JsonResponse(Response):
-    """A response whose body is already encoded as JSON."""
+    """A response with a body already encoded as JSON."""
 
     def __init__(self, body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(body, status, headers)

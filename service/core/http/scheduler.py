@@ -1,4 +1,4 @@
-"""A scheduler: which organization gets the next of a few slots, when more ask than there are slots."""
+"""A scheduler of slots: organizations take turns when there are more clients than slots."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -6,11 +6,11 @@ from itertools import takewhile
 from typing import Final, NamedTuple
 
 RECENT_SECONDS: Final = 5.0
-"""How long an organization counts as one that asks after it gave back its last slot."""
+"""How long an organization counts as active after the release of its last slot."""
 
 
 class _QueuedClient(NamedTuple):
-    """A client of an organization, which waits for a slot."""
+    """A client of an organization that waits for a slot."""
 
     is_share: bool
     given: asyncio.Future[None]
@@ -18,23 +18,23 @@ class _QueuedClient(NamedTuple):
 
 @dataclass(eq=False)
 class _Queue:
-    """Clients of one organization that wait, in order of arrival."""
+    """Waiting clients of one organization, in order of arrival."""
 
     waiting: list[_QueuedClient] = field(default_factory=list)
     slots: int = 0
-    """Slots that the organization has now."""
+    """Number of slots in use by the organization."""
     rests: int = 0
-    """Rests that have not ended; until then it gets no slot."""
+    """Number of rests in progress; meanwhile it gets no slot."""
 
     @property
     def first(self) -> _QueuedClient | None:
-        """The next, shares last; not one that was cancelled in this turn of the event loop."""
+        """The next client, shares last; skips clients cancelled in this iteration of the event loop."""
         waiting = (one for one in self.waiting if not one.given.done())
         return min(waiting, key=lambda one: one.is_share, default=None)
 
 
 class Scheduler:
-    """Gives out slots to organizations in turn. Belongs to one event loop.
+    """Grants slots to organizations in turn. Belongs to one event loop.
 
     An organization that has fewer slots than others goes first. One that has a slot gets another one only if one more
     stays free, for others, and of half of all slots only if none of these asked lately. While it rests, it gets none.
@@ -44,13 +44,13 @@ class Scheduler:
     def __init__(self, slots: int) -> None:
         self._slots = self._free = slots
         self._left_at: dict[str, float] = {}
-        """When organizations that wait for no slot and have none gave back their last, in this order."""
+        """Times when idle organizations released their last slot, in this order."""
         self._may_rest = True
         self._queues: dict[str, _Queue] = {}
-        """By organization, in the order of their turns."""
+        """Queues by organization, in the order of their turns."""
 
     async def acquire(self, organization: str, is_share: bool = False) -> None:
-        """Wait for a slot, which `release` must be called for."""
+        """Wait for a slot, which must be returned by `release`."""
         queue = self._queues.setdefault(organization, _Queue())
         self._left_at.pop(organization, None)
         waiting = _QueuedClient(is_share, asyncio.get_running_loop().create_future())
@@ -67,7 +67,7 @@ class Scheduler:
             raise
 
     def release(self, organization: str, rest_seconds: float = 0) -> None:
-        """Return a slot of an organization, which gets no other for so long. It goes to whose turn it is."""
+        """Release a slot of an organization, which then rests for a time. The next client in turn gets it."""
         queue = self._queues[organization]
         self._free += 1
         queue.slots -= 1
@@ -78,7 +78,7 @@ class Scheduler:
         self._forget_if_idle(organization)
 
     def end_rests(self) -> None:
-        """Give slots to those that rest, now and from now on."""
+        """End all rests, now and from now on."""
         self._may_rest = False
         self._give()
 
@@ -92,17 +92,17 @@ class Scheduler:
         self._forget_if_idle(organization)
 
     def _give(self) -> None:
-        """Give free slots to clients that may have them."""
+        """Grant free slots to waiting clients."""
         while found := self._next():
             organization, waiting = found
-            queue = self._queues[organization] = self._queues.pop(organization)  # its next turn is after the others'
+            queue = self._queues[organization] = self._queues.pop(organization)  # move to the end of the turns
             queue.waiting.remove(waiting)
             queue.slots += 1
             self._free -= 1
             waiting.given.set_result(None)
 
     def _next(self) -> tuple[str, _QueuedClient] | None:
-        """Of the organizations with the fewest slots, the first in turn that may have one, and its first client."""
+        """The next organization and client: the first in turn of those with the fewest slots that may get another."""
         found, slots = None, 0
         most = self._slots // 2 if self._others_ask() else self._slots
         for organization, queue in self._queues.items():
@@ -114,7 +114,7 @@ class Scheduler:
         return found
 
     def _others_ask(self) -> bool:
-        """Whether several organizations wait, have a slot, or had one lately."""
+        """Whether several organizations wait, have a slot, or had one recently."""
         since = asyncio.get_running_loop().time() - RECENT_SECONDS
         for organization in [*takewhile(lambda name: self._left_at[name] <= since, self._left_at)]:
             del self._left_at[organization]

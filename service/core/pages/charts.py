@@ -198,12 +198,12 @@ def _gridlines(highest: int) -> list[int]:
 
 
 def _pixels(count: float, top: int) -> float:
-    """The height of a count on a scale whose top gridline stands for top."""
+    """The height of a count on a scale with the top gridline at `top`."""
     return HEIGHT * count / top
 
 
 def _stack(series: Sequence[tuple[str, Sequence[float]]], top: int) -> Markup:
-    """One path for each (kind, counts); the columns of each stand on those of the series before."""
+    """One path for each (kind, counts), stacked on the previous series."""
     count = len(series[0][1])
     gap = 1 if count <= 120 else 0
     base = [0.0] * count
@@ -221,7 +221,7 @@ def _stack(series: Sequence[tuple[str, Sequence[float]]], top: int) -> Markup:
 
 
 def _hatching(kind: str, column: int, count: int, height: float, pattern: str = "hatch") -> Markup:
-    """The hatching over one of so many columns."""
+    """The hatching over one of `columns` columns."""
     share = 100 / count
     x, y = _number(share * column), _number(TOP + HEIGHT - height)
     return _HATCHED.format(kind=kind, x=x, y=y, width=_number(share), height=_number(height), id=pattern)

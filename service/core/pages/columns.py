@@ -1,4 +1,4 @@
-"""What the fields of answers are called on pages, and how a cell of each is written."""
+"""Labels of fields on pages, and the content of their cells."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ LABELS: Final = {
     "is_new": "New", "change_percentage": "Change", "week": "Week of", "oldest_age_seconds": "Oldest (s)",
     "ttl_seconds": "Kept for (s)", "llms_txt": "llms.txt", "scope": "Endpoint", "device_type": "Device",
 }  # fmt: skip
-"""The labels of fields whose names, with spaces, are not good ones."""
+"""Labels of fields with names that do not make good labels."""
 
 _BADGE: Final = Markup('<span class="badge %s"><span aria-hidden="true">%s</span> %s</span>')
 _CHANGE: Final = Markup('<data value="%s"><span aria-hidden="true">%s</span> %s</data>')
@@ -71,18 +71,18 @@ class TableColumn:
 
 
 SHARE_OF_PEOPLE: Final = TableColumn("share_of_people", "Share", "share")
-"""The share of the visits by people, which no answer has: its percentage is of all visits."""
+"""The share of visits by people, which no report has: its percentage is of all visits."""
 PROOF: Final = TableColumn("proof", "Proof", "text")
 """The number of fetches that are verified, signed, or merely claim a name, and of visits that are contradicted."""
 OTHER: Final = TableColumn("other_visits", "Other", "number")
 """The visits by neither people nor AI, where the answer has only those and all."""
 PREVIOUS: Final = TableColumn("previous_visits", "Period before", "number")
-"""All visits of the hour or day of the same number in the period before."""
+"""All visits in the corresponding hour or day of the previous period."""
 
 BEFORE: Final = TableColumn("before", "Before", "number")
-"""The figure of a row in the period before."""
+"""The figure of a row in the previous period."""
 CHANGE: Final = TableColumn("change", "Change", "change")
-"""The change of that figure in percent: infinite for what is new, None where it is not known."""
+"""The change of that figure in percent: infinite for new rows, None if unknown."""
 
 
 def column_of(field: Field) -> TableColumn:

@@ -1,4 +1,4 @@
-"""Makes markup of parts: without escaping what is escaped already, and of text with code in it."""
+"""Builds markup from parts that are already escaped, and from text with code in it."""
 
 from markupsafe import Markup, escape
 

@@ -24,7 +24,7 @@ _POLICY: Final = (
     "base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
 CONTENT_SECURITY_POLICY: Final = f"{_POLICY}; frame-ancestors 'none'"
-"""The policy of every page that no other page may embed."""
+"""The policy of every page that must not be embedded."""
 _HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -95,6 +95,6 @@ class Renderer:
 
 
 def turn_of(request: Request) -> tuple[str, bool]:
-    """Whose turn the rendering takes: that of the caller; of no organization before a user signs in."""
+    """The client for scheduling the rendering: the caller; no organization before sign-in."""
     caller: Caller | None = request.scope.get("caller")
     return caller.turn if caller else ("", False)

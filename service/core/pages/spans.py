@@ -1,4 +1,4 @@
-"""What the columns of a chart over time stand for: hours, days, weeks or months, and which of them are not whole."""
+"""The units of a chart over time: hours, days, weeks or months, and which of them are incomplete."""
 
 from calendar import monthrange
 from collections.abc import Mapping, Sequence
@@ -13,16 +13,16 @@ Label = tuple[int, str, bool]
 
 MAX_LABELS: Final = 9
 HOURS_UP_TO: Final = 2
-"""Days up to which visits are drawn by the hour."""
+"""Maximum number of days drawn by the hour."""
 MONTHS_FROM: Final = 180
-"""Days from which on they are drawn by the month."""
+"""Minimum number of days drawn by the month."""
 
 FIELD_OF: Final = {"hour": "date", "day": "date", "week": "week", "month": "month"}
 """The field with the first day of a unit, or the day of an hour."""
 
 
 def unit_for(days: int) -> str:
-    """The unit in which visits of so many days are drawn: hour, day or month."""
+    """The unit for drawing a number of days: hour, day or month."""
     return "hour" if days <= HOURS_UP_TO else "day" if days < MONTHS_FROM else "month"
 
 
@@ -55,7 +55,7 @@ class ChartDays:
 
     @property
     def whole_weeks(self) -> list[str]:
-        """The Mondays of the weeks of which every day is shown and over."""
+        """The Mondays of the weeks with all days shown and over."""
         monday = self.start + timedelta(-self.start.weekday() % 7)
         weeks = ((self.last_day - monday).days + 1) // 7
         mondays = [monday + timedelta(7 * number) for number in range(max(weeks, 0))]
@@ -63,11 +63,11 @@ class ChartDays:
 
     @property
     def uncovered_days(self) -> int:
-        """How many of the days are not covered."""
+        """Number of days that are not covered."""
         return sum(self.start <= day <= self.end for day in self.uncovered)
 
     def is_whole(self, unit: str, row: Mapping[str, Any]) -> bool:
-        """Whether all of the unit that a row counts is shown, over and covered."""
+        """Whether the unit of a row is completely shown, over and covered."""
         first = date.fromisoformat(row[FIELD_OF[unit]])
         if unit == "hour" and first == self.today:
             return bool(row["hour"] < self.hours_begun - 1)
@@ -75,7 +75,7 @@ class ChartDays:
         return is_inside and self.uncovered.isdisjoint(days_of(unit, first))
 
     def is_missing(self, unit: str, row: Mapping[str, Any]) -> bool:
-        """Whether a row counts nothing because none of its days that are shown is covered."""
+        """Whether a row counts nothing because none of its shown days is covered."""
         days = days_of(unit, date.fromisoformat(row[FIELD_OF[unit]]))
         return not row["total_visits"] and all(day in self.uncovered for day in days if self.start <= day <= self.end)
 

@@ -84,7 +84,7 @@ def test_logs_sharing_a_day_land_again_once_in_one_run(lake, load, tmp_path):
         load(LOG, again=True)
 
 
-def test_a_log_whose_lines_name_hosts_needs_room_for_these(lake, load):
+def test_a_log_with_hosts_cannot_repeat_stored_domains(lake, load):
     text, options = line("/a", host="go.example "), Options("acme", "a.example")
     load(text, Options("acme"))
     with pytest.raises(BadInput, match=r"--domain go\.example --since 2026-03-04"):

@@ -107,7 +107,7 @@ def test_a_new_rule_sets_aside_the_next_live_visits(lake):
     assert sorted(reasons(row["signals"]) for row in rows_of(lake)) == ["", "own_rule"]
 
 
-def test_rules_of_one_organization_are_not_those_of_another(lake):
+def test_rules_apply_only_to_their_organization(lake):
     exclude(lake)
     line = next(lines_of([({"path": "/admin"}, "")])).encode()
     LiveIngest(lake, now=lambda: NOW).land([Submission("bee", [line])])
@@ -197,7 +197,7 @@ def test_reclassifying_takes_marks_of_removed_rules_back(lake):
     assert landed(lake, OWN[3:5]) == ["", ""]
 
 
-def test_reclassifying_keeps_what_addresses_told(lake):
+def test_reclassifying_keeps_results_of_addresses(lake):
     bits = BITS["own_address"] | BITS["page_part"]
     land(lake, "acme", [visit(path="/a", signals=bits, rules_version="old")])
     Reclassifier(lake).run(["acme"])
@@ -205,14 +205,14 @@ def test_reclassifying_keeps_what_addresses_told(lake):
 
 
 @pytest.mark.parametrize("bits", [0, BITS["file"]])
-def test_reclassifying_keeps_what_a_script_asked_for(lake, bits):
+def test_reclassifying_keeps_requests_of_scripts_as_files(lake, bits):
     bits |= BITS["accepts_no_page"]
     land(lake, "acme", [visit(path="/a", signals=bits, rules_version="old")])
     Reclassifier(lake).run(["acme"])
     assert [row["signals"] for row in rows_of(lake)] == [bits]
 
 
-def test_reclassifying_says_what_it_marks(lake):
+def test_reclassifying_reports_marked_visits(lake):
     exclude(lake)
     land(lake, "acme", [
         visit(path="/a.css", short_code=None, rules_version="old"), visit(path="/admin", rules_version="old"),

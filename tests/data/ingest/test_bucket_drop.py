@@ -49,7 +49,7 @@ def test_an_odd_key_is_named_and_passed_over(store, following, lake, key):
     assert following.follower.has_failed
 
 
-def test_many_odd_keys_are_told_in_few_sentences(store, following):
+def test_many_odd_keys_are_summarized(store, following):
     for number in range(2_000):
         store.put(f"logs//{number}", b"x")
     following.tick()
@@ -76,7 +76,7 @@ def test_objects_that_cannot_be_read_hold_up_no_others(store, following, lake, h
     assert not following.follower.has_failed
 
 
-def test_an_archived_object_is_told_as_such(store, following):
+def test_an_archived_object_is_reported_with_a_remedy(store, following):
     put(store, "1")
     store.fail("GET /bucket/logs/1", "403 InvalidObjectState")
     following.tick()
@@ -101,7 +101,7 @@ def test_objects_that_a_store_refuses_come_last_next_time(store, following, lake
 
 
 @pytest.mark.parametrize("count", [1, 5, 14])
-def test_a_key_whose_content_became_shorter_counts_nothing_twice(store, following, lake, count):
+def test_a_truncated_object_counts_nothing_twice(store, following, lake, count):
     names = [f"/{number}" for number in range(18)]
     for length in (15, count, count, 18):
         store.put("logs/1", lines(*names[:length]).encode())
@@ -109,7 +109,7 @@ def test_a_key_whose_content_became_shorter_counts_nothing_twice(store, followin
     assert paths(lake) == Counter(dict.fromkeys(names, 1))
 
 
-def test_a_key_whose_shorter_content_is_another_counts_it(store, following, lake):
+def test_a_shorter_different_content_of_a_key_counts(store, following, lake):
     for names in (("/1", "/2", "/3"), ("/1", "/9")):
         store.put("logs/1", lines(*names).encode())
         following.tick()

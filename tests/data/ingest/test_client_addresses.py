@@ -114,7 +114,7 @@ def test_lines_without_an_address_keep_scheme_and_protocol(clients):
     assert found["protocol"].to_pylist() == ["HTTP/2", ""]
 
 
-def test_any_network_may_be_one_of_proxies():
+def test_any_network_may_be_a_proxy_network():
     request = {"ip": [CLIENT], "forwarded": [""], "protocol": ["HTTP/1.1"], **SCHEMES}
     for network in map(ip_network, ("0.0.0.0/0", "198.51.0.0/16", "198.51.100.6/31", f"{CLIENT}/32")):
         assert ClientAddresses([network]).resolve(pa.table(request))["scheme"].to_pylist() == ["told"]
@@ -146,6 +146,6 @@ def test_requests_get_the_address_of_their_client(clients):
         ("192.0.0.0/3", "223.1.1.1"),
     ],
 )
-def test_every_address_of_a_network_is_told_by_its_start(network, address):
+def test_every_address_of_a_network_matches_its_prefix_pattern(network, address):
     request = {"ip": [address], "forwarded": [""], "protocol": ["HTTP/1.1"], **SCHEMES}
     assert ClientAddresses([ip_network(network)]).resolve(pa.table(request))["scheme"].to_pylist() == ["told"]

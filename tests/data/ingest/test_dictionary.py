@@ -90,7 +90,7 @@ def test_rows_without_a_true_mask_become_null():
     assert column.values_at(column.indices) == ["a", "b", None]
 
 
-def test_equal_things_have_one_number():
+def test_equal_values_get_the_same_number():
     numbers = {}
     assert intern_values(numbers, ["x", "y", "x"]).to_pylist() == [0, 1, 0]
     assert intern_values(numbers, ["z", "y"]).to_pylist() == [2, 1]

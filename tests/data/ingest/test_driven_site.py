@@ -37,7 +37,7 @@ def expected(number, reading, scheme):
 
 
 @needs_driven
-def test_a_driven_log_has_the_facts_of_who_sent_it(logs):
+def test_a_driven_log_has_the_facts_of_its_clients(logs):
     logs.load((DRIVEN / "rich.log").read_bytes())
     lines = map(json.loads, (DRIVEN / "rich.log").read_text("utf-8").splitlines())
     labels = csv.DictReader((DRIVEN / "rich.log.labels.csv").read_text("utf-8").splitlines())

@@ -74,7 +74,7 @@ def test_equal_contents_count_once_despite_name_and_compression(place):
     assert place.follow().objects == 0
 
 
-def test_what_was_imported_before_counts_once(place, load):
+def test_objects_imported_before_count_once(place, load):
     options = Options("acme", "go.example")
     load(lines("/1"), options)
     place.drop("1", lines("/1"))
@@ -85,7 +85,7 @@ def test_what_was_imported_before_counts_once(place, load):
     assert load(lines("/2"), options).already_imported
 
 
-def test_a_grown_object_is_continued_and_a_rewritten_one_is_new(place):
+def test_a_grown_object_continues_and_a_rewritten_object_is_new(place):
     for body in (lines("/1") + lines("/2")[:-1], lines("/1", "/2", "/3")):
         place.drop("1", body)
         place.follow()
@@ -149,7 +149,7 @@ def test_erased_objects_do_not_return_even_in_a_backup(place, tmp_path):
         assert place.follow(restored).objects == 0
 
 
-def test_what_is_not_a_log_is_refused_once_and_the_others_land(place):
+def test_an_object_that_is_not_a_log_is_rejected_once(place):
     place.drop("0", b"ALB: this file was written to test what may be written.\n")
     place.drop("1", lines("/1"))
     place.drop("2.gz", gzip.compress(lines("/2").encode())[:-9])
@@ -213,7 +213,7 @@ def test_a_drop_that_is_not_a_folder_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("name", [".rsync-partial/1", "deep/.partial/1", ".hidden"])
-def test_what_is_hidden_is_not_read(place, name):
+def test_hidden_files_are_not_read(place, name):
     place.drop(name, lines("/hidden"))
     place.drop("1", lines("/1"))
     place.follow()
@@ -252,7 +252,7 @@ class FailingDisk:
         return "1.log"
 
 
-def test_an_object_whose_disk_fails_is_tried_again(place):
+def test_an_object_is_retried_after_a_disk_error(place):
     place.drop("1.log", lines("/1"))
     place.drop("2.log", lines("/2"))
     follower = place.follower()

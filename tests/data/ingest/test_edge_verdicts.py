@@ -58,7 +58,7 @@ def test_the_verdict_decides_where_nothing_names_a_bot(imported):
     assert told(rows_of(imported)) == WANTED
 
 
-def test_history_keeps_what_the_edge_told(imported):
+def test_history_keeps_the_verdict_of_the_edge(imported):
     rows = [{name: value for name, value in row.items() if name != "rules_version"} for row in rows_of(imported)]
     land(imported, "other", [visit(**row) for row in rows])
     Reclassifier(imported).run(["other"])

@@ -357,7 +357,7 @@ def test_no_address_reaches_the_disk(lake, tmp_path):
     assert b"198.51.100" not in told
 
 
-def test_a_log_truncated_while_read_is_not_taken_for_the_old_one(site, monkeypatch):
+def test_a_log_truncated_while_read_is_read_again(site, monkeypatch):
     site.grow("/a")
     read = Tail.read
 
@@ -406,7 +406,7 @@ def rotate_unread(site, error):
     site.disk.setattr(Path, "open", failing)
 
 
-def test_a_rotated_log_whose_disk_fails_is_read_later(site):
+def test_a_rotated_log_is_retried_after_a_disk_error(site):
     rotate_unread(site, OSError(errno.EIO, "Input/output error"))
     site.grow("/c")
     site.grow("/d")
@@ -437,7 +437,7 @@ def test_old_salts_go_though_a_rotated_log_is_unread(site, monkeypatch):
     assert asked == [site.lake.salts]
 
 
-def test_a_rotated_log_that_is_forbidden_is_told_once(site):
+def test_an_unreadable_rotated_log_is_reported_once(site):
     rotate_unread(site, PermissionError(errno.EACCES, "Permission denied"))
     site.grow("/c")
     site.grow("/d")

@@ -28,7 +28,7 @@ def ndjson(rows):
     return "".join(f"{json.dumps(row)}\n" for row in rows)
 
 
-def test_json_whose_keys_are_plain_is_imported(logs):
+def test_json_with_usual_keys_is_imported(logs):
     summary = logs.load(ndjson(ROWS), GUESSING)
     assert (summary.visits, summary.rejected, summary.log_format) == (4, 0, f"ndjson --columns {PAIRS}")
     assert logs.column("visited_at")["/b1"] == datetime(2026, 11, 26, 10, 0, 1)
@@ -36,7 +36,7 @@ def test_json_whose_keys_are_plain_is_imported(logs):
     assert len({visit["visitor"] for visit in logs.visits()}) == 4
 
 
-def test_guessed_columns_read_what_given_ones_read(logs):
+def test_guessed_columns_read_the_same_as_given_columns(logs):
     logs.load(ndjson(ROWS), GUESSING)
     logs.load(ndjson(ROWS), replace(GIVEN, organization="other"))
     first, second = ([visit | {"visitor": None} for visit in logs.visits(name)] for name in ("acme", "other"))
@@ -56,7 +56,7 @@ def test_json_without_a_needed_key_is_refused(logs, key):
         logs.load(ndjson([{name: value for name, value in row.items() if name != key} for row in ROWS]), GUESSING)
 
 
-def test_who_does_not_guess_is_told_the_columns(logs):
+def test_without_guessing_the_error_names_the_columns(logs):
     with pytest.raises(BadInput, match=re.escape(f"can be read with --columns {PAIRS}; ")):
         logs.load(ndjson(ROWS), ASKED)
 
@@ -75,7 +75,7 @@ def test_a_log_that_grew_may_be_given_its_columns(logs):
     assert (summary.continued, summary.visits, summary.log_format) == (True, 2, "ndjson --columns")
 
 
-def test_a_log_whose_columns_were_guessed_needs_them_to_go_on(logs):
+def test_a_log_with_guessed_columns_needs_them_to_continue(logs):
     logs.load(ndjson(ROWS[:2]), GUESSING)
     with pytest.raises(BadInput, match=f"was imported with --columns {PAIRS} before; give the same --columns"):
         logs.load(ndjson(ROWS), ASKED)

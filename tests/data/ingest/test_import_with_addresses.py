@@ -231,7 +231,7 @@ DAY = date(2026, 3, 15)
         ("2001:db8::1", ["2001:db8::1", "2001:DB8::1", "2001:0db8:0:0::0001"]),
     ],
 )
-def test_all_spellings_of_an_address_are_one_visitor(lake, tmp_path, address, spellings):
+def test_all_spellings_of_an_address_are_the_same_visitor(lake, tmp_path, address, spellings):
     log = tmp_path / "access.log"
     log.write_text("".join(line(f"/{number}", one) for number, one in enumerate(spellings)))
     Importer(lake).run(log, Options("acme"))
@@ -264,7 +264,7 @@ def test_a_driven_log_behind_a_proxy_has_six_clients(lake, name):
     assert len({visit["visitor"] for visit in rows_of(lake, "acme")}) == 6
 
 
-def test_a_log_of_one_private_address_is_called_that_of_a_proxy(lake, load):
+def test_a_log_with_one_private_address_gets_a_proxy_warning(lake, load):
     text = "".join(line(f"/{number}", "10.0.0.1" if number else "5.5.5.5") for number in range(20))
     assert load(text).behind_proxy == 19
 

@@ -188,7 +188,7 @@ EXPLICIT = ("combined", "csv", "ndjson")
 
 
 @pytest.mark.parametrize("place", range(len(NOT_TEXT)), ids=NOT_TEXT)
-def test_what_is_not_a_log_is_refused_in_one_line(logs, place):
+def test_a_file_that_is_not_a_log_is_rejected_in_one_line(logs, place):
     """As a log of an unknown format, and of one that is given: in turn, or each with TRAFFIC_FAULTS=all."""
     for log_format in ("auto", *(EXPLICIT if IS_LONG else [EXPLICIT[place % len(EXPLICIT)]])):
         with pytest.raises(BadInput) as refused:
@@ -234,7 +234,7 @@ def test_a_short_code_pattern_takes_another_part_of_the_path(logs):
 
 
 @examples_at_once("told", "given")
-def test_an_import_is_not_given_what_names_nothing(told, given):
+def test_invalid_or_contradictory_options_are_rejected(told, given):
     for options in given:
         with pytest.raises(BadInput, match=re.escape(told)):
             Options(**{"organization": "acme"} | options)
@@ -456,7 +456,7 @@ def test_a_dry_run_writes_nothing(load):
     assert load("".join(GARBLED), dry_run=True).visits
 
 
-def test_a_dry_run_tells_what_an_import_does(load):
+def test_a_dry_run_reports_the_same_as_an_import(load):
     told, done = load("".join(GARBLED), dry_run=True), load("".join(GARBLED))
     assert (told.visits, told.rejects, told.categories) == (done.visits, done.rejects, done.categories)
 

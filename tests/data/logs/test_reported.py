@@ -277,7 +277,7 @@ def test_lines_and_an_array_hold_the_same_rows_or_none(body, paths):
     [b"[", b"[1", b"[1,]", b"[1]x", b"[1] [2]", b"[" + A, b"[" + A + b"]\n" + B, b"[\xff]", b"[NaN]",
      b"[" + A + B + b"]", b"[" * DEEP, b'[{"path":' * DEEP, b"[" + A + b"," + b"[" * DEEP + b"]" * DEEP + b"]"],
 )  # fmt: skip
-def test_what_begins_like_an_array_and_is_none_is_refused(body):
+def test_a_malformed_array_is_rejected(body):
     with pytest.raises(BadInput):
         split_rows(body)
 

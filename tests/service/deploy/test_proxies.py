@@ -42,7 +42,7 @@ def lines_of(log):
 
 
 @pytest.mark.parametrize("proxy", [nginx, haproxy, caddy])
-def test_what_a_proxy_logs_is_read_as_the_requests_were(proxy, tmp_path, lake):
+def test_logs_of_proxies_are_read_as_their_requests(proxy, tmp_path, lake):
     site = Site(tmp_path)
     with proxy(site) as process:
         socket.create_connection(("127.0.0.1", site.links), timeout=60).close()  # as browsers do with spare ones

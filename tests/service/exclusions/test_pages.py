@@ -67,7 +67,7 @@ def test_files_that_are_aside_are_not_counted(lake, acme):
     assert facts(acme, "not-counted") == {"stored": 4, "files": 2, "own": 1}
 
 
-def test_bots_are_counted_by_what_gives_them_away(lake, acme):
+def test_bots_are_counted_by_their_signals(lake, acme):
     store(lake, PROBE, PROBE, PROBE, SILENT, DISGUISED, DISGUISED, AHEAD, {}, {"bot_category": "other_bot"})
     assert facts(acme, "bots") == {"disguised": 2, "loaded_ahead": 1, "probes": 3, "no_agent": 1}
 

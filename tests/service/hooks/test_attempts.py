@@ -35,7 +35,7 @@ def test_a_message_is_queued_for_each_active_subscribed_hook(outbox, subscribed)
 
 
 @pytest.mark.usefixtures("subscribed")
-def test_a_hook_for_every_event_is_told_of_each(outbox):
+def test_a_hook_for_every_event_gets_each_event(outbox):
     assert [outbox.enqueue(event) for event in EVENTS] == [2, 2, *[1] * 7]
 
 
@@ -189,7 +189,7 @@ def test_a_few_failures_in_a_long_time_disable_no_hook(outbox):
 # Order, leases and replays
 
 
-def test_of_a_hook_one_delivery_is_under_way_at_a_time(outbox):
+def test_a_hook_has_one_delivery_in_progress_at_a_time(outbox):
     first, _ = outbox.hook()
     second, _ = outbox.hook()
     outbox.enqueue()
@@ -212,7 +212,7 @@ def test_an_unfinished_delivery_is_due_again_after_its_lease(outbox):
     assert [outbox.finish(lost, FAILURE), outbox.finish(again, TAKEN)] == ["lost", "delivered"]
 
 
-def test_organizations_take_turns_and_so_do_the_hooks_of_one(outbox):
+def test_organizations_take_turns_and_so_do_their_hooks(outbox):
     names = {}
     for organization in ("acme", "acme", "acme", "other", "third"):
         hook, _ = outbox.waiting(count=2, organization=organization)
@@ -295,7 +295,7 @@ def test_a_test_a_replay_and_another_address_end_a_pause(outbox):
     assert outbox.claim() is not None
 
 
-def test_what_a_clock_that_ran_ahead_has_written_is_due(outbox):
+def test_deliveries_dated_by_a_wrong_clock_are_due(outbox):
     real = outbox.clock()
     outbox.clock.now = real + timedelta(days=400)
     late, _ = outbox.hook()
@@ -340,7 +340,7 @@ def test_a_new_finding_replaces_the_waiting_message_of_its_job(outbox):
     assert waiting() == [("job.created",) * 2 + (3,), ("job.approved",) * 2 + (5,), ("job.not_measurable",) * 2 + (6,)]
 
 
-def test_what_is_under_way_or_was_delivered_is_not_replaced(outbox):
+def test_messages_in_progress_or_delivered_are_not_replaced(outbox):
     hook, _ = outbox.hook(events=EVENTS)
     outbox.enqueue("job.created", by_service=True)
     claimed = outbox.claim()
@@ -374,7 +374,7 @@ def test_a_paused_hook_with_100_messages_is_disabled(outbox, caplog):
     assert outbox.sender.pending() == 0
 
 
-def test_a_hook_has_one_pending_test_at_most(outbox):
+def test_a_hook_has_at_most_one_pending_test(outbox):
     hook, _ = outbox.hook()
     first = outbox.hooks.send_test("acme", hook.id)
     with pytest.raises(HookConflict, match=first):
@@ -483,7 +483,7 @@ def test_a_rotated_secret_stays_valid_for_24_hours(outbox, receiver):
     assert outbox.hooks.database.rows("SELECT previous_secret, previous_secret_until FROM hooks") == [(None, None)]
 
 
-def test_what_follows_from_a_delivery_is_in_its_transaction(outbox, receiver):
+def test_the_outcome_of_a_delivery_is_one_transaction(outbox, receiver):
     hook, _ = outbox.waiting(receiver(FAILS, TAKES))
     told = []
 

@@ -47,7 +47,7 @@ def test_the_secret_of_a_hook_is_shown_only_once(acme, hooks):
     assert made(f"settings/agent-hooks/{hook.id}/secret").previous_secret_until == NOW + timedelta(hours=24)
 
 
-def test_an_invalid_hook_is_refused_and_what_was_typed_stays(acme, hooks):
+def test_an_invalid_hook_is_rejected_and_the_form_keeps_input(acme, hooks):
     for fields, problem in (
         ({"url": "http://automation.example/", "job.created": "on"}, "https://"),
         ({"url": "https://user:secret@automation.example/", "job.created": "on"}, "password"),

@@ -101,7 +101,7 @@ def test_receivers_that_hang_delay_no_other_messages(outbox, receiver, monkeypat
     assert sender.outcomes == {"delivered": 1, "failed": 0, "dead": 0}
 
 
-def test_a_sender_survives_what_goes_wrong(outbox, receiver, caplog, monkeypatch):
+def test_a_sender_survives_errors(outbox, receiver, caplog, monkeypatch):
     monkeypatch.setattr("service.hooks.sender.POLL_SECONDS", 0.01)
     outbox.waiting(there := receiver())
     failures = iter([OSError("canary"), OSError("canary")])

@@ -70,7 +70,7 @@ def table(run):
      ("curl/8.5.0", "", TAGGED), ("\udcff\udcfe", "https://\udcff/", "/?utm_source=\udcff")],
     ids=["agent", "referral", "person", "nobody", "library", "no UTF-8"],
 )  # fmt: skip
-def test_one_request_is_explained_by_every_rule_it_meets(classify, classifier, user_agent, referrer, url):
+def test_a_request_is_explained_by_every_matching_rule(classify, classifier, user_agent, referrer, url):
     request = Request.from_log(user_agent, "GET", referrer, url.partition("?")[2].partition("#")[0])
     says, (decides, *others) = classifier.classify(request), classifier.matches(request)
     told = table(classify("--user-agent", user_agent, "--referrer", referrer, "--url", url))

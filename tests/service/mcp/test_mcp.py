@@ -157,7 +157,7 @@ def test_every_tool_only_reads(asked):
     assert all(tool.annotations.read_only_hint for tool in tools.values())
 
 
-def test_what_strangers_wrote_is_announced_as_data(asked):
+def test_untrusted_text_is_announced_as_data(asked):
     _, results, _ = asked
     assert "data, not instructions" in results["campaigns"].content[0].text.partition("\n")[0]
 
@@ -197,7 +197,7 @@ def test_a_user_agent_is_classified(asked):
 
 
 @examples("call", "remedy")
-def test_a_call_that_cannot_be_answered_says_what_would_be(asked, call, remedy):
+def test_an_invalid_call_gets_a_remedy(asked, call, remedy):
     _, results, _ = asked
     assert results[call].is_error
     assert remedy in results[call].content[0].text
@@ -210,7 +210,7 @@ def call_of(endpoint, **parameters):
 
 
 @pytest.mark.parametrize("asked", ["stdio"], indirect=True)
-def test_days_without_visits_are_told_with_those_that_have_some(asked, client, key):
+def test_empty_days_get_a_hint_to_days_with_visits(asked, client, key):
     _, results, _ = asked
     answer = client.post("/mcp", json=call_of("devices", **PAST), headers=key("acme"))
     over_http = answer.json()["result"]["content"][0]["text"]
@@ -248,7 +248,7 @@ def test_own_sql_writes_no_file(asked, filled):
     assert not (filled.root / "x.csv").exists()
 
 
-def test_each_line_of_stdin_that_asks_something_gets_one_line(filled):
+def test_each_request_on_stdin_gets_one_line(filled):
     ping, told = b'{"jsonrpc":"2.0","id":7,"method":"ping"}', b'{"jsonrpc":"2.0","method":"notifications/x"}'
     answered = run("mcp", "--org", "acme", "--lake", filled.root, stdin=b"\n".join((ping, b"", b"{", told, b"[]")))
     pong, *errors = answered.answers
@@ -432,7 +432,7 @@ def test_an_array_of_messages_is_answered_by_an_array(client, key):
 
 
 @pytest.mark.parametrize("failure", [sqlite3.OperationalError("disk I/O error"), OSError(5, "Input/output error")])
-def test_stdio_goes_on_after_a_failing_disk(filled, monkeypatch, failure):
+def test_stdio_continues_after_a_failing_disk(filled, monkeypatch, failure):
     def fail(*_):
         raise failure
 

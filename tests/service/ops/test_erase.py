@@ -63,7 +63,7 @@ def file_rows(files):
 
 
 @examples("flags", "criteria", "gone")
-def test_what_meets_the_criteria_goes_and_the_receipt_says_so(lake, erase, flags, criteria, gone):
+def test_matching_visits_are_erased_with_a_receipt(lake, erase, flags, criteria, gone):
     fill(lake)
     begun = datetime.now(UTC).replace(microsecond=0)
     before = lake.manifest.files.live("acme")
@@ -89,7 +89,7 @@ def test_what_meets_the_criteria_goes_and_the_receipt_says_so(lake, erase, flags
 
 
 @pytest.mark.parametrize(("answer", "left"), [("n", 9), ("y", 6)])
-def test_on_a_terminal_it_shows_what_would_go_and_asks(lake, forks, answer, left):
+def test_on_a_terminal_it_previews_and_asks(lake, forks, answer, left):
     fill(lake)
     (ours, theirs), (read, write) = pty.openpty(), os.pipe()
     words = ("erase", "--org", "acme", "--domain", "go.example", "--lake", lake.root)
@@ -152,7 +152,7 @@ def test_an_interrupted_erasure_is_finished_by_the_next_run(lake, erase, monkeyp
 
 
 @pytest.mark.parametrize(("seconds", "code"), [(3, 0), (None, 1)])
-def test_it_waits_for_who_reads_in_the_manifest_but_not_for_ever(lake, erase, monkeypatch, seconds, code):
+def test_it_waits_for_readers_of_the_manifest_with_a_limit(lake, erase, monkeypatch, seconds, code):
     fill(lake)
     slept = []
     monkeypatch.setattr(erase_command, "LOG_WAIT_SECONDS", 5)

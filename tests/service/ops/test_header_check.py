@@ -34,7 +34,7 @@ def test_several_organizations_are_counted_and_one_named(lake):
     assert headers_in_words(lake).startswith(f"the newest visits of 2 organizations (such as acme) {WITHOUT}")
 
 
-def test_a_damaged_file_is_told_by_the_manifest(lake):
+def test_headers_of_a_damaged_file_come_from_the_manifest(lake):
     land(lake, "acme", [visit(signals=BITS["fetch_sent"])])
     (file,) = lake.manifest.files.live("acme")
     (lake.root / file.path).write_bytes(b"PAR1")

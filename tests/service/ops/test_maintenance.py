@@ -119,7 +119,7 @@ def test_every_task_is_described_by_a_sentence():
     assert [task for task in TASKS if not task.what.endswith(".")] == []
 
 
-def test_what_has_landed_is_published_within_a_minute(lake, made, clock, monkeypatch, tmp_path):
+def test_landed_visits_are_published_within_a_minute(lake, made, clock, monkeypatch, tmp_path):
     copy, landed, waited = tmp_path / "copy", [], []
 
     class Simulated(Hasty):
@@ -464,7 +464,7 @@ def test_each_error_of_a_chore_is_logged_once_and_stops_no_other(
     assert sorted(told) == sorted([*ERRORS, damage])
 
 
-def test_a_trouble_that_went_and_comes_again_is_told_again(lake, control, clock, hasty, monkeypatch, caplog):
+def test_a_recurring_problem_is_logged_again(lake, control, clock, hasty, monkeypatch, caplog):
     keep(lake, "/a", at=NOW - FLUSH_AFTER)
     turns = itertools.count(1)
 

@@ -77,7 +77,7 @@ def test_metrics_are_not_at_the_main_port(monitored):
     ("traffic_answers_held", {}, 1),
     ("traffic_sources", {}, 1),
 ])  # fmt: skip
-def test_a_metric_counts_what_was_done(monitored, name, labels, value):
+def test_a_metric_counts_its_events(monitored, name, labels, value):
     assert monitored.value(name, **labels) == value
 
 

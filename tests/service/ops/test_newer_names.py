@@ -55,11 +55,11 @@ def test_an_unreachable_release_changes_nothing(refresh, lake, answered, problem
     assert re.match(f"TRAFFIC_RULES: .*{re.escape(problem)}", told.err)
 
 
-def test_names_that_stay_in_use_are_told(refresh):
+def test_names_kept_in_use_are_reported(refresh):
     assert refresh(NOT_FOUND).err.endswith(f"\nNames of agents and referrers in use: shipped, of {CHECKED}.\n")
 
 
-def test_without_a_network_it_is_told(traffic, lake, monkeypatch):
+def test_a_missing_network_is_reported(traffic, lake, monkeypatch):
     monkeypatch.setattr("data.rules.tables.load", lambda kind, name: [])
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.setenv("TRAFFIC_RULES", f"https://127.0.0.1:1/rules.toml#sha256={sha256_of(NEWER)}")

@@ -40,7 +40,7 @@ def outdated(lake, at):
     return lake
 
 
-def test_a_server_answers_and_what_it_cannot_keep_is_503(outdated, opened):
+def test_a_server_answers_reads_and_rejects_writes_with_503(outdated, opened):
     with opened(outdated) as client:
         overview = client.get(f"/analytics/traffic-overview?{MARCH}")
         assert (overview.status_code, overview.json()["total_visits"]) == (200, 1)

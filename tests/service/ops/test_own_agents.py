@@ -62,12 +62,12 @@ def test_classify_knows_own_agents(lake):
     )
 
 
-def test_assistants_are_told_own_agents(lake):
+def test_assistants_see_own_agents(lake):
     write_table(lake)
     assert classify({"user_agent": USER_AGENT}, lake_tables(lake))["agent"] == "Intranet Monitor"
 
 
-def test_assistants_are_told_the_version_with_own_agents(lake):
+def test_assistants_see_the_rules_version_with_own_agents(lake):
     write_table(lake)
     with ExitStack() as held:
         toolbox = Toolbox(lake_sources(lake, "acme", held))
@@ -89,7 +89,7 @@ def test_doctor_counts_own_agents(lake):
     assert check_own_agents(lake) == ("ok", "own agents", f"{lake.own_agents} has 1 row.")
 
 
-def test_doctor_names_a_bad_row_and_goes_on(lake):
+def test_doctor_names_a_bad_row_and_continues(lake):
     lake.own_agents.write_bytes(table_of({**MONITOR, "confidence": "certain"}))
     found = run("doctor", "--lake", lake.root)
     assert f"broken   own agents    {lake.own_agents}, row 1: confidence is 'certain'" in found.out

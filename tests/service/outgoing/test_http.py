@@ -224,7 +224,7 @@ def test_however_this_machine_is_written_it_is_refused(receiver, host):
     assert there.connections == 0
 
 
-def test_a_network_of_ones_own_takes_no_other_address(receiver, named):
+def test_an_allowed_network_allows_no_other_address(receiver, named):
     there = receiver(host="127.0.0.1")
     assert posted(there.url, networks=(ipaddress.ip_network("127.0.0.2/32"),)) == "address_not_allowed"
     named(["::ffff:127.0.0.1"])

@@ -28,7 +28,7 @@ def noon(day):
     ("since", "outcome"),
     [((GPTBOT | {"status": 403}, 5), "improved"), ((GPTBOT, 0), "improved"), ((GPTBOT, 5), "unchanged")],
 )
-def test_a_plan_is_judged_by_what_its_agents_still_get(lake, today, since, outcome):
+def test_a_plan_is_measured_by_requests_still_answered(lake, today, since, outcome):
     shipped, visits = today - timedelta(days=30), []
     for day in (today - timedelta(days=number) for number in range(60, 0, -1)):
         columns, many = (GPTBOT, 5) if day <= shipped else since

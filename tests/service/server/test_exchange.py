@@ -47,7 +47,7 @@ HEAD_ONLY = WHOLE.removesuffix(b"ok")
      *(([head, {**BODY, "body": body}], "GET", b"", True)  # of another length than declared
        for head, body in ((EMPTY, b"ok"), (START, b"o"), (START, b""), (START, b"ok!")))],
 )  # fmt: skip
-async def test_a_response_is_one_head_and_one_body_as_long_as_declared(messages, method, received, is_refused):
+async def test_a_response_has_one_head_and_a_body_of_declared_length(messages, method, received, is_refused):
     _, theirs, exchange = await exchanges(asyncio.Protocol, method)
     with pytest.raises(RuntimeError) if is_refused else nullcontext():
         for message in messages:
