@@ -1,1 +1,1 @@
-"""How fast the project is, measured beside what people would use instead."""
+"""Measures the speed of the project against alternatives."""

@@ -47,7 +47,7 @@ RULES: Final = 100
 ATTACHMENTS: Final = 50
 """Jobs whose redirects are attached, again and again."""
 WRITERS: Final = tuple(f"writer-{number}" for number in range(8))
-"""Who write jobs: several, as an organization has at most 100 open jobs of a type."""
+"""Number of authors of jobs: several, as an organization has at most 100 open jobs of a type."""
 PAGES: Final = 600
 
 _PROGRESS: Final = Console(stderr=True)
@@ -65,7 +65,7 @@ class Kind:
     """What the neighbour asks for: requests that are made from their numbers."""
 
     rate: float
-    """Requests a second, whether others are answered or not; 0: one after the other."""
+    """Requests per second, independent of answers; 0: sequential."""
     make: Callable[[Secrets, int], bytes]
 
 

@@ -1,4 +1,4 @@
-"""What a cached answer is held against: a bare Starlette route that returns the same bytes under the same server."""
+"""The baseline of a cached answer: a bare Starlette route that returns the same bytes under the same server."""
 
 import sys
 from pathlib import Path

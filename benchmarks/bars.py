@@ -33,7 +33,7 @@ _DRIFTS: Final = ("worst of 20, drift 0.3", "worst of 20, drift 0.6")
 
 @dataclass(frozen=True)
 class Bar:
-    """What must hold from so many visits on: of our own figure, or of its ratio to a peer's."""
+    """A limit from a number of visits on, for our own figure, or for its ratio to a peer's."""
 
     case: str
     who: str = OURS
@@ -58,7 +58,7 @@ class Bar:
         return named and figure.who == self.who and figure.visits >= self.visits
 
     def holds(self, figure: Figure) -> bool:
-        """Whether the figure keeps within it."""
+        """Whether the figure is within the limit."""
         value = figure.median if figure.ratio is None else figure.ratio
         if self.enough is not None and figure.ratio is not None and figure.median * figure.ratio <= self.enough:
             return True

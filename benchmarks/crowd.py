@@ -45,7 +45,7 @@ PATHS: Final = (
     *(f"/analytics/{name}?{_DAYS}" for name in ("traffic-overview", "devices", "top-links", "browsers", "referrers")),
     "/openapi.json",
 )
-"""What is asked in turn: cached answers and a document."""
+"""The requests sent in turn: cached answers and a document."""
 
 _PROGRESS: Final = Console(stderr=True)
 
@@ -172,7 +172,7 @@ def _lake_to_maintain(setting: Setting) -> Path:
 
 
 def _progress_of(root: Path) -> tuple[int, int]:
-    """How many files are live, and how many months are counted."""
+    """Number of live files and of counted months."""
     with closing(sqlite3.connect(root / "manifest.sqlite")) as db:
         ((files,),) = db.execute("SELECT count(*) FROM files WHERE deletable_at IS NULL").fetchall()
         ((months,),) = db.execute("SELECT count(*) FROM rollups").fetchall()

@@ -1,4 +1,4 @@
-"""What is measured: runs in alternation, summed up in figures."""
+"""Measures in alternating runs, summed up in figures."""
 
 import math
 import statistics
@@ -74,7 +74,7 @@ def in_turn(ways: Mapping[str, Callable[[], float]], runs: int = RUNS) -> dict[s
 
 
 def percentile_99(values: Iterable[float]) -> float:
-    """What 99 of 100 values do not exceed."""
+    """The 99th percentile."""
     ascending = sorted(values)
     return ascending[math.ceil(0.99 * len(ascending)) - 1]
 

@@ -56,7 +56,7 @@ def _theirs(table: Peer, scope: Scope) -> float:
 
 
 def _scopes(world: World) -> Iterator[tuple[str, Scope]]:
-    """What is asked: "few" or "many" visits, the filter and the rank of its word."""
+    """A query: "few" or "many" visits, the filter and the rank of its word."""
     with closing(OwnSql(world.lake, WHOLE.organization, seconds=PATIENCE)) as own_sql:
         for field, sql in _WORDS.items():
             words = own_sql.sql(f"{sql} ORDER BY 2 DESC, 1 LIMIT {max(_RANKS)}", WHOLE).rows

@@ -23,7 +23,7 @@ MANY_LINES: Final = 10_000_000
 
 
 class Ran(NamedTuple):
-    """What a finished program took."""
+    """Resources used by a finished program."""
 
     seconds: float
     processor_seconds: float  # of all cores together

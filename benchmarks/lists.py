@@ -27,7 +27,7 @@ from service.demo.sample import Sample
 LINKS: Final = 500_000
 LINK_VISITS: Final = 1_000_000
 SCANS: Final = 1_000_000
-"""Visits of scanners, each of a path that nobody else asked for."""
+"""Number of visits by scanners, each to a unique path."""
 RUNS: Final = 5
 _DAYS: Final = f"start_date={WHOLE.start_date}&end_date={WHOLE.end_date}"
 _ASKED: Final = {

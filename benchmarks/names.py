@@ -127,7 +127,7 @@ def spelled(pattern: str, name: str) -> tuple[str, ...]:
 
 
 def said(ours: Classification) -> str:
-    """What we say of a user agent, in words."""
+    """Our classification of a user agent, in words."""
     words = (ours.bot_category, ours.agent_kind, ours.agent, ours.confidence)
     return ", ".join(word for word in words if word)
 

@@ -52,7 +52,7 @@ _PROGRESS: Final = Console(stderr=True)
 
 @dataclass(frozen=True)
 class Secrets:
-    """What each side signs in with."""
+    """The credentials of each side."""
 
     key: str
     hostile_key: str

@@ -21,9 +21,9 @@ TRIALS: Final = 2_000
 VISITS: Final = 50
 """A day, on average."""
 SHARE: Final = 0.1
-"""Of events among them."""
+"""Rate of events among them."""
 OTHERS: Final = 5
-"""Other subjects beside the one that is judged."""
+"""Number of subjects other than the judged one."""
 SUBJECTS: Final = 20
 """Of these, the one that is worst before it is chosen; the rest are beside it."""
 SHIPPED: Final = date(2026, 6, 1)
@@ -53,7 +53,7 @@ def outcomes(_: Setting) -> Iterator[Figure]:
 
 
 def poisson(chance: Random, mean: float) -> int:
-    """How many come, if each comes by itself."""
+    """Number of arrivals, if each is independent."""
     number, product, limit = 0, chance.random(), exp(-mean)
     while product > limit:
         number, product = number + 1, product * chance.random()
@@ -76,7 +76,7 @@ def steady(_: int) -> float:
 
 
 def clumped(size: int, share: Callable[[int], float] = steady) -> Model:
-    """Requests in clumps, all or none of which are events."""
+    """Requests in clumps, in which all or none are events."""
 
     def model(chance: Random, day: int) -> tuple[int, int]:
         events, visits = independent(share, VISITS / size)(chance, day)

@@ -47,7 +47,7 @@ from service.reports.answers import Answers
 from service.reports.cache import AnswerCache
 
 DAYS: Final = 30
-"""Of a cold view: short enough for a period before it, with which the Overview compares."""
+"""Days of a cold view: short enough for a previous period, which the Overview compares with."""
 RENDERINGS: Final = 50
 _LOADED: Final = re.compile(r'(?:href|src)="([^"#]*/static/[^"#]+)')
 _ALL_DAYS: Final = f"start_date={WHOLE.start_date}&end_date={WHOLE.end_date}"

@@ -39,7 +39,7 @@ _ASKED: Final = """
 
 
 class Row(NamedTuple):
-    """What a page view or a click is, and what it is called."""
+    """The label of a page view or a click, and its classification."""
 
     group: str  # its site or its fleet
     label: str  # machine, person, doubtful
@@ -53,7 +53,7 @@ Called = Callable[[Row], bool]
 
 
 def of_views(rows: Sequence[View]) -> list[Row]:
-    """What each page view is, and what it is called."""
+    """The label of each page view, and its classification."""
     lines = (line for number, view in enumerate(rows) for line in lines_of(view, number))
     seen = {visit["domain"]: visit for visit in judged(lines)}
     return [_row(view.site, view.label, seen[f"view-{number}.example"], view.peers) for number, view in enumerate(rows)]
@@ -68,7 +68,7 @@ def of_days(rows: Sequence[VisitorDay]) -> list[Row]:
 
 
 def of_fleets() -> list[Row]:
-    """What each click of the fleets is, and what it is called."""
+    """The label of each click of the fleets, and its classification."""
     labels = {fleet.name: "person" if fleet.is_person else "machine" for fleet in fleets()}
     clicks = judged(fleet_lines(), LINKS)
     return [_row(click["utm_campaign"], labels[click["utm_campaign"]], click) for click in clicks]

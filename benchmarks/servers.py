@@ -112,7 +112,7 @@ def _process(command: list[str], environ: dict[str, str]) -> Iterator[subprocess
 
 
 def get(port: int, path: str, key: str, seconds: float | None = None) -> bytes:
-    """One answer; raises for any status but 200, and when it takes longer than so many seconds."""
+    """One answer; raises for any status but 200, and after the time-out."""
     source = f"10.{time.time_ns() // 1000 % 250}.{time.time_ns() // 250_000 % 250}.1"
     headers = {"Authorization": f"Bearer {key}", "X-Forwarded-For": source}
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)

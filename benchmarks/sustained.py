@@ -69,7 +69,7 @@ _PROGRESS: Final = Console(stderr=True)
 
 @dataclass
 class _Samples:
-    """What was seen during the run, one value for each question."""
+    """Measurements during the run, one value for each request."""
 
     cold: list[float] = field(default_factory=list)  # milliseconds
     refused: int = 0

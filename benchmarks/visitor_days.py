@@ -22,12 +22,12 @@ from benchmarks.viewed import log_line, rows_of
 
 FILE: Final = Path(__file__).parent / "days.tsv.gz"
 _NETWORKS: Final = {"hosting": "2a01:4f8", "bot": "2a03:2880", "-": "2001:db8"}
-"""Where the addresses of made lines begin: a network of Hetzner, of Meta, of documentation."""
+"""Prefixes of the addresses in made-up lines: networks of Hetzner, of Meta, and for documentation."""
 _BROWSER: Final = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{}.0.0.0 Safari/537.36"
 
 
 class VisitorDay(NamedTuple):
-    """What a visitor did on a domain in a day, and what else was done there."""
+    """The requests of a visitor on a domain in a day, and all others there."""
 
     site: str
     is_chosen: bool  # whether the rules were chosen on its site

@@ -1,4 +1,4 @@
-"""The worlds that are measured: lakes of so many made-up visits, built once and kept."""
+"""The worlds to measure: lakes with a given number of made-up visits, built once and kept."""
 
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ class Setting:
         return [self._world(visits) for visits in self.sizes]
 
     def log(self, lines: int) -> Path:
-        """A log of so many lines."""
+        """A log with this number of lines."""
         return write_log(self.kept / f"combined-{lines}.log", lines)
 
     def _world(self, visits: int) -> World:

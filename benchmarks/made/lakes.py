@@ -30,7 +30,7 @@ _THEN: Final = datetime(2026, 11, 1, tzinfo=UTC)
 
 
 def build(root: Path, visits: int, organizations: int = 1) -> Lake:
-    """The lake of so many visits, compacted. Nothing is done twice."""
+    """A compacted lake with this number of visits, built once."""
     lake = Lake(root, create=True)
     for name, share in shares(visits, organizations).items():
         land_organization(lake, name, Sample(share, LAST_DAY, DAYS))
@@ -65,7 +65,7 @@ def shares(visits: int, organizations: int) -> dict[str, int]:
 
 
 def digest(lake: Lake, organization: str = ORGANIZATION) -> str:
-    """What stands for all visits of an organization, in whatever order and files they lie."""
+    """A digest of all visits of an organization, independent of their order and files."""
     files = lake.visit_files(organization, date.min, date.max)
     ((mixed,),) = duckdb.execute(
         "SELECT bit_xor(md5_number_lower(concat_ws(chr(0), visited_at, domain, path, status, user_agent, "

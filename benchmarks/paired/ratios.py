@@ -8,7 +8,7 @@ from typing import Final
 
 LEAST_PAIRS: Final = 15
 MATTERS: Final = 1.05
-"""The ratio from which on a difference counts. A smaller one may be real, and is still no reason to stop a change."""
+"""Minimum ratio of a relevant difference. A smaller one may be real, but does not stop a change."""
 _LEVEL: Final = 0.95
 
 SLOWER: Final = "slower"

@@ -70,7 +70,7 @@ class Address:
 
 @dataclass(frozen=True)
 class Trial:
-    """What a case is given: both sides, the log that they import, and how many pairs count."""
+    """The inputs of a case: both sides, the log that they import, and the number of pairs that count."""
 
     ours: Side
     theirs: Side

@@ -60,7 +60,7 @@ class ClickHouse:
         return Table(self._told, database, texts)
 
     def bytes_of(self, table: "Table") -> int:
-        """What its tables take on disk."""
+        """Size of its tables on disk."""
         sql = f"SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND database = '{table.database}'"
         return int(self._told(sql))
 
@@ -69,7 +69,7 @@ class ClickHouse:
         self._session.close()
 
     def _told(self, sql: str) -> bytes:
-        """What a statement finds, as tab-separated text."""
+        """Result of a statement as tab-separated text."""
         return bytes(self._session.query(sql, "TabSeparated").bytes())
 
     def _build(self, database: str, steps: list[str]) -> None:

@@ -56,7 +56,7 @@ class SQLite:
 
 
 def _values(column: pa.ChunkedArray) -> list[object]:
-    """What SQLite keeps: times in seconds, flags as numbers."""
+    """The stored columns in SQLite: times in seconds, flags as numbers."""
     if pa.types.is_timestamp(column.type):
         column = pc.divide(column.cast(pa.int64()), 1_000_000)
     values: list[object] = column.to_pylist()

@@ -97,7 +97,7 @@ class Umami:
         )
 
     def ask(self, connection: Connection, member: str, scope: Scope) -> Rows:
-        """What Umami tells of a member."""
+        """Umami's answer for a member."""
         text, column = _ASKED[member]
         condition = _SCOPE + (_FROM_ELSEWHERE if member == "referrers" else "")
         asked = {
@@ -124,7 +124,7 @@ class Umami:
                     raise SystemExit(f"Umami answers {member} otherwise: {differing[:4]}")
 
     def bytes_on_disk(self) -> int:
-        """What the tables and their indexes take."""
+        """Size of the tables and their indexes."""
         sql = "SELECT pg_total_relation_size('website_event') + pg_total_relation_size('session')"
         with self.connection() as connection:
             return int(connection.execute(sql).fetchall()[0][0])

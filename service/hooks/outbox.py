@@ -20,26 +20,26 @@ from service.hooks.records import Delivery
 
 TEST_EVENT: Final = "hook.test"
 MAX_PENDING: Final = 100
-"""Messages about what people did that may wait for one hook."""
+"""Maximum number of pending messages about people's actions for one hook."""
 LEASE: Final = timedelta(seconds=60)
-"""How long a delivery belongs to the sender that claimed it: longer than an attempt can take."""
+"""Time for which a delivery belongs to the sender that claimed it: longer than an attempt can take."""
 _IS_CLAIMED: Final = "coalesce(claimed_until > :at AND claimed_until <= :longest, 0)"
-"""SQL: whether an attempt at a delivery is under way, with the parameters of `lease_bounds`."""
+"""SQL: whether a delivery is being attempted, with the parameters of `lease_bounds`."""
 MAX_DELIVERIES: Final = 100
-"""Deliveries that are listed."""
+"""Maximum number of listed deliveries."""
 MAX_MESSAGE_BYTES: Final = 20_000
 MAX_ROWS: Final = 10
-"""Rows of evidence in a message."""
+"""Maximum number of rows of evidence in a message."""
 _LOG: Final = logging.getLogger(__name__)
 
 
 def lease_bounds(now: datetime) -> dict[str, str]:
-    """The parameters of _IS_CLAIMED. A lease that ends later than two LEASEs from now is of a clock that ran ahead."""
+    """The parameters of _IS_CLAIMED. A lease that ends later than two LEASEs from now was set by a wrong clock."""
     return {"at": to_text(now), "longest": to_text(now + 2 * LEASE)}
 
 
 class HookConflict(StateConflict, BadInput):
-    """The state of the hook does not allow it."""
+    """The state of the hook does not allow this."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem, text=problem)
@@ -101,9 +101,9 @@ def is_awaited(connection: sqlite3.Connection, organization: str, event: str) ->
 
 
 def check_room(connection: sqlite3.Connection, hook_id: str, name: str) -> None:
-    """Raises HookConflict if MAX_PENDING messages about what people did wait for a hook."""
+    """Raise HookConflict if MAX_PENDING messages about people's actions wait for a hook."""
     ((count,),) = connection.execute(
-        "SELECT count(*) FROM deliveries INDEXED BY deliveries_pending "  # not the one of all that are kept of it
+        "SELECT count(*) FROM deliveries INDEXED BY deliveries_pending "  # not the index of all its deliveries
         "WHERE hook_id = ? AND status = 'pending' AND NOT is_replaceable",
         [hook_id],
     ).fetchall()
@@ -156,7 +156,7 @@ def read_deliveries(
 
 
 def delete_messages(connection: sqlite3.Connection, job_id: str) -> None:
-    """Delete all messages about a job, sent or not, since they repeat what it said."""
+    """Delete all messages about a job, sent or not, since they repeat its content."""
     connection.execute("DELETE FROM deliveries WHERE job_id = ?", [job_id])
 
 
@@ -183,7 +183,7 @@ def message(organization: str, event: str, job: Mapping[str, Any], now: datetime
 
 
 def deactivate(connection: sqlite3.Connection, hook_id: str, reason: str | None, now: datetime) -> None:
-    """Make a hook inactive, with a reason if the service does it. What waits for it is dead.
+    """Make a hook inactive, with a reason if the service does it. Its pending messages become dead.
 
     What is under way has its last attempt.
     """

@@ -1,4 +1,4 @@
-"""Sends what is in the outbox, in an event loop of its own, so that no request waits for a receiver."""
+"""Sends the messages in the outbox in a separate event loop, so that no request waits for a receiver."""
 
 import asyncio
 import logging
@@ -20,9 +20,9 @@ from service.hooks.delivery import Attempt, post
 from service.hooks.signature import signature_headers
 
 SLOTS: Final = 128
-"""Attempts under way at a time. An organization takes another one only while more are free than it has already."""
+"""Maximum number of concurrent attempts. An organization gets another only while more are free than it has."""
 POLL_SECONDS: Final = 1.0
-"""How often the sender looks for deliveries that are due."""
+"""Time between two polls for deliveries that are due."""
 STOP_SECONDS: Final = 2.0
 """How long running attempts may take when the server stops. Abandoned messages are sent again after their lease."""
 DELETE_AFTER: Final = timedelta(hours=1)
@@ -62,11 +62,11 @@ class Sender:
         self._last_warning = ""
 
     def begin(self) -> None:
-        """Start to send. The thread is a daemon: a process does not wait for a receiver that hangs."""
+        """Start sending. The thread is a daemon, so the process does not wait for a receiver that hangs."""
         self._thread.start()
 
     async def end(self) -> None:
-        """Stop to send; attempts that still wait for a receiver after STOP_SECONDS are abandoned."""
+        """Stop sending; abandon attempts that still wait for a receiver after STOP_SECONDS."""
         self._is_stopped = True
         if self._loop:
             with suppress(RuntimeError):  # it has ended
@@ -74,22 +74,22 @@ class Sender:
         await asyncio.to_thread(self._thread.join, STOP_SECONDS + POLL_SECONDS)
 
     def pending(self) -> int:
-        """The number of deliveries that are to be sent, now or later."""
+        """Number of deliveries to be sent, now or later."""
         return int(self._database.rows("SELECT count(*) FROM deliveries WHERE status = 'pending'")[0][0])
 
     def dead(self) -> int:
-        """The number of deliveries that were given up and can be replayed."""
+        """Number of abandoned deliveries, which can be replayed."""
         return int(self._database.rows("SELECT count(*) FROM deliveries WHERE status = 'dead'")[0][0])
 
     def disabled(self) -> int:
-        """The number of hooks that the service made inactive."""
+        """Number of hooks disabled by the service."""
         return int(self._database.rows("SELECT count(*) FROM hooks WHERE disabled_reason IS NOT NULL")[0][0])
 
     def claim(self) -> ClaimedDelivery | None:
-        """Take the next delivery, unless every organization that has one has its share of the slots under way."""
+        """Claim the next delivery, unless every organization with one uses its share of the slots."""
         free = SLOTS - self._under_way.total()
         full = [organization for organization, count in self._under_way.items() if count >= free]
-        with self._database.snapshot() as connection:  # a read first: an empty outbox is not a write each second
+        with self._database.snapshot() as connection:  # read first: an empty outbox needs no writes
             if not free or next_delivery(connection, self._clock(), full) is None:
                 return None
         with self._database.transaction() as connection:
@@ -117,7 +117,7 @@ class Sender:
             )  # fmt: skip
 
     async def _send(self) -> None:
-        """Send until stopped: whatever is due at once, then what an attempt that ends or a second that passes frees."""
+        """Send until stopped: all that is due, then again whenever an attempt ends or a second has passed."""
         self._loop = asyncio.get_running_loop()
         while not self._is_stopped:
             self._wake.clear()
@@ -131,7 +131,7 @@ class Sender:
             await asyncio.wait(self._attempts, timeout=STOP_SECONDS)
 
     async def _next(self) -> ClaimedDelivery | None:
-        """The next delivery, counted as under way. Errors are logged once, and end nothing."""
+        """The next delivery, counted as in progress. Errors are logged once and not raised."""
         try:
             claimed = await in_daemon_thread(self._look)
         except Exception as error:  # noqa: BLE001  # a bug or a full disk must not end the thread
@@ -142,7 +142,7 @@ class Sender:
         return claimed
 
     async def _attempt(self, claimed: ClaimedDelivery) -> None:
-        """Attempt a delivery. Errors are logged once, and end nothing: the lease lets the delivery be sent again."""
+        """Attempt a delivery. Errors are logged once and not raised: it is sent again after its lease."""
         try:
             await self.deliver(claimed)
             self._last_warning = ""

@@ -1,4 +1,4 @@
-"""The report of a week as a mail, and its sending once a week: by a server, or at will by `traffic mail`."""
+"""Weekly reports by mail, sent once a week by a server, or at any time by `traffic mail`."""
 
 import logging
 import threading
@@ -20,7 +20,7 @@ from service.core.mail_settings import SmtpServer
 from service.outgoing.mail import Mailer
 
 AFTER: Final = timedelta(hours=6)
-"""How long after its end, Sunday at midnight, the report of a week is sent."""
+"""Delay after the end of a week, Sunday at midnight, before its report is sent."""
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -32,7 +32,7 @@ class Week(NamedTuple):
 
     @classmethod
     def due(cls, zone: str, now: datetime) -> "Week":
-        """The last week that has been over for AFTER."""
+        """The last week that ended at least AFTER ago."""
         day = today(zone, now - AFTER)
         monday = day - timedelta(days=day.weekday() + 7)
         return cls(monday, monday + timedelta(days=6))
@@ -69,7 +69,7 @@ def weekly_message(
 
 @dataclass(eq=False)
 class WeeklyMail:
-    """Sends the report of each week to each organization's addresses, at most once, from whichever server of a lake."""
+    """Sends each week's report to each organization's addresses, at most once, from any server of a lake."""
 
     lake: Lake
     database: ControlDatabase
@@ -87,7 +87,7 @@ class WeeklyMail:
         self._warned: set[tuple[str, date]] = set()
 
     def send_due(self) -> None:
-        """Send the reports that are due. One that fails is logged once and does not stop the others."""
+        """Send the reports that are due. A failure is logged once and does not stop the others."""
         now = self.clock()
         for organization in self.recipients:
             week = Week.due(self.lake.manifest.organizations.zone(organization), now)
@@ -107,7 +107,7 @@ class WeeklyMail:
                     _LOG.warning("the weekly report of %s: %s", organization, problem)
 
     def interrupt(self) -> None:
-        """Stop the report that is being made or sent, and all that follow."""
+        """Stop the current report and all later ones."""
         self._cancelled.set()
         self._mailer.interrupt()
         if self._warehouse:
@@ -129,7 +129,7 @@ class WeeklyMail:
         key = [organization, week.first_day.isoformat()]
         if not self.database.rows(
             "INSERT INTO weekly_mails VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING 1", [*key, to_text(now)]
-        ):  # another server has noted, and sends it
+        ):  # another server has recorded it, and sends it
             return []
         try:
             return self._mailer.send(message, self.sender, recipients)

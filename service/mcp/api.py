@@ -19,7 +19,7 @@ from service.mcp.tools import Toolbox
 from service.reports.answers import while_connected
 
 MAX_MESSAGE_BYTES: Final = 65_536
-"""Of one message, whose longest part is the name of a link's target."""
+"""Maximum size of a message; its longest part is the URL of a link's target."""
 OPERATIONS = Operations["Assistants"]()
 
 
@@ -34,7 +34,7 @@ class RpcRequest(Struct, frozen=True):
 
 @dataclass(frozen=True, kw_only=True)
 class Assistants:
-    """What answers assistants: the tools of each caller's organization, and where texts are compressed."""
+    """The parts that answer assistants: tools of each caller's organization, and threads that compress texts."""
 
     toolbox_of: Callable[[Caller], Toolbox]
     texts: Pool

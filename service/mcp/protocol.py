@@ -13,7 +13,7 @@ from service.mcp.tools import INSTRUCTIONS, Toolbox, ToolFailed
 MODERN: Final = "2026-07-28"
 HANDSHAKE: Final = ("2025-03-26", "2025-06-18", "2025-11-25")
 MAX_BATCH: Final = 20
-"""Messages of one array, which clients of the revision 2025-03-26 may send."""
+"""Maximum number of messages in a batch, which clients of the revision 2025-03-26 may send."""
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
@@ -26,14 +26,14 @@ _CACHEABLE: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "privat
 
 
 class Reply(NamedTuple):
-    """The body of an answer, none for a notification; and the status that goes with it over HTTP."""
+    """The body of a response, empty for a notification, and its HTTP status."""
 
     status: int
     body: dict[str, Any] | list[Any] | None
 
 
 class RpcError(Exception):
-    """An error of JSON-RPC, with the HTTP status that goes with it."""
+    """A JSON-RPC error, with its HTTP status."""
 
     def __init__(self, code: int, message: str, status: int = 400, data: object = None) -> None:
         super().__init__(message)
@@ -42,7 +42,7 @@ class RpcError(Exception):
 
 
 async def reply_to(message: object, toolbox: Toolbox, version: str) -> Reply:
-    """Answer one parsed message, or an array of up to MAX_BATCH, in order. `version` is that of this program."""
+    """Answer one parsed message, or an array of up to MAX_BATCH, in order. `version` is this program's version."""
     if isinstance(message, list) and 0 < len(message) <= MAX_BATCH:
         replies = [await reply_to(None if isinstance(one, list) else one, toolbox, version) for one in message]
         bodies = [reply.body for reply in replies if reply.body is not None]
@@ -64,7 +64,7 @@ async def reply_to(message: object, toolbox: Toolbox, version: str) -> Reply:
 
 
 def error_reply(code: int, message: str, identity: object = None) -> Reply:
-    """An error as answer to a message with this id, or to what is not a message and has none."""
+    """The error response to a message with this id; None for an invalid message without an id."""
     return Reply(400, {"jsonrpc": "2.0", "id": identity, "error": {"code": code, "message": message}})
 
 

@@ -1,4 +1,4 @@
-"""Where the tools read: a lake in this process, or a running server's answers and their cache."""
+"""Data sources of the tools: a lake in this process, or a running server's answers and their cache."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -23,7 +23,7 @@ from service.mcp.tools import MAX_ROWS, Sources
 from service.reports.answers import Answers
 
 ScopeOf = Callable[[Mapping[str, str]], Scope]
-"""The scope that parameters of the API mean."""
+"""The scope given by parameters of the API."""
 
 
 def lake_sources(lake: Lake, organization: str, opened: ExitStack) -> Sources:
@@ -57,7 +57,7 @@ def server_sources(
     tables: CurrentTables,
     clock: Clock,
 ) -> Sources:
-    """Ask the server in whose process this runs: the same answers and the same cache as over HTTP, and no free SQL."""
+    """Query the server in this process: the same answers and cache as over HTTP, but no free SQL."""
 
     async def answer(entry: Entry, scope: Scope) -> bytes:
         return await answers.body(entry, scope, caller.is_share)

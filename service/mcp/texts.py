@@ -1,4 +1,4 @@
-"""What tools answer, as text that fits into a conversation: one line that says what it is, then JSON, cut if need be.
+"""Formats results of tools as text that fits into a conversation: a line that explains it, then JSON, truncated to fit.
 
 Referrers, paths, campaigns and user agents are untrusted, and a language model reads them here: they are ASCII (by
 the escapes of JSON), cut to MAX_TEXT_LENGTH, and announced as data.
@@ -10,17 +10,17 @@ from typing import Final
 CHARACTERS_OF_TOKEN: Final = 4
 DEFAULT_TOKENS: Final = 4_000
 MAX_TOKENS: Final = 25_000
-"""Tokens of one answer: about what fits into a conversation."""
+"""Default number of tokens of one result: about as much as fits into a conversation."""
 MAX_TEXT_LENGTH: Final = 200
-"""Characters of one value; the rest is cut and replaced by an ellipsis."""
+"""Maximum characters of one value; the rest is replaced by an ellipsis."""
 MAX_ENCODED_ROWS: Final = 5_000
-"""Rows that are encoded to see how many fit; a row has 20 characters or more."""
+"""Maximum number of rows encoded to see how many fit; a row has at least 20 characters."""
 _NOTE_LENGTH: Final = 250
-"""Characters that are kept free for what is said of a cut."""
+"""Characters reserved for the note about truncation."""
 
 
 def text_of(meaning: str, answer: object, tokens: int = DEFAULT_TOKENS) -> str:
-    """`meaning`, then the answer as JSON: the first rows that fit into so many tokens, and how to get the others.
+    """`meaning`, then the answer as JSON: the first rows that fit into the tokens, and how to get the others.
 
     In an object, all lists are cut to the same length.
     """
@@ -53,7 +53,7 @@ def text_of(meaning: str, answer: object, tokens: int = DEFAULT_TOKENS) -> str:
 
 
 def object_with_content(meaning: str, answer: dict[str, object], content: str | None, tokens: int) -> str:
-    """An object with one text of ours that is cut to half of the room, not to MAX_TEXT_LENGTH."""
+    """An object with one trusted text that is truncated to half of the room instead of MAX_TEXT_LENGTH."""
     half = CHARACTERS_OF_TOKEN * tokens // 2
     encoded = json.dumps(content)
     if len(encoded) > half:
@@ -66,7 +66,7 @@ def object_with_content(meaning: str, answer: dict[str, object], content: str | 
 
 
 def _rest(meaning: str, needed: int) -> str:
-    """How to get all of an answer of so many characters."""
+    """Explain how to get all of an answer with this number of characters."""
     tokens = (needed + len(meaning) + _NOTE_LENGTH) // CHARACTERS_OF_TOKEN // 500 * 500 + 500
     if tokens <= MAX_TOKENS:
         return f"call again with max_tokens {tokens} for all"
@@ -74,7 +74,7 @@ def _rest(meaning: str, needed: int) -> str:
 
 
 def _cut(value: object, max_rows: int = MAX_ENCODED_ROWS) -> object:
-    """The value with each of its texts cut to MAX_TEXT_LENGTH, and each of its lists to `max_rows`."""
+    """The value with its texts truncated to MAX_TEXT_LENGTH, and its lists to `max_rows`."""
     if isinstance(value, str):
         return value if len(value) <= MAX_TEXT_LENGTH else f"{value[: MAX_TEXT_LENGTH - 1]}…"
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The tools themselves, made from the catalog: what each takes, and what it returns. Both transports use them.
+"""The tools, made from the catalog: their arguments and results. Both transports use them.
 
 A tool returns text: one line that says what the rows are, by which SQL and rules, then the rows as JSON, cut to
 DEFAULT_TOKENS unless it is asked for more. A filter that would be ignored is refused: a model would believe in it.
@@ -50,13 +50,13 @@ def _text(description: str) -> dict[str, Any]:
 
 
 def _integer(description: str, least: int, most: int) -> dict[str, Any]:
-    """The JSON Schema of a number, which is taken as text, too."""
+    """The JSON Schema of a number, which may also be a string."""
     return {"type": "integer", "minimum": least, "maximum": most, "description": description}
 
 
 @dataclass(frozen=True)
 class Sources:
-    """Where the tools of one organization read. Everything but `answer` blocks, and runs in a thread."""
+    """The data source of one organization's tools. All methods except `answer` block, and run in a thread."""
 
     answer: Callable[[Entry, Mapping[str, str]], Awaitable[bytes]]
     """The answer of an endpoint for parameters of the API, as JSON."""
@@ -67,7 +67,7 @@ class Sources:
     """A job by its id, and the content of its implementation."""
     classify: Callable[[Mapping[str, str]], dict[str, Any]]
     hint: Callable[[Mapping[str, str]], str]
-    """What to say of days without visits, for parameters of the API; "" if they have some."""
+    """The hint for days without visits, given parameters of the API; "" if there are visits."""
     run_sql: Callable[[str, Mapping[str, str]], Rows] | None = None
     """Runs a SELECT over the relations; None where free SQL is not offered."""
     rules_version: Callable[[], str] = rules_version
@@ -76,7 +76,7 @@ class Sources:
 
 
 class ToolFailed(Exception):
-    """A call that cannot be answered; its message goes to the model, which may call again."""
+    """A failed call; its message goes to the model, which may retry."""
 
 
 @dataclass(frozen=True)
@@ -88,11 +88,11 @@ class Tool:
     properties: Mapping[str, Any]
     required: Sequence[str]
     call: Callable[[Mapping[str, str], int], Awaitable[str]]
-    """Answers its arguments in a text of so many tokens."""
+    """Answers arguments with a text of at most this many tokens."""
 
     @property
     def definition(self) -> dict[str, Any]:
-        """As `tools/list` returns it."""
+        """Its entry in `tools/list`."""
         length = f"about how long the answer may be; {DEFAULT_TOKENS} if it is not given"
         schema = {
             "type": "object",
@@ -154,11 +154,11 @@ class Toolbox:
 
     @property
     def definitions(self) -> list[dict[str, Any]]:
-        """Every tool as `tools/list` returns it."""
+        """All tools in the format of `tools/list`."""
         return [tool.definition for tool in self._tools.values()]
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> str:
-        """The text that a tool returns. Raises KeyError for an unknown tool, ToolFailed for a call it cannot answer."""
+        """Call a tool; return its text. Raises KeyError for an unknown tool, ToolFailed for an invalid call."""
         tool = self._tools[name]
         unknown = arguments.keys() - tool.properties.keys() - {"max_tokens"}
         missing = [name for name in tool.required if name not in arguments]
@@ -173,7 +173,7 @@ class Toolbox:
             raise ToolFailed(str(error)) from error
 
     def _in_thread(self, text: Callable[[Mapping[str, str], int], str]) -> Callable[..., Awaitable[str]]:
-        """What makes a text, run in a thread."""
+        """Return a function that makes a text in a thread."""
         return lambda arguments, tokens: self._sources.in_thread(lambda: text(arguments, tokens))
 
     async def _query(self, arguments: Mapping[str, str], tokens: int) -> str:
@@ -256,7 +256,7 @@ def _number(arguments: Mapping[str, str], name: str, default: int, least: int, m
 
 
 def _parameters_of(arguments: Mapping[str, str], entry: Entry) -> Mapping[str, str]:
-    """The parameters of a report among some arguments. Raises ToolFailed for any that it would ignore."""
+    """The parameters of a report in the arguments. Raises ToolFailed for arguments that it would ignore."""
     given, known = arguments.keys() & PARAMETERS.keys(), parameters_of(entry)
     if unknown := given - set(known):
         raise ToolFailed(f"{entry.name} would ignore {min(unknown)}; it takes {', '.join(known)}.")

@@ -1,4 +1,4 @@
-"""Which addresses are public. Without this guard, a hook would reach whatever only this machine can reach."""
+"""Checks that addresses are public. Without this guard, a hook could reach internal networks of this machine."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from service.core.setting_values import Network
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _GLOBAL_UNICAST: Final = ipaddress.ip_network("2000::/3")
-"""All of IPv6 that is allocated to the public internet; the rest of it is reserved, local or multicast."""
+"""The IPv6 range allocated to the public internet; the rest is reserved, local or multicast."""
 _RESERVED: Final = tuple(
     ipaddress.ip_network(network)
     for network in (
@@ -18,7 +18,7 @@ _RESERVED: Final = tuple(
         "224.0.0.0/3", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
     )
 )  # fmt: skip
-"""Networks that are not the public internet, or that lead to IPv4 addresses written inside IPv6 ones.
+"""Networks outside the public internet, or with embedded IPv4 addresses.
 
 `is_global` of the standard library alone lets some of them pass: it depends on the version of Python.
 """
@@ -31,5 +31,5 @@ def is_public(address: Address) -> bool:
 
 
 def is_in(address: Address, networks: Sequence[Network]) -> bool:
-    """Whether an address is in one of these networks. An IPv4 address written as an IPv6 one is in no IPv4 network."""
+    """Whether an address is in one of these networks. An IPv4-mapped IPv6 address is not in an IPv4 network."""
     return any(address in network for network in networks)

@@ -1,4 +1,4 @@
-"""Connections to hosts: looked up once, checked, and made to the checked address itself."""
+"""Connects to hosts: resolves the name once, checks the addresses, and connects to a checked address."""
 
 import asyncio
 import ipaddress

@@ -16,7 +16,7 @@ from service.outgoing.addresses import Address, is_in, is_public
 from service.outgoing.connection import OutgoingError, connect, tls_context
 
 MAX_HEAD_BYTES: Final = 64 << 10
-"""Of the status line and the headers of a response, and of all 1xx responses before it."""
+"""Maximum size of the status line and headers of a response, including all 1xx responses before it."""
 MAX_REDIRECTS: Final = 5
 _CHUNK: Final = 64 << 10
 _HEADERS: Final = {"User-Agent": "Traffic-Analytics/1", "Accept-Encoding": "identity", "Connection": "close"}
@@ -24,7 +24,7 @@ _Receive = Callable[[int], Awaitable[bytes]]
 
 
 class Response(NamedTuple):
-    """Names of headers are in lower case; of several headers of one name, it has the last."""
+    """Header names are in lower case; the last of several headers with the same name wins."""
 
     status: int
     headers: Mapping[str, str]
@@ -46,7 +46,7 @@ async def fetch(
     form: Mapping[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> bytes:
-    """What an operator's own server, on whatever network, answers with status 200.
+    """The body of a 200 response from an operator's own server, on any network.
 
     With a form, the request is a POST of its fields. https URLs are fetched through the proxy of the environment.
     Raises OutgoingError, or BadStatus for another status.
@@ -59,7 +59,7 @@ async def fetch(
 
 
 async def download(url: str, seconds: float, max_bytes: int) -> bytes:
-    """What an address answers with 200, after at most MAX_REDIRECTS redirects to allowed ones. Raises OutgoingError."""
+    """The body of a 200 response, after at most MAX_REDIRECTS redirects to allowed URLs. Raises OutgoingError."""
     try:
         async with asyncio.timeout(seconds):
             for _ in range(MAX_REDIRECTS + 1):
@@ -86,7 +86,7 @@ async def request(
     headers: Mapping[str, str] | None = None,
     networks: Sequence[Network] | None = None,
 ) -> Response:
-    """Send one request on a connection of its own. Redirects are not followed.
+    """Send one request on a new connection, without following redirects.
 
     A body of more than `max_bytes` is an error; with 0 bytes, the connection is closed after the response's headers.
     With `networks`, these may be reached, and by https public addresses; without, every address may be. Raises
@@ -155,7 +155,7 @@ async def _connect(
 
 
 async def _open_tunnel(connected: socket.socket, proxy: SplitResult, target: str) -> None:
-    """Let a proxy connect to the target, a host and port. Raises OutgoingError, OSError or ProtocolError."""
+    """Ask a proxy to connect to the target, a host and port. Raises OutgoingError, OSError or ProtocolError."""
     headers = {"Host": target}
     if proxy.username:
         user = unquote(f"{proxy.username}:{proxy.password or ''}")

@@ -1,4 +1,4 @@
-"""One mail through an SMTP server, with one deadline over the whole conversation."""
+"""Sends a mail through an SMTP server, with one deadline for the whole conversation."""
 
 import asyncio
 import socket
@@ -17,11 +17,11 @@ from service.outgoing.connection import OutgoingError, connect
 
 CONNECT_SECONDS: Final = 5.0
 REPLY_SECONDS: Final = 15.0
-"""How long each reply of the server may take."""
+"""Time-out of each reply of the server."""
 CONVERSATION_SECONDS: Final = 60.0
-"""How long everything may take, from the lookup of the server's name on."""
+"""Deadline for the whole conversation, starting with the name lookup."""
 MAX_REPLY: Final = 200
-"""Characters of a server's reply in messages."""
+"""Maximum characters of a server's reply in messages."""
 
 
 class MailFailed(TrafficError):
@@ -37,7 +37,7 @@ class Mailer:
         self._cancel: Callable[[], object] = lambda: None
 
     def send(self, message: EmailMessage, sender: str, recipients: tuple[str, ...]) -> list[str]:
-        """Send one message. Returns what went wrong although it may have been delivered, a sentence each.
+        """Send one message. Returns problems despite which it may have been delivered, a sentence each.
 
         Raises MailFailed when it was sent to no recipient, with a message that has no password.
         """
@@ -55,7 +55,7 @@ class Mailer:
             raise self._failed(f"could not be used ({error.__cause__ or error})") from error
 
     def interrupt(self) -> None:
-        """End the conversation, and all that follow."""
+        """End this conversation and all later ones."""
         self._is_interrupted = True
         with suppress(RuntimeError):  # it has just ended by itself
             self._cancel()
@@ -114,7 +114,7 @@ class Mailer:
 
 
 class _Client(SMTP):
-    """A client that closes at once, where SMTP would wait for the other end of TLS to say goodbye."""
+    """A client that closes immediately, instead of waiting for the TLS shutdown of the server."""
 
     def close(self) -> None:
         """Close the connection."""

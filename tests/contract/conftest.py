@@ -1,4 +1,4 @@
-"""What tests of the contract share: the application, asked by users of an identity provider."""
+"""Fixtures for tests of the contract: the application, called by users of an identity provider."""
 
 import pytest
 

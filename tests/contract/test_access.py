@@ -1,4 +1,4 @@
-"""Who is let in: API keys and identity tokens, good and bad, over HTTP; every refusal alike."""
+"""Authentication over HTTP by valid and invalid API keys and identity tokens; all rejections are alike."""
 
 import base64
 import hmac
@@ -63,7 +63,7 @@ def shared(shared_lake):
 
 @pytest.fixture(scope="module")
 def asked(shared, opened):
-    """The application with an identity provider's keys; nobody is let in by default."""
+    """The application with an identity provider's keys; no caller is authenticated by default."""
     with opened(shared, organization=None, jwks=shared.root.parent / "keys.json", **IDENTITY) as client:
         yield client
 
@@ -75,7 +75,7 @@ def refusal(asked):
 
 
 def visits_of(client, token, scheme="Bearer"):
-    """How many visits the holder of a token sees."""
+    """Number of visits visible with a token."""
     response = client.get("/analytics/traffic-overview", headers={"Authorization": f"{scheme} {token}"})
     assert response.status_code == 200, response.text
     return response.json()["total_visits"]
@@ -321,7 +321,7 @@ HEADERS = [{"alg": alg, "kid": kid} for alg in ("none", "HS256", "RS256", "ES256
 
 
 def bytewise(good, chance):
-    """A token of which one to four places were changed."""
+    """A token with one to four changed characters."""
     changed = good
     for _ in range(chance.choice((1, 1, 1, 2, 4))):
         place, letter = chance.randrange(len(changed) or 1), chance.choice(SPOILED)
@@ -334,7 +334,7 @@ def bytewise(good, chance):
 
 
 def segmentwise(good, chance, others):
-    """A token whose parts were exchanged, repeated, written anew or filled up."""
+    """A token with swapped, repeated, re-encoded or padded parts."""
     parts = good.split(".")
     other, place = chance.choice(others).split("."), chance.randrange(3)
     part, said = parts[place], chance.choice([{"org_id": "other"}, {"role": "admin"}, {"exp": int(time.time()) + 9}])

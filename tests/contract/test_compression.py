@@ -77,7 +77,7 @@ def compressed(monkeypatch):
 
 @pytest.fixture
 def held(lake):
-    """Answers of a lake whose cache has a clock."""
+    """Answers of a lake, with a clock for the cache."""
     land(lake, "acme", [visit()])
     workers, warehouse, clock = Workers(), Warehouse(lake), Clock()
     yield Answers(warehouse, AnswerCache(clock), workers), clock
@@ -102,7 +102,7 @@ async def test_a_cached_answer_is_compressed_only_once(held, compressed):
 
 
 async def test_an_uncached_answer_is_compressed_for_its_caller_alone(held, compressed):
-    """Such as one whose visits were erased while it was being computed: nobody else gets it."""
+    """An answer not to be shared, such as when visits were erased during its computation."""
     held, _ = held
     packed = await asyncio.gather(*(held.compressed(DASHBOARD, MARCH, False, body) for body in (b"[1]", b"[2]")))
     assert [gzip.decompress(one) for one in packed] == [b"[1]", b"[2]"]

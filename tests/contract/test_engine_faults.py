@@ -1,4 +1,4 @@
-"""Queries that take for ever, clients that leave, too many of both, and an engine that ends: the service goes on."""
+"""The service survives endless queries, disconnecting clients, too many of both, and an engine that ends."""
 
 import asyncio
 import itertools
@@ -219,7 +219,7 @@ def test_an_engine_that_a_file_ends_is_replaced(lake):
 
 @pytest.fixture
 def ended(lake):
-    """A warehouse over one visit whose engine has ended."""
+    """A warehouse over one visit, with an engine that has ended."""
     land(lake, "acme", [visit()])
     with closing(Warehouse(lake)) as warehouse:
         warehouse._engine._duckdb = Ended()
@@ -396,7 +396,7 @@ class Served(Client):
         return [float(at) for *noted, at in lines if noted == [what, domain]]
 
     def wait_until(self, what, domain, many=1):
-        """Wait until so many queries for a domain began or ended."""
+        """Wait until this number of queries for a domain began or ended."""
         return until(lambda: len(times := self.times(what, domain)) >= many and times)
 
     def leave(self, connection, domain):
@@ -464,7 +464,7 @@ def served(server):
 
 
 def until(condition, seconds=30):
-    """What a condition gives, once it is true."""
+    """The value of a condition, once it is true."""
     end = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < end, "it has not happened in time"

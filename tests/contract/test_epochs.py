@@ -54,7 +54,7 @@ def counts(client):
 
 
 def hits(client, headers=None):
-    """How many answers of the caller's organization came out of the cache."""
+    """Number of cached answers to the caller's organization."""
     return client.get("/analytics/cache-stats", headers=headers).json()[0]["hits"]
 
 
@@ -110,7 +110,7 @@ def test_an_answer_stays_cached_if_its_organization_is_unchanged(lake, client):
 
 
 class HeldBack(Warehouse):
-    """A real warehouse whose answers wait at a gate, after they have seen the manifest."""
+    """A real warehouse with answers that wait at a gate after reading the manifest."""
 
     def __init__(self, lake):
         self.gate = threading.Event()

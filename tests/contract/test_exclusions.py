@@ -1,4 +1,4 @@
-"""What is not counted, over HTTP: who may see and change it, and that nothing is classified again in a request."""
+"""Exclusions over HTTP: permissions to read and change them, and no reclassification in a request."""
 
 import itertools
 from datetime import date, datetime

@@ -1,4 +1,4 @@
-"""What every response carries, and what the log and the metrics hear of every request."""
+"""Headers of every response, and log lines and metrics of every request."""
 
 import asyncio
 import itertools
@@ -28,7 +28,7 @@ OVERVIEW = "/analytics/traffic-overview"
 
 @pytest.fixture
 def logged(lake, opened):
-    """An application whose log can be read: (client, lines)."""
+    """An application with a readable log: (client, lines)."""
     stream = BytesIO()
     log = Log(stream)
 

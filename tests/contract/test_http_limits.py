@@ -1,4 +1,4 @@
-"""What the real server makes of the bytes of a connection: one answer, or one error in JSON and the end."""
+"""The real server's response to the bytes of a connection: one answer, or one error in JSON and a close."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""Where the keys of identity tokens come from: a file, or a provider that is slow, down, hostile or changes them."""
+"""The keys of identity tokens from a file, or from a provider that is slow, down, hostile or changes them."""
 
 import asyncio
 import time
@@ -71,7 +71,7 @@ def gates(lake, settings, clock):
 
 
 def most_in_a_minute(provider):
-    """How often a provider was asked for its keys in its busiest minute."""
+    """Maximum number of fetches of a provider's keys in a minute."""
     times = [request.at for request in provider.requests]
     return max(sum(at <= other < at + 60 for other in times) for at in times)
 
@@ -83,7 +83,7 @@ async def settled(keys):
 
 
 def unknown(number):
-    """A token of a kid that nobody knows; no key of any set made its signature."""
+    """A token with an unknown kid, not signed by a key of any set."""
     return b".".join((encoded({"alg": "RS256", "kid": f"kid-{number}"}), b"e30", b"AAAA")).decode()
 
 

@@ -106,7 +106,7 @@ def test_every_response_has_each_rate_limit_header_once(asked, clock, shared_lak
 
 
 class Model:
-    """What a limiter must do, in the plainest words; times are whole ticks."""
+    """A naive model of the limiter; times are whole ticks."""
 
     window, limit = 60 * 8, LIMIT
 

@@ -55,7 +55,7 @@ def answer(asked):
 
 @pytest.fixture
 def total(answer):
-    """How many visits are in the scope of a query."""
+    """Number of visits in the scope of a query."""
     return lambda **query: answer("traffic-overview", query)["total_visits"]
 
 
@@ -73,7 +73,7 @@ def days(answer):
 
 @pytest.fixture
 def refusal(asked):
-    """What a refused query is told."""
+    """The error of a rejected query."""
 
     def refusal(endpoint="traffic-overview", **query):
         response = asked.get(f"/analytics/{endpoint}", params=query)

@@ -48,7 +48,7 @@ def operations(schemathesis):
 
 @pytest.fixture(scope="module")
 def checks(schemathesis):
-    """What every answer is checked for."""
+    """Checks of every response."""
     checks = schemathesis.specs.openapi.checks
     of_an_answer = [checks.status_code_conformance, checks.content_type_conformance, checks.response_schema_conformance]
     return [schemathesis.checks.not_a_server_error, *of_an_answer]

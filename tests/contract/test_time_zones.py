@@ -1,4 +1,4 @@
-"""Days of an organization are those of its zone; tests/test_whole_way.py counts a log in several zones by hand."""
+"""Days of an organization follow its zone; tests/test_whole_way.py counts a log in several zones by hand."""
 
 import re
 from datetime import UTC, datetime

@@ -60,7 +60,7 @@ def send(client, *rows, **how):
 
 
 def body(accepted, *errors):
-    """What is answered, to the byte."""
+    """The exact bytes of responses."""
     told = [f'{{"index":{index},"error":"{error}"}}' for index, error in errors]
     return f'{{"accepted":{accepted},"refused":{len(errors)},"errors":[{",".join(told)}]}}'
 
@@ -352,7 +352,7 @@ def until(condition, pause=0.005):
 
 
 def wait_at(gate, senders):
-    """Wait until so many senders queue behind those that the gate holds."""
+    """Wait until this number of senders queue behind the gate."""
     until(lambda: gate.groups == [1] and gate.receiver._commits.count_pending("") == senders)
 
 

@@ -1,4 +1,4 @@
-"""What tests of the data floor share."""
+"""Fixtures for tests of the data floor."""
 
 from dataclasses import replace
 from itertools import count
@@ -30,7 +30,7 @@ def reopened(lake):
 
 @pytest.fixture(scope="module")
 def reader():
-    """A reader of lines, as imports have one."""
+    """A reader of lines, like an import's."""
     with duckdb.connect() as engine:
         engine.execute("SET TimeZone = 'UTC'")
         yield LineReader(engine)

@@ -1,4 +1,4 @@
-"""What commands do to lakes, servers and clocks, beside what transcripts/ show that they print."""
+"""Effects of commands on lakes, servers and clocks; their output is in transcripts/."""
 
 import json
 import os

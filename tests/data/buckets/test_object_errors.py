@@ -1,4 +1,4 @@
-"""What is wrong with a store, in words that say which it is and what helps."""
+"""Messages for errors of a store: the cause and the remedy."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Log objects in a bucket whose store fails on purpose: each content counts once, and no object holds up others."""
+"""Log objects in a bucket with injected failures: each content counts once, and no object blocks others."""
 
 import threading
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What Cloudflare's log tells of who sent a request: which kind of bot it is, and what history keeps."""
+"""Cloudflare's verdicts on the sender of a request: the kind of bot, and the result kept in history."""
 
 import json
 

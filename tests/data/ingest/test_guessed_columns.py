@@ -1,4 +1,4 @@
-"""JSON of programs whose keys say what they are is imported without --columns, and never read in two ways."""
+"""JSON with usual keys is imported without --columns, and never ambiguously."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What addresses add to an import: agents verified or contradicted, countries; and that they are kept nowhere."""
+"""Effects of addresses on an import: verified or contradicted agents, and countries; addresses are not stored."""
 
 import csv
 import json

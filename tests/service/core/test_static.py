@@ -1,4 +1,4 @@
-"""What browsers load: small, from no other origin, and nothing that the Content-Security-Policy forbids."""
+"""Resources of pages are small, from the same origin, and allowed by the Content-Security-Policy."""
 
 import gzip
 import re

@@ -61,7 +61,7 @@ class Outbox:
         return self.hooks.hook("acme", hook.id)
 
     def statuses(self, hook):
-        """What became of the messages to a hook, newest first."""
+        """Outcomes of the messages to a hook, newest first."""
         return [one.status for one in self.hooks.deliveries("acme", hook.id)]
 
     def send_one(self):

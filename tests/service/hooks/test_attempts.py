@@ -1,4 +1,4 @@
-"""What is in a message, which one is next, and what becomes of it: a fake clock over days, and real receivers."""
+"""Content, order and outcomes of messages, with a fake clock over days and real receivers."""
 
 import itertools
 import json
@@ -426,7 +426,7 @@ def test_the_cost_of_sending_does_not_grow_with_the_queue(outbox):
                 outbox.finish(outbox.claim(), attempt)
 
     def steps():
-        """How many steps of SQLite's machine it takes to find the next, to count, to list and to delete old ones."""
+        """Number of SQLite VM steps to find the next delivery, and to count, list and delete old ones."""
         counted = itertools.count()
         for connection in (*database._readers.idle, database._writer):
             connection.set_progress_handler(lambda: next(counted) < 0, 1)

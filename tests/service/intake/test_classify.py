@@ -1,4 +1,4 @@
-"""`traffic classify`: what it prints for one request and for many, and what it makes of lines that are none."""
+"""`traffic classify`: output for one request and for many, and errors for invalid lines."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What is offered before the first visit of an organization: the machine's zone, the user's own address."""
+"""Defaults offered before an organization's first visit: the machine's zone and the user's own address."""
 
 import gzip
 

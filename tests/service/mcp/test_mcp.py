@@ -88,7 +88,7 @@ async def over_http(address, key):
 
 @pytest.fixture(scope="module")
 def address(filled, serving):
-    """Where a real server over the lake listens."""
+    """URL of a real server over the lake."""
     with serving(filled) as server:
         yield server.address
 
@@ -125,7 +125,7 @@ CALLS = tables(__file__)["calls"] | {
 
 
 def free_sql(lake):
-    """Calls that only a program of one's own answers."""
+    """Calls that only a local program answers."""
     queries = {
         "count": "SELECT count(*) AS visits FROM visits_in_scope",
         "many rows": "SELECT * FROM range(2000)",
@@ -329,7 +329,7 @@ def test_a_truncated_answer_says_how_many_tokens_it_needs(count):
 
 
 class Session(NamedTuple):
-    """What an organization with 30 jobs was answered."""
+    """The answer to an organization with 30 jobs."""
 
     texts: dict[str, str]
     job: JobRecord  # the one with an implementation that is longer than an answer

@@ -1,4 +1,4 @@
-"""What doctor says of the headers in the newest logs of a lake."""
+"""Doctor's sentence on the headers in the newest logs of a lake."""
 
 from datetime import datetime
 

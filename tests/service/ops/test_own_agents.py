@@ -1,4 +1,4 @@
-"""What commands, doctor, server and tools say of a lake's own agents."""
+"""Own agents of a lake in commands, doctor, server and tools."""
 
 import asyncio
 from contextlib import ExitStack, closing

@@ -1,4 +1,4 @@
-"""What doctor says of rules for own visits."""
+"""Doctor's findings on rules for own visits."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -87,7 +87,7 @@ def sending(port):
 
 
 def answers(folder):
-    """What a lake answers where it can be written."""
+    """Answers of a writable lake."""
     with opened(folder) as lake, closing(Warehouse(lake)) as warehouse:
         return [json.loads(encode(warehouse.answer(ENTRIES[name], warehouse.snapshot(SCOPE)))) for name in ASKED]
 
@@ -123,7 +123,7 @@ class ReadOnly(NamedTuple):
 
 @pytest.fixture(scope="module")
 def expected(copied_midway, tmp_path_factory):
-    """What each of these lakes answers."""
+    """Answers of each of these lakes."""
     shutil.copytree(copied_midway, folder := tmp_path_factory.mktemp("writable") / "lake")
     return answers(folder)
 

@@ -13,7 +13,7 @@ PASSWORD = "s3cret+word"
 
 
 class Mailbox:
-    """What a server got: the envelope of each mail. Recipients in `refused` are refused."""
+    """The envelopes received by a server. Recipients in `refused` are rejected."""
 
     def __init__(self, refused=()):
         self.refused = refused
@@ -104,7 +104,7 @@ class ScriptedServer:
                         return
 
     def _answer(self, connection, answer):
-        """Whether the conversation goes on."""
+        """Whether the conversation continues."""
         if answer == "flood":
             while True:
                 connection.sendall(b"250-more\r\n" * 10_000)

@@ -1,4 +1,4 @@
-"""One way out: servers of every kind, one deadline over all of it, and addresses that are checked."""
+"""Outgoing HTTP: servers of every kind, one deadline for everything, and checked addresses."""
 
 import asyncio
 import contextlib

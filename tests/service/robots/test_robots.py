@@ -1,4 +1,4 @@
-"""What keeping crawlers out changes; what `traffic robots` prints is in transcripts/robots.txt."""
+"""Effects of blocking crawlers; the output of `traffic robots` is in transcripts/robots.txt."""
 
 from contextlib import closing
 from datetime import UTC, datetime, time, timedelta

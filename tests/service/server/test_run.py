@@ -98,7 +98,7 @@ def report_half(connection, key):
 
 
 def wait_until_refused(port):
-    """Wait until nobody listens on a port."""
+    """Wait until a port is closed."""
     with contextlib.suppress(ConnectionRefusedError):
         while True:
             connected(port).close()
@@ -139,7 +139,7 @@ def hold_and_free(asked):
 
 
 def test_memory_that_threads_freed_goes_back_to_the_system(lake, serving, tmp_path):
-    """Large blocks are asked of the system one by one, whatever was freed before."""
+    """Large blocks are allocated from the system one by one, regardless of freed memory."""
     asked, told = tmp_path / "asked", tmp_path / "asked.told"
     code = f"""
 import threading; from pathlib import Path; from tests.service.server.test_run import hold_and_free
