@@ -275,7 +275,7 @@ def test_a_visit_with_an_invalid_host_lands_without_a_domain(logs, log_format):
 @pytest.mark.parametrize("log_format", ["auto", "combined"])
 def test_a_log_without_hosts_needs_a_domain_when_required(logs, log_format):
     options = Options("acme", log_format=log_format, needs_domain=True)
-    told = r"access\.log: its lines \(combined\) name no host; .* --domain go\.example"
+    told = r"access\.log: its lines \(combined\) have no host; .* --domain go\.example"
     for _ in range(2):
         with pytest.raises(BadInput, match=told):
             logs.load(LINES, options)
@@ -289,7 +289,7 @@ def test_whether_a_log_needs_a_domain_is_seen_from_its_lines(logs, names_hosts, 
     if names_hosts:
         logs.load(text, options)
     else:
-        with pytest.raises(BadInput, match="name no host"):
+        with pytest.raises(BadInput, match="have no host"):
             logs.load(text, options)
         assert logs.batches() == []
 
