@@ -37,6 +37,8 @@ class JobKind:
     """Whether a lower rate may close its jobs: only where benchmarks/README.md measured that rates seldom fall by
     themselves, and fewer is better."""
     untrusted: tuple[str, ...] = ()  # the columns with untrusted text
+    urgency: Literal["secret", "error", "chance"] = "error"
+    """Exposed secrets come first, then what people or AI products fail at, then what could be better."""
     cause: tuple[str, ...] = ()
     """The columns whose values findings of one cause share, which are one job; FOLDER is the first folder of the path.
     (): each finding has a cause of its own."""
@@ -107,7 +109,7 @@ _EXPOSED_PATH: Final = Detector(
     title="Vulnerability scanners got an answer: {where}",
     summary="From {days}, they made {probes} requests for what must stay private, and {answered} got a status of 200 "
     "to 299. Check what the path shows, and replace every secret in it.",
-    action_id="hide_path", action_label="Block the path, and replace the secrets in it",
+    action_id="hide_path", action_label="Block the path, and replace the secrets in it", urgency="secret",
     fetches="answered", sql="exposed_path", only=("is_catch_all", False), counts_refusals=True,
 )  # fmt: skip
 
@@ -128,7 +130,7 @@ _ALL: Final = (
         summary="From {days}, assistants fetched it {agent_fetches} times; people whom they sent: {ai_referrals}. At "
         "the rates of all links, at least five were to be expected.",
         action_id="improve_page", action_label="Improve the page that assistants read",
-        implementation_type="edge_page", people="ai_referrals", more_is_better=True,
+        implementation_type="edge_page", people="ai_referrals", more_is_better=True, urgency="chance",
     ),
     Detector(
         type="blocked_agent", subject=("domain", "agent"), cause=("domain",), untrusted=("agent",),
@@ -188,7 +190,7 @@ _ALL: Final = (
         title="Missing pages are answered as if they existed on {domain}",
         summary="From {days}, vulnerability scanners got {answered} answers of status 200 to 299 for {paths} paths "
         "that are unlikely to exist, all of one size: a catch-all page. Answer 404, so that missing pages are noticed.",
-        action_id="answer_404", action_label="Answer 404 for missing pages",
+        action_id="answer_404", action_label="Answer 404 for missing pages", urgency="chance",
         only=("is_catch_all", True),
     ),
     Detector(
@@ -212,13 +214,14 @@ _ALL: Final = (
         "{referrals_before}.",
         action_id="look_at_page", action_label="Check what changed on the page",
         implementation_type="manual", fetches="", people="lost_referrals", more_is_better=True, compares_days=True,
+        urgency="chance",
     ),
     Detector(
         type="training_without_return", subject=("domain", "operator"), cause=("domain",), untrusted=("top_agent",),
         fields=(f.OPERATOR, f.TRAINING_FETCHES, f.VISITS, f.PERCENTAGE, f.VERIFIED, *_WHO, *_SEEN),
         title="Training crawler without referrals on {domain}",
         summary="From {days}, it made {training_fetches} requests; products of its operator sent no people.",
-        action_id="limit_agent", action_label="Limit the operator's training crawlers",
+        action_id="limit_agent", action_label="Limit the operator's training crawlers", urgency="chance",
         fetches="training_fetches",
     ),
 )  # fmt: skip
@@ -231,7 +234,7 @@ CRAWLER_PLAN: Final = JobKind(
     title="Keep AI crawlers out: {operators}",
     summary="From {days}, they made {agent_fetches} requests and were sent {bytes_sent} bytes. Visits by people whom "
     "products of their operators sent: {people_at_risk}.",
-    action_id="block_crawlers", action_label="Publish the file that keeps them out",
+    action_id="block_crawlers", action_label="Publish the file that keeps them out", urgency="chance",
 )  # fmt: skip
 """A plan of which crawlers to block, which an editor made a job. `agent` is their names, separated by commas."""
 

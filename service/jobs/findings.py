@@ -14,11 +14,11 @@ import orjson
 
 from data.hosts import normalized_host
 from data.rules.lake_tables import rules_version
-from queries import Detector, Finding, JobKind, template
+from queries import JOB_KINDS, Detector, Finding, JobKind, template
 from service.core.clock import to_text
 from service.core.encoding import encode
 from service.jobs.records import SYSTEM, Change, Evidence, EvidenceScope, Job
-from service.jobs.states import UNDECIDED
+from service.jobs.states import PRIORITIES, UNDECIDED
 from service.jobs.tables import change_job, open_jobs_of_type
 from service.jobs.texts import is_short_code, sanitized
 
@@ -30,6 +30,10 @@ MAX_EVIDENCE_BYTES: Final = 64 << 10
 """Maximum bytes of a job's evidence as JSON; rows beyond it are left out, from the end."""
 _REQUESTED: Final = ("domain", "short_code", "path")
 """Columns that come from requests; they are encoded whatever a detector says of them."""
+_PRIORITIES: Final = {
+    "secret": ("high", "high", "high"), "error": ("medium", "medium", "high"), "chance": ("low", "low", "medium"),
+}  # fmt: skip
+"""The priorities of a kind for fewer than 10 requests in a week, fewer than 100, and more."""
 _LINKS: Final = ("broken_link", "invented_link")
 
 _rules_version: Final = cache(rules_version)  # which takes 5 ms
@@ -146,8 +150,14 @@ def refreshed(job: Job, cause: Cause, now: datetime) -> Job:
 
 
 def priority_of(cause: Cause) -> str:
-    """Return low, medium or high, by requests in a week, where a person counts as ten."""
-    return "high" if cause.weight >= 100 else "medium" if cause.weight >= 10 else "low"
+    """Return low, medium or high: by kind first, then by requests in a week, where a person counts as ten."""
+    return _PRIORITIES[cause.kind.urgency][(cause.weight >= 10) + (cause.weight >= 100)]
+
+
+def rank(priority: str, kind: str) -> tuple[int, int]:
+    """Return the place of a job among others, from the most urgent on: by its priority, then by its type."""
+    urgency = JOB_KINDS[kind].urgency if kind in JOB_KINDS else "error"
+    return -PRIORITIES.index(priority), list(_PRIORITIES).index(urgency)
 
 
 def _shared(cause: Cause, name: str) -> str | None:

@@ -20,6 +20,7 @@ from service.core.http.errors import NotFound, Overloaded
 from service.core.pages.charts import measured_days
 from service.core.pages.forms import editors_form
 from service.jobs import states
+from service.jobs.findings import rank
 from service.jobs.implementations import CONTENT_TYPES, MAX_CONTENT_BYTES, Draft
 from service.jobs.page_content import days_of, evidence_of, expected_days, filled_days, outcome_sentences
 from service.jobs.rates import summed
@@ -65,10 +66,11 @@ class _JobPages:
             raise InvalidParameter("status", "is not a job status", f"Use {', '.join(STATUSES)}.")
         rows = await self._context.in_thread(request, self._jobs.of, session.organization)
         counts = Counter(row.status for row in rows)
-        chosen = [row for row in rows if row.status in ((status,) if status else OPEN)]
+        listed = [row for row in rows if row.status in ((status,) if status else OPEN)]
+        listed.sort(key=lambda row: rank(row.priority, row.type))  # of one rank, the newest first
         of_each = [(one.capitalize(), one, counts[one]) for one in STATUSES]
         tabs = [("Open", "", sum(counts[one] for one in OPEN)), *of_each]
-        shown = {**self._context.layout(request, "jobs"), "jobs": chosen, "tabs": tabs, "status": status}
+        shown = {**self._context.layout(request, "jobs"), "jobs": listed, "tabs": tabs, "status": status}
         return await self._context.renderer.response(request, "jobs.html", shown | {"has_jobs": bool(rows)})
 
     async def act(self, request: Request) -> Response:

@@ -7,6 +7,7 @@ from data.local_time import today
 from service.core.clock import from_text
 from service.core.control_database import ControlDatabase
 from service.core.pages import formats
+from service.jobs.findings import rank
 from service.reports.filters import Filters
 
 
@@ -31,6 +32,15 @@ class JobReader:
             "SELECT count(*) FROM jobs WHERE organization = ? AND status IN ('new', 'reviewed')", [organization]
         )
         return int(rows[0][0])
+
+    def to_do(self, organization: str) -> list[tuple[str, str]]:
+        """Priority and title of each undecided job, the most urgent first, then the heaviest."""
+        rows = self._database.rows(
+            "SELECT priority, title, type FROM jobs WHERE organization = ? AND status IN ('new', 'reviewed') "
+            "ORDER BY weight DESC, created_at, id",
+            [organization],
+        )
+        return [(priority, title) for priority, title, kind in sorted(rows, key=lambda row: rank(row[0], row[2]))]
 
     def by_fingerprint(self, organization: str) -> dict[str, tuple[str, str]]:
         """Id and status of the newest job of each subject, by its fingerprint."""

@@ -205,7 +205,7 @@ class JobRow(Struct, frozen=True, forbid_unknown_fields=True):
     title: Annotated[str, Meta(description="one-line description of the job")]
     created_at: Annotated[Time, Meta(description="when the job was created")]
     updated_at: Annotated[Time, Meta(description="when the job last changed")]
-    priority: Annotated[str, Meta(description="low, medium or high, by AI fetches and people sent in a week")]
+    priority: Annotated[str, Meta(description="low, medium or high: by type first, then by requests in a week")]
     domain: Annotated[str | None, Meta(description="domain that the job is about")]
     short_code: Annotated[str | None, Meta(description="short code that the job is about; null: several")]
     path: Annotated[

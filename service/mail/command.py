@@ -25,6 +25,7 @@ def mail(
     Example: traffic mail --org acme --to ops@acme.example
     """
     from queries import Warehouse
+    from service.core.control_database import ControlDatabase
     from service.core.mail_settings import parse_addresses
     from service.mail.weekly import weekly_message
     from service.outgoing.mail import Mailer
@@ -36,9 +37,9 @@ def mail(
     if not settings.smtp and not dry_run:
         raise BadInput("no mail server is configured; set TRAFFIC_SMTP and TRAFFIC_MAIL_FROM.")
     opened, sender = open_lake(lake, organization), settings.mail_from or "traffic@localhost"
-    with closing(Warehouse(opened)) as warehouse:
+    with closing(Warehouse(opened)) as warehouse, closing(ControlDatabase(opened)) as control:
         message = weekly_message(
-            opened, warehouse, organization, datetime.now(UTC), sender=sender, recipients=recipients
+            opened, warehouse, control, organization, datetime.now(UTC), sender=sender, recipients=recipients
         )
     if dry_run or not settings.smtp:
         headers = "".join(f"{name}: {value}\n" for name, value in message.items())

@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import InitVar, dataclass
 from datetime import date, datetime, timedelta
@@ -17,10 +17,13 @@ from queries import Warehouse
 from service.core.clock import to_text
 from service.core.control_database import ControlDatabase
 from service.core.mail_settings import SmtpServer
+from service.jobs.reader import JobReader
 from service.outgoing.mail import Mailer
 
 AFTER: Final = timedelta(hours=6)
 """Delay after the end of a week, Sunday at midnight, before its report is sent."""
+MAX_LISTED: Final = 10
+"""Maximum number of jobs that a mail lists."""
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -41,6 +44,7 @@ class Week(NamedTuple):
 def weekly_message(
     lake: Lake,
     warehouse: Warehouse,
+    control: ControlDatabase,
     organization: str,
     now: datetime,
     *,
@@ -48,7 +52,7 @@ def weekly_message(
     recipients: tuple[str, ...],
     cancelled: threading.Event | None = None,
 ) -> EmailMessage:
-    """The report of the week that is due: as text, and as an HTML file in the attachment."""
+    """The report of the week that is due: as text with what is to do, and as an HTML file in the attachment."""
     from service.core.pages import formats  # noqa: PLC0415  # slow: a server loads its pages with the first one
     from service.dashboard.report import Report  # noqa: PLC0415
 
@@ -61,10 +65,22 @@ def weekly_message(
     message["Subject"] = f"Traffic of {organization}, {formats.span(week.first_day, week.last_day)}"
     message["Date"], message["Message-ID"] = format_datetime(now), make_msgid(domain=sender.partition("@")[2])
     message["Auto-Submitted"] = "auto-generated"
-    message.set_content(f"{report.text()}\nThe attached file has the same with charts, and opens in any browser.\n")
+    to_do = "\n".join(_to_do(JobReader(control).to_do(organization)))
+    message.set_content(
+        f"{report.text()}\n{to_do}\n\nThe attached file has the same with charts, and opens in any browser.\n"
+    )
     name = f"traffic-{organization}-{week.first_day}.html"
     message.add_attachment(report.html(now).encode(), "text", "html", filename=name, params={"charset": "utf-8"})
     return message
+
+
+def _to_do(jobs: Sequence[tuple[str, str]]) -> list[str]:
+    """Lines about undecided jobs: the MAX_LISTED most urgent, and how many more there are."""
+    if not jobs:
+        return ["To do: nothing waits for a decision."]
+    lines = ["To do", *(f"  {priority:<6}  {title}" for priority, title in jobs[:MAX_LISTED])]
+    more = len(jobs) - MAX_LISTED
+    return [*lines, f"  and {more:,} more on the page Jobs"] if more > 0 else lines
 
 
 @dataclass(eq=False)
@@ -119,7 +135,7 @@ class WeeklyMail:
             self._warehouse = warehouse
             try:
                 message = weekly_message(
-                    self.lake, warehouse, organization, now,
+                    self.lake, warehouse, self.database, organization, now,
                     sender=self.sender, recipients=recipients, cancelled=self._cancelled,
                 )  # fmt: skip
             finally:

@@ -10,7 +10,7 @@ from data import BadInput
 from data.tasks.erasure import Criteria
 from queries import DETECTORS, Finding, days_before
 from service.jobs.erasure import erase_evidence
-from service.jobs.findings import causes_of
+from service.jobs.findings import causes_of, priority_of
 from service.jobs.implementations import RULE, Draft
 from service.jobs.subjects import read_shipped
 from tests.service.jobs.findings import ANNA, NOW, ROW, mark
@@ -88,6 +88,23 @@ def test_what_one_rule_or_product_does_is_one_cause(kind, subjects):
 def test_the_weight_of_a_cause_is_that_of_its_findings():
     (cause,) = causes_of(DETECTOR, findings("/old/a", "/old/b"), days_before(NOW.date()))
     assert cause.weight == 80
+
+
+@pytest.mark.parametrize(
+    ("kind", "weight", "priority"),
+    [
+        ("exposed_path", 0.1, "high"),
+        ("broken_link", 9.9, "medium"),
+        ("broken_link", 99.9, "medium"),
+        ("broken_link", 100.0, "high"),
+        ("ai_attention_gap", 99.9, "low"),
+        ("ai_attention_gap", 100.0, "medium"),
+    ],
+)
+def test_the_priority_goes_by_kind_then_by_volume(kind, weight, priority):
+    finding = Finding(kind, "acme", dict.fromkeys(DETECTORS[kind].subject, "a"), {}, weight)
+    (cause,) = causes_of(DETECTORS[kind], [finding], days_before(NOW.date()))
+    assert priority_of(cause) == priority
 
 
 def test_a_job_of_several_paths_names_none_of_them(find, only):

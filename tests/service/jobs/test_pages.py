@@ -67,6 +67,13 @@ def test_the_list_has_open_jobs_and_a_count_for_each_status(jobs, acme, opened, 
     assert acme.get("jobs?status=nothing").status_code == 400
 
 
+def test_the_list_begins_with_the_highest_priority(jobs, acme):
+    for number, weight in enumerate((500.0, 50.0, 500.0)):
+        jobs.upsert(broken(f"/gone{number}", weight=weight), NOW + timedelta(minutes=number))
+    codes = [code.text for code in acme.read("jobs").one("main").one("table").all("code")]
+    assert codes == ["/gone2", "/gone0", "/gone1"]
+
+
 def test_the_overview_says_how_many_jobs_wait_for_a_decision(lake, jobs, acme):
     land(lake, "acme", [visit(visited_at=datetime(2026, 3, 14, 10))])
     assert acme.read("").all("p", class_="strip") == []

@@ -10,11 +10,14 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from data import BadInput
-from queries import Warehouse
+from queries import DETECTORS, Warehouse
 from service.core.mail_settings import SmtpServer
 from service.core.settings import read_settings, setting
+from service.jobs.store import Jobs
 from service.mail.weekly import Week, WeeklyMail
 from service.outgoing.mail import REPLY_SECONDS
+from tests.service.jobs.findings import broken
+from tests.service.jobs.test_texts import COUNTED
 from tests.service.outgoing.mail_servers import Mailbox, ScriptedServer, smtp_server
 from tests.support.tables import examples
 from tests.support.visits import land, visit
@@ -79,6 +82,35 @@ def test_a_server_mails_the_report_of_the_last_whole_week(lake, opened):
     assert text.startswith("Overview of acme, 2 Mar – 8 Mar 2026")
     assert any(line.split()[:2] == ["Visits", "2"] for line in text.splitlines())
     assert html.get_content().startswith("<!doctype html>")
+
+
+def sent(weekly):
+    """The text of the mail that is sent now."""
+    mailbox = Mailbox()
+    with smtp_server(mailbox) as port:
+        weekly(port).send_due()
+    return parsed(mailbox.mails[0]).get_body(("plain",)).get_content()
+
+
+def test_a_mail_lists_what_is_to_do_the_most_urgent_first(weekly, control):
+    for path, kind, weight in (("/gone", "broken_link", 500.0), ("/.env", "exposed_path", 1.0)):
+        counts, detector = dict.fromkeys(COUNTED, 3), DETECTORS[kind]
+        Jobs(control).upsert(broken(path, kind=detector, type=kind, rows=[counts], weight=weight), SUNDAY)
+    lines = sent(weekly).splitlines()
+    first = lines.index("To do") + 1
+    assert [line.split()[:2] for line in lines[first : first + 2]] == [["high", "Vulnerability"], ["high", "AI"]]
+
+
+def test_a_mail_lists_ten_jobs_and_counts_the_others(weekly, control):
+    for number in range(12):
+        Jobs(control).upsert(broken(f"/gone-{number}"), SUNDAY)
+    text = sent(weekly)
+    assert text.count("AI products hit a missing page") == 10
+    assert "and 2 more on the page Jobs" in text
+
+
+def test_a_mail_says_that_nothing_is_to_do(weekly):
+    assert "To do: nothing waits for a decision." in sent(weekly)
 
 
 def test_by_default_no_mail_is_sent(lake, opened, monkeypatch):
