@@ -45,7 +45,7 @@ VISITS_OF_BODY: Final = 10_000
 RULES: Final = 100
 """Shipped redirects, each of the largest content: 25 MB."""
 ATTACHMENTS: Final = 50
-"""Jobs whose redirects are attached, again and again."""
+"""Number of jobs that get redirects attached, repeatedly."""
 WRITERS: Final = tuple(f"writer-{number}" for number in range(8))
 """Number of authors of jobs: several, as an organization has at most 100 open jobs of a type."""
 PAGES: Final = 600
@@ -62,7 +62,7 @@ class Measured(TypedDict):
 
 @dataclass(frozen=True)
 class Kind:
-    """What the neighbour asks for: requests that are made from their numbers."""
+    """The neighbour's requests, made from their numbers."""
 
     rate: float
     """Requests per second, independent of answers; 0: sequential."""
@@ -71,7 +71,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Attack:
-    """What the hostile organization sends, on how many connections of each of its sources."""
+    """The hostile organization's requests, and the number of connections of each of its sources."""
 
     name: str
     requests: Callable[[Secrets], Iterable[bytes]]
@@ -83,7 +83,7 @@ class Attack:
     pause: float = 1
     """Seconds until it tries again after a refusal: large bodies would otherwise only measure the loopback."""
     also: Mapping[str, Kind] = field(default_factory=dict)
-    """What else others ask for, by name; bars.py has a bar for each."""
+    """Other requests of the neighbour, by name; bars.py has a bar for each."""
 
 
 def _cached(secrets: Secrets, number: int) -> bytes:
@@ -110,7 +110,7 @@ def _new_job(secrets: Secrets, number: int) -> bytes:
 
 
 KINDS: Final = {"cached": Kind(20, _cached), "uncached": Kind(0, _uncached), "writes": Kind(10, _write)}
-"""What the neighbour asks for beside every attack."""
+"""The neighbour's requests during every attack."""
 JOB_KINDS: Final = {"list of jobs": Kind(10, _list_of_jobs), "new jobs": Kind(10, _new_job)}
 
 
@@ -208,7 +208,7 @@ def beset(scratch: Path, lake: Path, attack: Attack, seconds: float = SECONDS) -
 
 
 def _with_jobs(root: Path, secrets: Secrets) -> Secrets:
-    """Ship rules, approve jobs whose redirects can be attached, and let there be writers of jobs."""
+    """Ship rules, approve jobs that accept redirects, and add authors of jobs."""
     lake = Lake(root)
     with closing(lake.manifest), closing(ControlDatabase(lake)) as control:
         jobs = Jobs(control)

@@ -24,7 +24,7 @@ from service.jobs.states import APPROVE_FIX
 from service.jobs.store import Jobs
 
 HOSTILE: Final = 8
-"""Organizations with MAX_HOOKS hooks each, whose receivers take connections and never answer, and as many jobs."""
+"""Number of organizations with MAX_HOOKS hooks each, to receivers that accept but never respond, and as many jobs."""
 PAUSES: Final = (0, 2, 3, 3, 3, 3, 3, 3)
 """Seconds before each message of the ninth: together longer than the 15 that an attempt takes."""
 UNDER_WAY: Final = 64

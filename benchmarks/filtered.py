@@ -23,7 +23,7 @@ _WORDS: Final = {
     "referrer": "SELECT referrer, count(*) FROM visits_in_scope WHERE referrer IS NOT NULL GROUP BY ALL",
     "path": "SELECT path, count(*) FROM visits_in_scope WHERE path <> '' GROUP BY ALL",
 }
-"""What filters, with the query of its words and how many visits have each."""
+"""A filter, with the query for its words and the number of visits for each word."""
 _RANKS: Final = (1, 10)
 _FEW: Final = 1_000_000
 

@@ -64,7 +64,7 @@ def reported_bodies(log: Path, size: int, requests: int, scratch: Path) -> Itera
 
 
 def _reported(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
-    """What a server would report of the requests in a log, as they happen now."""
+    """The requests of a log in the form that a server would report them, dated now."""
     for line in lines:
         match = _LINE.match(line)
         if match:

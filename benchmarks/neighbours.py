@@ -60,7 +60,7 @@ class Secrets:
     share: str
     """A share of the neighbour."""
     approved_jobs: tuple[str, ...] = ()
-    """Jobs of the hostile organization whose redirects can be attached."""
+    """Jobs of the hostile organization that accept redirects."""
     writer_keys: tuple[str, ...] = ()
     """Keys of others who write jobs."""
 
@@ -104,7 +104,7 @@ def _figures(case: str, quiet: _Times, beset: _Times) -> Iterator[Figure]:
 
 
 def _times(steady: subprocess.Popen[str], port: int, key: str, questions: Iterator[int], seconds: float) -> _Times:
-    """What the neighbour gets for so long, and until its last question is answered."""
+    """The neighbour's answers during this time, until its last request is answered."""
     assert steady.stdin
     assert steady.stdout
     times, end = _Times(), time.monotonic() + seconds

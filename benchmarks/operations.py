@@ -63,7 +63,7 @@ def _a_visitor(lake: Lake) -> int:
 
 
 def _of_older_rules(setting: Setting, visits: int) -> Path:
-    """A kept lake whose visits were all classified by older rules."""
+    """A kept lake in which older rules classified all visits."""
     lake = Lake(setting.kept / f"lake-older-{visits}", create=True)
     land_organization(lake, ORGANIZATION, Sample(visits, LAST_DAY, DAYS), change=classified_by_older_rules)
     compact(lake)

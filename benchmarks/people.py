@@ -98,7 +98,7 @@ def bursts() -> Counter[str]:
 
 
 def judged(lines: Iterable[str], links: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """What answers say of the requests with a campaign once their days are judged, in the columns of _ASKED."""
+    """Answers for the requests with a campaign after their days are judged, in the columns of _ASKED."""
     with tempfile.TemporaryDirectory(prefix="traffic-people-") as scratch:
         log, root = Path(scratch) / "access.log", Path(scratch) / "lake"
         log.write_text("\n".join(lines) + "\n", "utf-8")

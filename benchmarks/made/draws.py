@@ -91,7 +91,7 @@ class Draws:
         return days
 
     def with_paths_classified(self, visits: pa.Table) -> pa.Table:
-        """The visits with those of them reclassified whose path people do not open, which are few."""
+        """The visits, after reclassifying the few with paths that people do not open."""
         kinds = {path: self._classifier.paths.kind(path) for path in pc.unique(visits["path"]).to_pylist()}
         special = pa.array([path for path, kind in kinds.items() if kind], pa.string())
         places = pc.indices_nonzero(pc.is_in(visits["path"], special))

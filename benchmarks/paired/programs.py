@@ -79,7 +79,7 @@ def _days(number: int) -> tuple[str, ...]:
 
 
 def _of_older_rules(side: Side, log: Path) -> Path:
-    """A lake whose visits were all classified by rules that no program has."""
+    """A lake in which unknown rules classified all visits."""
     root = side.home / "lake-older"
     if not root.exists():
         side.copy_of(side.lake(log)).rename(root)

@@ -19,7 +19,7 @@ from benchmarks.paired.trial import Address, Side, Trial
 from benchmarks.servers import get, key_of, load, program, server
 
 _ASKED: Final = 5
-"""Questions beside an attack, whose median counts."""
+"""Number of requests during an attack; their median counts."""
 _CACHED_REQUESTS: Final = 2_500
 _BATCHES: Final = 20
 _POSTERS: Final = 8

@@ -102,7 +102,7 @@ class Trial:
     def _round(
         self, note: str, unit: str, measure: Callable[[Side, int], Mapping[str, float]], numbers: range
     ) -> dict[str, Comparison]:
-        """Measure pairs of these numbers, whose order alternates; the first one warms up."""
+        """Measure the pairs with these numbers in alternating order; the first pair warms up."""
         taken: dict[str, list[Mapping[str, float]]] = {side.name: [] for side in self.sides}
         for number in numbers:
             self.progress(f"{note}: pair {number - numbers.start} of {len(numbers) - 1}")

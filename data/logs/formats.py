@@ -35,7 +35,7 @@ from data.sql import read_sql
 from data.text import plural
 
 _POSITIONAL_FORMATS: Final = FORMATS[:3]
-"""The formats whose fields are identified by position. They do not need the macros in fields.sql."""
+"""Formats with fields identified by position. They do not need the macros in fields.sql."""
 
 REQUIRED_TEXTS: Final = {
     "vhost-combined": "[", "combined": "[", "common": "[", "alb": " app/", "caddy": '"uri"',
@@ -48,7 +48,7 @@ REQUIRED_TEXTS: Final = {
 """A text that every line of a format contains: lines without it need not be parsed to rule the format out."""
 
 IN_FUTURE: Final = "more than a day in the future"
-"""The reason of a line whose time is later than FormatContext.latest."""
+"""The reason for a line with a time later than FormatContext.latest."""
 
 _NO_TIME: Final = "no valid time"
 _NO_STATUS: Final = "no valid status"
@@ -147,7 +147,7 @@ class UnknownFormat(BadInput):
 
 
 class LineReader:
-    """Parses lines of every format with a DuckDB connection whose time zone is UTC."""
+    """Parses lines of every format with a DuckDB connection in the time zone UTC."""
 
     def __init__(self, engine: duckdb.DuckDBPyConnection) -> None:
         self._engine = engine

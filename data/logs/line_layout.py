@@ -36,7 +36,7 @@ _NUMBER: Final = r"(\d+(?:\.\d+)?)"
 _NGINX_SHAPES: Final = {"time_local": LOCAL, "time_iso8601": ISO, "msec": _NUMBER}
 """Patterns of variables with a fixed shape, so that no text in another field can be mistaken for them."""
 _REQUIRED: Final = {"time": ("time_local", "time_iso8601", "msec"), "request": ("request", "request_uri", "uri")}
-"""What a log must contain, and the variables that provide it."""
+"""Values that a log must contain, and the variables that provide them."""
 
 _APACHE: Final = {
     "h": ("remote_addr", _ANY), "a": ("remote_addr", _ANY), "{c}a": ("realip_remote_addr", _ANY),
@@ -137,5 +137,5 @@ def _pieces_of_apache(text: str) -> tuple[list[_Piece], str]:
 
 
 def _without_group(shape: str) -> str:
-    """A pattern of _APACHE or _NGINX_SHAPES whose text is matched and ignored."""
+    """A pattern of _APACHE or _NGINX_SHAPES without its group, for text to be matched and ignored."""
     return re.sub(r"(?<!\\)\((?!\?)", "(?:", shape, count=1)

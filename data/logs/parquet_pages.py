@@ -35,7 +35,7 @@ class ColumnChunk(NamedTuple):
 
 
 class ColumnMemory(NamedTuple):
-    """What the headers say about one column of a row group."""
+    """Memory for reading one column of a row group, from its headers."""
 
     bytes: int  # memory needed to read it
     is_delta: bool  # whether texts are delta-encoded, so that PyArrow cannot read them as dictionaries

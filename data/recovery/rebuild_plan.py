@@ -206,7 +206,7 @@ def _ask_about_repetitions(
 
 
 def _ask_about_unfinished(plan: RebuildPlan, known: Mapping[str, bool]) -> None:
-    """Ask about the files of imports whose last file, which says that the import was finished, is missing."""
+    """Ask about files of imports without their last file, which records that the import was finished."""
     finished = {key for key, batch in _batches([*plan.counted, *plan.replaced]).items() if batch.imported_at}
     unfinished: defaultdict[tuple[str, int], list[VisitFile]] = defaultdict(list)
     for file in plan.counted:

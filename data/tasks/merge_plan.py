@@ -94,7 +94,7 @@ def visits_of(group: MergeGroup) -> int:
 
 
 def files_by_result(files: Iterable[LandedFile]) -> Iterator[list[LandedFile]]:
-    """The files that become one: all but those of an unfinished last line, whose visit expires when it has grown."""
+    """The files to merge: all but those with an unfinished last line, since that visit expires when the line grows."""
     files = list(files)
     if finished := [file for file in files if file.unfinished_of is None]:
         yield finished

@@ -48,7 +48,7 @@ _PATH_PARAMETERS: Final[dict[str, Schema]] = {
     "number": {"schema": {"type": "integer", "minimum": 1}},
     "domain": {"description": "a host, or * for the link for every domain"},
 }
-"""What is said of parameters in paths; any other is a text."""
+"""Schemas of parameters in paths; others are strings."""
 
 
 class Error(Struct, frozen=True, rename={"retry_after": "retryAfter"}):

@@ -11,7 +11,7 @@ from service.reports.answers import Answers
 
 @dataclass(frozen=True, kw_only=True)
 class PageParts:
-    """What each room's pages are given."""
+    """The parts given to each room's pages."""
 
     services: PageServices
     answers: Answers

@@ -64,7 +64,7 @@ class ReceivedBodies:
 
     @asynccontextmanager
     async def receive(self, request: Request, max_bytes: int, too_large: BodyTooLarge) -> AsyncIterator[bytes]:
-        """Read the body of a request, whose bytes count until the with block ends.
+        """Read the body of a request; its bytes count until the with block ends.
 
         Raises `too_large` as soon as the body is larger than `max_bytes`, InvalidBody if it is cut off, and Overloaded
         if it is evicted.

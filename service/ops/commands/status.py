@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class SetAside(NamedTuple):
-    """What an organization leaves out of answers, of the visits that are stored."""
+    """Stored visits that an organization leaves out of answers."""
 
     files_aside: bool
     exclusions: int  # rules of `traffic exclude`
