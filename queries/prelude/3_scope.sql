@@ -1,7 +1,7 @@
 -- The only place where visits are filtered by the caller's scope. Reads the session variables scope (organization and days)
--- and files, links and link_changes (lists of Parquet files; each begins with an empty seed file). While scope is unset, no visit is
--- visible. Each filter that is set is one more variable, by its name: unset ones are NULL and cost nothing, while a field
--- of a struct would be extracted from it again wherever it is read.
+-- and files, links and link_changes (lists of Parquet files; each begins with an empty seed file). While scope is unset, no
+-- visit is visible. Each filter that is set is one more variable, by its name: unset ones are NULL and cost nothing, while a
+-- field of a struct would be extracted from it again wherever it is read.
 
 CREATE TYPE scope AS STRUCT(organization VARCHAR, start_date DATE, end_date DATE);
 
