@@ -1482,6 +1482,29 @@ def _search_errors(subject: Row, group: list[Visit], as_of: date, _: Any) -> Row
     return subject | counts | _who(errors) | _top_paths(errors) | _seen(errors)
 
 
+def _comes_from_others(visit: Visit) -> bool:
+    """Whether somebody else than a search crawler made it, and it may show what is wrong with a site."""
+    return visit["bot_category"] != "search_crawler" and visit["path"] not in (None, "") and _is_evidence(visit)
+
+
+def _error_days(subject: Row, group: list[Visit], *_: Any) -> Row | None:
+    bad = []
+    for _, visits in _subjects(group, "day"):
+        errors = _only(visits, "error")
+        by_visitor = Counter(visit["visitor"] for visit in errors if visit["visitor"] is not None)
+        is_one = by_visitor and 2 * max(by_visitor.values()) >= len(errors)
+        is_often = 5 * len(errors) >= len(visits) and 5 * len(by_visitor) >= _visitors(visits)
+        if len(errors) >= 100 and is_often and not is_one:
+            bad += visits
+    errors = _only(bad, "error")
+    if not 1 <= _days(errors) <= 2:
+        return None
+    people = len(_of(errors, *PEOPLE))
+    row = subject | {"visits": len(bad), "errors": len(errors), "percentage": _share(len(errors), len(bad))}
+    row |= {"people": people} | _who(errors, "people" if 2 * people >= len(errors) else "other")
+    return row | _top_paths(errors) | _seen(errors)
+
+
 def _dead(subject: Row, group: list[Visit], as_of: date, _: Any) -> Row | None:
     recent = _last_days(group, as_of)
     missing, late = (
@@ -1642,6 +1665,9 @@ FINDERS: Final[dict[str, Finder]] = {
     ),
     "server_errors": _finder(_server_errors, _asked(*AI, *PEOPLE), _PAGE, itemgetter("errors")),
     "search_errors": _finder(_search_errors, _asked("search_crawler"), ("domain",), itemgetter("errors")),
+    "error_days": _finder(
+        _error_days, lambda visits: [v for v in visits if _comes_from_others(v)], ("domain",), itemgetter("errors")
+    ),
     "dead_path": _finder(_dead, _asked(*PEOPLE), _PAGE, itemgetter("missing")),
     "exposed_path": lambda visits, *_: _exposed(visits, is_catch_all=False),
     "catch_all": lambda visits, *_: _exposed(visits, is_catch_all=True),
@@ -1699,6 +1725,7 @@ MEASURED: Final[dict[str, tuple[tuple[str, ...], InMeasure, InMeasure]]] = {
         lambda visit, _: visit["bot_category"] == "search_crawler" and visit["path"] and _is_evidence(visit),
         _has("error"),
     ),
+    "error_days": (("domain",), lambda visit, _: _comes_from_others(visit), _has("error")),
     "dead_path": (_PAGE, _harmless(*PEOPLE), _has("missing")),
     **dict.fromkeys(("exposed_path", "catch_all"), (("domain",), _probes, _has("success"))),
     "flood": (("domain",), lambda *_: True, lambda visit, subject: _name(visit) == subject["agent"]),

@@ -22,6 +22,7 @@ _GOOGLEBOT: Final = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.
 _SCANNER: Final = "Mozilla/5.0 zgrab/0.x"
 _CHATGPT: Final = "https://chatgpt.com/"
 _DOCS: Final = "docs.example.com"
+_HELP: Final = "help.example.com"
 
 
 class Requests(NamedTuple):
@@ -57,6 +58,9 @@ REQUESTS: Final = (
     Requests(40, 1, 10, DOMAINS[0], "/checkout", 502),
     # search_errors
     Requests(40, 1, 10, _DOCS, "/search", 503, _GOOGLEBOT),
+    # error_days
+    Requests(70, 4, 4, _HELP, "/", 502),
+    Requests(50, 4, 4, _HELP, "/contact", 502),
     # dead_path: a page of the site links to it
     Requests(24, 1, 12, DOMAINS[1], "/handbook/old/", 404, referrer="https://link.example.org/"),
     # exposed_path

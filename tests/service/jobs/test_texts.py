@@ -19,8 +19,9 @@ HOSTILE = [
     "/[click](https://evil.example)", "/![x](javascript:alert(1))", "/<script>alert(1)</script>", "/\u202egnp.exe",
     "/\u2066\u200bx\ufeff", "/line\nbreak\r\x1b[2J", "/{domain}{0}%s", "/`rm -rf`", "/" + "é" * 300, "/\x00",
 ]  # fmt: skip
-COUNTED = ("agent_fetches", "visits", "errors", "refused", "asked_to_pay", "missing", "referred", "answered", "probes",
-           "paths", "whole", "refused_or_failed", "ai_referrals", "referrals_before", "training_fetches")  # fmt: skip
+COUNTED = ("agent_fetches", "visits", "errors", "people", "refused", "asked_to_pay", "missing", "referred", "answered",
+           "probes", "paths", "whole", "refused_or_failed", "ai_referrals", "referrals_before",
+           "training_fetches")  # fmt: skip
 NUMBERS = dict.fromkeys(COUNTED, 3)
 
 

@@ -1,0 +1,34 @@
+-- Days on which a domain fails, whatever the paths: 500 to 599 for 100 requests or more, a fifth or more of that day's, and for
+-- a fifth or more of its visitors, none of whom makes half of it, search crawlers and probes aside. One or two such days are
+-- one finding. What fails on more, other detectors find by its paths, or by the search crawlers that it fails for.
+WITH counted AS (
+    SELECT
+        domain, day, path, name_of(agent, user_agent) AS name, agent, visitor, count(*) AS visits,
+        total_if(1, is_error) AS errors, total_if(1, is_error AND is_person(bot_category)) AS people,
+        min(visited_at) FILTER (is_error) AS first_seen, max(visited_at) FILTER (is_error) AS last_seen
+    FROM (SELECT *, coalesce(status BETWEEN 500 AND 599, FALSE) AS is_error FROM detected_visits())
+    WHERE path <> '' AND is_evidence(is_malicious, confidence, signals) AND bot_category <> 'search_crawler' GROUP BY ALL
+), bad_days AS (
+    SELECT domain, day, total(visits) AS of_day
+    FROM (SELECT *, sum(errors) OVER (PARTITION BY domain, day, visitor) AS of_visitor FROM counted)
+    GROUP BY domain, day
+    HAVING is_found(total(errors) >= 100 AND 5 * total(errors) >= total(visits)
+        AND 5 * count(DISTINCT visitor) FILTER (errors > 0) >= count(DISTINCT visitor)
+        AND coalesce(2 * max(of_visitor) FILTER (visitor IS NOT NULL) < total(errors), TRUE))
+), failed AS (
+    SELECT
+        counted.*, of_day, sum(errors) OVER (PARTITION BY counted.domain, path) AS of_path,
+        sum(errors) OVER (PARTITION BY counted.domain, name) AS of_name,
+        row_number() OVER (PARTITION BY counted.domain, counted.day ORDER BY path, name, visitor) AS turn
+    FROM counted JOIN bad_days ON bad_days.domain IS NOT DISTINCT FROM counted.domain AND bad_days.day = counted.day
+    WHERE errors > 0
+)
+SELECT
+    domain, total_if(of_day, turn = 1) AS visits, total(errors) AS errors,
+    share(total(errors), total_if(of_day, turn = 1)) AS percentage, total(people) AS people,
+    CASE WHEN 2 * total(people) >= total(errors) THEN 'people' ELSE 'other' END AS audience,
+    count(DISTINCT visitor) AS visitors, top_of(of_name, name) AS top_agent, share(max(of_name), total(errors)) AS top_share,
+    three_of(ranked(of_path, path)) AS top_paths, count(DISTINCT day) AS days, min(first_seen) AS first_seen,
+    max(last_seen) AS last_seen
+FROM failed GROUP BY domain HAVING is_found(count(DISTINCT day) <= 2)
+ORDER BY errors DESC, domain LIMIT 100;
