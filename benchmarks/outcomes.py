@@ -96,6 +96,16 @@ def restless(concentration: float, share: Callable[[int], float] = steady) -> Mo
     return model
 
 
+def together(number: int, model: Model) -> Model:
+    """The subjects of one cause, counted as one."""
+
+    def summed(chance: Random, day: int) -> tuple[int, int]:
+        counts = [model(chance, day) for _ in range(number)]
+        return sum(events for events, _ in counts), sum(visits for _, visits in counts)
+
+    return summed
+
+
 def flooded(chance: Random, day: int) -> tuple[int, int]:
     """From the day on which it was shipped, one visitor more, all of whose requests are answered: three count."""
     events, visits = independent(steady)(chance, day)
@@ -134,6 +144,15 @@ NOTHING_DONE: Final[dict[str, tuple[Model, Model, JobKind]]] = {
     "burst of 7 days ends": (independent(_burst), independent(lambda _: 0.02), CLOSING),
     "season: a third": (independent(_season), independent(_season), CLOSING),
     "flood": (flooded, STEADY, CLOSING),
+    "5 of one cause": (together(5, STEADY), STEADY, CLOSING),
+    "5 of one cause, clumps of 20": (together(5, clumped(20)), clumped(20), CLOSING),
+    "5 of one cause, beta 3": (together(5, restless(3)), restless(3), CLOSING),
+    "5 of one cause, burst of 7 days ends": (
+        together(5, independent(_burst)),
+        independent(lambda _: 0.02),
+        CLOSING,
+    ),
+    "5 of one cause, season: a third": (together(5, independent(_season)), independent(_season), CLOSING),
     "independent, kinds that never close": (STEADY, STEADY, SAYING),
     "clumps of 20, kinds that never close": (clumped(20), clumped(20), SAYING),
     "beta 3, kinds that never close": (restless(3), restless(3), SAYING),
