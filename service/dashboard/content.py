@@ -21,7 +21,7 @@ from service.dashboard.evidence import Evidence, lacking_in_words
 from service.dashboard.listing import Listing
 from service.dashboard.panel import PageAnswers, Panel, Selection, Wanted, key_of
 from service.dashboard.tables import CellLinks
-from service.dashboard.tiles import Figures, Tile, disguised_in_words, filled_tiles
+from service.dashboard.tiles import TILES, Figures, Tile, disguised_in_words, filled_tiles, with_reads
 from service.jobs.reader import Mark
 from service.reports.filters import Filters
 
@@ -49,13 +49,14 @@ class Page:
     key: str = ""  # the keyboard shortcut that opens it
     is_dashboard: bool = False  # with tiles, and one answer for all panels
     template: str = "page.html"
+    tiles: tuple[tuple[str, str, str, str], ...] = ()  # figures above the panels, of a page that is not a dashboard
 
 
 OVERVIEW: Final = Page(
-    "", "Overview", "People, AI-related and other automated visits.", panels.OVERVIEW, "g o", is_dashboard=True,
+    "", "Overview", "", panels.OVERVIEW, "g o", is_dashboard=True,
     template="overview.html",
 )  # fmt: skip
-LINK: Final = Page("link", "Link", "Everything about one link.", panels.LINK, is_dashboard=True)
+LINK: Final = Page("link", "Link", "", panels.LINK, is_dashboard=True)
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,7 @@ class PageContent:
         """The answers to ask for, each once, and none that comes with that of the dashboard."""
         is_dashboard, selection = self.page.is_dashboard, self.selection
         of_page = [DASHBOARD, PEOPLE, DISGUISED] if is_dashboard else [FILTER_VALUES]
+        of_page += [OVERVIEW_ROW] if self.page.tiles else []
         wanted = [(entry, selection.scope_for(entry)) for entry in of_page]
         if is_dashboard and self.comparison:
             spans = self.comparison.now, self.comparison.before
@@ -177,9 +179,7 @@ class PageContent:
         missing = self._days.uncovered_days
         if not missing:
             return ""
-        verb = "is" if missing == 1 else "are"
-        days = plural(self.filters.days, "day")
-        return f"{missing:,} of {days} {verb} covered by no log and no report: not zero, but missing."
+        return f"No data for {missing:,} of {plural(self.filters.days, 'day')}."
 
     def lacking_evidence_in_words(self) -> str:
         """How many days of the comparison lack evidence which others have; "" if all have it, or none."""
@@ -191,17 +191,18 @@ class PageContent:
         return ChartDays(scope.start_date, scope.end_date, self.filters.today, self.hours_begun, self.uncovered)
 
     def tiles(self, loaded: Sequence[Any]) -> list[Tile]:
-        """The tiles of an overview, none on other pages; changes are over complete days."""
+        """The figures above the panels; changes are over complete days."""
+        answers, has_links = self.answers(loaded), self.links is not None
         if not self.page.is_dashboard:
-            return []
-        answers = self.answers(loaded)
+            figures = self.answer(answers, OVERVIEW_ROW.name) if self.page.tiles else {}
+            return filled_tiles(self.page.tiles, figures, None, self.filters, has_links=has_links)
 
-        def figures(scope: Scope) -> Figures:
-            return {**answers[PEOPLE, scope], **answers[OVERVIEW_ROW, scope]}
+        def figures_of(scope: Scope) -> Figures:
+            return with_reads({**answers[PEOPLE, scope], **answers[OVERVIEW_ROW, scope]})
 
         comparison = self.comparison
-        compared = (comparison, figures(comparison.now), figures(comparison.before)) if comparison else None
-        return filled_tiles(figures(self._scope), compared, self.filters, has_links=self.links is not None)
+        compared = (comparison, figures_of(comparison.now), figures_of(comparison.before)) if comparison else None
+        return filled_tiles(TILES, figures_of(self._scope), compared, self.filters, has_links=has_links)
 
     def _elsewhere(self, answers: PageAnswers) -> dict[str, str] | None:
         """Where there are visits, if this selection has none: what to say, and the query string that shows them."""

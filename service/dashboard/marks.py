@@ -10,7 +10,7 @@ from service.dashboard.evidence import Evidence, evidence_marks
 from service.jobs.reader import Mark
 from service.reports.filters import Filters
 
-MAX_MARKS: Final = 12
+MAX_MARKS: Final = 5
 """The most that are drawn; the last of them stands for all the rest."""
 NEW_AFTER: Final = timedelta(7)
 """So many days without an agent have to be shown and covered before its first visit, for it to be new."""
@@ -26,17 +26,19 @@ def marks_of(
     """The marks of the days in scope, by day; `agents` are the rows of bot-traffic, `events` are of any days."""
     scope, found = filters.scope, [*evidence_marks(filters, evidence)]
     for first, last in _runs(day for day in uncovered if scope.start_date <= day <= scope.end_date):
-        text = f"{formats.span(first, last)}: no log and no report covers {plural((last - first).days + 1, 'day')}"
+        text = f"{formats.span(first, last)}: no data for {plural((last - first).days + 1, 'day')}"
         found.append(Mark(first, text, filters.query_string(start_date=str(first), end_date=str(last))))
     seen: dict[str, date] = {}  # an agent has a row for each confidence
     for row in agents:
+        if row["operator"] == "unknown":
+            continue  # it may be one of many under the same name
         first = date.fromisoformat(row["first_seen"][:10])
         seen[row["agent"]] = min(first, seen.get(row["agent"], first))
     for agent, first in seen.items():
         before = (first - timedelta(number) for number in range(1, NEW_AFTER.days + 1))
         is_new = first - NEW_AFTER >= scope.start_date and uncovered.isdisjoint(before)
         if is_new and agent not in {"unknown", "(other)"}:
-            text = f"{formats.day(first)}: the first visit of {agent} in these days"
+            text = f"{formats.day(first)}: first visit of {agent}"
             found.append(Mark(first, text, f"agents{filters.query_string(agent=agent)}"))
     found += events
     return sorted((mark for mark in found if scope.start_date <= mark.day <= scope.end_date), key=lambda mark: mark.day)

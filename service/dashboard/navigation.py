@@ -5,10 +5,11 @@ from typing import Final
 from service.access.page_context import PageLink
 from service.dashboard import panels
 from service.dashboard.content import OVERVIEW, Page
+from service.dashboard.tiles import OF_AI
 
 NAMED: Final = (
     OVERVIEW,
-    Page("ai", "AI", "What AI platforms fetch, and whom they send.", panels.AI, "g a", template="ai.html"),
+    Page("ai", "AI", "What AI platforms fetch, and whom they send.", panels.AI, "g a", template="ai.html", tiles=OF_AI),
     Page("agents", "Agents", "Every automated visitor, and how sure we are who it is.", panels.AGENTS_PAGE, "g n"),
     Page("people", "People", "Where people come from, and what they use.", panels.PEOPLE, "g e"),
     Page("times", "Times", "When visits happen.", panels.TIMES, "g t"),

@@ -19,9 +19,7 @@ from service.dashboard.series import MainSeries, TimeSeries
 
 # fmt: off
 WEEKS_HINT: Final = "Whole weeks, each line on a scale of its own; the number is that of the last one."
-TIME_SERIES: Final = MainSeries.of(
-    "time-series", "Visits by day", hint="People, AI-related and other automated visits.",
-)
+TIME_SERIES: Final = MainSeries.of("time-series", "Visits by day")
 AI_SOURCES: Final = Panel.of("ai-sources", "AI platforms", color="ai", limit=10, all_on="ai")
 TOP_LINKS: Final = Panel.of(
     "top-links", "Links", "short_code domain visits percentage", limit=10, has_split=True, all_on="links",

@@ -18,6 +18,19 @@ from service.dashboard.tables import Row
 from service.reports.filters import Filters
 
 _AGENTS: Final = ENTRIES["bot-traffic"]
+_PLACES: Final = 10
+"""Numbers of marks that fit beside each other on a phone."""
+
+
+def apart(columns: Sequence[int], count: int) -> dict[int, str]:
+    """The numbers of marks at columns, the earliest first; those too near to be read share the place of the first."""
+    groups: list[list[int]] = []
+    for number, column in enumerate(columns):
+        if groups and column - columns[groups[-1][0]] < count / _PLACES:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    return {columns[one[0]]: str(one[0] + 1) + (f"–{one[-1] + 1}" if one[1:] else "") for one in groups}
 
 
 @dataclass(frozen=True)
@@ -64,16 +77,17 @@ class TimeSeries(Panel):
         missing = [number for number, row in numbered if days.is_missing(unit, row)]
         empty = {*ahead, *missing}
         partial = [number for number, row in numbered if not days.is_whole(unit, row) and number not in empty]
-        numbers: dict[int, str] = {}
-        for number, group in enumerate(selection.marks, start=1):
-            column = bisect_left(starts, starts[bisect_right(starts, group[0].day.isoformat()) - 1])
-            numbers[column] = f"{numbers[column]},{number}" if column in numbers else str(number)
+        columns = [
+            bisect_left(starts, starts[bisect_right(starts, group[0].day.isoformat()) - 1]) for group in selection.marks
+        ]
         labels = {"hour": hour_labels, "month": month_labels}.get(unit, day_labels)
         texts = labels(starts[::24] if unit == "hour" else starts)
         drawn = [row if "human_clicks" in row else {**row, "human_clicks": row["human_visits"]} for row in rows]
         before = [row.get(PREVIOUS.field) for row in rows]
         previous = [{"total_visits": total} for total in before if total is not None]
-        return time_series(drawn, previous, texts, partial=partial, ahead=ahead, missing=missing, marks=numbers)
+        return time_series(
+            drawn, previous, texts, partial=partial, ahead=ahead, missing=missing, marks=apart(columns, len(rows))
+        )
 
     def notes(self, _rows: Sequence[Row], selection: Selection) -> Sequence[str]:
         """What the chart hatches."""

@@ -9,18 +9,24 @@ from service.dashboard.comparison import Comparison
 from service.reports.filters import Filters
 
 VISITORS: Final = "unique_visitors"
+READ_BY_AI: Final = "agent_fetches"
+_REQUESTS: Final = ("ai_assistant_requests", "ai_training_requests", "ai_coding_agent_requests")
+_SENT: Final = ("ai_referral_requests", "Sent by AI", "ai", "agents?traffic_type=ai_referral")
 TILES: Final = (
-    ("total_visits", "Visits", "plain", ""),
     ("human_clicks", "Visits by people", "people", "people"),
     (VISITORS, "Visitors", "people", "people"),
-    ("ai_visits", "AI-related", "ai", "ai"),
-    ("other_visits", "Other automated", "other", "agents?traffic_type=other"),
-    ("ai_assistant_requests", "AI assistants", "ai", "agents?traffic_type=ai_assistant"),
-    ("ai_training_requests", "AI training", "ai", "agents?traffic_type=ai_training"),
-    ("ai_coding_agent_requests", "Coding agents", "ai", "agents?traffic_type=ai_coding_agent"),
-    ("ai_referral_requests", "People sent by AI", "ai", "agents?traffic_type=ai_referral"),
+    _SENT,
+    (READ_BY_AI, "Read by AI", "ai", "ai"),
+    ("other_visits", "Other bots", "other", "agents?traffic_type=other"),
 )
-"""The tiles: field of the overview or of `people`, label, color, and the page and query it leads to."""
+"""The figures of an overview: field of its answer or of `people`, label, color, and the page and query it leads to."""
+OF_AI: Final = (
+    ("ai_assistant_requests", "For users", "ai", "agents?traffic_type=ai_assistant"),
+    ("ai_training_requests", "For training", "ai", "agents?traffic_type=ai_training"),
+    ("ai_coding_agent_requests", "Coding agents", "ai", "agents?traffic_type=ai_coding_agent"),
+    _SENT,
+)
+"""Those of the page about AI."""
 
 Figures = Mapping[str, Any]
 """The answers traffic-overview and people in one. Visitors are people, and people sent by AI."""
@@ -44,12 +50,22 @@ class Tile:
         return "–" if self.value is None else f"{'at least ' if self.is_least else ''}{self.value:,}"
 
 
+def with_reads(figures: Figures) -> Figures:
+    """The figures, and what AI read: the visits of its agents, without the people whom it sent."""
+    return {**figures, READ_BY_AI: sum(figures[name] for name in _REQUESTS)}
+
+
 def filled_tiles(
-    figures: Figures, compared: tuple[Comparison, Figures, Figures] | None, filters: Filters, *, has_links: bool
+    tiles: Sequence[tuple[str, str, str, str]],
+    figures: Figures,
+    compared: tuple[Comparison, Figures, Figures] | None,
+    filters: Filters,
+    *,
+    has_links: bool,
 ) -> list[Tile]:
     """Every tile; `compared` are the figures of both spans. Visitors change only if neither span misses any."""
     filled = []
-    for field, label, color, target in TILES:
+    for field, label, color, target in tiles:
         path, _, fixed = target.partition("?")
         query = filters.query_string(traffic_type=fixed.partition("=")[2] or None)
         is_least = field == VISITORS and bool(figures["unidentified_visits"])
@@ -70,7 +86,5 @@ def disguised_in_words(rows: Sequence[Mapping[str, Any]]) -> str:
         return ""
     total, *signals = rows
     why = ", ".join(f"{row['signal'].replace('_', ' ')} ({row['visits']:,})" for row in signals)
-    verb = "counts" if total["visits"] == 1 else "count"
-    return (
-        f"{plural(total['visits'], 'visit')} with a browser's name {verb} as other automated, as the day showed: {why}."
-    )
+    words = "looks like a browser but is a bot" if total["visits"] == 1 else "look like browsers but are bots"
+    return f"{plural(total['visits'], 'visit')} {words}, as their days showed: {why}."

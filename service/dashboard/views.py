@@ -22,6 +22,7 @@ from service.dashboard.listing import Listing
 from service.dashboard.navigation import NAMED
 from service.dashboard.run_it_yourself import commands
 from service.dashboard.tables import CellLinks
+from service.dashboard.tiles import Tile
 from service.reports.filters import Filters
 
 TRAFFIC_TYPES: Final = (
@@ -71,11 +72,13 @@ async def overview_page(context: DashboardContext, request: Request) -> Response
     if instead := await view.instead():
         return instead
     content, scope = await view.content(), view.filters.scope
+    jobs = await context.control.read(context.job_reader.undecided, view.filters.organization)
+    content["tiles"].append(Tile("undecided_jobs", "To do", "plain", jobs, False, None, f"{context.root}/jobs"))
     asked = context.services.lake, scope.organization, scope.start_date, scope.end_date, view.filters.today
     return await view.response(
         OVERVIEW.template,
         **content,
-        undecided_jobs=await context.control.read(context.job_reader.undecided, view.filters.organization),
+        left_out=f"{context.root}/left-out{view.filters.query_string(traffic_type=None)}",
         file_share=await context.in_thread(request, large_file_share, *asked),
         may_write=request.scope["session"].caller.may_write,
     )

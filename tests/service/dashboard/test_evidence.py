@@ -12,6 +12,7 @@ from data.signals import BITS
 from data.tasks.compaction import Compactor
 from queries import Warehouse
 from service.dashboard.report import Report
+from service.dashboard.series import apart
 from tests.conftest import NOW
 from tests.support.forks import ROOT
 from tests.support.lakes import opened as opened_lake
@@ -141,3 +142,8 @@ def test_a_lake_of_1_0_0_shows_the_first_day_with_more(tmp_path, browsing, has_h
             assert [text for text, _ in marks(browser.read(ALL))] == [
                 f"14 Mar 2026: from here on, visits have {what}, by which more machines are recognized"
             ]
+
+
+def test_numbers_of_marks_never_print_over_each_other():
+    assert apart([0, 1, 2, 15, 29], 30) == {0: "1–3", 15: "4", 29: "5"}
+    assert apart([0, 3, 6], 30) == {0: "1", 3: "2", 6: "3"}

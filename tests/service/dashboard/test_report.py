@@ -17,7 +17,7 @@ from tests.support.visits import land, links, visit
 HOSTILE = "\x1b[31m\u202e'\"><script>alert(1)</script>"
 MAX_BYTES = 60_000
 CODES = [*MAP_SHAPES]
-FOUR = ("total_visits", "human_clicks", "ai_visits", "other_visits")
+SOME = ("human_clicks", "ai_referral_requests", "other_visits")
 DAY = timedelta(days=1)
 
 
@@ -82,7 +82,7 @@ def test_the_numbers_of_a_report_are_those_of_the_api(report, api, flags, query)
         assert len(rows) == min(len(answer), 400 if name == "time-series" else 50)
         assert rows == [{field: as_text(row[field]) for field in rows[0]} for row in answer[: len(rows)]], name
     shown, overview = tile_values(page), api(f"traffic-overview{query}")
-    assert [shown[name] for name in FOUR] == [str(overview[name]) for name in FOUR]
+    assert [shown[name] for name in SOME] == [str(overview[name]) for name in SOME]
 
 
 def test_a_report_is_one_small_self_contained_file(report):
@@ -111,7 +111,7 @@ def test_no_line_of_the_text_is_too_long(report):
 def test_the_text_has_the_numbers_of_the_api(report, api):
     text = report("--format", "text", "--range", "7d").out
     overview = api("traffic-overview?range=7d")
-    assert re.search(rf"^Visits +{overview['total_visits']}  [+−±]", text, re.MULTILINE)
+    assert re.search(rf"^Visits by people +{overview['human_clicks']}  [+−±]", text, re.MULTILINE)
     assert re.search(r"^Claude +(\d+) ", text, re.MULTILINE)[1] == str(api("ai-sources?range=7d")[0]["visits"])
     assert "against" in text
 
