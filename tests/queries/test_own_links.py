@@ -7,7 +7,7 @@ import pytest
 
 from data.rules.exclusions import Exclusion
 from data.tasks.reclassification import Reclassifier
-from queries import RollupBuilder, Scope
+from queries import RollupBuilder, Scope, Warehouse
 from queries.own_sql import OwnSql
 from tests.recount import BITS, recount
 from tests.support.sql import answer
@@ -66,15 +66,17 @@ def landed(lake, visits=VISITS):
     links(lake, "acme", LINKS)
 
 
-@pytest.fixture(params=["live", "counted ahead", "one day open"])
-def asker(request, lake, warehouse):
-    """The warehouse of a lake whose days are counted ahead, or not, or all but one."""
+@pytest.fixture(scope="module", params=["live", "counted ahead", "one day open"])
+def asker(request, tmp_path_factory, new_lake):
+    """The warehouse of a lake whose days are counted ahead, or not, or all but one; it is only asked."""
+    lake = new_lake(tmp_path_factory.mktemp("asked") / "lake")
     landed(lake, [row for row in VISITS if request.param != "one day open" or row["day"] > FIRST])
     if request.param != "live":
         assert RollupBuilder(lake).run() == 1
     if request.param == "one day open":
         land(lake, "acme", [row for row in VISITS if row["day"] == FIRST])
-    return warehouse
+    with closing(lake.manifest), closing(Warehouse(lake)) as warehouse:
+        yield warehouse
 
 
 def codes(rows):

@@ -110,14 +110,14 @@ def counted_in(folder: Path, copy: Path) -> Iterator[tuple[Lake, Warehouse]]:
 
 
 @pytest.fixture(scope="module")
-def landed_folder(tmp_path_factory):
+def landed_folder(tmp_path_factory, new_lake):
     """Two weeks of one organization in two months, and three days of another, all of them long past."""
-    folder = tmp_path_factory.mktemp("landed") / "lake"
-    with opened(folder, create=True) as lake:
+    lake = new_lake(tmp_path_factory.mktemp("landed") / "lake")
+    with closing(lake.manifest):
         days = [DAYS[0] + timedelta(number) for number in range((DAYS[1] - DAYS[0]).days + 1)]
         land(lake, "acme", [row for day in days if day.day != 13 for row in some(day)])
         land(lake, "bee", [row for day in days[3:6] for row in some(day, 7)])
-    return folder
+    return lake.root
 
 
 @pytest.fixture(scope="module")
