@@ -1,7 +1,8 @@
-"""The peak of resident memory of a program, in a process of its own."""
+"""Peaks of memory: resident of a program, in a process of its own, and of what Python holds during some work."""
 
 import subprocess
 import sys
+import tracemalloc
 from typing import NamedTuple
 
 from tests.support.forks import PROGRAM, without_settings
@@ -32,3 +33,16 @@ def measured(folder, *words):
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False, env=without_settings()
     )
     return Ended(ended.returncode, ended.stderr, int(peak.read_text()) / unit)
+
+
+def traced_peak(work, times=3):
+    """The most bytes that Python got during some work: the least of several times, as other threads count, too."""
+    peaks = []
+    for _ in range(times):
+        tracemalloc.start()
+        try:
+            work()
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    return min(peaks)

@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import tracemalloc
 import zlib
 from contextlib import closing
 from datetime import datetime
@@ -20,6 +19,7 @@ from hypothesis import strategies as st
 from data.errors import BadInput
 from data.logs import parquet_lines, source
 from data.logs.source import blocks, identify
+from tests.support.memory import traced_peak
 
 TEXT = b"".join(b"line %d of the log\n" % number for number in range(1, 2001))
 UNEVEN = hashlib.shake_256(b"seed").digest(300_000).replace(b"\n", b"\x0b")  # does not compress
@@ -82,11 +82,7 @@ def test_zeros_that_pad_a_gzip_file_are_not_content(tmp_path):
 
 def test_zeros_behind_a_gzip_member_are_not_kept(tmp_path):
     path = write(tmp_path, gz(TEXT) + bytes(16 * source.CHUNK_BYTES))
-    tracemalloc.start()
-    identify(path, ())
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 4 * source.CHUNK_BYTES
+    assert traced_peak(lambda: identify(path, ())) < 4 * source.CHUNK_BYTES
 
 
 def test_work_grows_with_gzip_members_not_their_square(tmp_path, monkeypatch):
