@@ -8,7 +8,7 @@ day is judged once it is past, by facts, too, in data/tasks/judging.py.
 
 from typing import Final, Literal, NamedTuple
 
-BEHAVIOUR_VERSION: Final = 12
+BEHAVIOUR_VERSION: Final = 13
 """The version of what days are judged by. Raise it with every change of what a signal means; 0: not judged.
 
 It is stored with each file. Days that an earlier version judged are judged again, by a server, by `traffic compact` and
@@ -100,6 +100,10 @@ SIGNALS: Final = (
     Signal(
         "superseded_unserved", 1 << 42, "judging", convicts=True,
         meaning="a quarter as old as an outdated browser, its visitor was served no page, link or file",
+    ),
+    Signal(
+        "hosting_single", 1 << 43, "judging", convicts=True,
+        meaning="its visitor, of a hosting network, asked for at most two pages, for no link and for no file",
     ),
 )  # fmt: skip
 """Every signal. A bit keeps its meaning for ever, because files do; with the facts, there is room for 63.

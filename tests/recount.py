@@ -104,7 +104,7 @@ def recount(
 CONVICTING = (
     "probed", "outdated", "errors", "no_assets", "stale", "sweep", "no_fetch_metadata", "no_language", "unfollowed",
     "bot_network", "hosting_bare", "hosting_unserved", "hosting_fleet", "hosting_superseded",
-    "superseded_bare", "superseded_unserved",
+    "superseded_bare", "superseded_unserved", "hosting_single",
 )  # fmt: skip
 FACTS = (
     "https", "plain_http", "fetch_absent", "fetch_sent", "navigation", "page_part", "loaded_ahead", "link_preview",
@@ -119,7 +119,7 @@ BITS: Final = {
     "scanned": 1 << 30, "no_fetch_metadata": 1 << 31, "no_language": 1 << 32, "unfollowed": 1 << 33,
     "accepts_no_page": 1 << 34, "from_bot": 1 << 35, "bot_network": 1 << 36, "hosting_bare": 1 << 37,
     "hosting_unserved": 1 << 38, "hosting_fleet": 1 << 39, "hosting_superseded": 1 << 40,
-    "superseded_bare": 1 << 41, "superseded_unserved": 1 << 42,
+    "superseded_bare": 1 << 41, "superseded_unserved": 1 << 42, "hosting_single": 1 << 43,
     **{fact: 256 << number for number, fact in enumerate((*FACTS, *ASIDE))},
 }  # fmt: skip
 LISTED: Final = sum(bit for name, bit in BITS.items() if name not in {*LANDED} - {"attacked"})
@@ -245,9 +245,12 @@ def _has_bit(visit: Visit, name: str) -> bool:
     return bool((visit.get("signals") or 0) & BITS[name])
 
 
+HOSTING: Final = ("hosting_bare", "hosting_single", "hosting_unserved", "hosting_fleet")
+
+
 def _hosting(visits: Sequence[Visit]) -> dict[str, set[tuple[str, int]]]:
     """Domain and visitor, of hosting networks, by the signal of what people do not do."""
-    found: dict[str, set[tuple[str, int]]] = {"hosting_bare": set(), "hosting_unserved": set(), "hosting_fleet": set()}
+    found: dict[str, set[tuple[str, int]]] = {name: set() for name in HOSTING}
     people = [visit for visit in visits if visit["bot_category"] in PEOPLE and visit["user_agent"] is not None]
     for domain, here in _grouped(people, lambda visit: visit["domain"] or "").items():
         by_agent = _grouped(here, lambda visit: visit["user_agent"])
@@ -262,6 +265,9 @@ def _hosting(visits: Sequence[Visit]) -> dict[str, set[tuple[str, int]]]:
                 continue
             if is_served and sum(count >= 2 for count in parts.values()) >= 3:
                 found["hosting_bare"].add((domain, visitor))
+            is_single = sum(not _is_asset(visit["path"]) for visit in mine) <= 2
+            if is_served and is_single and all(visit["short_code"] is None for visit in mine):
+                found["hosting_single"].add((domain, visitor))
             if not is_served and not any(map(_is_click, mine)):
                 found["hosting_unserved"].add((domain, visitor))
         for agent, all_of_it in by_agent.items():

@@ -28,7 +28,7 @@ JUDGING = (
     "suspects", "judged_visitors", "judged_agents", "people_agents", "old_visitors", "headerless_visitors",
     "judged_visits", "unfollowed_pages", "loading_agents", "hosting_visitors", "site_visitors",
 )  # fmt: skip
-JUDGED = (12, "76b7846fd1d9")
+JUDGED = (13, "a7eaa0431b14")
 """The version of the signals, and the digest of what it stands for. Past days are judged again by a new version."""
 
 

@@ -1,5 +1,5 @@
 -- The visitors of a day's domain from hosting networks who did what people do not, with bits: opened pages without what
--- three user agents (site_agents) load there; were served no page and no link, and loaded nothing; are three and more
+-- three user agents (site_agents) load there; opened one page, perhaps after a redirect; were served no page and no link, and loaded nothing; are three and more
 -- under one user agent, with about a page each, that loads nothing on a domain whose log has files. Icons of the site
 -- count as nothing. No network alone speaks against a visitor: companies and remote desktops are there, too.
 -- Day and domain are one hash.
@@ -19,7 +19,8 @@ WITH visits AS (
         count(*) FILTER (NOT is_asset) AS pages,
         bool_or(is_asset AND NOT is_icon) AS loads,
         coalesce(bool_or(NOT is_asset AND (status BETWEEN 200 AND 299 OR status = 304)), FALSE) AS is_served,
-        coalesce(bool_or(short_code IS NOT NULL AND status BETWEEN 300 AND 399 AND status <> 304), FALSE) AS has_clicked
+        coalesce(bool_or(short_code IS NOT NULL AND status BETWEEN 300 AND 399 AND status <> 304), FALSE) AS has_clicked,
+        bool_or(short_code IS NOT NULL) AS has_code
     FROM visits GROUP BY site, visitor
 ), sites AS (
     SELECT site, count(*) FILTER (parts >= 2) >= 3 AS loads, bool_or(parts > 0) AS has_files
@@ -34,6 +35,7 @@ WITH visits AS (
     SELECT
         visitors.site, visitor,
         CASE WHEN is_served AND NOT visitors.loads AND sites.loads THEN $bits.hosting_bare ELSE 0 END
+        | CASE WHEN is_served AND pages <= 2 AND NOT (visitors.loads OR has_code) THEN $bits.hosting_single ELSE 0 END
         | CASE WHEN NOT (is_served OR has_clicked OR visitors.loads) THEN $bits.hosting_unserved ELSE 0 END
         | CASE WHEN has_files AND fleets.agent IS NOT NULL THEN $bits.hosting_fleet ELSE 0 END AS signals
     FROM visitors JOIN sites USING (site) LEFT JOIN fleets USING (site, agent)

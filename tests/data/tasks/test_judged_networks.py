@@ -43,6 +43,24 @@ def test_a_hosted_visitor_without_files_is_bare(lake, visits, is_bare):
     assert ("hosting_bare" in judged(lake, visits)[1]) is is_bare
 
 
+SINGLE = {
+    "one page": ([asked("/")], True),
+    "one page after a redirect": ([asked("/", status=301), asked("/")], True),
+    "one page and the icon of the site": ([asked("/"), asked("/favicon.ico")], True),
+    "three pages": ([asked("/"), asked("/b/c"), asked("/d/e")], False),
+    "one page with a file": ([asked("/"), asked("/a.css")], False),
+    "one page that is missing": ([asked("/b/c", status=404)], False),
+    "one page of a link": ([asked("/a", short_code="a")], False),
+    "one page of no hosting network": ([asked("/", signals=None)], False),
+    "one page of a network of VPNs": ([asked("/", signals=BITS["from_vpn"])], False),
+}
+
+
+@pytest.mark.parametrize(("visits", "is_single"), SINGLE.values(), ids=SINGLE)
+def test_a_hosted_visitor_of_one_page_is_single(lake, visits, is_single):
+    assert ("hosting_single" in judged(lake, visits)[1]) is is_single
+
+
 UNSERVED = {
     "a page that is missing": ([asked("/", status=404)], True),
     "a redirect of the root": ([asked("/", status=301)], True),
@@ -99,7 +117,7 @@ def test_a_hosted_visit_by_an_old_browser_is_superseded(lake, columns, is_supers
         ({}, {"bot_network"}),
         ({"bot_category": "ai_referral"}, {"bot_network"}),
         ({"bot_category": "search_crawler"}, set()),
-        ({"signals": HOSTED}, set()),
+        ({"signals": BITS["from_vpn"]}, set()),
     ],
 )
 def test_a_browser_from_a_bots_network_is_a_bot(lake, columns, names):

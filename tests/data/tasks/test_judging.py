@@ -159,9 +159,9 @@ def test_visits_of_past_days_get_the_signals_of_a_recount(lake, monkeypatch, see
 
 
 def test_the_recount_sees_every_signal_in_some_of_these_days():
-    found, is_old = 0, lambda agent: agent == OLD
+    found, is_old, sends = 0, lambda agent: agent == OLD, lambda agent: agent == NEW
     for seed in SEEDS:
-        for bits in recount.signals(some_day(Random(seed)), (), is_old, is_old, is_old, lambda agent: agent == NEW):
+        for bits in recount.signals(some_day(Random(seed)), (), is_old, is_old, is_old, sends, is_old, is_old):
             found |= bits
     assert [signal.name for signal in SIGNALS if not found & signal.bit] == []
 
