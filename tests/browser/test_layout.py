@@ -104,7 +104,7 @@ def test_kinds_of_visits_stay_distinguishable_in_system_colours(opened, theme, c
     kinds = [color_of(page, f"#time-series .legend rect.{kind}") for kind in ("people", "ai", "other")]
     assert kinds == [color_of(page, f".tile.{kind} .label", 4) for kind in ("people", "ai", "other")]
     assert len({ground, *kinds}) == 4
-    colors = page.eval_on_selector_all("h1, .tile.plain .value", "all => all.map(one => getComputedStyle(one).color)")
+    colors = page.eval_on_selector_all("h1, .panel h2", "all => all.map(one => getComputedStyle(one).color)")
     assert len(set(colors)) == 1
     assert ground in {"255,255,255,255", "0,0,0,255"}
 
