@@ -123,7 +123,7 @@ def test_named_as_in_the_manual_captures_tell_the_same(load):
 @pytest.mark.parametrize(
     ("captures", "problem"),
     [
-        ("Host,host", "--captures names host twice; write - for the one"),
+        ("Host,host", "--captures names host twice; write - for the capture"),
         ("Host,,Referer", "--captures: '' is not the name of a header; separate names by commas"),
         ("Host User-Agent", "--captures: 'host user-agent' is not the name of a header"),
         ("Host:len", "--captures: 'host:len' is not the name of a header"),
