@@ -155,6 +155,10 @@ def test_it_answers_as_it_did_and_accepts_what_was_shown_once(root):
     for organization, stored in STORED["answers"].items():
         for name in stored.keys() & NAMES:
             assert told["answers"][organization][name] == stored[name], name
+    for job in told["control"]["jobs"]:  # 1.0.0 had one subject, and showed it as domain and path only
+        path = {"domain": job["domain"], "path": job["path"]}
+        assert job.pop("subjects") == ([path] if job["path"] else [])
+        assert job["implementation"] is None or job["implementation"].pop("subject") is None
     assert told["control"] == STORED["control"]
     with opened(root) as lake, closing(ControlDatabase(lake)) as control:
         assert ApiKeys(control, lambda: NOW).find(STORED["shown"]["key"]).organization == "acme"

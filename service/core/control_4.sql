@@ -1,9 +1,11 @@
 -- A job is about all subjects of its cause, and an implementation about one of them or all.
-ALTER TABLE jobs ADD COLUMN subjects TEXT NOT NULL DEFAULT '[]';  -- a list of the columns that name each, as JSON
+-- `subjects` is a list of the columns that name each, as JSON. The subject of an implementation is its number in that list,
+-- from 1; null: all. An approved job is frozen, so what is found later is another job with its fingerprint.
+ALTER TABLE jobs ADD COLUMN subjects TEXT NOT NULL DEFAULT '[]';
 UPDATE jobs SET subjects = '[' || subject || ']' WHERE subject <> '{}';
 ALTER TABLE jobs DROP COLUMN subject;
-ALTER TABLE implementations ADD COLUMN subject INTEGER;  -- its number, from 1; null: all
-DROP INDEX open_fingerprints;      -- an approved job is frozen: what is found later is another job
+ALTER TABLE implementations ADD COLUMN subject INTEGER;
+DROP INDEX open_fingerprints;
 CREATE INDEX jobs_by_fingerprint ON jobs (organization, fingerprint);
 CREATE TABLE rules (               -- redirects of implementations, until they are withdrawn
     organization TEXT NOT NULL,
