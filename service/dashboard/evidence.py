@@ -40,7 +40,7 @@ def evidence_marks(filters: Filters, evidence: Evidence) -> Iterator[Mark]:
             if names:
                 what = f"visits {verb} {' and '.join(names)}, by which {more}machines are recognized"
                 text = f"{formats.day(day)}: from here on, {what}"
-                yield Mark(day, text, f"left-out{filters.query_string(traffic_type=None)}")
+                yield Mark(day, text, f"left-out{filters.query_string(traffic_type=None, traffic_group=None)}")
 
 
 def lacking_in_words(comparison: Comparison | None, evidence: Evidence) -> str:

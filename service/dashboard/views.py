@@ -29,11 +29,7 @@ TRAFFIC_TYPES: Final = (
     ("", "All"), ("ai_assistant", "Assistants"), ("ai_training", "Training"), ("ai_coding_agent", "Coding agents"),
     ("ai_referral", "People sent by AI"), ("search_crawler", "Search crawlers"), ("other_bot", "Other"),
 )  # fmt: skip
-TABS: Final = {
-    "agents": TRAFFIC_TYPES,
-    "paths": (("", "All"), ("human", "People"), ("ai", "AI-related"), ("other", "Other")),
-}
-"""Of some pages: the traffic types to choose from, and what each is called."""
+"""What the page Agents has to choose from, and what each is called."""
 AGENT: Final = Page("agents", "Agent", "What this agent asks for, and how it is answered.", panels.AGENT)
 _ABOUT_SOURCES: Final = [one for one in panels.AI if {"ai_source", "tool"} & {f.name for f in one.answer.fields}]
 SOURCE: Final = Page(
@@ -78,7 +74,7 @@ async def overview_page(context: DashboardContext, request: Request) -> Response
     return await view.response(
         OVERVIEW.template,
         **content,
-        left_out=f"{context.root}/left-out{view.filters.query_string(traffic_type=None)}",
+        left_out=f"{context.root}/left-out{view.filters.query_string(traffic_type=None, traffic_group=None)}",
         file_share=await context.in_thread(request, large_file_share, *asked),
         may_write=request.scope["session"].caller.may_write,
     )
@@ -194,7 +190,7 @@ class View:
         if why_empty := await self.context.in_thread(self.request, file_hint, lake, asked):
             notices.append(("plain", why_empty))
         chosen = self.filters.parameters.get("traffic_type", "").lower()
-        types = () if self.only else TABS.get(self.page.path, ())
+        types = () if self.only or self.page.path != "agents" else TRAFFIC_TYPES
         tabs = [(label, self.filters.query_string(traffic_type=name or None), name == chosen) for name, label in types]
         return {**filled, "notices": notices, "tabs": tabs, "listing": listing}
 

@@ -29,6 +29,8 @@ CHIPS: Final = {row.name: row.label for row in PARAMETERS.values() if row.label}
 """The filters that are shown as chips, and their labels; the days have a chip of their own."""
 _NAMES: Final = {row.page_name: row.name for row in PARAMETERS.values()}
 """The parameters by their names in the address of a page."""
+_GROUPS: Final = {"people": "People", "ai": "AI", "bots": "Bots", "": "All"}
+"""The values of traffic_group, and what pages call them."""
 _FORM_FIELDS: Final = frozenset(("domain", "short_code"))
 """The filters that the form has a field for."""
 
@@ -169,6 +171,13 @@ class Filters:
         given = [(PARAMETERS[name], value) for name, value in self.parameters.items()]
         fields = [(row.page_name, value) for row, value in given if row.kind != "days" and row.name not in _FORM_FIELDS]
         return fields + ([("compare", "before")] if self.compares else [])
+
+    @property
+    def groups(self) -> list[tuple[str, str, bool]]:
+        """Groups to choose from: what they are called, the query string, and whether it is chosen."""
+        chosen = self.scope.traffic_group or ""
+        queries = {name: self.query_string(traffic_group=name or None) for name in _GROUPS}
+        return [(label, queries[name], name == chosen) for name, label in _GROUPS.items()]
 
     def chips(self) -> list[tuple[str, str, str]]:
         """What is filtered: label, value, and the query string without it."""
