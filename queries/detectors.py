@@ -182,6 +182,15 @@ _ALL: Final = (
         implementation_type="manual", fetches="errors",
     ),
     Detector(
+        type="crawler_file", subject=("domain", "path"), cause=("domain",), untrusted=("path", "top_agent"),
+        fields=(f.PATH, f.VISITS, *_WHO, *_SEEN),
+        title="Crawlers find no robots.txt or sitemap.xml on {domain}",
+        summary="From {days}, search and AI crawlers asked for it {visits} times and never got it. Without a robots.txt "
+        "they may read all; without a sitemap.xml they find pages by links only.",
+        action_id="publish_file", action_label="Publish the file",
+        fetches="visits", counts_refusals=True, urgency="chance",
+    ),
+    Detector(
         type="dead_path", subject=("domain", "path"), cause=_IN_FOLDER, untrusted=(*_PATH_TEXT, *_WHO_TEXT),
         fields=(
             f.PATH_TEMPLATE, _SHORT_CODE, f.VISITS, f.MISSING, f.PERCENTAGE, f.REFERRED, *_WHO, f.TOP_PATHS, *_SEEN

@@ -5,11 +5,11 @@ A visit is a dict of its columns, its `day` and its `organization`. One function
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from fractions import Fraction
-from itertools import chain
+from itertools import chain, product
 from math import comb
 from operator import itemgetter
 from typing import Any, Final
@@ -1511,6 +1511,34 @@ def _error_days(subject: Row, group: list[Visit], *_: Any) -> Row | None:
     return row | _top_paths(errors) | _seen(errors)
 
 
+def _is_crawler(visit: Visit) -> bool:
+    """Whether it was made by a search or AI crawler, and may show what is wrong with a site."""
+    is_known = visit["bot_category"] in ("search_crawler", *AI) and visit["bot_category"] not in PEOPLE
+    return is_known and visit["path"] not in (None, "") and _is_evidence(visit)
+
+
+def _is_redirected(visit: Visit) -> bool:
+    return 300 <= (visit["status"] or 0) <= 399 and visit["status"] != 304
+
+
+def _crawler_file(subject: Row, group: list[Visit], as_of: date, _: Any) -> Row | None:
+    is_often = len(group) >= 10 and _days(group) >= 5 and _last_days(group, as_of)
+    is_there = _only(group, "success") or any(visit["status"] == 304 for visit in group)
+    if not is_often or is_there or 2 * len(_only(group, "missing")) < len(group):
+        return None
+    is_ai = 2 * len(_of(group, *AI)) >= len(group)
+    return subject | {"visits": len(group)} | _who(group, "AI" if is_ai else "search") | _seen(group)
+
+
+def _asked_files(visits: Iterable[Visit]) -> Iterator[Visit]:
+    """Requests of crawlers for files that are for them, where half of the days with crawlers have some."""
+    crawled = [visit for visit in visits if _is_crawler(visit)]
+    for (_, group), path in product(_subjects(crawled, "domain"), ("/robots.txt", "/sitemap.xml")):
+        asked = [visit for visit in group if visit["path"] == path and not _is_redirected(visit)]
+        if 2 * _days(asked) >= _days(group):
+            yield from asked
+
+
 def _dead(subject: Row, group: list[Visit], as_of: date, _: Any) -> Row | None:
     recent = _last_days(group, as_of)
     missing, late = (
@@ -1674,6 +1702,7 @@ FINDERS: Final[dict[str, Finder]] = {
     "error_days": _finder(
         _error_days, lambda visits: [v for v in visits if _comes_from_others(v)], ("domain",), itemgetter("errors")
     ),
+    "crawler_file": _finder(_crawler_file, _asked_files, ("domain", "path"), itemgetter("visits")),
     "dead_path": _finder(_dead, _asked(*PEOPLE), _PAGE, itemgetter("missing")),
     "exposed_path": lambda visits, *_: _exposed(visits, is_catch_all=False),
     "catch_all": lambda visits, *_: _exposed(visits, is_catch_all=True),
@@ -1732,6 +1761,11 @@ MEASURED: Final[dict[str, tuple[tuple[str, ...], InMeasure, InMeasure]]] = {
         _has("error"),
     ),
     "error_days": (("domain",), lambda visit, _: _comes_from_others(visit), _has("error")),
+    "crawler_file": (
+        ("domain", "path"),
+        lambda visit, _: _is_crawler(visit) and not _is_redirected(visit),
+        _has("missing"),
+    ),
     "dead_path": (_PAGE, _harmless(*PEOPLE), _has("missing")),
     **dict.fromkeys(("exposed_path", "catch_all"), (("domain",), _probes, _has("success"))),
     "flood": (("domain",), lambda *_: True, lambda visit, subject: _name(visit) == subject["agent"]),

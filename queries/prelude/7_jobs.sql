@@ -12,6 +12,7 @@ CREATE MACRO is_in_last_days(day, days) AS day > CAST(getvariable('scope').end_d
 -- Answers that refuse a visitor. 404 and 410 do not: the page is missing for all visitors.
 CREATE MACRO is_refused(status) AS coalesce(status IN (401, 402, 403, 405, 406, 429, 451), FALSE);
 CREATE MACRO is_not_found(status) AS coalesce(status IN (404, 410), FALSE);
+CREATE MACRO is_redirected(status) AS coalesce(status BETWEEN 300 AND 399 AND status <> 304, FALSE);
 CREATE MACRO is_success(status) AS coalesce(status BETWEEN 200 AND 299, FALSE);
 
 -- Whether a request may show what is wrong with a site: not one for what only scanners ask for, nor one of a visitor who

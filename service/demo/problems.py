@@ -61,6 +61,8 @@ REQUESTS: Final = (
     # error_days
     Requests(70, 4, 4, _HELP, "/", 502),
     Requests(50, 4, 4, _HELP, "/contact", 502),
+    # crawler_file
+    Requests(20, 1, 14, _HELP, "/robots.txt", 404, _GOOGLEBOT),
     # dead_path: a page of the site links to it
     Requests(24, 1, 12, DOMAINS[1], "/handbook/old/", 404, referrer="https://link.example.org/"),
     # exposed_path
