@@ -185,7 +185,7 @@ _ALL: Final = (
         type="crawler_file", subject=("domain", "path"), cause=("domain",), untrusted=("path", "top_agent"),
         fields=(f.PATH, f.VISITS, *_WHO, *_SEEN),
         title="Crawlers find no robots.txt or sitemap.xml on {domain}",
-        summary="From {days}, search and AI crawlers asked for it {visits} times and never got it. Without a robots.txt "
+        summary="From {days}, search and AI crawlers asked {visits} times and never got it. Without a robots.txt "
         "they may read all; without a sitemap.xml they find pages by links only.",
         action_id="publish_file", action_label="Publish the file",
         fetches="visits", counts_refusals=True, urgency="chance",

@@ -30,6 +30,7 @@ def approved_job(folder):
         with closing(sqlite3.connect(lake.root / "control.sqlite")) as database, database:
             database.execute("DELETE FROM hooks")
             database.execute("UPDATE jobs SET status = 'approved', short_code = 'gone', path = '/gone'")
+            database.execute("UPDATE jobs SET subjects = ?", [json.dumps([{"domain": None, "path": "/gone"}])])
 
 
 def state(folder):

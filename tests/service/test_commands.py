@@ -173,7 +173,10 @@ def test_views_describe_every_column_that_a_query_can_read(filled):
     for row in described["relations"]:
         assert set(row["columns"].split(", ")) <= set(meanings)
     columns = {row["relation"]: row["columns"] for row in described["relations"]}
-    assert columns["daily_protocols"] == "day, protocol, visits, human_clicks, ai_visits, unique_visitors"
+    assert columns["daily_protocols"] == (
+        "day, protocol, visits, human_clicks, ai_visits, ai_referrals, other_visits, unique_visitors, people_visitors, "
+        "ai_visitors, referred_visitors, bot_visitors"
+    )
     assert "visits_in_scope" in program("views", *options, "--describe").out
 
 

@@ -21,7 +21,7 @@ SLOW = "HttpError { kind: Timeout, source: reqwest::Error { kind: Request"
         ),
         (
             "status code: 403 Forbidden: <Error><Code>ExpiredToken</Code>",
-            "403 Forbidden, ExpiredToken; check the AWS variables",
+            "403 Forbidden, ExpiredToken; check the keys in the AWS variables",
         ),
         ("status code: 500 Internal Server Error", "500 Internal Server Error."),
     ],
