@@ -85,8 +85,8 @@ def test_from_where_they_came(clicks, shop):
 
 def test_which_paths_ai_read(clicks, shop):
     clicks.on("Paths", within="nav")
-    clicks.on("AI-related")
-    rows = recount("paths", shop.names["visits"], replace(LAST_30_DAYS, traffic_type="ai"))
+    clicks.on("AI", within="nav.groups")
+    rows = recount("paths", shop.names["visits"], replace(LAST_30_DAYS, traffic_group="ai"))
     assert clicks.column("paths", "path") == [row["path"] for row in rows] != []
 
 
