@@ -89,8 +89,8 @@ def _erase_once(  # noqa: PLR0917
         kept = [row for row in rows if not is_erased(job, row)]
         if len(kept) < len(rows):
             subjects: list[Row] = orjson.loads(job.subjects)
-            if len(subjects) > 1:
-                subjects = [subject for subject, row in zip(subjects, rows, strict=False) if row in kept]
+            if len(subjects) > 1:  # those left keep their numbers
+                subjects = [one if any(_has_subject(row, one) for row in kept) else {} for one in subjects]
             cuts.append((job, _without(job, kept, subjects), len(rows) - len(kept)))
     if not cuts:
         return True
@@ -128,6 +128,11 @@ def _without(job: Job, kept: list[Row], subjects: list[Row]) -> Job:
         outcome_status="none",
         outcome=None,
     )
+
+
+def _has_subject(row: Row, subject: Row) -> bool:
+    """Whether a row of evidence, in which text of strangers is encoded, is about a subject."""
+    return all(row.get(name) in (value, sanitized(value)) for name, value in subject.items())
 
 
 def _days(job: Job) -> tuple[date, date]:

@@ -41,8 +41,9 @@ class ShippedJob(NamedTuple):
 
 
 def chosen(subjects: Sequence[Subject], number: int | None) -> Sequence[Subject]:
-    """Return the subjects that an implementation is about: the one of a number, from 1, or all."""
-    return subjects if number is None else subjects[number - 1 : number]
+    """Return the subjects that an implementation is about: the one of a number, from 1, or all but erased ones."""
+    of_number = subjects if number is None else subjects[number - 1 : number]
+    return [subject for subject in of_number if subject]
 
 
 def known_jobs(connection: sqlite3.Connection, organization: str, types: Sequence[str]) -> list[KnownJob]:

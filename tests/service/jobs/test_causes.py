@@ -284,10 +284,42 @@ def test_a_rule_from_a_path_of_no_subject_is_refused(jobs, approved):
         attach(jobs, approved, content_type="application/json", content=rule)
 
 
-def test_an_erased_path_leaves_the_subjects_of_its_job(jobs, find, only):
-    code = {"short_code": "gone"}
-    found = [*findings("/old/a"), *findings("/old/b", **code)]
-    found[1] = replace(found[1], row={**found[1].row, **code})
-    jobs.upsert(*causes_of(DETECTOR, found, days_before(NOW.date())), NOW)
-    erase_evidence(jobs.database, "acme", Criteria(short_code="gone"), NOW + DAY)
-    assert [one["path"] for one in only().subjects] == ["/old/a"]
+@pytest.fixture
+def mixed(jobs):
+    """Makes or refreshes a job about two paths, of which one is of the link "gone", found in this order."""
+
+    def mixed(first="/old/a", second="/old/b", now=NOW):
+        codes = {"/old/a": None, "/old/b": "gone"}
+        found = [finding for path in (first, second) for finding in findings(path, short_code=codes[path])]
+        return jobs.upsert(*causes_of(DETECTOR, found, days_before(now.date())), now)
+
+    return mixed
+
+
+def erase_gone(jobs):
+    erase_evidence(jobs.database, "acme", Criteria(short_code="gone"), NOW + 2 * DAY)
+
+
+def test_an_erased_path_leaves_the_subjects_of_its_job(jobs, mixed, only):
+    mixed()
+    erase_gone(jobs)
+    assert [one.get("path") for one in only().subjects] == ["/old/a", None]
+
+
+def test_an_erasure_finds_the_path_of_a_row_in_any_order(jobs, mixed, only):
+    mixed()
+    act(jobs, "approve_fix")
+    mixed("/old/b", "/old/a", now=NOW + DAY)
+    erase_gone(jobs)
+    assert [one.get("path") for one in only().subjects] == ["/old/a", None]
+
+
+def test_an_implementation_of_an_erased_path_is_not_measured(jobs, mixed, only):
+    mixed()
+    job_id = act(jobs, "approve_fix").id
+    attach(jobs, job_id, redirect_to=TARGET, subject=2)
+    mark(jobs, job_id)
+    erase_gone(jobs)
+    (shipped,) = read_shipped(jobs.database, "acme")
+    assert shipped.subjects == []
+    assert only().implementation.subject == 2
