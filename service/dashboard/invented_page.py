@@ -85,7 +85,8 @@ async def claim(context: DashboardContext, request: Request) -> Response:
     command = commands(context, request, entry, replace(filters, parameters=others | days))["query"]
 
     def make(jobs: Jobs, actor: Actor, now: datetime) -> JobRecord:
-        kind, span = DETECTORS[finding.type], (scope.start_date, scope.end_date)
+        kind = replace(DETECTORS[finding.type], cause=())  # a job about this address, not about its folder
+        span = scope.start_date, scope.end_date
         found = Cause(kind, entry.name, [finding], span, [finding.row], command)
         return jobs.create(new_job(found, now), actor, now, is_approved=True)
 

@@ -6,11 +6,13 @@ from datetime import datetime, timedelta
 import pytest
 
 from data.links.links import links_of
-from queries import DETECTORS, Scope, Warehouse, detect
+from queries import DETECTORS, Finding, Scope, Warehouse, days_before, detect
 from service.dashboard import content
 from service.jobs.detection import Detection
+from service.jobs.findings import Cause
 from tests.conftest import NOW
 from tests.service.jobs.findings import ANNA
+from tests.service.jobs.test_texts import COUNTED
 from tests.support.page_reading import as_cells, tables
 from tests.support.sql import answers
 from tests.support.visits import land, links, visit
@@ -110,6 +112,17 @@ def test_a_claim_and_a_detection_of_one_path_share_a_job(lake, acme, jobs):
     click(acme, MADE_UP[2])
     states = {(row.path, row.type): row.status for row in jobs.of("acme") if row.path in MADE_UP}
     assert states == {(MADE_UP[0], "invented_link"): "approved", (MADE_UP[2], "broken_link"): "approved"}
+
+
+def test_a_claim_of_one_address_leaves_the_job_of_its_folder(lake, acme, jobs):
+    folder = ["/old/a", "/old/b"]
+    land(lake, "acme", [row for path in folder for row in asked(path, 5, AGENT)])
+    found = [Finding("broken_link", "acme", {"domain": "go.example", "path": path}, {}, 1.0) for path in folder]
+    rows = [dict.fromkeys(COUNTED, 3) for _ in folder]
+    jobs.upsert(Cause(DETECTORS["broken_link"], "jobs/broken_link", found, days_before(NOW.date()), rows), NOW)
+    click(acme, "/old/a")
+    assert {row.path: row.status for row in jobs.of("acme")} == {None: "new", "/old/a": "approved"}
+    assert not {"/old/a"} & buttons(acme).keys()
 
 
 def test_an_address_with_a_closed_job_has_no_button(acme, jobs):
