@@ -2,25 +2,28 @@
 -- of the days on which crawlers come, also in the last 7 days, none of them answered 200 to 299 or 304, and half or more 404 or
 -- 410. Redirects are left out: they are followed by another request.
 WITH crawled AS (
-    SELECT domain, path, status, name_of(agent, user_agent) AS name, bot_category, visitor, day, visited_at
+    SELECT
+        domain, path, status, name_of(agent, user_agent) AS name, bot_category = 'search_crawler' AS is_search, visitor, day,
+        count(*) AS requests, min(visited_at) AS first_seen, max(visited_at) AS last_seen
     FROM detected_visits()
     WHERE (bot_category = 'search_crawler' OR is_ai(bot_category) AND NOT is_person(bot_category)) AND path <> ''
         AND is_evidence(is_malicious, confidence, signals)
+    GROUP BY ALL
 ), whole AS (
     SELECT domain, count(DISTINCT day) AS days FROM crawled GROUP BY domain
 )
 SELECT
-    asked.domain, path, count(*) AS visits,
-    CASE WHEN 2 * total_if(1, bot_category <> 'search_crawler') >= count(*) THEN 'AI' ELSE 'search' END AS audience,
-    count(DISTINCT visitor) AS visitors, top_of(of_name, name) AS top_agent, share(max(of_name), count(*)) AS top_share,
-    count(DISTINCT day) AS days, min(visited_at) AS first_seen, max(visited_at) AS last_seen
+    asked.domain, path, total(requests) AS visits,
+    CASE WHEN 2 * total_if(requests, NOT is_search) >= total(requests) THEN 'AI' ELSE 'search' END AS audience,
+    count(DISTINCT visitor) AS visitors, top_of(of_name, name) AS top_agent, share(max(of_name), total(requests)) AS top_share,
+    count(DISTINCT day) AS days, min(first_seen) AS first_seen, max(last_seen) AS last_seen
 FROM (
-    SELECT *, count(*) OVER (PARTITION BY domain, path, name) AS of_name FROM crawled
+    SELECT *, sum(requests) OVER (PARTITION BY domain, path, name) AS of_name FROM crawled
     WHERE path IN ('/robots.txt', '/sitemap.xml') AND NOT is_redirected(status)
 ) AS asked JOIN whole ON whole.domain IS NOT DISTINCT FROM asked.domain
 GROUP BY asked.domain, path, whole.days
-HAVING is_found(count(*) >= 10 AND count(DISTINCT day) >= 5 AND 2 * count(DISTINCT day) >= whole.days
-    AND is_in_last_days(max(day), 7))
-    AND total_if(1, is_success(status) OR status = 304) = 0 AND 2 * total_if(1, is_not_found(status)) >= count(*)
+HAVING is_found(total(requests) >= 10 AND count(DISTINCT day) >= 5 AND 2 * count(DISTINCT day) >= whole.days
+    AND is_in_last_days(max(day), 7)) AND total_if(requests, is_success(status) OR status = 304) = 0
+    AND 2 * total_if(requests, is_not_found(status)) >= total(requests)
 ORDER BY visits DESC, domain, path
 LIMIT 100;

@@ -405,7 +405,15 @@ def test_special_job_types_are_exactly_those_listed():
         return {kind.type for kind in JOB_KINDS.values() if getattr(kind, flag)}
 
     assert having("more_is_better") == {"ai_attention_gap", "referral_drop"}
-    answered = {"broken_link", "invented_link", "blocked_agent", "dead_path", "exposed_path", "catch_all"}
+    answered = {
+        "broken_link",
+        "invented_link",
+        "blocked_agent",
+        "dead_path",
+        "exposed_path",
+        "catch_all",
+        "crawler_file",
+    }
     assert (having("counts_refusals"), having("closes_by_rate")) == (answered, {"server_errors"})
 
 
