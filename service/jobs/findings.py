@@ -192,7 +192,7 @@ def _sentences(job: Job, cause: Cause) -> tuple[str, str]:
     Nothing else that was requested is repeated here, as it is untrusted: any other path is "a path".
     """
     host = job.domain if job.domain and normalized_host(job.domain) == job.domain else "a domain"
-    number, title = len(cause.findings), cause.kind.title
+    number, title = len(orjson.loads(job.subjects)), cause.kind.title
     where = f"a path of {host}" if job.path is not None or job.short_code else host
     if job.short_code and is_short_code(job.short_code) and job.path is None:
         where = f"the link {job.short_code} of {host}"

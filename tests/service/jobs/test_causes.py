@@ -149,6 +149,13 @@ def test_an_approved_job_gets_new_evidence_of_its_paths(jobs, find):
     assert {row["path"]: row["agent_fetches"] for row in rows} == {"/old/a": 61, "/old/b": 61}
 
 
+def test_an_approved_job_names_all_its_paths_though_one_is_found(jobs, find):
+    find("/old/a", "/old/b")
+    job = act(jobs, "approve_fix")
+    find("/old/b", now=NOW + DAY)
+    assert jobs.record("acme", job.id).title == "AI products hit a missing page: 2 paths of go.example.com"
+
+
 def test_a_new_job_names_the_approved_one_of_its_cause(jobs, find):
     find("/old/a")
     older = act(jobs, "approve_fix")
