@@ -34,7 +34,12 @@ class Plan:
     result: str
     writes: Sequence[Write]
     known: Sequence[KnownJob]
-    """The jobs that it was planned with. It is made again if these have changed."""
+    """The jobs that it was planned with."""
+
+    @property
+    def versions(self) -> list[tuple[str, int]]:
+        """Id and version of these jobs; it is made again if they have others."""
+        return [(one.id, one.version) for one in self.known]
 
     def apply(self, connection: sqlite3.Connection) -> None:
         """Write it."""

@@ -56,7 +56,7 @@ from service.jobs.states import (
     next_status,
     requested_action,
 )
-from service.jobs.subjects import known_jobs
+from service.jobs.subjects import versions
 
 MAX_SHIPPED_AGE: Final = timedelta(days=366)
 """How long ago an implementation may have been shipped when it is marked so."""
@@ -258,7 +258,7 @@ class Jobs:
                 planned = plan(connection, cause, now)
             with self.database.transaction() as connection:
                 types = findings.family_of(cause.findings[0].type)
-                if known_jobs(connection, cause.organization, types) == planned.known:  # still
+                if versions(connection, cause.organization, types) == planned.versions:  # nothing has changed
                     planned.apply(connection)
                     return planned.result
 

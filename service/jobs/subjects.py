@@ -62,6 +62,16 @@ def known_jobs(connection: sqlite3.Connection, organization: str, types: Sequenc
     ]
 
 
+def versions(connection: sqlite3.Connection, organization: str, types: Sequence[str]) -> list[tuple[str, int]]:
+    """Return id and version of the found jobs of some types, in the order of `known_jobs`: whether one has changed."""
+    rows = connection.execute(
+        "SELECT id, version FROM jobs WHERE organization = ? AND type IN (SELECT value FROM json_each(?)) "
+        "AND fingerprint IS NOT NULL ORDER BY created_at DESC, id DESC",
+        [organization, orjson.dumps(types).decode()],
+    )
+    return rows.fetchall()
+
+
 def read_shipped(database: ControlDatabase, organization: str) -> list[ShippedJob]:
     """The jobs of an organization whose outcome is waited for, by when they were shipped."""
     rows = database.rows(
