@@ -130,7 +130,7 @@ bursts = st.tuples(
 )
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(st.lists(bursts, min_size=1, max_size=12))
 def test_the_rate_limiter_agrees_with_a_naive_model(script):
     clock, model, tick = Clock(), Model(), 0
@@ -155,7 +155,7 @@ def test_the_rate_limiter_agrees_with_a_naive_model(script):
         assert all(times[i + LIMIT] - times[i] >= Model.window for i in range(len(times) - LIMIT))
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, derandomize=True)
 @given(st.floats(0, 1e6), st.floats(0, 61), st.floats(0, 61))
 @example(4095.538142885824, 60.0, 0.0)  # by one rounding 60 seconds later, by another not quite
 def test_whatever_a_clock_says_a_429_tells_to_wait(start, pause, later):
@@ -263,7 +263,7 @@ hops = st.sampled_from(["203.0.113.1", "10.9.9.9", "nonsense", "", V6, "[::1]:8"
 )
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, derandomize=True)
 @given(st.lists(hops, max_size=6), st.lists(st.sampled_from(["10.0.0.2", "192.0.2.1", "[fd00::1]:9"]), max_size=3))
 def test_nothing_a_client_writes_itself_changes_its_source(forged, proxies):
     assert source(PEER, ", ".join([*forged, V4, *proxies])) == V4

@@ -38,7 +38,7 @@ def test_a_long_text_is_refused_at_once():
 
 
 @given(st.text(max_size=40) | st.text("aü-.:[]%/@", max_size=12))
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=500, derandomize=True)
 def test_whatever_is_given_the_normal_form_is_plain_and_final(text):
     host = normalized_host(text)
     if host is not None:

@@ -26,9 +26,7 @@ def scaled(sampled, long):
 
 def tried(sampled, long=200):
     """How many examples Hypothesis tries: the same ones in a run of all tests, others in a longer one."""
-    return settings(
-        max_examples=scaled(sampled, long), deadline=None, derandomize=SHARE == "1", suppress_health_check=HealthCheck
-    )
+    return settings(max_examples=scaled(sampled, long), derandomize=SHARE == "1", suppress_health_check=HealthCheck)
 
 
 def p99(seconds):

@@ -4,7 +4,7 @@ import datetime as dt
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from data.ingest.dictionary import (
@@ -22,7 +22,6 @@ from data.ingest.dictionary import (
 SMALL = st.integers(0, 4)
 
 
-@settings(deadline=None)
 @given(chunks=st.lists(st.lists(st.sampled_from(["", "a", "b", "ü", None])), max_size=4))
 def test_words_lead_back_to_a_column_of_many_chunks(chunks):
     column = pa.chunked_array(chunks, pa.string())
@@ -50,7 +49,6 @@ def test_rows_have_their_values_and_only_few_texts_stay_numbered(distinct, is_nu
     assert expand(pa.array([True, None]), pa.array([1, 0])).equals(pa.array([None, True]))
 
 
-@settings(deadline=None)
 @given(rows=st.lists(st.tuples(SMALL, SMALL, SMALL)), width=st.integers(1, 3))
 def test_combinations_lead_back_to_every_column(rows, width):
     columns = [pa.array([row[place] for row in rows], pa.int32()) for place in range(width)]
@@ -66,7 +64,6 @@ def test_combinations_of_the_most_words_in_a_block_stay_distinct():
     assert [part.take(numbers).to_pylist() for part in parts] == [column.to_pylist() for column in columns]
 
 
-@settings(deadline=None)
 @given(rows=st.lists(st.tuples(st.sampled_from("abc"), SMALL)))
 def test_rows_have_the_results_of_their_own_values(rows):
     texts = dictionary_column(

@@ -124,7 +124,7 @@ def test_prefixes_are_hashed_where_the_content_reaches(tmp_path, packed):
 
 
 @given(end=st.integers(2, len(gz(TEXT)) - 1))
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_gzip_file_cut_anywhere_gives_all_that_can_be_read(tmp_path, end):
     cut = gz(TEXT)[:end]
     content = identify(write(tmp_path, cut), ())
@@ -209,7 +209,7 @@ def test_a_file_changed_since_it_was_identified_is_refused(tmp_path):
     block=st.integers(22, 100),
     data=st.data(),
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_blocks_put_together_are_the_content(tmp_path, lines, chunk, block, data):
     text = b"\n".join(lines)
     assume(not text.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1")))  # a plain log that begins like another

@@ -90,7 +90,7 @@ QUERIES = st.text(max_size=60) | st.just("") | SOURCES.map(lambda value: f"utm_s
 
 
 @given(user_agent=USER_AGENTS, method=METHODS, referrer=REFERRERS, query=QUERIES)
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 def test_the_first_sign_decides_and_the_last_is_a_person(classifier, user_agent, method, referrer, query):
     check(classifier, Request.from_log(user_agent, method, referrer, query))
 
@@ -180,7 +180,7 @@ PLAIN = [text for text in REAL if text.isascii() and text.isprintable()]  # wher
 
 
 @given(st.lists(st.sampled_from(PLAIN), min_size=1, max_size=3).map(" ".join))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_exactly_the_rules_that_another_engine_finds_are_named(signs, user_agent):
     readable = Request.from_log(user_agent).user_agent
     assume(readable)
@@ -247,7 +247,7 @@ def test_an_overlong_user_agent_costs_no_more_than_the_longest(classifier, fille
     | st.tuples(st.sampled_from(REAL), st.text(max_size=4)).map("".join)
     | st.integers(1000, 1100).map(lambda length: ("word " * length)[:length])
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_what_was_made_readable_stays_as_it_is(logged):
     request = Request.from_log(logged, "GET", "https://a.example/", "a=b")
     assume("\\" not in request.user_agent and "%" not in request.user_agent)

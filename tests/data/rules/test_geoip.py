@@ -111,7 +111,7 @@ def test_a_database_with_a_damaged_type_has_no_known_publisher(file, database):
     assert CountryDatabase(file).lookup("81.2.69.7") == "DE"
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_a_database_with_damaged_metadata_is_refused_or_read(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("damaged") / "countries.mmdb"

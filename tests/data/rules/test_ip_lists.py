@@ -65,7 +65,7 @@ GLOBAL_NETWORKS |= networks_between("2400::", "2fff:ffff::", (19, 128))
 
 @pytest.mark.parametrize("form", FORMS)
 @given(networks=st.lists(GLOBAL_NETWORKS, min_size=1, max_size=20, unique=True))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_every_network_of_a_list_is_read_in_its_order(form, networks):
     assert parse_networks(written(networks, form), form) == networks
 
@@ -196,7 +196,6 @@ NOISE = st.recursive(
     | NOISE.map(lambda value: json.dumps({"prefixes": value, "hooks": value}).encode())
     | NOISE.map(lambda value: json.dumps({"prefixes": [{"ipv4Prefix": value}], "hooks": [value]}).encode())
 )
-@settings(deadline=None)
 def test_a_published_list_gives_public_networks_or_is_refused(form, body):
     with suppress(BadInput):
         networks = parse_networks(body, form)

@@ -131,4 +131,4 @@ class Decisions(RuleBasedStateMachine):
 
 
 TestDecisions = Decisions.TestCase
-TestDecisions.settings = settings(max_examples=RUNS, stateful_step_count=STEPS, deadline=None, derandomize=True)
+TestDecisions.settings = settings(max_examples=RUNS, stateful_step_count=STEPS, derandomize=True)

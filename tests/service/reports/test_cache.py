@@ -231,7 +231,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(steps)
 def test_a_cached_answer_is_never_stale_or_foreign(script):
     async def play():

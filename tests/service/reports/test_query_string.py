@@ -37,7 +37,7 @@ def test_a_target_in_a_query_string_has_no_scope_without_links(lake):
         assert parse_scope(query, DEVICES, "acme", date(2026, 5, 1), LinkIndex(lake)) is None
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 @given(
     st.binary(max_size=60)
     | st.lists(st.tuples(st.sampled_from([*PARAMETERS]), st.text(max_size=9))).map(
