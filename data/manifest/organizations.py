@@ -15,7 +15,7 @@ from data.visits import check_organization
 
 _STATE: Final = """
 SELECT (SELECT epoch FROM epochs WHERE organization = :organization),
-    (SELECT zone FROM zones WHERE organization = :organization)
+    (SELECT zone FROM zones WHERE organization = :organization), (SELECT number FROM generation)
 """
 _HAS_VISITS: Final = """
 SELECT 1 FROM batches WHERE organization = :organization
@@ -29,10 +29,12 @@ class ZoneChanged(Conflict):
 
 
 class OrganizationState(NamedTuple):
-    """Number of changes to landed visits of an organization, and the zone of its days."""
+    """Number of changes to landed visits of an organization, the zone of its days, and the revision of the lake."""
 
     epoch: int
     zone: str
+    revision: int
+    """Number of commits to the manifest: answers of one revision are equal."""
 
 
 class Organizations:
@@ -55,7 +57,7 @@ class Organizations:
         return [name for (name,) in rows]
 
     def state(self, organization: str) -> OrganizationState:
-        """The epoch and the zone of an organization.
+        """The epoch and the zone of an organization, and the revision of the lake.
 
         Called before every answer, on the event loop of the server. It takes microseconds and waits for no other read.
         Raises OSError (ESTALE) when the manifest was moved or replaced: SQLite would continue in the old one.
@@ -100,8 +102,8 @@ class Organizations:
 
 def state_of(db: sqlite3.Connection, organization: str) -> OrganizationState:
     """The state of an organization, with or without visits, in one read."""
-    ((epoch, zone),) = db.execute(_STATE, {"organization": organization}).fetchall()
-    return OrganizationState(epoch or 0, zone or DEFAULT_ZONE)
+    ((epoch, zone, revision),) = db.execute(_STATE, {"organization": organization}).fetchall()
+    return OrganizationState(epoch or 0, zone or DEFAULT_ZONE, revision)
 
 
 def begin_epoch(db: sqlite3.Connection, organization: str) -> None:

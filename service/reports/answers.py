@@ -63,13 +63,19 @@ class Answers:
         return await (self._cache.compressed(key, answer, is_share, compute) if answer else compute())
 
     async def get(self, pairs: Sequence[tuple[Entry, Scope]], is_share: bool = False) -> list[bytes]:
-        """The answers of the pairs, in their order, as `body` gives them. Pairs of one scope are computed as one batch.
+        """The answers of the pairs, in their order, for a page. Pairs of one scope are computed as one batch.
 
-        A pair that is given twice is computed once.
+        They are as `body` gives them, but those older than PAGE_SECONDS are computed again if the lake has changed. A
+        pair that is given twice is computed once.
         """
         groups: dict[Scope, dict[str, Entry]] = {}
         for entry, scope in pairs:
             groups.setdefault(scope, {})[entry.name] = entry
+            if self._workers.is_full(scope.organization, is_share):
+                continue  # what is cached is better than nothing
+            state = self.state(scope.organization)
+            for part in (entry, *(part for _, part in _PARTS.get(entry.name, ()))):
+                self._cache.drop_outdated(CacheKey.of(part.name, scope, state.epoch), state.revision)
         for scope, entries in groups.items():
             self._check_capacity(entries.values(), scope, self.state(scope.organization).epoch, is_share)
         computing = {}
@@ -91,7 +97,7 @@ class Answers:
         return self._cache.statistics(organization, list(ENDPOINTS), parts)
 
     def state(self, organization: str) -> OrganizationState:
-        """The epoch and the zone of an organization, read once in a turn of the event loop.
+        """The state of an organization, read once in a turn of the event loop.
 
         All requests that are answered in one turn were received before it, so none of them gets an older epoch. Raises
         LakeReplaced.
@@ -126,7 +132,9 @@ class Answers:
                 return None
             answers.append(answer)
         body = _object_of(name + answer.body for (name, _), answer in zip(parts, answers, strict=True))
-        assembled = CachedAnswer(body, min(answer.stored_at for answer in answers))
+        assembled = CachedAnswer(
+            body, min(answer.stored_at for answer in answers), min(answer.revision for answer in answers)
+        )
         self._cache.put(key, assembled)
         return assembled
 
@@ -146,8 +154,8 @@ class Answers:
         parts = _PARTS.get(entry.name)
 
         def computed(entry: Entry) -> Coroutine[Any, Any, bytes]:
-            key = CacheKey.of(entry.name, scope, epoch)
-            return self._cache.get_or_compute(key, batch.is_share, lambda: batch.run(entry))
+            key, revision = CacheKey.of(entry.name, scope, epoch), self.state(scope.organization).revision
+            return self._cache.get_or_compute(key, batch.is_share, lambda: batch.run(entry), revision)
 
         if not parts:
             return await computed(entry)

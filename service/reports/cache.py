@@ -15,6 +15,8 @@ from queries import Scope
 from service.core.http.errors import Overloaded
 
 TTL_SECONDS: Final = 300
+PAGE_SECONDS: Final = 30
+"""Age from which pages ask again for an answer, if the lake has changed since."""
 MAX_BYTES: Final = 64 << 20
 _OVERHEAD_BYTES: Final = 512  # estimated memory of an entry in addition to its body
 _FIELDS_OF: Final = attrgetter(*(field.name for field in fields(Scope)))
@@ -46,6 +48,7 @@ class CachedAnswer(NamedTuple):
 
     body: bytes
     stored_at: float
+    revision: int = 0  # of the lake, before the answer was computed
     compressed: bytes = b""  # the body as gzip, since a client asked for that
 
     @property
@@ -99,6 +102,12 @@ class AnswerCache:
         except KeyError:
             return None
 
+    def drop_outdated(self, key: CacheKey, revision: int) -> None:
+        """Drop an answer of an earlier revision of the lake that is older than PAGE_SECONDS. Counts nothing."""
+        answer = self.get(key)
+        if answer and answer.revision != revision and self._clock() - answer.stored_at > PAGE_SECONDS:
+            del self._answers[key]
+
     def put(self, key: CacheKey, answer: CachedAnswer) -> None:
         """Store an answer, unless it is too large."""
         if answer.size + _OVERHEAD_BYTES <= MAX_BYTES:
@@ -108,7 +117,7 @@ class AnswerCache:
         """Whether get_or_compute would start a computation: the answer is neither cached nor being computed."""
         return self._computation(key, is_share) is None and self.get(key) is None
 
-    async def get_or_compute(self, key: CacheKey, is_share: bool, compute: Compute) -> bytes:
+    async def get_or_compute(self, key: CacheKey, is_share: bool, compute: Compute, revision: int = 0) -> bytes:
         """The cached answer, or the result of `compute`, which is then cached. Counts a hit or a miss.
 
         Concurrent calls with the same key share one computation, those of shares another. It is cancelled when all of
@@ -120,7 +129,7 @@ class AnswerCache:
         if cached is not None:
             return cached.body
         return await self._join_or_start(
-            key, is_share, compute, lambda body: self.put(key, CachedAnswer(body, self._clock()))
+            key, is_share, compute, lambda body: self.put(key, CachedAnswer(body, self._clock(), revision))
         )
 
     async def compressed(self, key: CacheKey, answer: CachedAnswer, is_share: bool, compute: Compute) -> bytes:

@@ -16,7 +16,7 @@ from service.core.http.errors import Overloaded
 from service.core.http.pools import MAX_REQUESTS, Workers
 from service.reports import cache
 from service.reports.answers import LONG, Answers
-from service.reports.cache import TTL_SECONDS, AnswerCache, CacheKey
+from service.reports.cache import PAGE_SECONDS, TTL_SECONDS, AnswerCache, CacheKey
 from tests.support.clock import Clock
 from tests.support.visits import land, visit
 
@@ -104,6 +104,31 @@ async def test_an_answer_is_held_for_five_minutes_and_not_longer(answers, engine
     clock.now = TTL_SECONDS
     assert b'"total_visits":2,' in await answers.body(OVERVIEW, MINE)
     assert sum(engine.computed.values()) == 2
+
+
+@pytest.mark.parametrize("entry", [OVERVIEW, DASHBOARD])
+async def test_a_page_shows_new_visits_within_the_minute(answers, engine, clock, lake, entry):
+    await answers.get([(entry, MINE)])
+    land(lake, "acme", [visit()])
+    clock.now = PAGE_SECONDS
+    assert b'"total_visits":1,' in (await answers.get([(entry, MINE)]))[0]
+    clock.now = PAGE_SECONDS + 1
+    assert b'"total_visits":1,' in await answers.body(entry, MINE)  # the API's five minutes
+    assert b'"total_visits":2,' in (await answers.get([(entry, MINE)]))[0]
+
+
+async def test_a_page_of_an_unchanged_lake_is_held_for_five_minutes(answers, engine, clock):
+    for clock.now in (0, PAGE_SECONDS + 1, TTL_SECONDS - 1):
+        await answers.get([(DASHBOARD, MINE)])
+    assert set(engine.computed.values()) == {1}
+
+
+async def test_a_full_server_shows_pages_what_is_cached(answers, engine, clock, lake, monkeypatch):
+    first = await answers.get([(DASHBOARD, MINE)])
+    land(lake, "acme", [visit()])
+    clock.now = PAGE_SECONDS + 1
+    monkeypatch.setattr(answers._workers, "is_full", lambda *_: True)
+    assert await answers.get([(DASHBOARD, MINE)]) == first
 
 
 async def test_a_dashboard_is_held_no_longer_than_its_oldest_member(answers, engine, clock):
