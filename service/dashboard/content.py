@@ -48,6 +48,7 @@ class Page:
     panels: tuple[Panel, ...]
     key: str = ""  # the keyboard shortcut that opens it
     is_dashboard: bool = False  # with tiles, and one answer for all panels
+    group: str = ""  # the traffic_group that it shows unless another is chosen
     template: str = "page.html"
     tiles: tuple[tuple[str, str, str, str], ...] = ()  # figures above the panels, of a page that is not a dashboard
 

@@ -44,12 +44,15 @@ class DashboardContext(PageContext):
         self.job_reader = JobReader(services.control)
         self.shares = ShareStore(services.control, services.clock)
 
-    async def filters(self, request: Request) -> Filters:
-        """The filters of a page, for the organization of the session. Raises InvalidParameter."""
+    async def filters(self, request: Request, group: str = "") -> Filters:
+        """The filters of a page, which shows this group by itself, for the organization of the session.
+
+        Raises InvalidParameter.
+        """
         organization = request.scope["session"].organization
         today = self.services.today(organization)
         query_string = request.scope["query_string"]
-        return await self.in_thread(request, Filters.parse, query_string, organization, today, self.targets)
+        return await self.in_thread(request, Filters.parse, query_string, organization, today, self.targets, group)
 
     async def load(self, request: Request, wanted: Sequence[tuple[Entry, Scope]]) -> list[Any]:
         """The decoded answers of the pairs, in their order."""

@@ -63,7 +63,7 @@ class Listing:
     @property
     def form_fields(self) -> list[tuple[str, str]]:
         """What the form of a search keeps: the filters of the page and the order, as names and values."""
-        filters = [(PARAMETERS[name].page_name, value) for name, value in self.filters.parameters.items()]
+        filters = [(PARAMETERS[name].page_name, value) for name, value in self.filters.in_address.items()]
         return filters + [(name, self.given[name]) for name in ("sort", "order") if name in self.given]
 
     def sorted(self, field: str) -> str:

@@ -14,6 +14,7 @@ from service.core.pages.columns import BEFORE, CHANGE, TableColumn, column_of
 from service.core.pages.spans import ChartDays
 from service.dashboard.comparison import Comparison, compared_pair, compared_rows, names_of
 from service.dashboard.evidence import Evidence
+from service.dashboard.groups import GROUPS, Group
 from service.dashboard.listing import Listing
 from service.dashboard.tables import CellLinks, Row, Table
 from service.jobs.reader import Mark
@@ -68,6 +69,11 @@ class Selection:
         return self.whole or self.filters.scope_for(entry)
 
     @property
+    def group(self) -> Group:
+        """The group whose visits the page shows."""
+        return GROUPS[self.filters.scope.traffic_group]
+
+    @property
     def uncovered(self) -> frozenset[date]:
         """Days that no log and no report covers."""
         return self.days.uncovered if self.days else frozenset()
@@ -90,8 +96,8 @@ class FilledPanel:
     """What to say below the table."""
     compares: bool = False
     """Whether the table shows the period before."""
-    has_previous: bool = False
-    """Whether the chart shows the period before as well."""
+    legend: Sequence[tuple[str, str]] = ()
+    """The class and the name of everything in the chart."""
     marks: Sequence[Sequence[Mark]] = ()
     """What the numbers in the chart stand for, in their order; the last may be several."""
 
@@ -189,15 +195,17 @@ class Panel:
         **more: Any,  # noqa: ANN401  # members of FilledPanel
     ) -> FilledPanel:
         """The panel with all its `rows`, of which the table has those that are `shown`."""
-        last = selection.job_cells if self.has_jobs else None
-        table = Table(columns, self.color, self.has_split, selection.links, last)
+        last, group = selection.job_cells if self.has_jobs else None, selection.group
+        columns, has_split = group.columns(columns), self.has_split and group.has_split
+        table = Table(columns, self.color, has_split, selection.links, last)
         body = table.body(shown, self.missing(shown, selection))
         nothing = self.nothing(rows, selection)
         chart = Markup("") if nothing else self.chart(columns, rows, selection)
         note = "" if nothing else " ".join(filter(None, [*self.notes(rows, selection)]))
         marks = [] if nothing else selection.marks
+        panel: Panel = replace(self, has_split=has_split)
         return FilledPanel(
-            self, columns, body, chart, self.count(rows), len(shown), nothing, note, marks=marks, **more
+            panel, columns, body, chart, self.count(rows), len(shown), nothing, note, marks=marks, **more
         )  # fmt: skip
 
     def compared(self, rows: Sequence[Row], before: Sequence[Row]) -> list[Row]:

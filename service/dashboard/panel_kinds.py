@@ -77,9 +77,9 @@ class Hours(_Charted):
     drawn: ClassVar[frozenset[str]] = frozenset(("visits",))
     is_in_text: ClassVar[bool] = False
 
-    def chart(self, _columns: Sequence[TableColumn], rows: Sequence[Row], _selection: Selection) -> Markup:
+    def chart(self, _columns: Sequence[TableColumn], rows: Sequence[Row], selection: Selection) -> Markup:
         """A column for each hour."""
-        return column_chart([(f"{row['hour']:02}", int(row["visits"])) for row in rows], "plain")
+        return column_chart([(f"{row['hour']:02}", int(row["visits"])) for row in rows], selection.group.color)
 
 
 @dataclass(frozen=True)
@@ -89,9 +89,10 @@ class Weekdays(_Charted):
     chart_name: ClassVar[str] = "weekdays"
     drawn: ClassVar[frozenset[str]] = frozenset(("avg_visits",))
 
-    def chart(self, _columns: Sequence[TableColumn], rows: Sequence[Row], _selection: Selection) -> Markup:
+    def chart(self, _columns: Sequence[TableColumn], rows: Sequence[Row], selection: Selection) -> Markup:
         """A column for each day of the week."""
-        return column_chart([(str(row["day_name"])[:3], row["avg_visits"] or 0) for row in rows], "plain")
+        averages = [(str(row["day_name"])[:3], row["avg_visits"] or 0) for row in rows]
+        return column_chart(averages, selection.group.color)
 
 
 @dataclass(frozen=True)

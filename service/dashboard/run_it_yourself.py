@@ -15,7 +15,8 @@ from service.reports.filters import Filters, query_of
 def commands(context: DashboardContext, request: Request, entry: Entry, filters: Filters) -> dict[str, str]:
     """The lines that print an answer: `query`, and `curl` ("" without a route). The addresses of `csv` and `sql`."""
     base, parameters = context.services.settings.base_path, validate(filters.parameters.items(), entry)
-    query = filters.query_string(**{name: None for name in filters.parameters if name not in parameters})
+    ignored = {name: None for name in filters.parameters if name not in parameters}
+    query = filters.query_string(**{"traffic_group": parameters.get("traffic_group"), **ignored})
     url = f"{context.origin.origin(request)}{base}/analytics/{entry.name}{query_of(parameters)}"
     flags = [f"--{name.replace('_', '-')} {shlex.quote(value)}" for name, value in parameters.items()]
     curl = f'curl -H "Authorization: Bearer $KEY" {shlex.quote(url)}'

@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from markupsafe import Markup
 
@@ -61,6 +61,19 @@ class TimeSeries(Panel):
             else {**row, OTHER.field: row["total_visits"] - row["human_clicks"] - row["ai_visits"]}
             for row in answer
         ]
+
+    def drawn_as(
+        self,
+        columns: tuple[TableColumn, ...],
+        rows: Sequence[Row],
+        shown: Sequence[Row],
+        selection: Selection,
+        **more: Any,  # noqa: ANN401  # members of FilledPanel
+    ) -> FilledPanel:
+        """The panel with the legend of the group that is shown."""
+        before = [("previous", "Period before")] if PREVIOUS in columns else []
+        legend = [*selection.group.legend, *before]
+        return super().drawn_as(columns, rows, shown, selection, legend=legend, **more)
 
     def missing(self, rows: Sequence[Row], selection: Selection) -> frozenset[int]:
         """The rows of which no day is covered."""
@@ -131,4 +144,4 @@ class MainSeries(TimeSeries):
                 [{**row, PREVIOUS.field: before["total_visits"]} for row, before in pairs],
                 (*columns, PREVIOUS),
             )
-        return self.drawn_as(columns, rows, rows[: self.limit], selection, has_previous=bool(previous))
+        return self.drawn_as(columns, rows, rows[: self.limit], selection)

@@ -28,6 +28,13 @@ OF_AI: Final = (
 )
 """Those of the page about AI."""
 
+_OF_GROUP: Final = {
+    "people": frozenset(("human_clicks", VISITORS, _SENT[0])),
+    "ai": frozenset((READ_BY_AI, _SENT[0], *_REQUESTS)),
+    "bots": frozenset(("other_visits",)),
+}
+"""The figures of a traffic_group; others would be 0, as if there were no such visits."""
+
 Figures = Mapping[str, Any]
 """The answers traffic-overview and people in one. Visitors are people, and people sent by AI."""
 
@@ -63,9 +70,14 @@ def filled_tiles(
     *,
     has_links: bool,
 ) -> list[Tile]:
-    """Every tile; `compared` are the figures of both spans. Visitors change only if neither span misses any."""
-    filled = []
+    """Every tile of the group that is shown; `compared` are the figures of both spans.
+
+    Visitors change only if neither span misses any.
+    """
+    filled, chosen = [], filters.scope.traffic_group
     for field, label, color, target in tiles:
+        if chosen and field not in _OF_GROUP[chosen]:
+            continue
         path, _, fixed = target.partition("?")
         query = filters.query_string(traffic_type=fixed.partition("=")[2] or None)
         is_least = field == VISITORS and bool(figures["unidentified_visits"])

@@ -148,7 +148,7 @@ class View:
         """Read the filters. Raises InvalidParameter."""
         organization, services = request.scope["session"].organization, context.services
         stored = await context.in_thread(request, services.lake.manifest.statistics.stored_span, organization)
-        return cls(context, request, page, await context.filters(request), stored)
+        return cls(context, request, page, await context.filters(request, page.group), stored)
 
     @property
     def settled(self) -> str | None:

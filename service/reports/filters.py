@@ -29,8 +29,10 @@ CHIPS: Final = {row.name: row.label for row in PARAMETERS.values() if row.label}
 """The filters that are shown as chips, and their labels; the days have a chip of their own."""
 _NAMES: Final = {row.page_name: row.name for row in PARAMETERS.values()}
 """The parameters by their names in the address of a page."""
-_GROUPS: Final = {"people": "People", "ai": "AI", "bots": "Bots", "": "All"}
-"""The values of traffic_group, and what pages call them."""
+EVERYBODY: Final = "all"
+"""The value of traffic_group that pages take for all visits, and the API does not."""
+_GROUPS: Final = {"people": "People", "ai": "AI", "bots": "Bots", EVERYBODY: "All"}
+"""The values of traffic_group on pages, and what these call them."""
 _FORM_FIELDS: Final = frozenset(("domain", "short_code"))
 """The filters that the form has a field for."""
 
@@ -49,16 +51,22 @@ class Filters:
     target_code: str | None = None  # the short code that target_url resolves to
     target_codes: int = 0  # how many short codes lead to target_url
     compares: bool = False  # whether tables show the period before: a parameter of pages, not of the API
+    chosen_group: str = ""  # the traffic_group of the address, perhaps EVERYBODY; "": that of the page
 
     @classmethod
-    def parse(cls, query_string: bytes, organization: str, today: date, targets: LinkIndex) -> Self:
-        """The filters in a query string. Raises InvalidParameter, as the API does. Blocks to resolve a target_url."""
+    def parse(cls, query_string: bytes, organization: str, today: date, targets: LinkIndex, group: str = "") -> Self:
+        """The filters in a query string, of a page that shows a `group` unless the query string has another.
+
+        Raises InvalidParameter, as the API does. Blocks to resolve a target_url.
+        """
         given = dict(parse_parameters(query_string, (*_NAMES, "compare")))
         compare = given.pop("compare", "")
         if compare not in {"", "before"}:
             raise InvalidParameter("compare", "has an unknown value", "Use before.")
-        filters = cls.of({_NAMES[name]: value for name, value in given.items()}, organization, today, targets)
-        return replace(filters, compares=bool(compare))
+        chosen = given.get("traffic_group", "")
+        shown = "" if chosen.lower() == EVERYBODY else chosen or group
+        values = {_NAMES[name]: value for name, value in given.items()} | {"traffic_group": shown}
+        return replace(cls.of(values, organization, today, targets), compares=bool(compare), chosen_group=chosen)
 
     @classmethod
     def of(cls, values: Mapping[str, str], organization: str, today: date, targets: LinkIndex) -> Self:
@@ -71,7 +79,8 @@ class Filters:
         parameters = {name: value for name, value in given.items() if name not in ignored}
         scope = scope_from(parameters, organization, today, targets)
         codes = targets.links(organization).codes_to(given["target_url"]) if "target_url" in given else 0
-        return cls(parameters, given, organization, today, targets, scope.short_code, codes)
+        group = parameters.get("traffic_group", "")
+        return cls(parameters, given, organization, today, targets, scope.short_code, codes, chosen_group=group)
 
     @cached_property
     def scope(self) -> Scope:
@@ -95,9 +104,15 @@ class Filters:
         """The range in effect; "" for custom days."""
         return "" if "start_date" in self.parameters else self.parameters.get("range", DEFAULT_RANGE)
 
+    @property
+    def in_address(self) -> dict[str, str]:
+        """The parameters as the address of a page has them: without the group that the page shows by itself."""
+        chosen = {**self.parameters, "traffic_group": self.chosen_group}
+        return {name: value for name, value in chosen.items() if value}
+
     def query_string(self, **changes: str | None) -> str:
         """The query string of a page with these parameters after some changes; None takes one away."""
-        changed = {**self.parameters, **changes}
+        changed = {**self.in_address, **changes}
         if "range" in changes:
             changed |= {"start_date": None, "end_date": None}
         elif "start_date" in changes:
@@ -168,16 +183,20 @@ class Filters:
     @property
     def hidden_fields(self) -> list[tuple[str, str]]:
         """The filters that the form keeps and shows no field for: name and value."""
-        given = [(PARAMETERS[name], value) for name, value in self.parameters.items()]
+        given = [(PARAMETERS[name], value) for name, value in self.in_address.items()]
         fields = [(row.page_name, value) for row, value in given if row.kind != "days" and row.name not in _FORM_FIELDS]
         return fields + ([("compare", "before")] if self.compares else [])
 
     @property
     def groups(self) -> list[tuple[str, str, bool]]:
         """Groups to choose from: what they are called, the query string, and whether it is chosen."""
-        chosen = self.scope.traffic_group or ""
-        queries = {name: self.query_string(traffic_group=name or None) for name in _GROUPS}
-        return [(label, queries[name], name == chosen) for name, label in _GROUPS.items()]
+        chosen = self.scope.traffic_group or EVERYBODY
+        return [(label, self.query_string(traffic_group=name), name == chosen) for name, label in _GROUPS.items()]
+
+    @property
+    def same_group(self) -> str:
+        """The query string with which any page shows the same group as this one."""
+        return self.query_string(traffic_group=self.scope.traffic_group or EVERYBODY)
 
     def chips(self) -> list[tuple[str, str, str]]:
         """What is filtered: label, value, and the query string without it."""

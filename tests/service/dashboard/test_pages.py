@@ -147,7 +147,9 @@ def responses(application, shared_lake):
 
 @pytest.mark.parametrize(("path", "scope"), SHOWN)
 def test_the_numbers_of_a_page_are_those_of_the_api(browser, api, path, scope):
-    compare(browser.read(f"{path}{scope}"), api, scope)
+    group = {page.path: page.group for page in NAMED}.get(path)
+    asked = f"{scope}{'&' if scope else '?'}traffic_group={group}" if group else scope
+    compare(browser.read(f"{path}{scope}"), api, asked)
 
 
 def compare(page, api, scope):
@@ -412,9 +414,9 @@ def test_only_whole_weeks_are_drawn_as_such(browser, api, scope, whole, weeks):
 def test_weekdays_are_drawn_by_their_average(browser, api):
     scope = "?start_date=2026-03-02&end_date=2026-03-09"  # two Mondays
     chart = browser.read(f"times{scope}").one("section", id="daily-activity").one("div", class_="chart")
-    (path,) = [one["d"] for one in chart.all("path") if one["class"] == "plain"]
+    (path,) = [one["d"] for one in chart.all("path") if one["class"] == "people"]
     heights = [float(height) for height in re.findall(r"v([\d.]+)z", path)]
-    averages = [row["avg_visits"] for row in api(f"daily-activity{scope}")]
+    averages = [row["avg_visits"] for row in api(f"daily-activity{scope}&traffic_group=people")]
     assert heights == pytest.approx([average * heights[0] / averages[0] for average in averages], abs=0.01)
 
 
@@ -674,10 +676,11 @@ def test_a_row_filters_by_its_value_until_the_chip_is_removed(browser, api):
         query = urlencode({f"f_{name}": word(one_visit, name)}, quote_via=quote, safe="")
         found.setdefault(f"f_{name}", f"/app/people?{query}")
     for page_name, address in found.items():
+        of_people = "&traffic_group=people" if urlsplit(address).path == "/app/people" else ""
         page, row = browser.read(address), PARAMETERS[page_name.removeprefix("f_")]
         page_query = urlsplit(address).query
         query, value = page_query.replace("f_", ""), dict(parse_qsl(page_query))[page_name]
-        compare(page, api, f"?{query}")
+        compare(page, api, f"?{query}{of_people}")
         assert page.one("form", class_="filters").one("input", name=page_name)["value"] == value
         chip = page.one("nav", aria_label="Active filters").one("a", data_clear=True)
         assert chip.text.startswith(f"{row.label}: {value} ")
@@ -685,9 +688,9 @@ def test_a_row_filters_by_its_value_until_the_chip_is_removed(browser, api):
         assert page.one("nav", aria_label="Pages").all("a")[3]["href"] == f"/app/people?{page_query}"
         panel = page.all("details", class_="yourself")[0]
         curl, command = (code.text for code in panel.all("code"))
-        assert f"?{query}'" in curl
+        assert f"?{query}{of_people}'" in curl
         assert f"--{row.name.replace('_', '-')} {shlex.quote(value)}" in command
-        assert page.all("a", class_="csv")[0]["href"].endswith(f".csv?{page_query}")
+        assert page.all("a", class_="csv")[0]["href"].endswith(f".csv?{page_query}{of_people}")
 
 
 @examples("field", "row", "address")

@@ -1,0 +1,42 @@
+"""The classes of visits that tables and charts show of a chosen group: those that it can have."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from service.core.pages.columns import TableColumn
+
+_OF_AI: Final = ("ai_assistant_requests", "ai_training_requests", "ai_coding_agent_requests")
+_OF_PEOPLE: Final = ("human_clicks", "human_visits")
+_SENT: Final = {"ai_visits": "Sent by AI"}
+
+
+@dataclass(frozen=True)
+class Group:
+    """A value of traffic_group: its legend and its color, and the fields that are 0 in all its rows."""
+
+    legend: tuple[tuple[str, str], ...]  # the class and the name of each part of a column
+    color: str  # of charts that do not tell classes apart
+    empty: frozenset[str] = frozenset()
+    labels: Mapping[str, str] | None = None  # of fields that mean less than among all visits
+    has_split: bool = False  # whether it has more than one class
+
+    def columns(self, columns: Sequence[TableColumn]) -> tuple[TableColumn, ...]:
+        """The columns without those that are empty, under the labels of this group."""
+        labels = self.labels or {}
+        shown = (column for column in columns if column.field not in self.empty)
+        return tuple(replace(one, label=labels[one.field]) if one.field in labels else one for one in shown)
+
+
+GROUPS: Final[Mapping[str | None, Group]] = {
+    None: Group((("people", "People"), ("ai", "AI-related"), ("other", "Other automated")), "plain", has_split=True),
+    "people": Group(
+        (("people", "People"), ("ai", "Sent by AI")), "people", frozenset(("other_visits", *_OF_AI)), _SENT, True
+    ),
+    "ai": Group((("ai", "AI-related"),), "ai", frozenset(("other_visits", *_OF_PEOPLE))),
+    "bots": Group(
+        (("other", "Other automated"),), "other",
+        frozenset(("ai_visits", "ai_pct", "ai_referral_requests", *_OF_AI, *_OF_PEOPLE)),
+    ),
+}  # fmt: skip
+"""By the traffic_group of a scope."""

@@ -1,0 +1,124 @@
+"""The switch of every page: which group it counts by itself, and what is left out where a group has none of it."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from queries import Scope
+from tests.conftest import NOW
+from tests.support.page_reading import as_cells, tables, tile_values
+from tests.support.sql import answers
+from tests.support.visits import land, visit
+
+KINDS = {"human": 4, "ai_referral": 2, "ai_training": 3, "other_bot": 5}
+"""Classes of visits, and how many there are of each."""
+GROUPS = {"people": ("people", "ai"), "ai": ("ai",), "bots": ("other",), "all": ("people", "ai", "other")}
+"""The classes that a chart of a group draws."""
+FIRST_BY_PEOPLE = ("people", "times")
+
+
+@pytest.fixture(scope="module")
+def page_of(shared_lake, browsing):
+    start = datetime(2026, 3, 10, 6)
+    land(shared_lake, "acme", [
+        visit(visited_at=start + timedelta(hours=number), bot_category=kind, visitor=number, country="SE")
+        for kind, count in KINDS.items() for number in range(count)
+    ])  # fmt: skip
+    with browsing(shared_lake) as browser:
+        yield browser.read
+
+
+def chosen(page):
+    return page.one("nav", aria_label="Visits of").one("a", aria_current="true").text
+
+
+def answer(lake, name, group):
+    scope = Scope("acme", NOW.date() - timedelta(29), NOW.date(), traffic_group=group)
+    return answers(lake, scope, [name])[name]
+
+
+@pytest.mark.parametrize("path", ["", "ai", "agents", "links", "paths", "domains"])
+def test_pages_about_all_traffic_show_all_of_it_first(page_of, path):
+    assert chosen(page_of(path)) == "All"
+
+
+@pytest.mark.parametrize("path", FIRST_BY_PEOPLE)
+def test_pages_about_people_show_people_first(page_of, path):
+    assert chosen(page_of(path)) == "People"
+
+
+@pytest.mark.parametrize("path", FIRST_BY_PEOPLE)
+def test_all_visits_are_shown_where_all_are_chosen(page_of, path):
+    assert chosen(page_of(f"{path}?traffic_group=all")) == "All"
+
+
+@pytest.mark.parametrize(("query", "group"), [("", "people"), ("?traffic_group=all", None)])
+def test_hours_are_those_of_the_group_that_is_shown(page_of, shared_lake, query, group):
+    rows = tables(page_of(f"times{query}"))["hourly-activity", None]
+    assert rows == as_cells(answer(shared_lake, "hourly-activity", group), rows[0])
+
+
+def test_the_choice_of_all_is_kept_by_other_pages(page_of):
+    links = page_of("times?traffic_group=all").one("nav", aria_label="Pages").all("a")
+    assert all("traffic_group=all" in link["href"] for link in links[:8])
+
+
+def test_the_group_of_a_page_is_not_kept_by_other_pages(page_of):
+    links = page_of("times").one("nav", aria_label="Pages").all("a")
+    assert not any("traffic_group" in link["href"] for link in links)
+
+
+def test_the_form_of_filters_keeps_the_choice_of_all(page_of):
+    form = page_of("times?traffic_group=all").one("form", class_="filters")
+    assert form.one("input", name="traffic_group")["value"] == "all"
+
+
+def test_a_file_has_the_group_that_its_panel_shows(page_of):
+    panel = page_of("times").one("section", id="hourly-activity")
+    assert "traffic_group=people" in panel.one("a", class_="csv")["href"]
+
+
+def test_a_page_with_all_rows_shows_the_group_of_the_panel(page_of):
+    (link,) = page_of("").one("section", id="geographic").all("a", class_="all")
+    assert link["href"] == "/app/people?traffic_group=all"
+
+
+def test_the_api_does_not_take_all_as_a_group(application, shared_lake, key_of):
+    headers = {"Authorization": f"Bearer {key_of(shared_lake)}"}
+    assert application.get("/analytics/time-series?traffic_group=all", headers=headers).status_code == 400
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_legend_names_only_classes_of_the_group(page_of, group):
+    panel = page_of(f"?traffic_group={group}").one("section", id="time-series")
+    assert tuple(one["class"] for one in panel.one("ul", class_="legend").all("li")) == GROUPS[group]
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_chart_draws_only_classes_of_the_group(page_of, group):
+    chart = page_of(f"?traffic_group={group}").one("section", id="time-series").one("div", class_="chart")
+    assert tuple(one["class"] for one in chart.all("path")) == GROUPS[group]
+
+
+def test_a_table_of_people_has_no_other_visits(page_of):
+    rows = tables(page_of("times"))["weekend-vs-weekday", None]
+    assert {"human_clicks", "ai_visits"} <= rows[0].keys()
+    assert "other_visits" not in rows[0]
+
+
+def test_people_sent_by_ai_are_named_so_among_people(page_of):
+    heads = page_of("times").one("section", id="weekend-vs-weekday").all("th", data_field="ai_visits")
+    assert [head.text for head in heads] == ["Sent by AI"]
+
+
+@pytest.mark.parametrize(
+    ("group", "figures"),
+    [
+        ("people", {"human_clicks": "4", "unique_visitors": "4", "ai_referral_requests": "2"}),
+        ("ai", {"ai_referral_requests": "2", "agent_fetches": "3"}),
+        ("bots", {"other_visits": "5"}),
+    ],
+)
+def test_the_figures_of_a_group_are_those_that_it_has(page_of, group, figures):
+    shown = tile_values(page_of(f"?traffic_group={group}"))
+    assert {name: value for name, value in shown.items() if name != "undecided_jobs"} == figures
