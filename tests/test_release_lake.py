@@ -7,7 +7,8 @@ tests by a program with one more column, too.
 import json
 import sqlite3
 import tarfile
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -16,6 +17,9 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
+from data import Lake
+from data.disk.locks import shared
+from data.errors import Conflict
 from data.ingest.importer import Importer, Options
 from data.links.links import LinkEdit, edit_links, links_of, new_link
 from data.manifest import database
@@ -127,6 +131,35 @@ def test_edits_are_laid_over_its_links(root):
         with rebuilt(lake, is_lost=False) as again:
             codes = [link.short_code for link in links_of(again, "acme")]
         assert codes == sorted(["new", *(link.short_code for link in others)])
+
+
+def version_of(root):
+    with closing(sqlite3.connect(root / "manifest.sqlite")) as db:
+        return db.execute("PRAGMA user_version").fetchone()[0]
+
+
+def test_it_is_not_upgraded_while_another_program_has_it_open(root, monkeypatch):
+    monkeypatch.setattr("data.manifest.generation._MAX_UPGRADE_WAIT_SECONDS", 0.0)
+    (root / ".staging").mkdir()
+    with shared(root), pytest.raises(Conflict, match="cannot be upgraded while another program has the lake open"):
+        Lake(root)
+    assert version_of(root) == 1
+
+
+def test_an_upgrade_waits_for_another_program_that_stops(root, monkeypatch):
+    (root / ".staging").mkdir()
+    with ExitStack() as other:
+        other.enter_context(shared(root))
+        monkeypatch.setattr("data.manifest.generation.time.sleep", lambda _: other.close())
+        Lake(root).manifest.close()
+    assert version_of(root) == len(database.MIGRATIONS)
+
+
+def test_two_programs_that_start_at_once_both_open_it(root):
+    with ThreadPoolExecutor() as threads:
+        for lake in threads.map(Lake, [root] * 4):
+            lake.manifest.close()
+    assert version_of(root) == len(database.MIGRATIONS)
 
 
 def test_every_column_of_1_0_0_is_filled_in_it(lake):

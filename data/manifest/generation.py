@@ -11,16 +11,19 @@ import logging
 import os
 import re
 import sqlite3
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from data.disk.locks import shared
-from data.errors import OutdatedManifest
-from data.manifest.database import Connect, Database
+from data.disk.locks import exclusive, shared
+from data.errors import Conflict, OutdatedManifest
+from data.manifest.database import MIGRATIONS, Connect, Database
 
 _LOG: Final = logging.getLogger(__name__)
+_MAX_UPGRADE_WAIT_SECONDS: Final = 5.0
+"""Maximum time to wait until no other program has the lake open: one that starts closes it soon, a server does not."""
 _NUMBER_OF_CHANGES: Final = "SELECT number FROM generation"
 _REMEDY: Final = "nothing is written until all programs are stopped and `traffic rebuild` is run"
 
@@ -100,10 +103,17 @@ class SharedDatabase(Database):
     """The database of a manifest that cannot be rebuilt while open, nor written while outdated."""
 
     def __init__(self, path: Path, refuse_new: str, connect: Connect) -> None:
-        """Open like a Database; waits while the manifest is being rebuilt."""
+        """Open like a Database; waits while the manifest is being rebuilt.
+
+        A manifest of an older version is migrated first. Raises Conflict if another program has the lake open then.
+        """
         self._root, self._copy = path.parent, GenerationCopy(path.parent)
         with ExitStack() as in_use:
             in_use.enter_context(shared(path.parent))
+            if _is_older(path):
+                in_use.close()
+                _upgrade(path, refuse_new, connect)
+                in_use.enter_context(shared(path.parent))
             super().__init__(path, refuse_new, connect)
             in_use.callback(super().close)
             self._problem = ""
@@ -140,3 +150,27 @@ class SharedDatabase(Database):
     def close(self) -> None:
         """Close all connections."""
         self._in_use.close()
+
+
+def _upgrade(path: Path, refuse_new: str, connect: Connect) -> None:
+    """Migrate the manifest of an older version; no other program may have its lake open, since it would use old SQL."""
+    ends_at = time.monotonic() + _MAX_UPGRADE_WAIT_SECONDS
+    while _is_older(path):
+        try:
+            with exclusive(path.parent):
+                connect(path, MIGRATIONS, refuse_new).close()
+        except Conflict as error:
+            if time.monotonic() > ends_at:
+                raise Conflict(
+                    f"{path} is of an older version and cannot be upgraded while another program has the lake open: "
+                    "stop the server, imports and followers of that version, then try again."
+                ) from error
+            time.sleep(0.05)
+
+
+def _is_older(path: Path) -> bool:
+    """Whether an older version wrote a manifest; False if it is new or cannot be read, which opening it reports."""
+    with suppress(sqlite3.Error), closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=60)) as db:
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        return 0 < int(version) < len(MIGRATIONS)
+    return False
