@@ -29,9 +29,9 @@ CHIPS: Final = {row.name: row.label for row in PARAMETERS.values() if row.label}
 """The filters that are shown as chips, and their labels; the days have a chip of their own."""
 _NAMES: Final = {row.page_name: row.name for row in PARAMETERS.values()}
 """The parameters by their names in the address of a page."""
-EVERYBODY: Final = "all"
+ALL_GROUPS: Final = "all"
 """The value of traffic_group that pages take for all visits, and the API does not."""
-_GROUPS: Final = {"people": "People", "ai": "AI", "bots": "Bots", EVERYBODY: "All"}
+_GROUPS: Final = {"people": "People", "ai": "AI", "bots": "Bots", ALL_GROUPS: "All"}
 """The values of traffic_group on pages, and what these call them."""
 _FORM_FIELDS: Final = frozenset(("domain", "short_code"))
 """The filters that the form has a field for."""
@@ -51,7 +51,7 @@ class Filters:
     target_code: str | None = None  # the short code that target_url resolves to
     target_codes: int = 0  # how many short codes lead to target_url
     compares: bool = False  # whether tables show the period before: a parameter of pages, not of the API
-    chosen_group: str = ""  # the traffic_group of the address, perhaps EVERYBODY; "": that of the page
+    chosen_group: str = ""  # the traffic_group of the address, perhaps ALL_GROUPS; "": that of the page
 
     @classmethod
     def parse(cls, query_string: bytes, organization: str, today: date, targets: LinkIndex, group: str = "") -> Self:
@@ -64,7 +64,7 @@ class Filters:
         if compare not in {"", "before"}:
             raise InvalidParameter("compare", "has an unknown value", "Use before.")
         chosen = given.get("traffic_group", "")
-        shown = "" if chosen.lower() == EVERYBODY else chosen or group
+        shown = "" if chosen.lower() == ALL_GROUPS else chosen or group
         values = {_NAMES[name]: value for name, value in given.items()} | {"traffic_group": shown}
         return replace(cls.of(values, organization, today, targets), compares=bool(compare), chosen_group=chosen)
 
@@ -190,13 +190,13 @@ class Filters:
     @property
     def groups(self) -> list[tuple[str, str, bool]]:
         """Groups to choose from: what they are called, the query string, and whether it is chosen."""
-        chosen = self.scope.traffic_group or EVERYBODY
+        chosen = self.scope.traffic_group or ALL_GROUPS
         return [(label, self.query_string(traffic_group=name), name == chosen) for name, label in _GROUPS.items()]
 
     @property
     def same_group(self) -> str:
         """The query string with which any page shows the same group as this one."""
-        return self.query_string(traffic_group=self.scope.traffic_group or EVERYBODY)
+        return self.query_string(traffic_group=self.scope.traffic_group or ALL_GROUPS)
 
     def chips(self) -> list[tuple[str, str, str]]:
         """What is filtered: label, value, and the query string without it."""
