@@ -9,6 +9,7 @@ from datetime import date, datetime, timedelta
 from typing import Final
 
 from data.local_time import day_bounds
+from data.manifest.clock import parse_time
 from data.manifest.database import Database
 from data.manifest.organizations import Organizations
 
@@ -74,6 +75,16 @@ class Coverage:
             if missing <= MAX_PAUSE:
                 covered.add(day)
         return covered
+
+    def newest_at(self, organization: str, domain: str) -> datetime | None:
+        """The time of the newest visit of a domain ("": of any) that was read or reported; None without any."""
+        ((newest,),) = self._database.rows(
+            "SELECT max(at) FROM (SELECT max(last_at) AS at FROM batches WHERE organization = :organization "
+            "AND (domain IN ('', :domain) OR :domain = '') "
+            "UNION ALL SELECT max(last_at) FROM received WHERE organization = :organization)",
+            {"organization": organization, "domain": domain},
+        )
+        return parse_time(newest) if newest else None
 
     def uncovered_days(self, organization: str, domain: str, first: date, last: date) -> frozenset[date]:
         """The other days from `first` to `last`: their visits are missing, or there were none."""

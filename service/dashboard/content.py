@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 from markupsafe import Markup
@@ -60,6 +60,13 @@ OVERVIEW: Final = Page(
 LINK: Final = Page("link", "Link", "", panels.LINK, is_dashboard=True)
 
 
+class Newest(NamedTuple):
+    """The newest visit that was read or reported."""
+
+    at: datetime
+    day: date  # in the organization's zone
+
+
 @dataclass(frozen=True)
 class PageContent:
     """A page of panels for some filters: first the answers that it needs, then what its template shows."""
@@ -74,6 +81,8 @@ class PageContent:
     """Of today, in the organization's zone."""
     uncovered: frozenset[date] = frozenset()
     """Days that no log and no report covers, as `uncovered` finds them."""
+    newest: Newest | None = None
+    """As `newest_visit` finds it."""
     evidence: Evidence = field(default_factory=dict)
     """As `evidence_by_day` finds them."""
     listing: Listing | None = None
@@ -156,6 +165,7 @@ class PageContent:
             "elsewhere": self._elsewhere(answers),
             "unjudged_days": sum(first <= day <= last for day in self.stored.unjudged) if self.stored else 0,
             "missing": self.missing_in_words(),
+            "newest": self.newest,
             "lacking_evidence": self.lacking_evidence_in_words(),
             "comparison": self.comparison,
             "compares": self.stored is not None,
@@ -177,10 +187,12 @@ class PageContent:
 
     def missing_in_words(self) -> str:
         """How many days of the page are not covered; "" if all are."""
-        missing = self._days.uncovered_days
-        if not missing:
-            return ""
-        return f"No data for {missing:,} of {plural(self.filters.days, 'day')}."
+        days, sentences = self._days, []
+        if days.uncovered_days:
+            sentences.append(f"No data for {days.uncovered_days:,} of {plural(self.filters.days, 'day')}.")
+        if days.lacks_today:
+            sentences.append("No data for today yet.")
+        return " ".join(sentences)
 
     def lacking_evidence_in_words(self) -> str:
         """How many days of the comparison lack evidence which others have; "" if all have it, or none."""
@@ -189,7 +201,10 @@ class PageContent:
     @property
     def _days(self) -> ChartDays:
         scope = self.filters.scope
-        return ChartDays(scope.start_date, scope.end_date, self.filters.today, self.hours_begun, self.uncovered)
+        has_today = self.newest is None or self.newest.day >= self.filters.today
+        return ChartDays(
+            scope.start_date, scope.end_date, self.filters.today, self.hours_begun, self.uncovered, has_today
+        )
 
     def tiles(self, loaded: Sequence[Any]) -> list[Tile]:
         """The figures above the panels; changes are over complete days."""
@@ -222,6 +237,13 @@ def uncovered(lake: Lake, filters: Filters) -> frozenset[date]:
     """The days of these filters, and as many before, that are over and that no log and no report covers."""
     first, last = filters.earlier[0], min(filters.scope.end_date, filters.today - timedelta(1))
     return lake.manifest.coverage.uncovered_days(filters.organization, filters.scope.domain or "", first, last)
+
+
+def newest_visit(lake: Lake, filters: Filters) -> Newest | None:
+    """The newest visit of the organization, or of the domain of these filters."""
+    organization = filters.organization
+    at = lake.manifest.coverage.newest_at(organization, filters.scope.domain or "")
+    return Newest(at, lake.manifest.organizations.today(organization, at)) if at else None
 
 
 def check_paths(lake: Lake, scope: Scope) -> None:

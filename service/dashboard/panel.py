@@ -247,7 +247,7 @@ class Panel:
         """What to say below the table."""
         missing = selection.days.uncovered_days if selection.days else 0
         if missing and any(column.field == "avg_visits" for column in self.columns()):
-            return [f"Averages count {plural(missing, 'day')} that no log and no report covers as 0.", self.note]
+            return [f"Averages count {plural(missing, 'day')} without data as 0.", self.note]
         return [self.note]
 
     def nothing(self, rows: Sequence[Row], _selection: Selection) -> Mapping[str, str] | None:

@@ -171,7 +171,11 @@ class Operators(Panel):
     def notes(self, rows: Sequence[Row], selection: Selection) -> Sequence[str]:
         """Why visits per answer are left out, where they are."""
         missing = selection.days.uncovered_days if selection.days else 0
-        told = f"Per answer: not told, as {plural(missing, 'day')} are not covered." if missing else ""
+        told = (
+            f"Per answer: not told, as {plural(missing, 'day')} {'has' if missing == 1 else 'have'} no data."
+            if missing
+            else ""
+        )
         return [told, *super().notes(rows, selection)]
 
 

@@ -18,7 +18,7 @@ from service.core.encoding import encode
 from service.core.pages import assets, formats
 from service.core.pages.columns import plain
 from service.core.pages.rendering import environment
-from service.dashboard.content import LINK, OVERVIEW, Page, PageContent, uncovered
+from service.dashboard.content import LINK, OVERVIEW, Page, PageContent, newest_visit, uncovered
 from service.dashboard.evidence import evidence_by_day
 from service.dashboard.panel import Panel
 from service.dashboard.tiles import disguised_in_words
@@ -62,7 +62,7 @@ class Report:
         page = replace(page, panels=tuple(replace(panel, limit=max(panel.limit, ROWS)) for panel in page.panels))
         content = PageContent(
             page, filters, lake.manifest.statistics.stored_span(organization), uncovered=uncovered(lake, filters),
-            evidence=evidence_by_day(lake, filters),
+            newest=newest_visit(lake, filters), evidence=evidence_by_day(lake, filters),
         )  # fmt: skip
         variables = {scope: warehouse.snapshot(scope) for scope in dict.fromkeys(scope for _, scope in content.wanted)}
         loaded = [

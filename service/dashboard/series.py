@@ -106,9 +106,9 @@ class TimeSeries(Panel):
         """What the chart hatches."""
         notes, days = [], selection.days
         if days and self.unit != "week" and days.end == days.today:
-            notes.append(f"Hatched: the {self.unit} is not over, or has not begun.")
-        if days and days.uncovered_days:
-            notes.append("Hatched from top to bottom: no log and no report covers it.")
+            notes.append(f"Hatched: the {self.unit} is not over.")
+        if days and (days.uncovered_days or days.lacks_today):
+            notes.append("Hatched from top to bottom: no data.")
         return [*notes, self.note]
 
 

@@ -17,7 +17,7 @@ from service.core.http.errors import NotFound
 from service.core.http.routing import Endpoint
 from service.core.pages import formats
 from service.dashboard import panels
-from service.dashboard.content import OVERVIEW, PageContent, uncovered
+from service.dashboard.content import OVERVIEW, PageContent, newest_visit, uncovered
 from service.dashboard.context import DashboardContext, decoded
 from service.dashboard.shares import Share
 from service.reports.filters import Filters
@@ -59,7 +59,8 @@ def endpoint(context: DashboardContext) -> Endpoint:
         filters = Filters.parse(share.filters.encode(), share.organization, today, context.targets)
         hours_begun, lake = context.services.hours_begun(share.organization), context.services.lake
         missing = await context.in_thread(request, uncovered, lake, filters)
-        content = PageContent(PAGE, filters, None, hours_begun=hours_begun, uncovered=missing)
+        newest = await context.in_thread(request, newest_visit, lake, filters)
+        content = PageContent(PAGE, filters, None, hours_begun=hours_begun, uncovered=missing, newest=newest)
         bodies = await context.bodies(request, content.wanted)
         made_of = (
             replace(share, last_used_at=None),
@@ -81,9 +82,11 @@ def endpoint(context: DashboardContext) -> Endpoint:
 def _render(
     context: DashboardContext, share: Share, zone: str, content: PageContent, bodies: list[bytes]
 ) -> tuple[bytes, bytes]:
-    scope = content.filters.scope
+    scope, newest = content.filters.scope, content.newest
+    is_inside = newest is not None and scope.start_date <= newest.day <= scope.end_date and scope.short_code is None
     page = context.renderer.render("shared.html", {
         **content.filled(decoded(bodies)),
+        "newest": newest if is_inside else None,
         "name": share.name,
         "zone": zone,
         "span": formats.span(scope.start_date, scope.end_date),

@@ -26,7 +26,7 @@ _ROW_HEADS: Final = {css: Markup('<th scope="row" class="%s">') % css for css in
 _CELLS: Final = {css: Markup('<td class="%s">') % css for css in _CSS_CLASSES}
 _END_ROW_HEAD, _END_CELL, _END_ROW = Markup("</th>"), Markup("</td>"), Markup("</tr>")
 _ROW, _REST_ROW = Markup("<tr>"), Markup('<tr class="rest">')
-_NOT_COVERED: Final = Markup(' <span class="badge">not covered</span>')
+_NOT_COVERED: Final = Markup(' <span class="badge">no data</span>')
 _SHOWN_BY: Final = {"country": "country_name"}
 """The fields whose words another field shows."""
 LINKED_FIELDS: Final = {

@@ -14,7 +14,7 @@ from data.store.status import large_file_share
 from queries import file_hint
 from service.core.pages import formats
 from service.dashboard import panels
-from service.dashboard.content import LINK, OF_PATHS, OVERVIEW, Page, PageContent, check_paths, uncovered
+from service.dashboard.content import LINK, OF_PATHS, OVERVIEW, Page, PageContent, check_paths, newest_visit, uncovered
 from service.dashboard.context import DashboardContext
 from service.dashboard.evidence import evidence_by_day
 from service.dashboard.invented_page import INVENTED, claim, job_cells
@@ -168,6 +168,7 @@ class View:
         hours_begun = self.context.services.hours_begun(self.filters.organization)
         lake = self.context.services.lake
         missing = await self.context.in_thread(self.request, uncovered, lake, self.filters)
+        newest = await self.context.in_thread(self.request, newest_visit, lake, self.filters)
         evidence = await self.context.in_thread(self.request, evidence_by_day, lake, self.filters)
         zone = lake.manifest.organizations.zone(self.filters.organization)
         events = await self.context.control.read(self.context.job_reader.events, self.filters, zone)
@@ -175,7 +176,7 @@ class View:
         listing = Listing.parse(self.request.scope["query_string"], self.filters) if has_list else None
         content = PageContent(
             self.page, self.answer_filters, self.stored, links, hours_begun,
-            missing, evidence, listing, events, **more,
+            missing, newest, evidence, listing, events, **more,
         )  # fmt: skip
         if any(panel.entry in OF_PATHS for panel in self.page.panels):
             for scope in (content.filters.scope, *([content.comparison.before] if content.comparison else ())):

@@ -47,6 +47,7 @@ class ChartDays:
     today: date
     hours_begun: int = 24  # of today
     uncovered: frozenset[date] = frozenset()  # days that are over, which no log and no reports cover
+    has_today: bool = True  # whether a visit of today, or of a later time, was read or reported
 
     @property
     def last_day(self) -> date:
@@ -66,6 +67,11 @@ class ChartDays:
         """Number of days that are not covered."""
         return sum(self.start <= day <= self.end for day in self.uncovered)
 
+    @property
+    def lacks_today(self) -> bool:
+        """Whether today is shown, and no visit of it was read or reported."""
+        return self.end >= self.today and not self.has_today
+
     def is_whole(self, unit: str, row: Mapping[str, Any]) -> bool:
         """Whether the unit of a row is completely shown, over and covered."""
         first = date.fromisoformat(row[FIELD_OF[unit]])
@@ -77,7 +83,10 @@ class ChartDays:
     def is_missing(self, unit: str, row: Mapping[str, Any]) -> bool:
         """Whether a row counts nothing because none of its shown days is covered."""
         days = days_of(unit, date.fromisoformat(row[FIELD_OF[unit]]))
-        return not row["total_visits"] and all(day in self.uncovered for day in days if self.start <= day <= self.end)
+        shown = (day for day in days if self.start <= day <= self.end)
+        return not row["total_visits"] and all(
+            day in self.uncovered or (day == self.today and self.lacks_today) for day in shown
+        )
 
     def is_ahead(self, unit: str, row: Mapping[str, Any]) -> bool:
         """Whether the unit that a row counts has not begun."""

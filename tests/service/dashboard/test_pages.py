@@ -433,18 +433,19 @@ def test_days_without_a_log_are_hatched_and_not_compared(lake, browsing):
         browser.enter(link_of(lake, "silent"))
         silent = browser.read("?start_date=2026-03-13&end_date=2026-03-15").text
     chart = page.one("section", id="time-series")
-    assert [one["x"] for one in chart.all("rect", class_="missing")] == ["28.57%", "35.71%", "42.86%"]
-    marked = [row.text for row in chart.one("tbody").all("tr") if "not covered" in row.text]
-    assert [text.split(" not")[0] for text in marked] == ["6 Mar 2026", "7 Mar 2026", "8 Mar 2026"]
-    assert "No data for 3 of 14 days." in page.text
+    assert [one["x"] for one in chart.all("rect", class_="missing")] == ["28.57%", "35.71%", "42.86%", "92.86%"]
+    marked = [row.text for row in chart.one("tbody").all("tr") if "no data" in row.text]
+    assert [text.split(" no")[0] for text in marked] == ["6 Mar 2026", "7 Mar 2026", "8 Mar 2026", "15 Mar 2026"]
+    assert "No data for 3 of 14 days. No data for today yet." in page.text
+    assert "Newest visit: 14 Mar 2026 23:00 UTC." in page.text
     (gap,) = page.one("ol", class_="marks").all("a")
     assert gap.text == "6 Mar – 8 Mar 2026: no data for 3 days"
     assert gap["href"] == "/app/?start_date=2026-03-06&end_date=2026-03-08"
     assert "No comparison" in page.text
-    assert "3 days that no log and no report covers as 0" in times.one("section", id="daily-activity").text
+    assert "Averages count 3 days without data as 0" in times.one("section", id="daily-activity").text
     assert len(weeks.one("section", id="weekly").all("rect", class_="partial")) == 2  # this week is not over
     assert "No data" not in recent.text
-    assert "No data for 2 of 3 days." in silent  # today is not over
+    assert "No data for 2 of 3 days. No data for today yet." in silent
     assert "Changes are over complete days: 13 Mar – 14 Mar against 11 Mar – 12 Mar." in recent.text
 
 
