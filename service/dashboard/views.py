@@ -183,9 +183,9 @@ class View:
                 await self.context.in_thread(self.request, check_paths, lake, scope)
         loaded = await self.context.load(self.request, content.wanted)
         filled = await self.context.in_thread(self.request, content.filled, loaded)
-        notices, (many, newest) = [], (self.filters.target_codes, self.filters.target_code)
+        notices, (many, code) = [], (self.filters.target_codes, self.filters.target_code)
         if many > 1:
-            text = f"{many:,} short codes lead to this target; these are the visits of {newest}, the newest."
+            text = f"{many:,} short codes lead to this target; these are the visits of {code}, the newest."
             notices = [("plain", text)]
         asked = self.answer_filters.scope
         if why_empty := await self.context.in_thread(self.request, file_hint, lake, asked):
