@@ -48,7 +48,7 @@ class Options:
     layout: LineLayout | None = None
     skip_assets: bool = False  # whether requests for images, styles, scripts and fonts are left out
     needs_domain: bool = False  # whether a log without hosts in its lines is rejected without `domain`
-    captures: tuple[str, ...] = ()  # the headers that HAProxy captures, in order; (): the manual's
+    captures: tuple[str, ...] = ()  # the headers that HAProxy captures, in order; (): RECOMMENDED
     guesses_columns: bool = False  # whether JSON in no known format is read by guessing from its keys
 
     def __post_init__(self) -> None:
@@ -107,7 +107,7 @@ class BlockResult:
     invalid_domains: int  # visits with an invalid host in their line
     names_hosts: bool  # whether any line names a host
     assets: int  # requests that were left out
-    local: Counter[str]  # the visits of the most frequent address, if it is local
+    local: Counter[str]  # number of visits from the most frequent address, if it is local
     rejects: list[tuple[int, str]]  # line number and reason
     excluded: Counter[Exclusion]  # visits set aside by each rule of their owner
     others: Counter[str]  # lines in other formats than the log's

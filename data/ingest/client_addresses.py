@@ -22,8 +22,8 @@ LOCAL: Final = tuple(
         (
             "127.0.0.0/8", "::1/128",  # loopback: RFC 1122 §3.2.1.3, RFC 4291 §2.5.3
             "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7",  # private: RFC 1918 §3, RFC 4193 §3
-            "169.254.0.0/16", "fe80::/10",  # of one link: RFC 3927 §2.1, RFC 4291 §2.5.6
-            "100.64.0.0/10",  # shared by the customers of a provider, and by clouds: RFC 6598 §7
+            "169.254.0.0/16", "fe80::/10",  # link-local: RFC 3927 §2.1, RFC 4291 §2.5.6
+            "100.64.0.0/10",  # carrier-grade NAT, also used inside clouds: RFC 6598 §7
         ),
     )
 )  # fmt: skip
@@ -94,7 +94,7 @@ class ClientAddresses:
         return None
 
     def _is_behind_proxy(self, peer: str, forwarded: str) -> bool:
-        """Whether the scheme and protocol in the log are of a proxy's connection.
+        """Whether the scheme and protocol in the log describe a proxy's connection.
 
         True if the peer is a proxy, or the server has replaced it by an address of the chain. Without a chain, an
         address of this machine is a client's: a local test.

@@ -12,7 +12,7 @@ HEADERS: Final = (
 )  # fmt: skip
 """The headers that are read, in lower case. Others are ignored."""
 RECOMMENDED: Final = HEADERS[:10]
-"""The default captures of a log, without --captures: the headers of the manual, in its order."""
+"""The default captures of a log, without --captures: the headers in the order that README.md recommends."""
 
 _NAME: Final = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 """A header's name, or the dash. Evidence: https://www.rfc-editor.org/rfc/rfc9110#section-5.6.2"""

@@ -3,7 +3,7 @@
 A format's SQL selects from the relation `lines` (number, line) the columns number, bytes, domain, ip, forwarded,
 visited_at (UTC), method, target, protocol, status (0: none was sent), bytes_sent (text), referrer, user_agent, country,
 is_complete, reject_reason and is_repaired, and any other column of a visit that it has, with its type.
-A format that has more of the request adds columns of RequestRecord (data/logs/request_facts.py), NULL where they are
+A format with more facts of the request adds columns of RequestRecord (data/logs/request_facts.py), NULL where they are
 not logged. A server's format has `scheme` and `forwarded_proto` (X-Forwarded-Proto), since its own scheme and protocol
 may be a proxy's.
 `ip` is the address that connected, or where a log lacks it, a chain like `forwarded`: the addresses that came with the
@@ -69,7 +69,7 @@ class FormatContext:
     fields: bytes = b""  # the last line before them that begins with #Fields:
     columns: ColumnNames = field(default_factory=ColumnNames)
     layout: LineLayout | None = None
-    captures: tuple[str, ...] = ()  # the headers that HAProxy captures; (): the manual's
+    captures: tuple[str, ...] = ()  # the headers that HAProxy captures; (): RECOMMENDED
     latest: datetime = datetime.max  # (naive, UTC) a later time is an error
 
     def parameters(self, name: str) -> dict[str, Any]:

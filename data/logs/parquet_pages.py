@@ -172,7 +172,7 @@ class _CompactReader:
         while head := self._byte():
             number = number + (head >> 4) if head >> 4 else self._integer()
             if number in seen or not 0 < number < 1 << 15:
-                raise pa.ArrowInvalid("a page header or the footer has a field twice, or one that cannot be")
+                raise pa.ArrowInvalid("a page header or the footer has a duplicate or invalid field")
             seen.add(number)
             match head & 15:
                 case 1 | 2:  # true or false, without a value

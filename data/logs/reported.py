@@ -23,7 +23,7 @@ from data.text import ShortTextCache
 MAX_CLOCK_SKEW: Final = timedelta(days=1)
 """How far in the future a time may be. A later time is an error, such as a wrong unit, rather than a wrong clock."""
 MAX_ROW_BYTES: Final = 16_384
-"""The maximum size of one row. Servers accept no longer request lines and headers."""
+"""The maximum size of one row. Servers reject longer request lines and headers."""
 MAX_ROWS: Final = 10_000
 """The maximum number of rows in one body."""
 MAX_BYTES_SENT: Final = 1 << 40
@@ -55,7 +55,7 @@ class Reported(msgspec.Struct, forbid_unknown_fields=True, gc=False):
         Meta(description="size of the response, where your server knows it"),
     ] = None
     scheme: Annotated[
-        str | None, Meta(description="https or http, as the client asked; of headers, only facts are stored")
+        str | None, Meta(description="https or http, as requested by the client; only facts about headers are stored")
     ] = None
     sec_fetch_mode: Annotated[
         str | None,
@@ -151,7 +151,7 @@ def split_rows(body: bytes) -> Sequence[JsonObject]:
 def _short_array() -> msgspec.json.Decoder[msgspec.Struct]:
     """Decodes arrays of at most MAX_ROWS items; raises ValidationError at the first item beyond them.
 
-    The maximum length of a list is only checked when all of it has been decoded, that of a struct with each field.
+    msgspec checks the maximum length of a list after decoding all of it, but the length of a struct at each field.
     """
     fields = [(f"row_{number}", msgspec.Raw, msgspec.Raw()) for number in range(MAX_ROWS)]
     rows = msgspec.defstruct("Rows", fields, array_like=True, forbid_unknown_fields=True)

@@ -42,7 +42,7 @@ class Signers:
         """The agent named by a header's text; None if it names no known agent."""
 
     def named(self, by_agent: Classification, header: str) -> Classification:
-        """The classification after applying the header to that by user agent and address."""
+        """The classification by user agent and address after applying the header."""
         signed = self.agent(header) if header else None
         return by_agent if signed is None or self.is_finer(by_agent, signed) else signed
 

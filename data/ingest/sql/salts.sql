@@ -1,5 +1,5 @@
 CREATE TABLE salts (
-    zone TEXT NOT NULL,         -- in which it is this day
+    zone TEXT NOT NULL,         -- the time zone of the day
     day TEXT NOT NULL,
     salt TEXT NOT NULL,
     created_at REAL NOT NULL,

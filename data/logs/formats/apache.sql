@@ -1,4 +1,4 @@
--- Lines that a LogFormat of Apache describes. Parameters, from line_layout.py: pattern, a regular expression, and names
+-- Lines described by a LogFormat of Apache. Parameters, from line_layout.py: pattern, a regular expression, and the names
 -- of its groups.
 WITH matched AS (
     SELECT number, strlen(line) AS bytes, CAST(regexp_extract(line, $pattern, $names) AS layout_variables) AS v,

@@ -1,4 +1,4 @@
--- CloudFront's standard logging v2 as JSON lines or Parquet, which has other names for the same fields: cs_user_agent is
+-- CloudFront's standard logging v2 as JSON lines or Parquet, which names the same fields differently: cs_user_agent is
 -- cs(User-Agent).
 -- Evidence: https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/standard-logging.html and
 -- https://docs.aws.amazon.com/athena/latest/ug/create-cloudfront-table-manual-parquet.html

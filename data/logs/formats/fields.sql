@@ -2,9 +2,9 @@
 
 -- The value of a field, NULL when it is empty or a dash.
 CREATE MACRO non_empty(text) AS nullif(nullif(text, ''), '-');
--- The address of address:port, where an IPv6 address is in brackets.
+-- The address in address:port, where an IPv6 address is in brackets.
 CREATE MACRO address_of(text) AS regexp_replace(regexp_replace(text, ':\d+$', ''), '[\[\]]', '', 'g');
--- The address of what may or may not have a port.
+-- The address in a text that may have a port.
 CREATE MACRO without_port(text) AS
     regexp_replace(text, '^(?:(\d+\.\d+\.\d+\.\d+)|\[([0-9A-Fa-f:.]+)\])(?::\d+)?$', '\1\2');
 CREATE MACRO country_of(text) AS
@@ -12,7 +12,7 @@ CREATE MACRO country_of(text) AS
 -- The status as a number: 200 when the log has no status, 0 when no answer was sent, NULL when it is invalid.
 CREATE MACRO status_of(text) AS CASE WHEN text IS NULL THEN 200 WHEN is_unanswered(text) THEN 0
     ELSE CAST(nullif(regexp_extract(text, '^([1-9][0-9][0-9])(?:\.0)?$', 1), '') AS SMALLINT) END;
--- A request whose method and target are separate fields. An invalid one has neither, as in split_request.
+-- A request whose method and target are separate fields. Both are '' if it is invalid, as in split_request.
 CREATE MACRO checked_request(method, target, protocol) AS CASE
     WHEN regexp_full_match(coalesce(method, 'GET'), '[A-Z]{2,20}') AND NOT contains(target, chr(10)) THEN
         {'method': coalesce(method, 'GET'), 'target': target, 'protocol': protocol}
@@ -31,8 +31,8 @@ CREATE MACRO plus_decoded(text) AS CASE WHEN contains(text, ' ') THEN text
 CREATE MACRO url_parts(url) AS regexp_extract(url, '^(?:(?i:(https?))://(?:[^/?#]*@)?([^/?#]+))?/?([^#]*)',
     ['scheme', 'host', 'rest']);
 -- The entries of Azure's resource logs in the relation `source`: JSON lines, each an entry or an object with `records`.
--- Entries have hundreds of bytes: a line with more than one for 64 bytes is not split, so that no block has more entries
--- than a block of lines may have (MAX_BLOCK_LINES in source.py).
+-- Entries have hundreds of bytes: a line with more than one entry per 64 bytes is not split, so that a block
+-- never has more than MAX_BLOCK_LINES entries (source.py).
 -- Evidence: https://learn.microsoft.com/en-us/azure/azure-monitor/platform/resource-logs
 CREATE MACRO azure_entries(source) AS TABLE
 SELECT number, strlen(line) AS bytes,
@@ -41,8 +41,8 @@ FROM (SELECT *, CASE WHEN contains(line, '"records"')
         THEN CAST(try(json_extract(line, '$.records[*]')) AS VARCHAR[]) END AS records
     FROM (SELECT number, json_line(line) AS line FROM query_table(source)));
 
--- The value of a header in lines of name:value, NULL if it was cut short; whether a header is among them, or among lines
--- of names: '' if all are, and it is not.
+-- The value of a header in lines of name:value, NULL if the list is truncated; and the same for lines of names. '' if the
+-- list is complete without the header.
 CREATE MACRO listed_value(listed, name) AS
     nullif(regexp_extract(listed, '(?i)\n' || name || ':([^\n]*)\n', 1), '');
 CREATE MACRO is_listed(listed, lists_all, name) AS CASE
@@ -89,7 +89,7 @@ CREATE MACRO nginx_country(v) AS country_of(
 CREATE MACRO nginx_scheme(v) AS coalesce(non_empty(v['scheme']),
     CASE WHEN v['https'] = 'on' THEN 'https' WHEN v['https'] IN ('', 'off') THEN 'http' END,
     CASE WHEN v['ssl_protocol'] IN ('', '-') THEN 'http' WHEN v['ssl_protocol'] IS NOT NULL THEN 'https' END);
--- The requests in lines whose variables, as `v`, were read; `source` is the name of their relation.
+-- The requests in lines with parsed variables, in `v`; `source` is the name of their relation.
 CREATE MACRO nginx_requests(source) AS TABLE
 SELECT
     number,
@@ -154,8 +154,8 @@ CREATE MACRO reported_domain(parsed) AS
 CREATE MACRO reported_target(parsed) AS coalesce(CASE WHEN parsed['address']['host'] <> ''
     THEN '/' || parsed['address']['rest'] ELSE parsed['address']['path'] END, '');
 
--- The cells of a line. IIS's Advanced Logging quotes texts, in which spaces separate nothing: such a line has quotes
--- around an address or a text with a space. Other lines write spaces as +, and quotes in their cells are their own.
+-- The cells of a line. IIS's Advanced Logging quotes texts, which may contain spaces: such a line has quotes around an
+-- address or a text with a space. Other lines write + for a space, and quotes belong to the text.
 CREATE MACRO w3c_cells(line, separator) AS CASE
     WHEN separator = ' ' AND contains(line, ' "')
             AND regexp_matches(line || ' ', ' "(?:[0-9A-Fa-f:.]+|(?:[^" ]|"")+ (?:[^"]|"")*)" ')
@@ -231,7 +231,7 @@ SELECT
         WHEN len(cells) <> width THEN 'number of fields differs from the #Fields line' END AS reject_reason
 FROM split ASOF JOIN layouts ON split.number >= layouts.number;
 
--- The requests at CloudFront in the relation `source`, which has the columns of w3c_fields, percent-encoded.
+-- CloudFront's requests in the relation `source`, which has the columns of w3c_fields, percent-encoded.
 CREATE MACRO cloudfront_requests(source) AS TABLE
 WITH requests AS (
     SELECT *,

@@ -1,6 +1,6 @@
 -- Nginx Proxy Manager: [time] cache upstream-status status - method scheme host "uri" [Client address] [Length bytes]
 -- [Gzip ratio] [Sent-to server] "user agent" "referrer" (`proxy`), or without cache, upstream status and server
--- (`standard`, as in its fallback log). A request that nginx could not read has no method and no URI.
+-- (`standard`, as in its fallback log). An invalid request has no method and no URI.
 -- Evidence: docker/rootfs/etc/nginx/conf.d/include/log-proxy.conf of https://github.com/NginxProxyManager/nginx-proxy-manager
 -- Example: [04/Mar/2026:10:05:03 +0000] - 302 302 - GET https go.example.com "/abc" [Client 203.0.113.7] [Length 5316] [Gzip -] [Sent-to 10.0.0.7] "Mozilla/5.0 (X11)" "https://t.co/"
 WITH matched AS (

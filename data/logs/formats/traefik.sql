@@ -1,5 +1,5 @@
--- Traefik's access log as JSON lines. Its log in the Common Log Format is `combined` with more behind it.
--- A header that was not sent is not logged, as is one that is not kept: the lack of one says nothing. REDACTED was sent.
+-- Traefik's access log as JSON lines. Its Common Log Format is `combined` with more fields at the end.
+-- Neither absent headers nor headers that are not kept are logged, so a missing header is unknown. REDACTED: it was sent.
 -- Evidence: https://doc.traefik.io/traefik/observability/access-logs/ (fields; headers are prefixed by request_)
 -- Example: {"StartUTC":"2026-03-04T10:05:03Z","ClientHost":"203.0.113.7","RequestHost":"go.example.com","RequestMethod":"GET","RequestPath":"/abc","DownstreamStatus":302}
 WITH objects AS (

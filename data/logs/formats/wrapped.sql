@@ -1,9 +1,9 @@
--- The lines inside of JSON objects, as Docker and collectors of logs write them, or of JSON behind a prefix of syslog,
--- Kubernetes or `docker compose logs`: number, line, and parts, the numbers of the lines that it was made of.
+-- The lines in JSON objects written by Docker and log collectors, or JSON after a prefix of syslog, Kubernetes or
+-- `docker compose logs`: number, line, and parts, the numbers of the lines it was joined from.
 -- Docker's json-file splits a line at 16 kB: the text of each entry but the last has no newline at its end. The parts of
--- stdout and stderr may alternate. A file without any newline at the end of its texts has had them removed.
--- A directive (#Fields:) stays where it is, as it is looked for in the file, and a text of several lines is none of a log.
--- Parameter: paths, the JSON pointers of the texts, the first one that there is.
+-- stdout and stderr may alternate. If no text of a file ends with a newline, something has removed them.
+-- Directives (#Fields:) are not unwrapped, since they are read from the file itself; a text of several lines is not a log line.
+-- Parameter: paths, the JSON pointers of the texts; the first that exists is used.
 WITH objects AS (
     SELECT number, CASE WHEN starts_with(line, '{') THEN json_line(line) END AS object,
         CASE WHEN NOT starts_with(line, '{') THEN regexp_extract(line, '^[^{"]{1,300}[ \t](\{.*\})$', 1) END AS behind

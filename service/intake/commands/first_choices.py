@@ -66,7 +66,7 @@ def report_first_import(
         return
     if not any(summary.with_fetch_metadata for summary in read):
         inform("No headers `Sec-Fetch-*` are logged, so files are known by their paths alone. One line of the server's")
-        inform("  configuration adds them: data/logs/README.md#the-line-to-write")
+        inform("  configuration adds them: data/logs/README.md#recommended-log-formats")
     if not any(lake.ip_lists.glob("*.json")):
         inform("No address lists are in the lake. By those that `traffic agents refresh` fetches, agents are verified")
         inform("  and more machines told from people, in what is imported from then on.")
