@@ -188,6 +188,15 @@ def _proof(row: Row) -> str:
 
 
 @dataclass(frozen=True)
+class Values(Panel):
+    """What visits are worth, where a value is set."""
+
+    def rows_of(self, answer: Sequence[Row]) -> Sequence[Row]:
+        """The rows, or none as long as every visit is worth nothing."""
+        return answer if any(row["value_per_visit"] for row in answer) else []
+
+
+@dataclass(frozen=True)
 class LinkList(Panel):
     """A part of all links."""
 

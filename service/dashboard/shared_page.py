@@ -25,7 +25,7 @@ from service.reports.filters import Filters
 MAX_KEPT: Final = 64
 """Shares whose last page is kept: about 100 kB each."""
 _LINKS: Final = replace(
-    panels.TOP_LINKS, title="Links with most visits", limit=100, fields=(), is_wide=True, has_search=True, all_on=""
+    panels.TOP_LINKS, title="Top links", limit=100, fields=(), is_wide=True, has_search=True, all_on=""
 )
 PAGE: Final = replace(
     OVERVIEW, panels=(*(panel for panel in OVERVIEW.panels if panel.entry is not _LINKS.entry), _LINKS)

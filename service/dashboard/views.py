@@ -31,12 +31,17 @@ TRAFFIC_TYPES: Final = (
 )  # fmt: skip
 """What the page Agents has to choose from, and what each is called."""
 AGENT: Final = Page("agents", "Agent", "What this agent asks for, and how it is answered.", panels.AGENT)
-_ABOUT_SOURCES: Final = [one for one in panels.AI if {"ai_source", "tool"} & {f.name for f in one.answer.fields}]
+_ABOUT_SOURCES: Final = [
+    one for one in (*panels.AI, *panels.AI_DETAILS) if {"ai_source", "tool"} & {f.name for f in one.answer.fields}
+]
 SOURCE: Final = Page(
     "ai", "AI", "What this platform fetches, and whom it sends.",
     tuple(sorted([_ABOUT_SOURCES[0], panels.SOURCE_LINKS, *_ABOUT_SOURCES[1:]], key=lambda one: not one.is_wide)),
 )  # fmt: skip
-PAGES: Final = (*NAMED, LINK, INVENTED, AGENT, SOURCE)
+DETAILS: Final = Page("ai-details", "AI in detail", "", panels.AI_DETAILS)
+UNNAMED: Final = (LINK, INVENTED, DETAILS)
+"""The pages that other pages lead to."""
+PAGES: Final = (*NAMED, *UNNAMED, AGENT, SOURCE)
 """All pages of panels."""
 
 
@@ -48,7 +53,7 @@ def routes(context: DashboardContext) -> list[Route]:
             Route(
                 f"{context.root}/{page.path}", partial(shown.get(page.path) or partial(panels_page, page=page), context)
             )
-            for page in (*NAMED, LINK, INVENTED)
+            for page in (*NAMED, *UNNAMED)
         ),
         Route(f"{context.root}/{INVENTED.path}/claims", partial(claim, context), methods=["POST"]),
         Route(f"{context.root}/ai/{{source}}", partial(source_page, context)),

@@ -43,7 +43,7 @@ LOADING = {"script", "link", "use", "img", "iframe", "source", "image", "object"
 PAGES = [page.path for page in NAMED]
 SETTINGS = [
     "jobs", "settings/api-keys", "settings/sessions", "settings/shares", "settings/agent-hooks", "settings/cache",
-    "settings/storage", "robots", "invented-links", "left-out",
+    "settings/storage", "robots", "invented-links", "left-out", "ai-details",
 ]  # fmt: skip
 SCOPES = [
     "?range=7d",
@@ -175,13 +175,19 @@ def test_every_endpoint_has_a_page(responses):
     assert {entry.name for entry in CATALOG} - shown == {
         "dashboard", "traffic-overview",  # both are the overview
         "filter-values",  # suggested in the fields of filters
+        "traffic-value-breakdown",  # where a value is set
     }  # fmt: skip
 
 
 @pytest.mark.parametrize("source", ["ChatGPT", "Claude Code"])
 def test_the_page_of_a_platform_shows_only_its_rows(browser, api, internal, source):
     shown = tables(browser.read(f"ai/{source}"))
-    assert {name for name, _ in shown} >= {"ai-sources", "ai-to-human-conversion", "weekly-trend", "source-links"}
+    assert {name for name, _ in shown} >= {
+        "device-by-ai-source",
+        "ai-to-human-conversion",
+        "weekly-trend",
+        "source-links",
+    }
     for (name, part), rows in shown.items():
         answer = internal(name) if name == "source-links" else api(name)
         answer = answer[part] if part else answer
@@ -398,7 +404,7 @@ def test_without_such_agents_the_page_of_ai_says_nothing(lake, acme):
 )
 def test_only_whole_weeks_are_drawn_as_such(browser, api, scope, whole, weeks):
     page, trend = browser.read(f"ai{scope}"), api(f"weekly-trend{scope}")
-    chart = page.one("section", id="weekly").one("div", class_="chart")
+    chart = browser.read(f"ai-details{scope}").one("section", id="weekly").one("div", class_="chart")
     assert len(trend["weekly"]) == weeks
     assert len([one for one in chart.all("rect") if one.attributes.get("class") == "partial"]) == weeks - len(whole)
     shown = [one.text for one in page.one("section", id="byPlatform").all("span") if one["class"] == "last"]
@@ -427,7 +433,7 @@ def test_days_without_a_log_are_hatched_and_not_compared(lake, browsing):
     Compactor(lake, lambda: NOW).run()
     with browsing(lake) as browser:
         page, times, weeks = (
-            browser.read(f"{path}?start_date=2026-03-02&end_date=2026-03-15") for path in ("", "times", "ai")
+            browser.read(f"{path}?start_date=2026-03-02&end_date=2026-03-15") for path in ("", "times", "ai-details")
         )
         recent = browser.read("?start_date=2026-03-13&end_date=2026-03-14")
         browser.enter(link_of(lake, "silent"))
