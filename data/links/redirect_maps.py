@@ -73,15 +73,16 @@ def nginx_map(links: Iterable[Link]) -> RedirectMap:
     redirects, left_out = _redirects(links)
     locations = []
     for link, path, target in redirects:
-        words = _nginx_word(path), _nginx_word(target).replace("$", f"${{{_DOLLAR}}}")
-        if len(path.encode()) > _MAX_NGINX_PATH:
-            left_out.append(OmittedLink(link, f"nginx compares no more than {_MAX_NGINX_PATH} bytes of a path"))
-        elif "//" in path or not {".", ".."}.isdisjoint(path.split("/")):
-            left_out.append(OmittedLink(link, "nginx shortens paths with //, /./ or /../ before it compares them"))
-        elif len(words[1].encode()) > _MAX_NGINX_WORD:
+        word = nginx_word(target).replace("$", f"${{{_DOLLAR}}}")
+        try:
+            location = nginx_path(path)
+        except BadInput as error:
+            left_out.append(OmittedLink(link, str(error)))
+            continue
+        if len(word.encode()) > _MAX_NGINX_WORD:
             left_out.append(OmittedLink(link, "its target is too long for nginx"))
         else:
-            locations.append(f"location = {words[0]} {{ return 302 {words[1]}; }}")
+            locations.append(f"location = {location} {{ return 302 {word}; }}")
     lines = [f"# Redirects of {plural(len(locations), 'short link')}. Include this file in a server block."]
     if any(f"${{{_DOLLAR}}}" in location for location in locations):
         lines.append(f'# The http block needs this line, once: geo ${_DOLLAR} {{ default "$"; }}')
@@ -115,24 +116,33 @@ def _redirects(links: Iterable[Link]) -> tuple[list[_Redirect], list[OmittedLink
     redirects, left_out, taken = list[_Redirect](), list[OmittedLink](), set[str]()
     for link in sorted(links, key=lambda link: (not link.domain, "%" in link.short_code)):
         try:
-            path = f"/{unquote(link.short_code, errors='strict')}"
-        except UnicodeDecodeError:
-            left_out.append(OmittedLink(link, "its path is not UTF-8 when it is decoded"))
+            path = decoded_path(f"/{link.short_code}")
+        except BadInput as error:
+            left_out.append(OmittedLink(link, str(error)))
             continue
-        if not path.isprintable():
-            left_out.append(OmittedLink(link, "its path contains characters that cannot be printed"))
-        elif path in taken:
+        if path in taken:
             left_out.append(OmittedLink(link, "another link has the same path when both are decoded"))
         else:
             taken.add(path)
             try:
-                redirects.append(_Redirect(link, path, _location(link.target_url)))
+                redirects.append(_Redirect(link, path, location_of(link.target_url)))
             except BadInput as error:
                 left_out.append(OmittedLink(link, str(error)))
     return redirects, left_out
 
 
-def _location(target_url: str) -> str:
+def decoded_path(path: str) -> str:
+    """Return a percent-encoded path as web servers compare it. Raises BadInput."""
+    try:
+        decoded = unquote(path, errors="strict")
+    except UnicodeDecodeError:
+        raise BadInput("its path is not UTF-8 when it is decoded") from None
+    if not decoded.isprintable():
+        raise BadInput("its path contains characters that cannot be printed")
+    return decoded
+
+
+def location_of(target_url: str) -> str:
     """Return a target as the value of a Location header. Raises BadInput."""
     if any(character < " " or character in "\x7f\\" for character in target_url):
         raise BadInput("its target contains a control character or a backslash, which browsers read differently")
@@ -149,6 +159,20 @@ def _location(target_url: str) -> str:
     return quote(target_url.replace(parts.netloc, address, 1), safe=_URL_CHARACTERS)
 
 
-def _nginx_word(text: str) -> str:
-    """A text as one word of nginx's configuration, in which backslashes and quotes are escaped by a backslash."""
+def nginx_path(path: str) -> str:
+    """Return a decoded path as the word of a location of nginx. Raises BadInput for a path that it compares wrongly."""
+    if len(path.encode()) > _MAX_NGINX_PATH:
+        raise BadInput(f"nginx compares no more than {_MAX_NGINX_PATH} bytes of a path")
+    if is_shortened(path):
+        raise BadInput("nginx shortens paths with //, /./ or /../ before it compares them")
+    return nginx_word(path)
+
+
+def is_shortened(path: str) -> bool:
+    """Whether web servers shorten a decoded path before they compare it."""
+    return "//" in path or not {".", ".."}.isdisjoint(path.split("/"))
+
+
+def nginx_word(text: str) -> str:
+    """Return a text as a word of nginx's configuration: backslashes and quotes are escaped by a backslash."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -25,8 +25,9 @@ from service.jobs.implementations import CONTENT_TYPES, MAX_CONTENT_BYTES, Draft
 from service.jobs.page_content import days_of, evidence_of, expected_days, filled_days, outcome_sentences
 from service.jobs.rates import summed
 from service.jobs.records import JobRecord
-from service.jobs.redirects import ADD_REDIRECT, RedirectGuess
+from service.jobs.redirects import ADD_REDIRECT, RedirectGuess, rules_of
 from service.jobs.service import JobService, actor_of
+from service.jobs.snippets import Snippet, snippets_of
 from service.jobs.states import OPEN, STATUSES, JobChanged, JobConflict, JobNotFound, TooLarge
 from service.jobs.subjects import chosen
 
@@ -146,8 +147,17 @@ class _JobPages:
         if takes_redirect:
             with suppress(TrafficError, Overloaded):  # they cannot be read now
                 guesses = await self._service.guesses(session.caller, job_id)
+        target, is_meant = self._target(job, content, guesses)
+        snippets: Sequence[Snippet] = ()
+        if job.status in OPEN:
+            lake = self._context.services.lake
+            stored = await self._jobs.database.read(self._jobs.job, organization, job_id)
+            with suppress(TrafficError):  # own tables of agents that cannot be read, as `traffic doctor` says
+                snippets = await self._context.in_thread(request, snippets_of, stored, lake, target)
         shown: dict[str, Any] = {
             **self._context.layout(request, "jobs/job"),
+            "snippets": snippets,
+            "is_meant": is_meant,
             "job": job,
             "content": content,
             "evidence": evidence_of(job),
@@ -164,6 +174,13 @@ class _JobPages:
             "fields": fields or {},
         }
         return await self._context.renderer.response(request, "job.html", shown, status)
+
+    def _target(self, job: JobRecord, content: str | None, guesses: Sequence[RedirectGuess]) -> tuple[str, bool]:
+        """Where redirects of a job lead, and whether an editor chose it: otherwise the best guess, or the home page."""
+        content_type = job.implementation.content_type if job.implementation else None
+        for rule in rules_of(content_type, content.encode() if content else None):
+            return rule.target, True
+        return (guesses[0].redirect_to if guesses else f"https://{job.domain or 'example.com'}/"), False
 
     async def _measure(self, caller: Caller, job: JobRecord) -> dict[str, Any] | None:
         """The chart and the days of a shipped job; None without a measure, or if it cannot be taken now."""

@@ -149,6 +149,8 @@ def test_text_of_strangers_is_only_in_its_cell_and_encoded(jobs, acme):
             for cell in cells:
                 assert re.fullmatch(r"[\w/.~%*–-]*", cell, re.ASCII)
                 rest = rest.replace(f"<code>{cell}</code>", "")
+            rest = re.sub(r'<code class="untrusted">[\w/.~%*-]*</code>', "", rest)
+            rest = re.sub(r'(<div class="copy lines untrusted"><code>)[^<>]*</code>', r"\1", rest)
             assert not harmful.search(rest)
 
 
@@ -210,6 +212,25 @@ def test_an_approved_job_offers_redirect_targets(lake, acme, jobs, job):
     assert [link.target_url for link in links_of(lake, "acme")] == ["https://example.com/gones"] * 2
     implementation = acme.read(f"jobs/{job.id}").one("section", aria_labelledby="implementation")
     assert '"to":"https://example.com/gones"' in implementation.text
+
+
+def lines_for_servers(page):
+    (section,) = page.all("section", aria_labelledby="snippets")
+    return [code.text for code in section.all("code")], section.one("p", class_="hint").text
+
+
+def test_lines_for_web_servers_lead_where_the_redirect_does(acme, jobs, job):
+    codes, hint = lines_for_servers(acme.read(f"jobs/{job.id}"))
+    assert 'location = "/gone" { return 302 "https://go.example.com/"; }' in codes[0]
+    assert "redir @" in codes[1]
+    assert "the home page: put in the address" in hint
+    act(acme, job, "approve_fix", 1)
+    acme.post(f"jobs/{job.id}/implementations", version=2, redirect_to="https://example.com/new?a=$b")
+    codes, hint = lines_for_servers(acme.read(f"jobs/{job.id}"))
+    assert all("https://example.com/new?a=" in code for code in codes)
+    assert "put in" not in hint
+    act(acme, job, "dismiss", 3)
+    assert acme.read(f"jobs/{job.id}").all("section", aria_labelledby="snippets") == []
 
 
 def test_a_refused_implementation_is_kept_in_the_form(acme, jobs, job):
