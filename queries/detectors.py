@@ -213,7 +213,7 @@ _ALL: Final = (
     ),
     Detector(
         type="flood", subject=("domain", "agent"), untrusted=("agent",),
-        fields=(f.AGENT, f.VISITS, f.WHOLE, f.PERCENTAGE, f.FAILED, f.VISITORS, *_SEEN),
+        fields=(f.AGENT, f.VISITS, f.WHOLE, f.PERCENTAGE, f.FAILED, f.REFERRED, f.VISITORS, *_SEEN),
         title="Flood of requests by one agent or browser on {domain}",
         summary="On its busiest days from {days}, it made {visits} of {whole} requests; {refused_or_failed} of these "
         "were refused or failed.",

@@ -32,6 +32,8 @@ _ALWAYS_READ: Final = frozenset({"for_domain", "day", "is_counted"})
 """The columns that are read where there are such, whatever a relation counts."""
 _SIGNED: Final = "is_signed"
 """A column that visits have beside their stored ones."""
+_DETECTED: Final = ("is_file", "aside")
+"""The same, of those that detectors read."""
 _COMMENT: Final = re.compile(r"--.*")
 _IDENTIFIER: Final = re.compile(r"\w+")
 
@@ -78,7 +80,7 @@ def share_visits(
     are_detectors = any("detected_visits()" in text for text in texts)
     if are_detectors and 0 < snapshot.files.visits <= MAX_SHARED_VISITS:
         named = set[str]().union(*map(_identifiers, [*texts, sql_text("prelude/7_jobs")]))
-        columns = [*named.intersection(VISITS.names), *_ALWAYS_READ]
+        columns = [*named.intersection([*VISITS.names, *_DETECTED]), *_ALWAYS_READ]
         visits = _read(engine, snapshot, columns, "visits_with_aside", cancelled=cancelled)
         snapshot = _with_rows(snapshot, {"visits_with_aside": _with_words_once(visits)})
         with engine.cursor(snapshot, cancelled) as cursor:

@@ -1618,6 +1618,15 @@ def _exposed(visits: list[Visit], is_catch_all: bool) -> list[Row]:
     return _heaviest(rows, itemgetter("answered"), "domain", "path")
 
 
+def _is_work(visits: list[Visit]) -> bool:
+    """Whether they were made by somebody who works on the site, or are the owner's."""
+    signals = [visit.get("signals") or 0 for visit in visits]
+    files = sum(bool(one & BITS["file"]) for one in signals)
+    own = sum(bool(one & (BITS["own_address"] | BITS["own_rule"])) for one in signals)
+    referred = sum(visit["referrer"] is not None for visit in visits)
+    return (2 * referred >= len(visits) and 10 * files >= len(visits)) or 2 * own >= len(visits)
+
+
 def _floods(visits: list[Visit], *_: Any) -> list[Row]:
     of_day = Counter((visit["domain"], visit["day"]) for visit in visits)
     of_domain = Counter(visit["domain"] for visit in visits)
@@ -1626,6 +1635,8 @@ def _floods(visits: list[Visit], *_: Any) -> list[Row]:
     named = [visit | {"agent": _name(visit)} for visit in visits]
     for subject, group in _subjects(named, "domain", "agent", "day"):
         domain, whole = subject["domain"], of_day[subject["domain"], subject["day"]]
+        if _is_work(group):
+            continue
         others, of_others = days[domain] - 1, of_domain[domain] - whole
         if len(group) >= 1000 and 2 * len(group) >= whole and others and len(group) * others >= 3 * of_others:
             found.setdefault((domain, subject["agent"]), []).append(group)
@@ -1636,6 +1647,7 @@ def _floods(visits: list[Visit], *_: Any) -> list[Row]:
         row = {"domain": domain, "agent": agent, "visits": len(every), "whole": whole}
         row |= {"percentage": _share(len(every), whole)}
         row |= {"refused_or_failed": sum((visit["status"] or 0) >= 400 for visit in every)}
+        row |= {"referred": sum(visit["referrer"] is not None for visit in every)}
         rows.append(row | {"visitors": max(map(_visitors, groups)), **_seen(every)})
     return _heaviest(rows, itemgetter("visits"), "domain", "agent")
 

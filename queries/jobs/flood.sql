@@ -1,9 +1,13 @@
 -- Agents, or browsers by their whole user agent, that make 1,000 requests or more on one day, half of the domain's on that day
--- or more, and three times as many as all visitors make on an average other day.
+-- or more, and three times as many as all visitors make on an average other day. A person who builds the site is no flood: of
+-- the requests, half or more have a referrer and a tenth or more are for files. Nor are visits of the owner.
 WITH daily AS (
     SELECT
         domain, name_of(agent, user_agent) AS agent, day, count(*) AS visits, count(DISTINCT visitor) AS visitors,
-        total_if(1, status >= 400) AS errors, min(visited_at) AS first_seen, max(visited_at) AS last_seen
+        total_if(1, status >= 400) AS errors, min(visited_at) AS first_seen, max(visited_at) AS last_seen,
+        total_if(1, referrer IS NOT NULL) AS referred,
+        2 * total_if(1, referrer IS NOT NULL) >= count(*) AND 10 * total_if(1, is_file) >= count(*)
+            OR 2 * total_if(1, aside = 'own') >= count(*) AS is_work
     FROM detected_visits() GROUP BY domain, name_of(agent, user_agent), day
 ), whole AS (
     SELECT domain, day, total(visits) AS of_day FROM daily GROUP BY domain, day
@@ -15,12 +19,12 @@ WITH daily AS (
     JOIN whole ON whole.domain IS NOT DISTINCT FROM daily.domain AND whole.day = daily.day
     JOIN usual ON usual.domain IS NOT DISTINCT FROM daily.domain
     WHERE is_found(daily.visits >= 1000 AND 2 * daily.visits >= whole.of_day AND usual.others > 0
-        AND daily.visits * usual.others >= 3 * (usual.of_all - whole.of_day))
+        AND daily.visits * usual.others >= 3 * (usual.of_all - whole.of_day) AND NOT daily.is_work)
 )
 SELECT
     domain, agent, total(visits) AS visits, total(of_day) AS whole, share(total(visits), total(of_day)) AS percentage,
-    total(errors) AS refused_or_failed, max(visitors) AS visitors, count(*) AS days, min(first_seen) AS first_seen,
-    max(last_seen) AS last_seen
+    total(errors) AS refused_or_failed, total(referred) AS referred, max(visitors) AS visitors, count(*) AS days,
+    min(first_seen) AS first_seen, max(last_seen) AS last_seen
 FROM floods GROUP BY domain, agent
 ORDER BY visits DESC, domain, agent
 LIMIT 100;
