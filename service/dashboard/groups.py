@@ -29,13 +29,13 @@ class Group:
 
 
 GROUPS: Final[Mapping[str | None, Group]] = {
-    None: Group((("people", "People"), ("ai", "AI-related"), ("other", "Other automated")), "plain", has_split=True),
+    None: Group((("people", "People"), ("ai", "AI"), ("other", "Other bots")), "plain", has_split=True),
     "people": Group(
         (("people", "People"), ("ai", "Sent by AI")), "people", frozenset(("other_visits", *_OF_AI)), _SENT, True
     ),
-    "ai": Group((("ai", "AI-related"),), "ai", frozenset(("other_visits", *_OF_PEOPLE))),
+    "ai": Group((("ai", "AI"),), "ai", frozenset(("other_visits", *_OF_PEOPLE))),
     "bots": Group(
-        (("other", "Other automated"),), "other",
+        (("other", "Other bots"),), "other",
         frozenset(("ai_visits", "ai_pct", "ai_referral_requests", *_OF_AI, *_OF_PEOPLE)),
     ),
 }  # fmt: skip

@@ -172,7 +172,7 @@ class Operators(Panel):
         """Why visits per answer are left out, where they are."""
         missing = selection.days.uncovered_days if selection.days else 0
         told = (
-            f"Per answer: not told, as {plural(missing, 'day')} {'has' if missing == 1 else 'have'} no data."
+            f"Sent per answer: not told, as {plural(missing, 'day')} {'has' if missing == 1 else 'have'} no data."
             if missing
             else ""
         )
@@ -183,7 +183,7 @@ def _proof(row: Row) -> str:
     """Say how many fetches of a row are verified, signed and merely claimed, and how many visits are contradicted."""
     counts = {name: int(row[name]) for name in ("verified", "signed")}
     counts["claimed"] = int(row["agent_fetches"]) - sum(counts.values())
-    counts["contradicted"] = int(row["contradicted"])
+    counts["under a fake name"] = int(row["contradicted"])
     return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
 
 

@@ -56,10 +56,10 @@ LINK: Final = (
 AI: Final = (
     Operators.of(
         "operators", "Operators",
-        "operator agent_fetches ai_referrals asked visits_per_answer indexed trained coding bytes_sent errors_4xx "
-        "errors_5xx proof links_reached last_seen", is_wide=True, color="ai",
+        "operator agent_fetches ai_referrals asked visits_per_answer indexed trained coding bytes_sent proof",
+        is_wide=True, color="ai",
         hint="Who runs the agents, what they read and why, and whom they send.",
-        note="Proven: by its address. Signed: a signature names it. Claimed: only its user agent does. "
+        note="Verified: by its address. Signed: a signature names it. Claimed: only its user agent does. "
         "Fake name: its name, from other addresses. A page that is read need not be quoted.",
     ),
     Panel.of(
@@ -132,8 +132,8 @@ AGENT: Final = (
 AGENTS_PAGE: Final = (
     Agents.of(
         "bot-traffic", "Agents",
-        "agent visits percentage operator agent_kind confidence pages_accessed errors_4xx errors_5xx bytes_sent "
-        "last_seen", is_wide=True, color="ai", has_search=True,
+        "agent visits percentage operator agent_kind confidence errors_4xx errors_5xx bytes_sent last_seen",
+        is_wide=True, color="ai", has_search=True,
         note="Fake name: the request named this agent, but came from outside its operator's published addresses.",
     ),
     Panel.of(

@@ -21,7 +21,7 @@ _ANY_DOMAIN: Final = "(any)"
 """The domain of a link that works on all and was not visited."""
 _NO_DOMAIN: Final = frozenset((None, "", "unknown", REST, _ANY_DOMAIN))
 """Of a link whose page is not filtered by a domain."""
-_CSS_CLASSES: Final = ("text", "number", "change", "day", "time", "badge", "share", "split")
+_CSS_CLASSES: Final = ("address", "text", "number", "change", "day", "time", "badge", "share", "split")
 _ROW_HEADS: Final = {css: Markup('<th scope="row" class="%s">') % css for css in _CSS_CLASSES}
 _CELLS: Final = {css: Markup('<td class="%s">') % css for css in _CSS_CLASSES}
 _END_ROW_HEAD, _END_CELL, _END_ROW = Markup("</th>"), Markup("</td>"), Markup("</tr>")

@@ -18,6 +18,38 @@ CONDITIONS = {
 HIDDEN_PARTS = """tables => tables
   .filter(table => table.scrollWidth > table.clientWidth && !table.closest("details:not([open])"))
   .map(table => table.getAttribute("aria-label"))"""
+CUT = """scrolls => scrolls.filter(one => {
+  const {paddingLeft, paddingRight} = getComputedStyle(one), table = one.querySelector("table");
+  const room = one.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
+  return table.offsetWidth > room && !one.closest("details:not([open])");
+}).map(one => one.getAttribute("aria-label"))"""
+"""The tables that are wider than what their panel shows of them beside its margins."""
+HIGH = """rows => rows.filter(row => {
+  const line = parseFloat(getComputedStyle(row).lineHeight);
+  return row.offsetHeight - 16 > 3.3 * line;
+}).map(row => row.textContent)"""
+"""The rows that are higher than three lines."""
+BROKEN = """cells => cells.flatMap(cell => [...cell.textContent.matchAll(/\\b[A-Za-z0-9]{2,14}\\b/g)].flatMap(found => {
+  const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), range = document.createRange();
+  for (let at = 0; walker.nextNode(); at += walker.currentNode.length) {
+    const start = found.index - at, end = start + found[0].length;
+    if (start < 0 || end > walker.currentNode.length) continue;
+    range.setStart(walker.currentNode, start);
+    range.setEnd(walker.currentNode, end);
+    if (new Set([...range.getClientRects()].map(box => Math.round(box.top))).size > 1) return [found[0]];
+  }
+  return [];
+}))"""
+"""The words of cells that are divided between lines."""
+PRINTED_OVER = """cells => cells.filter(one => one.scrollWidth > one.offsetWidth + 1 && !one.matches(".address"))
+  .map(one => one.textContent.slice(0, 40))"""
+"""The cells whose text is over that of others."""
+EMPTY = """panels => panels.filter(one => {
+  const last = one.querySelector(":scope > .foot");
+  return last.offsetTop - last.previousElementSibling.offsetTop - last.previousElementSibling.offsetHeight
+    > one.offsetHeight / 2.2;
+}).map(one => one.id)"""
+"""The panels of which nearly a half is empty."""
 COLOR = """async ([picture, x]) => {
   const image = new Image();
   image.src = `data:image/png;base64,${picture}`;
@@ -59,6 +91,29 @@ def test_tables_do_not_scroll_sideways_on_a_laptop_or_tablet(opened, names, widt
     for path in paths:
         page = watched.goto(path.format(**names))
         assert page.eval_on_selector_all(".scroll", HIDDEN_PARTS) == [], path
+
+
+@pytest.mark.parametrize("width", [768, 1024, 1280])
+def test_rows_have_three_lines_at_most_and_whole_words(opened, width):
+    watched = opened(viewport={"width": width, "height": 900})
+    for path in ("", "ai", "agents", "links", "people", "domains", "ai/ChatGPT"):
+        page = watched.goto(path)
+        assert page.eval_on_selector_all(".scroll", CUT) == [], path
+        assert page.eval_on_selector_all(".panel > .scroll tbody tr", HIGH) == [], path
+        assert page.eval_on_selector_all(".panel > .scroll tbody :is(td, th):not(.address)", BROKEN) == [], path
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_long_paths_are_not_printed_over_numbers(opened, width):
+    page = opened(HOSTILE, viewport={"width": width, "height": 900}).goto("paths?range=7d")
+    assert page.locator("#paths tbody tr").count() > 5
+    assert page.eval_on_selector_all(".rows tbody :is(td, th)", PRINTED_OVER) == []
+
+
+def test_no_panel_is_half_empty(opened):
+    watched = opened(viewport={"width": 1280, "height": 900})
+    for path in ("", "times", "people", "ai"):
+        assert watched.goto(path).eval_on_selector_all(".panel:has(> .foot)", EMPTY) == [], path
 
 
 def test_a_phone_shows_heading_tabs_and_visits_without_scrolling(opened):

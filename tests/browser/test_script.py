@@ -66,7 +66,7 @@ def test_a_days_tooltip_shows_the_numbers_of_its_row(opened):
     drawn = table.locator("thead th").evaluate_all("heads => heads.map(head => 'drawn' in head.dataset)")
     assert shown == [cell for number, cell in enumerate(cells) if not number or drawn[number]]
     labels = tip.evaluate("tip => [...tip.querySelectorAll('span')].map(one => one.textContent)")
-    assert labels == ["Visits", "By people", "AI-related", "Other", "Period before"]  # as in the legend
+    assert labels == ["Visits", "By people", "By AI", "Other bots", "Period before"]  # as in the legend
     address = table.locator("tbody tr").nth(2).locator("a").get_attribute("href")
     page.mouse.click(box["x"] + box["width"] * 2.5 / 7, box["y"] + 50)
     page.wait_for_url(f"**{address}")

@@ -17,6 +17,8 @@ from service.core.pages.spans import Label, day_labels
 
 HEIGHT: Final = 200
 """Pixels from the base line of a chart to its top gridline."""
+LEAST: Final = 4
+"""Percent of a bar that show the smallest share."""
 TOP: Final = 10
 """Pixels above the top gridline, for half a line of text."""
 _FRAME: Final = Markup(
@@ -141,15 +143,18 @@ def measured_days(
 
 
 def bar(percentage: float | None, kind: str) -> Markup:
-    """A bar that is filled to a percentage between 0 and 100, in the colour of the kind; None is an empty one."""
-    return _bar([(kind, min(max(percentage or 0, 0), 100))])
+    """A bar that is filled to a percentage between 0 and 100, in the colour of the kind; None is an empty one.
+
+    A share that is not 0 takes at least LEAST percent, so that it is seen.
+    """
+    return _bar([(kind, min(max(percentage, LEAST), 100) if percentage and percentage > 0 else 0)])
 
 
 def split_bar(people: int, ai: int, other: int) -> Markup:
     """A full bar divided into people, AI-related and other visits; an empty one without visits."""
     total = people + ai + other
     counts = {"people": people, "ai": ai, "other": other}
-    words = f"{people:,} by people, {ai:,} AI-related, {other:,} other"
+    words = f"{people:,} by people, {ai:,} by AI, {other:,} by other bots"
     return _bar([(kind, 100 * count / total) for kind, count in counts.items() if total], words)
 
 

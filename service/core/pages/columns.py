@@ -14,26 +14,47 @@ from service.core.pages.charts import bar
 
 LABELS: Final = {
     "short_code": "Link", "target_url": "Target", "total_visits": "Visits", "human_clicks": "By people",
-    "human_visits": "By people", "ai_visits": "AI-related", "other_visits": "Other", "mobile_visits": "Mobile",
-    "desktop_visits": "Desktop", "ai_assistant_requests": "Assistants", "ai_training_requests": "Training",
-    "ai_coding_agent_requests": "Coding agents", "ai_referral_requests": "AI referrals", "ai_pct": "AI share",
-    "percentage": "Share", "unique_visitors": "Visitors", "pages_accessed": "Pages", "ai_source": "AI source",
-    "agent_fetches": "Agent fetches", "ai_referrals": "People sent", "conversion_rate": "People sent per 100 fetches",
-    "visits_per_answer": "Per answer",
-    "fetches_per_referral": "Fetches per person", "links_fetched": "Links fetched", "links_referred": "Links sent to",
-    "links_reached": "Links fetched", "days_to_first_fetch": "Days until then", "fetches_before": "Fetches before",
-    "fetches_by_chance": "By chance", "country_name": "Country", "country": "Code", "day_name": "Day",
-    "avg_visits": "Average", "days_in_range": "Days", "utm_source": "Source", "utm_medium": "Medium",
-    "utm_campaign": "Campaign", "referrer_type": "Type", "bot_category": "Category", "agent_kind": "Purpose",
-    "errors_4xx": "4xx", "errors_5xx": "5xx", "bytes_sent": "Sent", "short_codes": "Links",
-    "value_per_visit": "Value of one", "estimated_value": "Estimated value", "value_percentage": "Share of value",
-    "is_new": "New", "change_percentage": "Change", "week": "Week of", "oldest_age_seconds": "Oldest (s)",
-    "ttl_seconds": "Kept for (s)", "llms_txt": "llms.txt", "scope": "Endpoint", "device_type": "Device",
+    "human_visits": "By people", "ai_visits": "By AI", "other_visits": "Other bots", "mobile_visits": "Mobile",
+    "desktop_visits": "Desktop", "ai_assistant_requests": "For users", "ai_training_requests": "For training",
+    "ai_coding_agent_requests": "Coding agents", "ai_referral_requests": "Sent by AI", "ai_pct": "AI share",
+    "percentage": "Share", "unique_visitors": "Visitors", "pages_accessed": "Pages", "ai_source": "Platform",
+    "agent_fetches": "Read by AI", "ai_referrals": "People sent", "conversion_rate": "Sent per 100",
+    "visits_per_answer": "Sent per answer", "asked": "For users", "indexed": "For search", "trained": "For training",
+    "coding": "For coding", "fetches_per_referral": "Read per person", "links_fetched": "Links read",
+    "links_referred": "Links sent to", "links_reached": "Links read", "days_to_first_fetch": "Days until read",
+    "fetches_before": "Read before", "fetches_by_chance": "By chance", "country_name": "Country", "country": "Code",
+    "day_name": "Day", "avg_visits": "Average", "days_in_range": "Days", "utm_source": "Source",
+    "utm_medium": "Medium", "utm_campaign": "Campaign", "referrer_type": "Type", "bot_category": "Category",
+    "traffic_type": "Category", "agent_kind": "Purpose", "confidence": "How sure", "detection_method": "Known by",
+    "signal": "Sign", "alone": "Only this sign", "errors_4xx": "4xx", "errors_5xx": "5xx", "bytes_sent": "Bytes",
+    "short_codes": "Links", "value_per_visit": "Per visit", "estimated_value": "Value",
+    "value_percentage": "Share of value", "is_new": "New", "change_percentage": "Change", "week": "Week of",
+    "oldest_age_seconds": "Oldest (s)", "ttl_seconds": "Kept for (s)", "llms_txt": "llms.txt", "scope": "Endpoint",
+    "device_type": "Device",
 }  # fmt: skip
 """Labels of fields with names that do not make good labels."""
 
+_CATEGORIES: Final = {
+    "human": "people", "ai_assistant": "for users", "ai_training": "for training", "ai_coding_agent": "coding agents",
+    "ai_referral": "sent by AI", "search_crawler": "search engines", "other_bot": "other bots",
+}  # fmt: skip
+_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
+    "bot_category": _CATEGORIES,
+    "traffic_type": _CATEGORIES,
+    "confidence": {"high": "sure", "medium": "likely", "low": "maybe", "contradicted": "fake name"},
+    "agent_kind": {
+        "assistant_fetch": "for users", "agentic_browser": "browser agent", "ai_search_index": "for search",
+        "training": "for training", "ai_data_provider": "for AI data", "coding_agent": "for coding",
+        "referral": "sent by AI", "search": "search engine", "preview": "link preview", "feed": "feed reader",
+        "library": "program", "prefetch": "loaded ahead", "disguised": "in disguise",
+    },
+    "detection_method": {"ip_range": "address", "utm": "utm tag", "heuristic": "pattern", "edge": "CDN"},
+}  # fmt: skip
+"""Words for values of a field whose own are not those of an owner."""
+
 _BADGE: Final = Markup('<span class="badge %s"><span aria-hidden="true">%s</span> %s</span>')
 _CHANGE: Final = Markup('<data value="%s"><span aria-hidden="true">%s</span> %s</data>')
+_TIME: Final = Markup('<data value="%s" title="%s">%s</data>')
 _SIGNS: Final = {"verified": "✓", "high": "●", "medium": "◐", "low": "○", "contradicted": "✗", "new": "★"}
 _FIELDS_OF_KIND: Final = {
     "percent": "ai_pct ai_percentage hit_rate value_percentage change_percentage",
@@ -67,7 +88,7 @@ class TableColumn:
     @cached_property
     def css(self) -> str:
         """The class of its cells."""
-        return _CSS.get(self.kind, self.kind)
+        return "address" if self.field == "target_url" else _CSS.get(self.kind, self.kind)
 
 
 SHARE_OF_PEOPLE: Final = TableColumn("share_of_people", "Share", "share")
@@ -96,8 +117,8 @@ def cell(column: TableColumn, value: object, color: str, href: str) -> Markup:
     """The content of a cell. What the API answers is the `value` of its <data> element, or else its text."""
     text = plain(column, value)
     match column.kind:
-        case "badge" if text in _SIGNS:  # a sign, hidden from screen readers, and the word
-            shown = _BADGE % (text, _SIGNS[text], _data(text, text))
+        case "badge" if value in _SIGNS:  # a sign, hidden from screen readers, and the word
+            shown = _BADGE % (value, _SIGNS[str(value)], _data(value, text))
         case "text" | "list" | "badge":
             shown = escape(text)
         case "flag":
@@ -107,6 +128,8 @@ def cell(column: TableColumn, value: object, color: str, href: str) -> Markup:
             shown = _CHANGE % (value if value != inf else "Infinity", arrow, words)
         case "share":
             shown = bar(float(str(value or 0)), color) + _data(value, text)
+        case "time" if value:  # the day, so that it fits a narrow screen; the time is in its title
+            shown = _TIME % (value, text, text.rpartition(" ")[0])
         case _:
             shown = _data(value, text)
     return Markup(f'<a href="{escape(href)}">{shown}</a>') if href else shown  # noqa: S704  # shown is markup
@@ -114,6 +137,8 @@ def cell(column: TableColumn, value: object, color: str, href: str) -> Markup:
 
 def plain(column: TableColumn, value: object) -> str:
     """The content of a cell as plain text."""
+    if word := _WORDS.get(column.field, {}).get(str(value)):
+        return word
     return _FORMATS[column.kind](value)
 
 

@@ -73,7 +73,9 @@ def moment(value: str | datetime | None) -> str:
 
 
 def size(value: int) -> str:
-    """A size in bytes: 12 B, 1.2 kB, 3.4 MB."""
+    """A size in bytes: 12 B, 1.2 kB, 3.4 MB; an en dash for 0, as logs without sizes have."""
+    if not value:
+        return "–"
     amount, unit = float(value), "B"
     for unit in ("B", "kB", "MB", "GB", "TB"):
         if unit == "TB" or round(amount, 1) < 1_000:

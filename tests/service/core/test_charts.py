@@ -177,7 +177,7 @@ def test_a_name_on_the_map_is_escaped():
 
 def test_a_split_bar_is_divided_in_order_and_says_its_numbers():
     root = parsed(charts.split_bar(1, 2, 5))
-    assert root.get("aria-label") == "1 by people, 2 AI-related, 5 other"
+    assert root.get("aria-label") == "1 by people, 2 by AI, 5 by other bots"
     parts = [(part.get("class"), part.get("x"), part.get("width")) for part in list(root)[1:]]
     assert parts == [("people", "0", "12.5"), ("ai", "12.5", "25"), ("other", "37.5", "62.5")]
 

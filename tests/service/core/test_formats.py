@@ -34,7 +34,7 @@ def test_text_in_backticks_is_code_and_everything_is_escaped(text, expected):
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [(0, "0 B"), (999, "999 B"), (1_000, "1.0 kB"), (999_949, "999.9 kB"), (999_960, "1.0 MB"), (999_999_999, "1.0 GB"),
+    [(0, "–"), (999, "999 B"), (1_000, "1.0 kB"), (999_949, "999.9 kB"), (999_960, "1.0 MB"), (999_999_999, "1.0 GB"),
      (5 * 10**15, "5000.0 TB")],
 )  # fmt: skip
 def test_a_size_never_rounds_to_a_thousand_of_its_unit(value, expected):

@@ -26,5 +26,5 @@ def test_values_are_shown_where_one_is_set(seen, browsing, tmp_path):
     shown = []
     for settings in ({}, {"values": tmp_path / "values.toml"}):
         with browsing(seen, **settings) as browser:
-            shown.append([one.text for one in browser.read("domains").all("h2")])
-    assert shown == [["Domains"], ["Domains", "Estimated value"]]
+            shown.append([one["id"] for one in browser.read("domains").all("section")])
+    assert shown == [["domain-breakdown"], ["domain-breakdown", "traffic-value-breakdown"]]
