@@ -8,7 +8,7 @@ day is judged once it is past, by facts, too, in data/tasks/judging.py.
 
 from typing import Final, Literal, NamedTuple
 
-BEHAVIOUR_VERSION: Final = 13
+BEHAVIOUR_VERSION: Final = 14
 """The version of what days are judged by. Raise it with every change of what a signal means; 0: not judged.
 
 It is stored with each file. Days that an earlier version judged are judged again, by a server, by `traffic compact` and

@@ -1,6 +1,7 @@
 """Determines the age of a browser by its version, and finds versions that no browser ever had.
 
-The facts are in releases.toml (when a version was superseded) and lifetimes.toml (how long people keep using it).
+The facts are in releases.toml (when a version was superseded), lifetimes.toml (how long people keep using it), and
+forged.toml (what no browser sends).
 """
 
 import re
@@ -13,7 +14,7 @@ import re2
 
 from data.rules.bots import RuleMatch, bot_classification
 from data.rules.patterns import pattern_set
-from data.rules.tables import Lifetime, Release, load
+from data.rules.tables import Forged, Lifetime, Release, load
 
 _CHROME_ALONE: Final = re.compile(
     r"Mozilla/5\.0 \([^()]*\) AppleWebKit/[\d.]+ \(KHTML, like Gecko\) "
@@ -25,6 +26,11 @@ _SAFARI_ON_IOS: Final = re.compile(
     r"Version/(\d+)[.\d]* Mobile/\w+ Safari/[\d.]+"
 )
 """Safari on an iPhone or iPad at the end, which has the version of its system."""
+_FIREFOX_ALONE: Final = re.compile(r"Mozilla/5\.0 \([^()]*rv:(\d{2,})\.0\) Gecko/[\d.]+ Firefox/(\d{2,})\.[\d.]+")
+"""Firefox 10 and later at the end: other browsers with its engine have a name of their own."""
+_FROZEN_GECKO, _LAST_FROZEN = 109, 119
+"""Up to Firefox 119, the version of the engine is 109 at most: a digit more was read as Internet Explorer 11's."""
+_OF_FIREFOX: Final = "https://developer.mozilla.org/en-US/docs/Web/HTTP/Reference/Headers/User-Agent/Firefox"
 _HALF_A_YEAR: Final = timedelta(days=182)
 _FIRST_OUTDATED: Final = 2
 """The years for which people go on with a version of a browser that updates itself."""
@@ -38,6 +44,8 @@ class BrowserReleases:
     def __init__(self) -> None:
         self._releases = {(row.browser, row.version): row for row in load(Release, "releases")}
         self._lifetimes = load(Lifetime, "lifetimes")
+        self._forged = load(Forged, "forged")
+        self._any_forged = pattern_set(row.pattern for row in self._forged)
         self._patterns = [re2.compile(row.pattern) for row in self._lifetimes]
         self._any_lifetime = pattern_set(row.pattern for row in self._lifetimes)
         self._superseded = lru_cache(1 << 14)(self._find_superseded)
@@ -54,6 +62,12 @@ class BrowserReleases:
             rule = f"Safari {safari[2]} on iOS {safari[1]}, a pair that never existed"
             evidence = next(row.evidence for row in self._lifetimes if row.browser == "Safari")
             yield RuleMatch(rule, evidence, bot_classification("other"))
+        firefox = _FIREFOX_ALONE.fullmatch(user_agent)
+        if firefox and not _is_engine(int(firefox[1]), int(firefox[2])):
+            rule = f"Firefox {firefox[2]} on the engine of version {firefox[1]}, a pair that never existed"
+            yield RuleMatch(rule, _OF_FIREFOX, bot_classification("other"))
+        for row in (self._forged[number] for number in self._any_forged.Match(user_agent) or []):
+            yield RuleMatch(f"forged.toml: {row.name}", row.evidence, bot_classification("other"))
 
     def _had_build(self, version: int, build: int) -> bool:
         """Whether a version of Chrome can have a build: newer than the previous version's builds, up to its newest.
@@ -109,3 +123,8 @@ def _is_pair(system: int, safari: int) -> bool:
     if system < _FIRST_EQUAL or safari >= _FIRST_FREE:
         return system < _FIRST_EQUAL or system >= _FROZEN
     return system == safari
+
+
+def _is_engine(engine: int, firefox: int) -> bool:
+    """Whether a version of Firefox has this version of its engine, or tells it where fingerprints are resisted."""
+    return engine == firefox or (engine == _FROZEN_GECKO < firefox <= _LAST_FROZEN)

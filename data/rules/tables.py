@@ -178,6 +178,14 @@ class Lifetime(RuleRow, frozen=True):
     example: Text
 
 
+class Forged(RuleRow, frozen=True):
+    """A form of user agents that no browser sends."""
+
+    name: Text
+    pattern: Text  # RE2, on the user agent as it is sent
+    example: Text
+
+
 class HeaderSupport(RuleRow, frozen=True):
     """The first version of a browser that sends `Sec-Fetch-*` and `Accept-Language`. The first matching row wins."""
 

@@ -28,7 +28,7 @@ JUDGING = (
     "suspects", "judged_visitors", "judged_agents", "people_agents", "old_visitors", "headerless_visitors",
     "judged_visits", "unfollowed_pages", "loading_agents", "hosting_visitors", "site_visitors",
 )  # fmt: skip
-JUDGED = (13, "a7eaa0431b14")
+JUDGED = (14, "03c6a372ff24")
 """The version of the signals, and the digest of what it stands for. Past days are judged again by a new version."""
 
 

@@ -11,10 +11,11 @@ import re2
 from data.rules.bots import readable_user_agent
 from data.rules.classifier import Request
 from data.rules.releases import BrowserReleases
-from data.rules.tables import Lifetime, Release, load
+from data.rules.tables import Forged, Lifetime, Release, load
 
 CASES = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
 RELEASES, LIFETIMES = load(Release, "releases"), load(Lifetime, "lifetimes")
+FORGED = load(Forged, "forged")
 
 
 @pytest.fixture(scope="module")
@@ -76,3 +77,18 @@ def test_the_example_of_a_lifetime_is_decided_by_its_own_row(row):
     first = next(other for other in LIFETIMES if re2.search(other.pattern, row.example.lower()))
     assert first == row
     assert any(re2.search(row.pattern, row.example.lower()).groups()) == bool(row.years)
+
+
+@pytest.mark.parametrize("row", FORGED, ids=[row.name for row in FORGED])
+def test_a_forged_example_is_of_its_own_row_alone(row):
+    assert [other for other in FORGED if re2.search(other.pattern, row.example)] == [row]
+
+
+def test_no_newer_chrome_than_the_last_of_a_system_is_a_persons(releases):
+    last = next(row.pattern for row in LIFETIMES if row.name.startswith("the last Chrome of a system"))
+    engine = "AppleWebKit/537.36 (KHTML, like Gecko)"
+    phone = f"Mozilla/5.0 (Linux; Android {{}}; SM-G960F) {engine} Chrome/{{}}.0.0.0 Mobile Safari/537.36"
+    for system, version in ((5, 95), (6, 106), (7, 119), (8, 138), (9, 138)):
+        user_agents = [phone.format(f"{system}.0", version + newer) for newer in (0, 1, 100)]
+        assert re2.search(last, user_agents[0].lower())
+        assert [any(releases.matches(user_agent)) for user_agent in user_agents] == [False, True, True]
