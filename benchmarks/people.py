@@ -30,8 +30,8 @@ from queries import Reader
 from tests.support.visits import links as put_links
 
 PEERS: Final = ("isbot 5.2.3", "Matomo's list (device_detector 6.5.1)", "GoAccess 1.7")
-_BEYOND_THE_LINE: Final = ("bot_network", "hosting_", "superseded_")
-"""How the signals begin that were found on visitor-days."""
+_BEYOND_THE_LINE: Final = ("outdated", "bot_network", "hosting_", "superseded_")
+"""How the names of signals begin that visitor-days were labelled for; `outdated` is of lifetimes found on them."""
 _ASKED: Final = """
     SELECT domain, utm_campaign, landed_category, coalesce(signals, 0) AS signals, bot_category
     FROM visits_in_scope WHERE utm_campaign IS NOT NULL
@@ -60,11 +60,10 @@ def of_views(rows: Sequence[View]) -> list[Row]:
 
 
 def of_days(rows: Sequence[VisitorDay]) -> list[Row]:
-    """What each visitor-day is, and what it is called; the group says whether the rules were chosen on its site."""
+    """What each visitor-day is, and what it is called; the group is its part of the sites."""
     lines = (line for number, one in enumerate(rows) for line in lines_of_day(one, number))
     seen = {visit["domain"]: visit for visit in judged(lines)}
-    groups = {True: "where chosen", False: "elsewhere"}
-    return [_row(groups[one.is_chosen], one.label, seen[f"day-{number}.example"]) for number, one in enumerate(rows)]
+    return [_row(one.part, one.label, seen[f"day-{number}.example"]) for number, one in enumerate(rows)]
 
 
 def of_fleets() -> list[Row]:
@@ -156,9 +155,12 @@ def main() -> None:
     console.print(_shares("Clicks of planted fleets", clicks))
     for has_list, networks in ((False, "bundled networks"), (True, "fetched networks, too")):
         days = of_days(list(visitor_days(has_list=has_list)))
-        for group in ("where chosen", "elsewhere"):
-            title = f"Visitor-days of newer sites, {networks}, {group}"
-            console.print(_signals(title, [row for row in days if row.group == group]))
+        halves = {"chosen": "where chosen", "unseen": "on the other half"}
+        parts = {**{part: (part,) for part in halves}, "both halves": tuple(halves), "later": ("later",)}
+        for name, members in parts.items():
+            rows = [row for row in days if row.group in members]
+            if rows:
+                console.print(_signals(f"Visitor-days, {networks}, {halves.get(name, name)}", rows))
     console.print(_groups("Sites", seen))
     console.print(_groups("Fleets", clicks))
     in_bursts = _table("Clicks of visitors with four links in five seconds, by fleet", "of whom", "clicks")
@@ -177,17 +179,20 @@ def _shares(title: str, rows: Sequence[Row]) -> Table:
 
 def _signals(title: str, rows: Sequence[Row]) -> Table:
     table = _table(title, "signal", "of machines, %", "of people, %", "left to people", "of these machines, %")
-    bits = {signal.name: signal.bit for signal in SIGNALS if signal.name.startswith(_BEYOND_THE_LINE)}
-    for name, mask in {**bits, "any of them": sum(bits.values()), "none": 0}.items():
-        found = [interval(*_taken(rows, label, mask)) for label in ("machine", "person")]
-        left = [row for row in rows if not row.signals & mask]
-        table.add_row(name, *found, f"{len(left):,}", interval(sum(row.label == "machine" for row in left), len(left)))
+    found: dict[str, Called] = {"a user agent of no browser": lambda row: row.landed}
+    for signal in (signal for signal in SIGNALS if signal.name.startswith(_BEYOND_THE_LINE)):
+        found[signal.name] = lambda row, bit=signal.bit: not row.signals & bit  # type: ignore[misc]
+    found |= {"all signals": lambda row: row.seen, "none": lambda _row: True}
+    for name, is_called in found.items():
+        taken = [interval(*_taken(rows, label, is_called)) for label in ("machine", "person")]
+        left = [row for row in rows if is_called(row)]
+        table.add_row(name, *taken, f"{len(left):,}", interval(sum(row.label == "machine" for row in left), len(left)))
     return table
 
 
-def _taken(rows: Sequence[Row], label: str, mask: int) -> tuple[int, int]:
+def _taken(rows: Sequence[Row], label: str, is_called: Called) -> tuple[int, int]:
     mine = [row for row in rows if row.label == label]
-    return sum(bool(row.signals & mask) for row in mine), len(mine)
+    return sum(not is_called(row) for row in mine), len(mine)
 
 
 def _groups(title: str, rows: Sequence[Row]) -> Table:

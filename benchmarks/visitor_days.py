@@ -4,6 +4,10 @@ days.tsv.gz has one row per visitor-day, an address with a user agent on one day
 it, its user agent and its domain did that day, without addresses, paths and referrers. Lines that begin with # name the
 repositories, and whether the rules were chosen on them. No site is one of people.tsv.gz.
 
+Those of the five later sites were read while user agents that no browser sends were looked for on the other 17, whose
+halves were both seen by then, and measured once these were fixed. Lines from addresses of content delivery networks are
+left out there, since they tell no visitor, and networks are those of iporigin 1.1.2 only.
+
 Up to 30 of each site were drawn by chance from the 2,493 that were called people's before signals of networks, and one
 reader labelled each in its context by criteria that were written down first. A person: loads what a page names within
 90 seconds in a plausible order, or is a step of a session with forms, logins or right referrers; where a log has no
@@ -30,7 +34,7 @@ class VisitorDay(NamedTuple):
     """The requests of a visitor on a domain in a day, and all others there."""
 
     site: str
-    is_chosen: bool  # whether the rules were chosen on its site
+    part: str  # chosen, unseen, later: whether the rules were chosen on its site
     day: date
     label: str  # machine, person, doubtful
     network: str  # hosting, bot, -; of hosting networks, those of iporigin, or also those of the list of 22 August 2026
@@ -53,12 +57,17 @@ class VisitorDay(NamedTuple):
 
 
 def visitor_days(*, has_list: bool = False) -> Iterator[VisitorDay]:
-    """The rows of the file, with the networks of iporigin, or also with those of the list that is fetched."""
+    """The rows of the file, with the networks of iporigin, or also with those of the list that is fetched.
+
+    Networks of later sites were never looked up in that list, so these are left out with it.
+    """
     for site, about, (day, label, bundled, listed, *numbers, user_agent) in rows_of(FILE):
+        if has_list and about == "later":
+            continue
         own, of_bundled, of_listed = (map(int, numbers[start:end]) for start, end in ((0, 7), (7, 11), (11, 15)))
         loads, clicks, loading, has_files = map(int, numbers[15:])
         yield VisitorDay._make((
-            site, about == "chosen", date.fromisoformat(day), label, listed if has_list else bundled, *own,
+            site, about, date.fromisoformat(day), label, listed if has_list else bundled, *own,
             *(of_listed if has_list else of_bundled), bool(loads), bool(clicks), loading, bool(has_files), user_agent,
         ))  # fmt: skip
 

@@ -15,7 +15,7 @@ NOTHING = View(
     NEW.format("145.0.0.0"),
 )  # fmt: skip
 NO_DAY = VisitorDay(
-    "a", True, date(2026, 3, 4), "machine", "-", 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, False, False, 0, False,
+    "a", "chosen", date(2026, 3, 4), "machine", "-", 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, False, False, 0, False,
     NEW.format("145.0.0.0"),
 )  # fmt: skip
 
@@ -67,9 +67,9 @@ def test_the_day_of_a_view_is_judged_as_it_was():
 def test_the_file_of_visitor_days_is_small_and_keeps_counts_only():
     assert days_file.stat().st_size < 20_000
     read = list(visitor_days())
-    assert Counter(one.label for one in read) == {"machine": 277, "person": 125, "doubtful": 16}
-    assert Counter(one.is_chosen for one in read) == {True: 204, False: 214}
-    assert len({one.site for one in read}) == 17
+    assert Counter(one.label for one in read) == {"machine": 349, "person": 148, "doubtful": 23}
+    assert Counter(one.part for one in read) == {"chosen": 204, "unseen": 214, "later": 102}
+    assert len({one.site for one in read}) == 22
 
 
 DAYS = [
@@ -110,12 +110,20 @@ def test_a_visitor_day_is_judged_as_it_was():
 
 def test_networks_take_no_person_of_the_visitor_days():
     rows = of_days(list(visitor_days()))
-    assert Counter(row.label for row in rows if not row.seen) == {"machine": 164}
+    halves = [row for row in rows if row.group != "later"]
+    assert Counter(row.label for row in halves if not row.seen) == {"machine": 188}
+    assert Counter(row.label for row in halves if not row.landed) == {"machine": 29}
+
+
+def test_no_person_of_later_sites_is_taken():
+    rows = of_days([one for one in visitor_days() if one.part == "later"])
+    assert Counter(row.label for row in rows if not row.seen) == {"machine": 53, "doubtful": 1}
+    assert Counter(row.label for row in rows if not row.landed) == {"machine": 6}
 
 
 def test_fetched_networks_take_no_person_of_the_visitor_days():
     rows = of_days(list(visitor_days(has_list=True)))
-    assert Counter(row.label for row in rows if not row.seen) == {"machine": 215, "doubtful": 3}
+    assert Counter(row.label for row in rows if not row.seen) == {"machine": 232, "doubtful": 3}
 
 
 def test_planted_people_are_kept_and_known_machines_are_found():  # imports 17,000 lines
