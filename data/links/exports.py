@@ -186,6 +186,9 @@ def _time_in(value: object) -> str:
     text = str(value) if isinstance(value, int) else _text(value).partition(" (")[0]
     if text.isascii() and text.isdecimal() and len(text) in _SECONDS:
         return datetime.fromtimestamp(int(text) / _SECONDS[len(text)], UTC).isoformat()
+    with suppress(ValueError):
+        datetime.fromisoformat(text)
+        return text  # first, as each spelling takes longer to try than all else about a link
     for spelling in _TIMES:
         with suppress(ValueError):
             return datetime.strptime(text, spelling).isoformat()  # without a zone, it is taken for UTC
