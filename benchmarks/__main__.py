@@ -5,20 +5,21 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from threading import Event, Thread
 from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
 
 from benchmarks import (
-    clusters,
     cold,
-    crowd,
     fairness,
     filtered,
     importing,
@@ -47,27 +48,21 @@ CASES: Final[dict[str, Callable[[Setting], Iterator[Figure]]]] = {
     "cold": cold.cold,
     "filtered": filtered.filtered,
     "serve": serving.serving,
-    "hooks": serving.hanging_hooks,
     "fairness": fairness.fairness,
-    "disk": cold.disk,
     "intake": live.intake,
     "pages": pages.pages,
     "lists": lists.lists,
-    "crowd": crowd.crowd,
     "growth": cold.growth,
     "sustained": sustained.sustained,
-    "cluster": clusters.clusters,
     "operations": operations.operations,
     "outcomes": outcomes.outcomes,
     "publish": publishing.publishing,
-    "umami": cold.umami,
 }
 
-_UNUSUAL: Final = {
-    "cluster", "filtered", "growth", "judging", "lists", "operations", "outcomes", "publish", "sustained", "umami",
-}  # fmt: skip
-USUAL: Final = [name for name in CASES if name not in _UNUSUAL]
-"""The cases without those that need an environment of their own, several sizes, or many minutes."""
+USUAL: Final = ("import", "cold", "filtered", "serve", "intake", "pages")
+"""The cases of a run that names none: at a million visits, a quarter of an hour is enough for them."""
+TOLD_EVERY_SECONDS: Final = 60.0
+"""A line of progress, however long nothing is measured."""
 VISITS: Final = 1_000_000
 PAIRED_VISITS: Final = 100_000
 _USUAL: Final = f"{','.join(USUAL)}; with --with: {','.join(paired.CASES)}"
@@ -104,7 +99,7 @@ def main(
     """
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # programs start as they do where they are installed: compiled
     known = list(paired.CASES if revision else CASES)
-    cases = only.split(",") if only else known if revision else USUAL
+    cases = only.split(",") if only else known if revision else [*USUAL]
     unknown = [name for name in cases if name not in known]
     if unknown:
         sys.exit(f"there is no case {unknown[0]!r}; known are {', '.join(known)}.")
@@ -141,15 +136,35 @@ def _compare(revision: str, cases: list[str], visits: int, pairs: int, data: Pat
     return int(is_slower(comparisons))
 
 
-def _measured(setting: Setting, only: list[str]) -> list[Figure]:
+def _measured(setting: Setting, only: Sequence[str]) -> list[Figure]:
     figures = []
-    console = Console(stderr=True)
-    for name in only:
-        with console.status(f"Measuring: {name} …"):
+    console = Console(stderr=True, soft_wrap=True)
+    for number, name in enumerate(only, 1):
+        with _progress(console, f"{name}, case {number} of {len(only)}"):
             for figure in CASES[name](setting):
                 console.print(f"{figure.case} of {figure.visits:,}, {figure.who}: {figure.median:,.2f} {figure.unit}")
                 figures.append(figure)
     return figures
+
+
+@contextmanager
+def _progress(console: Console, subject: str) -> Iterator[None]:
+    """Print when a case begins, each minute that it lasts, and when it is over, to a terminal or into a file."""
+    begun, is_over = time.monotonic(), Event()
+
+    def tell() -> None:
+        while not is_over.wait(TOLD_EVERY_SECONDS):
+            console.print(f"Measuring {subject}: {time.monotonic() - begun:.0f} s so far …")
+
+    console.print(f"Measuring {subject} …")
+    telling = Thread(target=tell)
+    telling.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        telling.join()
+    console.print(f"Measured {subject}, in {time.monotonic() - begun:.0f} s.")
 
 
 def _told(setting: Setting, only: str, runs: int, figures: list[Figure]) -> dict[str, Any]:

@@ -12,10 +12,8 @@ APPROXIMATE: Final = "ClickHouse, views, visitors about"
 REFRESHED: Final = "ClickHouse, views refreshed once a day"
 RAW: Final = "raw DuckDB, same files"
 SQLITE: Final = "SQLite with indexes"
-UMAMI: Final = "Umami's tables, PostgreSQL"
 GOACCESS: Final = "GoAccess, same file"
 BARE: Final = "bare Starlette route, same bytes"
-WITHOUT_HOOKS: Final = "a server without hooks"
 DASHBOARD_ENDPOINT: Final = "the endpoint dashboard"
 GOACCESS_REPORT: Final = "GoAccess's HTML report, gzipped"
 ITSELF: Final = "itself at 1,000,000 visits"
@@ -89,7 +87,6 @@ BARS: Final = (
     Bar("memory of judging a day", most=1_000),  # MB
     Bar("cached traffic-overview", BARE, least=0.35, aim=0.5),
     Bar("cached dashboard", BARE, least=0.35, aim=0.5),
-    Bar("cached traffic-overview, hooks hang", WITHOUT_HOOKS, least=0.9),
     Bar("another's cached, p99, *", QUIET, most=2, enough=50),  # ms
     Bar("another's uncached, *", QUIET, most=3),
     Bar("another's list of jobs, *", QUIET, most=3),
@@ -114,8 +111,6 @@ BARS: Final = (
     Bar("server memory, live, most", most=450),  # MB
     Bar("small answers, p99, live", most=50),  # ms
     Bar("large days not judged, live, in the end", most=0),
-    Bar("small answers, p99, *", most=50),  # ms
-    Bar("small answers, p99, 2,000 slow sockets", QUIET, most=2),
     Bar("cold Overview over HTTP", DASHBOARD_ENDPOINT, most=1.3, visits=_LARGE),
     Bar("rendering of the Overview", most=10),  # ms
     Bar("first view of the Overview, bytes", most=60),  # kB

@@ -1,18 +1,15 @@
 """Cold answers: cache missed, process and file cache warm; beside peers that hold the same visits."""
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Final
 
-from benchmarks.bars import APPROXIMATE, MERGE_TREE, RAW, REFRESHED, SQLITE, UMAMI, VIEWS
+from benchmarks.bars import APPROXIMATE, MERGE_TREE, RAW, REFRESHED, SQLITE, VIEWS
 from benchmarks.figures import OURS, Figure, beside, in_turn, milliseconds
 from benchmarks.peers import MEMBERS, Peer, World, check
 from benchmarks.peers.clickhouse import ClickHouse
 from benchmarks.peers.raw import Raw
 from benchmarks.peers.sqlite import SQLite
-from benchmarks.peers.umami import MEMBERS as UMAMI_MEMBERS
-from benchmarks.peers.umami import Umami, postgresql, programs
 from benchmarks.worlds import WHOLE, Setting, average_link
 from queries import ENDPOINTS, ENTRIES, Entry, Scope, Warehouse, template_entries
 
@@ -42,46 +39,6 @@ def growth(setting: Setting) -> Iterator[Figure]:
     for world in others:
         with closing(Warehouse(world.lake, seconds=PATIENCE)) as warehouse:
             yield from _grown(smallest, world, warehouse)
-
-
-def disk(setting: Setting) -> Iterator[Figure]:
-    """Bytes on disk for each visit."""
-    with closing(ClickHouse(setting.kept / "clickhouse")) as clickhouse:
-        for world in setting.worlds:
-            sizes = {OURS: _bytes_of(world), MERGE_TREE: clickhouse.bytes_of(clickhouse.table(world))}
-            sizes[VIEWS] = sizes[MERGE_TREE] + clickhouse.bytes_of(clickhouse.views(world, VIEWS))
-            if world.visits <= _MOST_FOR_SQLITE:
-                sizes[SQLITE] = SQLite(setting.kept, world).path.stat().st_size
-            samples = {who: [size / world.visits] for who, size in sizes.items()}
-            yield from beside("on disk", "bytes/visit", samples, world.visits)
-
-
-def umami(setting: Setting) -> Iterator[Figure]:
-    """What Umami answers too, all of it and each answer alone, and bytes on disk, at every size."""
-    if not programs():
-        print("The case umami is left out, as PostgreSQL is not installed: apt-get install postgresql", file=sys.stderr)
-        return
-    with postgresql(setting.kept / "postgresql") as socket:
-        for world in setting.worlds:
-            peer = Umami(socket, world)
-            with closing(Warehouse(world.lake, seconds=PATIENCE)) as warehouse:
-                peer.check(warehouse, WHOLE)
-                for case, names in {"all": [*UMAMI_MEMBERS], **{name: [name] for name in UMAMI_MEMBERS}}.items():
-                    samples = in_turn(_as_umami(warehouse, peer, names))
-                    yield from beside(f"cold, answers of Umami: {case}", "ms", samples, world.visits)
-            sizes = {OURS: [_bytes_of(world) / world.visits], UMAMI: [peer.bytes_on_disk() / world.visits]}
-            yield from beside("on disk", "bytes/visit", sizes, world.visits)
-
-
-def _as_umami(warehouse: Warehouse, peer: Umami, names: list[str]) -> dict[str, Way]:
-    """Ways to the answers of these names; Umami's come over a new connection, which is not timed."""
-    entry = Entry("umami", "parts", members=tuple((name, UMAMI_MEMBERS[name]) for name in names))
-
-    def theirs() -> float:
-        with peer.connection() as connection:
-            return milliseconds(lambda: [peer.ask(connection, name, WHOLE) for name in names])
-
-    return {OURS: lambda: milliseconds(lambda: warehouse.answer(entry, warehouse.snapshot(WHOLE))), UMAMI: theirs}
 
 
 def _dashboard(setting: Setting, world: World, warehouse: Warehouse, clickhouse: ClickHouse) -> Iterator[Figure]:
@@ -144,8 +101,3 @@ def _ours(warehouse: Warehouse, scope: Scope) -> Way:
 
 def _theirs(peer: Peer, scope: Scope) -> Way:
     return lambda: milliseconds(lambda: [peer.ask(member, scope) for member in MEMBERS])
-
-
-def _bytes_of(world: World) -> int:
-    """What the lake takes, all of it."""
-    return sum(path.stat().st_size for path in world.lake.root.rglob("*") if path.is_file())

@@ -1,9 +1,9 @@
-"""Cold dashboards over HTTP under a filter by one word, which rollups serve for some members only."""
+"""Dashboards over HTTP under a filter by one word, which rollups serve for some members only: both clicks."""
 
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from datetime import timedelta
+from itertools import islice, pairwise
 from typing import Final
 from urllib.parse import urlencode
 
@@ -29,20 +29,29 @@ _FEW: Final = 1_000_000
 
 
 def filtered(setting: Setting) -> Iterator[Figure]:
-    """The dashboard of the most frequent word of each kind, and of the tenth where there are as many, at every size."""
+    """The dashboard of the most frequent word of each kind, and of the tenth where there are as many, at every size.
+
+    Each is measured as the first click, of a server that has just started, and as the next one: after a dashboard of
+    the same days under another filter.
+    """
     with closing(ClickHouse(setting.kept / "clickhouse")) as clickhouse:
         for world in setting.worlds:
             key, table = key_of(world.lake.root, WHOLE.organization), clickhouse.table(world)
-            with closing(Warehouse(world.lake, seconds=PATIENCE)) as warehouse, server(world.lake.root) as (port, _):
-                for case, scope in _scopes(world):
+            scopes = dict(_scopes(world))
+            with closing(Warehouse(world.lake, seconds=PATIENCE)) as warehouse:
+                for scope in scopes.values():
                     check(table, MERGE_TREE, warehouse, scope)
-                    samples: dict[str, list[float]] = {OURS: [], MERGE_TREE: []}
-                    for run in range(RUNS + 1):
-                        asked = replace(scope, start_date=scope.start_date - timedelta(run))  # no cache has the answer
-                        took = {OURS: _ours(port, key, asked), MERGE_TREE: _theirs(table, asked)}
-                        for who in took if run else ():  # the first warms up
-                            samples[who].append(took[who])
-                    yield from beside(f"cold dashboard of {case}", "ms", samples, world.visits)
+            for (before, earlier), (case, scope) in pairwise([*scopes.items(), *islice(scopes.items(), 1)]):
+                firsts, nexts = ({OURS: list[float](), MERGE_TREE: list[float]()} for _ in range(2))
+                for run in range(RUNS + 1):
+                    with server(world.lake.root) as (port, _):
+                        clicks = [(earlier, firsts), (scope, nexts)]
+                        for asked, samples in clicks:
+                            took = {OURS: _ours(port, key, asked), MERGE_TREE: _theirs(table, asked)}
+                            for who in took if run else ():  # the first run warms up
+                                samples[who].append(took[who])
+                yield from beside(f"cold dashboard of {before}, first", "ms", firsts, world.visits)
+                yield from beside(f"cold dashboard of {case}, next", "ms", nexts, world.visits)
 
 
 def _ours(port: int, key: str, scope: Scope) -> float:

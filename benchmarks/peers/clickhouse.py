@@ -59,11 +59,6 @@ class ClickHouse:
         self._build(database, steps)
         return Table(self._told, database, texts)
 
-    def bytes_of(self, table: "Table") -> int:
-        """Size of its tables on disk."""
-        sql = f"SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND database = '{table.database}'"
-        return int(self._told(sql))
-
     def close(self) -> None:
         """End the engine."""
         self._session.close()

@@ -3,8 +3,6 @@
 import importlib.util
 from dataclasses import replace
 from datetime import date
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -15,7 +13,6 @@ from benchmarks.peers import MEMBERS, World, check, statements
 from benchmarks.peers.clickhouse import ClickHouse
 from benchmarks.peers.raw import Raw
 from benchmarks.peers.sqlite import SQLite
-from benchmarks.peers.umami import Umami, postgresql, programs
 from benchmarks.printing import row_of
 from data import Lake
 from data.manifest.files import insert_files
@@ -64,25 +61,7 @@ def test_clickhouse_gives_every_number_that_we_give(world, warehouse, tmp_path):
         check(clickhouse.table(world), "table", warehouse, scope)
     for way in (VIEWS, REFRESHED):
         check(clickhouse.views(world, way), way, warehouse, WHOLE)
-    assert clickhouse.bytes_of(clickhouse.table(world)) > SAMPLE.visits
     clickhouse.close()
-
-
-@pytest.mark.skipif(not programs(), reason="PostgreSQL is not installed: apt-get install postgresql")
-def test_umami_counts_what_we_count(world, warehouse):
-    with TemporaryDirectory() as folder, postgresql(Path(folder)) as socket:
-        umami = Umami(socket, world)
-        umami.check(warehouse, WHOLE)
-        Umami(socket, world).check(warehouse, replace(WHOLE, end_date=date(2026, 10, 24)))  # loaded once
-        assert umami.bytes_on_disk() > 100 * SAMPLE.visits
-        for change, said in (
-            ("UPDATE session SET country = 'XX' WHERE country = 'DE'", "geographic otherwise: .*'DE'"),
-            ("DELETE FROM website_event WHERE ctid = '(0,1)'", "traffic-overview otherwise: .*2999"),
-        ):
-            with umami.connection() as connection:
-                connection.execute(change)
-            with pytest.raises(SystemExit, match=said):
-                umami.check(warehouse, WHOLE)
 
 
 def test_who_answers_another_question_is_not_a_peer(world, warehouse):
