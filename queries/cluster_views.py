@@ -13,6 +13,7 @@ from queries.snapshot import ClusterSnapshot
 
 _SPARK_TYPES: Final = {
     pa.string(): "STRING",
+    pa.list_(pa.string()): "ARRAY<STRING>",
     pa.int16(): "SMALLINT",
     pa.bool_(): "BOOLEAN",
     pa.int64(): "BIGINT",

@@ -23,6 +23,7 @@ _DERIVED: Final = {
     "aside": "why a visit is not counted: `file` where files are set aside, `own` if its owner excludes it; or NULL",
     "is_file": "whether a page loaded it as a part of itself: an image, a style, a script or a font, counted or not",
     "is_signed": "whether it named its agent in `Signature-Agent`, or was signed; not verified",
+    "tags": "tags of the link; NULL where it has none",
     "start_date": "first day of the scope",
     "end_date": "last day of the scope",
     "ten_thousandths": "what one visit is worth, in 1/10,000 of the currency",

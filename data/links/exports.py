@@ -18,9 +18,10 @@ import tomli
 from data.errors import BadInput
 from data.hosts import normalized_host
 from data.links.links import COLUMNS, Link, parse_link
+from data.links.tags import tags_in
 
 AUTO: Final = "auto"
-_FIELDS: Final = ("short_code", "short_url", "target_url", "domain", "created_at")
+_FIELDS: Final = ("short_code", "short_url", "target_url", "domain", "created_at", "tags")
 _TIMES: Final = (
     "%b %d, %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y", "%Y/%m/%d", "%Y/%m/%d %H:%M:%S", "%Y-%m-%d %H:%M:%S UTC",
     "%Y-%m-%d %H:%M:%S %z", "%Y-%m-%d %I:%M %p", "%b %d, %Y %H:%M", "%b %d, %Y %I:%M %p", "%b %d, %Y, %I:%M %p",
@@ -43,6 +44,8 @@ class LinkShape(msgspec.Struct, frozen=True):
     short_urls: tuple[str, ...] = ()
     domain: str = ""
     created_at: str = ""
+    tags: str = ""
+    tags_separator: str = ","
     items: tuple[str, ...] = ()
     total: tuple[str, ...] = ()
 
@@ -146,9 +149,11 @@ def _check_links(path: Path, rows: Iterable[_ExportRow], now: datetime, skip_inv
     export = LinkExport([], [], 0)
     places: dict[tuple[str, str], str] = {}
     for row in rows:
+        value = row.fields.get(fold_name(row.shape.tags)) if row.shape.tags else None
+        tags = tags_in(value, row.shape.tags_separator)
         for parts in _links_in(row):
             try:
-                link = parse_link(parts, f"{path}, {row.place}", now)
+                link = parse_link(parts, f"{path}, {row.place}", now, tags)
                 first = places.get((link.short_code, link.domain))
                 if first not in {None, row.place}:
                     raise BadInput(f"{path}, {row.place}: {link.short_code} on this domain is already in {first}.")

@@ -1,5 +1,6 @@
 """The links of an organization: short codes and their target URLs."""
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -14,13 +15,14 @@ import pyarrow.compute as pc
 from data.disk.locks import locked
 from data.errors import BadInput, LakeDamaged
 from data.hosts import check_host
+from data.links.tags import check_tags
 from data.manifest.links import LiveLinks
 from data.store.lake import Lake
 from data.store.layout import LINK_CHANGES, LINKS
 from data.store.link_files import find_links, intact_links, lay_over, link_batches, read_links, replace_links
 from data.visits import check_organization
 
-COLUMNS: Final = ("short_code", "domain", "target_url", "created_at")
+COLUMNS: Final = ("short_code", "domain", "target_url", "created_at", "tags")
 MAX_TARGET_URL_LENGTH: Final = 2_048
 SHORT_CODE_RULE: Final = "1 to 256 characters except space, /, ?, #"
 _SHORT_CODE: Final = re.compile(r"[^\s/?#\x00-\x1f\x7f\ud800-\udfff]{1,256}")
@@ -35,6 +37,7 @@ class Link:
     domain: str
     target_url: str
     created_at: datetime  # UTC, naive
+    tags: tuple[str, ...] | None = None  # sorted; None: those that the link has already
 
 
 class LinkChanges(NamedTuple):
@@ -64,18 +67,29 @@ def is_short_code(text: str) -> bool:
     return bool(_SHORT_CODE.fullmatch(text))
 
 
-def new_link(short_code: str, domain: str, target_url: str, now: datetime) -> Link:
-    """A link that is created now. Raises BadInput when it is not valid."""
-    return parse_link({"short_code": short_code, "domain": domain, "target_url": target_url}, "the link", now)
+def new_link(
+    short_code: str, domain: str, target_url: str, now: datetime, tags: Iterable[object] | None = None
+) -> Link:
+    """A link that is created now; without `tags`, it keeps those it has. Raises BadInput when it is not valid."""
+    row = {"short_code": short_code, "domain": domain, "target_url": target_url}
+    return parse_link(row, "the link", now, tags)
 
 
 def change_links(
-    lake: Lake, organization: str, links: Sequence[Link], now: datetime, *, replace: bool = False, dry_run: bool = False
+    lake: Lake,
+    organization: str,
+    links: Sequence[Link],
+    now: datetime,
+    *,
+    replace: bool = False,
+    added_tags: Callable[[Link], Iterable[str]] = lambda _: (),
+    dry_run: bool = False,
 ) -> LinkChanges:
     """Add links to those of an organization, or change them; with `replace`, remove all others.
 
-    A link to the same URL that would be created now keeps its time. Raises LakeDamaged when the links cannot be read;
-    damaged ones can still be replaced.
+    A link to the same URL that would be created now keeps its time. `added_tags` gives more tags for each link.
+    Raises BadInput when these are too many, and LakeDamaged when the links cannot be read; damaged ones can still be
+    replaced.
     """
     check_organization(organization)
     with nullcontext() if dry_run else locked(lake.links_root, wait=True):  # others that change links wait
@@ -89,12 +103,11 @@ def change_links(
         created_now = now.astimezone(UTC).replace(tzinfo=None)
         for link in links:
             old = left.pop(_key(link), None)
-            if old is None:
-                changes.added.append(link)
-            elif old == link or (old.target_url == link.target_url and link.created_at == created_now):
-                changes.unchanged.append(old)
-            else:
-                changes.changed.append(link)
+            stored = _with_tags(link, old, added_tags(link))
+            if old and old.target_url == link.target_url and link.created_at == created_now:
+                stored = dataclasses.replace(stored, created_at=old.created_at)
+            group = changes.added if old is None else changes.unchanged if old == stored else changes.changed
+            group.append(stored)
         (changes.removed if replace else changes.unchanged).extend(left.values())
         if not dry_run:
             read, now_so = lake.manifest.links.live(organization), [*changes.added, *changes.changed]
@@ -108,7 +121,7 @@ def change_links(
 def edit_links(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> list[tuple[Link | None, Link | None]]:
     """Make some edits, one after the other, and write them at once; the link before and after each edit.
 
-    A link that already leads to the same URL stays as it is. Raises LakeDamaged.
+    A link that already leads to the same URL keeps its time, and one that is given no tags its own. Raises LakeDamaged.
     """
     check_organization(organization)
     with locked(lake.links_root, wait=True):  # others that change links wait
@@ -151,7 +164,9 @@ def _apply_edits(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> tu
     for edit in edits:
         key = edit.short_code, edit.domain
         before = near.pop(key, None)
-        after = before if before and edit.link and before.target_url == edit.link.target_url else edit.link
+        after = edit.link and _with_tags(edit.link, before)
+        if before and after and before.target_url == after.target_url:
+            after = dataclasses.replace(after, created_at=before.created_at)
         if after:
             near[key] = after
         if before != after:
@@ -171,24 +186,32 @@ def remove_link(lake: Lake, organization: str, short_code: str, domain: str) -> 
     return removed
 
 
+def _with_tags(link: Link, before: Link | None, added: Iterable[str] = ()) -> Link:
+    """A link with its own tags, or else those that it had before, and some more. Raises BadInput if too many."""
+    own = link.tags if link.tags is not None else (before and before.tags) or ()
+    return dataclasses.replace(link, tags=check_tags({*own, *added}, f"the link {link.short_code}"))
+
+
 def _table(organization: str, links: Iterable[Link]) -> pa.Table:
     rows = list(links)
-    columns = [[getattr(link, name) for link in rows] for name in COLUMNS]
-    return pa.table([[organization] * len(rows), *columns], schema=LINKS)
+    columns = [[getattr(link, name) for link in rows] for name in COLUMNS[:4]]
+    tags = [link.tags or None for link in rows]
+    return pa.table([[organization] * len(rows), *columns, tags], schema=LINKS)
 
 
 def _changes(organization: str, links: Mapping[tuple[str, str], Link | None]) -> pa.Table:
     """A table of LINK_CHANGES: links by short code and domain as they are now, None for removed ones."""
     rows = [
         {"organization": organization, "short_code": short_code, "domain": domain, "removed": link is None}
-        | (vars(link) if link else {})
+        | (vars(link) | {"tags": link.tags or None} if link else {})
         for (short_code, domain), link in links.items()
     ]
     return pa.Table.from_pylist(rows, schema=LINK_CHANGES)
 
 
 def _links(table: pa.Table | pa.RecordBatch) -> list[Link]:
-    return [Link(**row) for row in table.select(list(COLUMNS)).to_pylist()]
+    rows = table.select(list(COLUMNS)).to_pylist()
+    return [Link(**row | {"tags": tuple(row["tags"] or ())}) for row in rows]
 
 
 def _key(link: Link) -> tuple[str, str]:
@@ -232,9 +255,9 @@ def link_of(lake: Lake, organization: str, short_code: str, domain: str) -> Link
     return next((link for link in _links(near) if link.domain == domain), None)
 
 
-def parse_link(row: Mapping[str, str | None], line: str, now: datetime) -> Link:
+def parse_link(row: Mapping[str, str | None], line: str, now: datetime, tags: Iterable[object] | None = None) -> Link:
     """A link from its columns as text. One without a created_at was created `now`. Raises BadInput naming `line`."""
-    short_code, domain, target_url, created_at = ((row.get(name) or "").strip() for name in COLUMNS)
+    short_code, domain, target_url, created_at = ((row.get(name) or "").strip() for name in COLUMNS[:4])
     if not is_short_code(short_code):
         raise BadInput(f"{line}: {short_code!r} is not a valid short code; use {SHORT_CODE_RULE}.")
     if not _TARGET_URL.fullmatch(target_url) or len(target_url) > MAX_TARGET_URL_LENGTH:
@@ -245,4 +268,5 @@ def parse_link(row: Mapping[str, str | None], line: str, now: datetime) -> Link:
     except (ValueError, OverflowError):
         raise BadInput(f"{line}: created_at {created_at!r} is not a valid time like 2026-11-20T10:00:00Z.") from None
     host = check_host(domain, f"{line}: domain") if domain else ""
-    return Link(short_code, host, target_url, moment.replace(tzinfo=None))
+    checked = None if tags is None else check_tags(tags, line)
+    return Link(short_code, host, target_url, moment.replace(tzinfo=None), checked)

@@ -25,6 +25,7 @@ ENGINE: Final = "traffic-analytics"
 
 _TYPES: Final = {
     pa.string(): "string",
+    pa.list_(pa.string()): {"type": "array", "elementType": "string", "containsNull": True},
     pa.int16(): "short",
     pa.int64(): "long",
     pa.bool_(): "boolean",

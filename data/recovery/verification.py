@@ -16,7 +16,7 @@ from data.manifest.files import LandedFile
 from data.progress import Progress, ignore_progress
 from data.store.lake import Lake
 from data.store.layout import LINK_CHANGES, LINKS
-from data.store.link_files import schema_of_links
+from data.store.link_files import schema_of_links, without_tags
 from data.store.pending import check_pending
 from data.store.rollups import damaged_rollups
 from data.store.unknown import unknown_files
@@ -129,7 +129,8 @@ def _table_problem(path: Path, schema: pa.Schema) -> str:
     try:
         with pq.ParquetFile(path) as file:
             file.read()
-            return "" if file.schema_arrow.equals(schema) else "has unexpected columns"
+            known = (schema, without_tags(schema))
+            return "" if any(map(file.schema_arrow.equals, known)) else "has unexpected columns"
     except FileNotFoundError:  # just replaced or removed
         return ""
     except READ_ERRORS as error:

@@ -24,11 +24,12 @@ LINKS: Final = pa.schema(
         ("domain", pa.string()),  # "": the link works on every domain
         ("target_url", pa.string()),
         ("created_at", pa.timestamp("us")),  # UTC
+        ("tags", pa.list_(pa.string())),  # sorted; null: it has none, as have all links in files by 1.0.0
     ]
 )
 """The columns of the file with one organization's links."""
 LINK_CHANGES: Final = LINKS.append(pa.field("removed", pa.bool_()))
-"""The columns of the file with changes to them: a link as it is now, or removed, then without target and time."""
+"""The columns of the file with changes to them: a link as it is now, or removed, then without target, time and tags."""
 
 SPILL_LOCK: Final = "spilling-"
 """Prefix of the file that a living engine locks; the rest is the name of its folder."""

@@ -131,7 +131,7 @@ def link_batches(paths: LinkPaths, rows: int) -> Iterator[pa.Table]:
     changes = _read(paths.changes, LINK_CHANGES, _KEY)
     if paths.whole:
         for batch in pq.ParquetFile(paths.whole).iter_batches(rows, use_threads=False):
-            links = pa.Table.from_batches([batch]).cast(LINKS)
+            links = _as(LINKS, pa.Table.from_batches([batch]))
             yield _without(links, changes).sort_by(_ORDER) if len(changes) else links
 
 
@@ -142,7 +142,7 @@ def find_links(paths: LinkPaths, short_codes: Collection[str]) -> pa.Table:
     if paths.whole:
         file = pq.ParquetFile(paths.whole)
         groups = [number for number in range(file.num_row_groups) if _may_have(file, number, short_codes)]
-        near = file.read_row_groups(groups, use_threads=False).cast(LINKS)
+        near = _as(LINKS, file.read_row_groups(groups, use_threads=False))
         near = near.filter(pc.is_in(near["short_code"], codes))
     changes = _read(paths.changes, LINK_CHANGES)
     return _overlaid(near, changes.filter(pc.is_in(changes["short_code"], codes)))
@@ -166,6 +166,11 @@ def link_files(lake: Lake, organization: str) -> tuple[tuple[str, ...], tuple[st
 def schema_of_links(path: str) -> pa.Schema:
     """The columns of a file of links at a path."""
     return LINK_CHANGES if path.endswith(_OF_CHANGES) else LINKS
+
+
+def without_tags(schema: pa.Schema) -> pa.Schema:
+    """The columns of a file of links by a version that had no tags."""
+    return pa.schema([field for field in schema if field.name != "tags"])
 
 
 def newest_links(root: Path) -> dict[str, LiveLinks]:
@@ -265,7 +270,15 @@ def _registered(root: Path, path: Path) -> RegisteredFile:
 def _read(path: str, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
     """Columns of a file, with the types of its schema; no rows without a file."""
     wanted = pa.schema([schema.field(name) for name in columns or schema.names])
-    return pq.ParquetFile(path).read(columns=wanted.names).cast(wanted) if path else wanted.empty_table()
+    return _as(wanted, pq.ParquetFile(path).read(columns=wanted.names)) if path else wanted.empty_table()
+
+
+def _as(schema: pa.Schema, rows: pa.Table) -> pa.Table:
+    """Rows of a file with the columns of a schema, of which those by 1.0.0 lack the tags."""
+    for field in schema:
+        if field.name not in rows.column_names:
+            rows = rows.append_column(field, pa.nulls(len(rows), field.type))
+    return rows.select(schema.names).cast(schema)
 
 
 def _overlaid(whole: pa.Table, changes: pa.Table) -> pa.Table:
@@ -278,4 +291,6 @@ def _without(rows: pa.Table, changes: pa.Table) -> pa.Table:
     """Rows but for those of links that have changes."""
     if not len(changes):
         return rows
-    return rows.join(changes.select(_KEY), _KEY, join_type="left anti", use_threads=False).select(rows.column_names)
+    numbered = rows.select(_KEY).append_column("number", pa.arange(0, len(rows)))
+    left = numbered.join(changes.select(_KEY), _KEY, join_type="left anti", use_threads=False)
+    return rows.take(left["number"])  # a join takes no lists along

@@ -105,12 +105,13 @@ SELECT * EXCLUDE (aside_bits), reason_aside(aside_bits) AS aside FROM read_scope
 
 -- A link that was changed or removed since the whole file of links was written is in the file of changes.
 CREATE VIEW links_in_scope AS
-SELECT whole.* FROM read_parquet(getvariable('links'), hive_partitioning = FALSE) AS whole
-ANTI JOIN read_parquet(getvariable('link_changes'), hive_partitioning = FALSE) AS changes
+SELECT whole.* FROM read_parquet(getvariable('links'), union_by_name = TRUE, hive_partitioning = FALSE) AS whole
+ANTI JOIN read_parquet(getvariable('link_changes'), union_by_name = TRUE, hive_partitioning = FALSE) AS changes
     ON changes.short_code = whole.short_code AND changes.domain = whole.domain
 WHERE whole.organization = getvariable('scope').organization
 UNION ALL
-SELECT * EXCLUDE (removed) FROM read_parquet(getvariable('link_changes'), hive_partitioning = FALSE)
+SELECT * EXCLUDE (removed)
+FROM read_parquet(getvariable('link_changes'), union_by_name = TRUE, hive_partitioning = FALSE)
 WHERE organization = getvariable('scope').organization AND NOT removed;
 
 -- Whether a short code on a domain is a link: it is in the links file, or at least one visit to it in the days of the scope

@@ -24,6 +24,7 @@ from data.links.links import (
     link_of,
     new_link,
 )
+from data.links.tags import MAX_TAG_LENGTH, MAX_TAGS, check_tags
 from queries import InvalidParameter
 from service.core.clock import Clock, Time
 from service.core.http.bodies import reject_body
@@ -52,10 +53,17 @@ def link_edits(lake: Lake, serves_others: Callable[[str], bool]) -> LinkEdits:
     return GroupCommit(partial(edit_links, lake), thread, serves_others)
 
 
+Tag = Annotated[str, Meta(min_length=1, max_length=MAX_TAG_LENGTH)]
+
+
 class LinkTarget(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a link is to lead."""
+    """Where a link is to lead, and its tags."""
 
     target_url: Annotated[str, Meta(max_length=MAX_TARGET_URL_LENGTH, description="an http or https address")]
+    tags: Annotated[
+        Annotated[list[Tag], Meta(max_length=MAX_TAGS)] | None,
+        Meta(description="all of its tags; without these, it keeps those it has"),
+    ] = None
 
 
 class StoredLink(Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,7 +72,8 @@ class StoredLink(Struct, frozen=True, forbid_unknown_fields=True):
     short_code: str
     domain: Annotated[str, Meta(description="in its normal form; * for every domain")]
     target_url: str
-    created_at: Annotated[Time, Meta(description="when it was added, or last changed")]
+    created_at: Annotated[Time, Meta(description="when it was added, or its target last changed")]
+    tags: Annotated[list[Tag], Meta(max_length=MAX_TAGS, description="sorted")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,14 +102,18 @@ async def read(links: LinkService, call: Call) -> StoredLink:
 @OPERATIONS.handles(
     Operation(
         "PUT /links/{domain}/{short_code}", "put-link",
-        "Add a link (201), or change where it leads (200). Roles that may write only.",
+        "Add a link (201), or change where it leads and its tags (200). Roles that may write only.",
         {"200": StoredLink, "201": StoredLink}, writer, LinkTarget, 16 * KIB,
     )
 )  # fmt: skip
 async def put(links: LinkService, call: Call) -> Response:
     short_code, domain = _short_code_and_domain(call.path)
     try:
-        wanted = new_link(short_code, domain, call.body.target_url, links.clock())
+        tags = None if call.body.tags is None else check_tags(call.body.tags, "Tags")
+    except BadInput as error:
+        raise InvalidBody("`tags` is invalid.", str(error)) from error
+    try:
+        wanted = new_link(short_code, domain, call.body.target_url, links.clock(), tags)
     except BadInput as error:
         fix = "Use an http or https address of at most 2,048 characters."
         raise InvalidBody("`target_url` is invalid.", fix) from error
@@ -136,4 +149,4 @@ def _record(link: Link | None) -> StoredLink:
         fix = f"Check the domain and the short code; {EVERY_DOMAIN} is the domain of links for every domain."
         raise NotFound("Link not found.", fix)
     created_at = link.created_at.replace(microsecond=0, tzinfo=UTC)
-    return StoredLink(link.short_code, link.domain or EVERY_DOMAIN, link.target_url, created_at)
+    return StoredLink(link.short_code, link.domain or EVERY_DOMAIN, link.target_url, created_at, [*(link.tags or ())])

@@ -37,12 +37,14 @@ def stored(client, shared_lake):
     return stored
 
 
-def put(client, address, target_url="https://shop.example/", **how):
-    return client.put(f"/links/{address}", json={"target_url": target_url}, **how)
+def put(client, address, target_url="https://shop.example/", tags=None, **how):
+    body = {"target_url": target_url} | ({} if tags is None else {"tags": tags})
+    return client.put(f"/links/{address}", json=body, **how)
 
 
-def body(short_code, domain, target_url="https://shop.example/"):
-    return {"short_code": short_code, "domain": domain, "target_url": target_url, "created_at": NOW}
+def body(short_code, domain, target_url="https://shop.example/", tags=()):
+    link = {"short_code": short_code, "domain": domain, "target_url": target_url}
+    return link | {"created_at": NOW, "tags": [*tags]}
 
 
 def test_a_link_is_added_changed_read_and_removed(client, stored):
@@ -56,11 +58,34 @@ def test_a_link_is_added_changed_read_and_removed(client, stored):
     assert [answer.status_code for answer in answers] == [201, 200, 200, 200, 200]
     first, new = body("sale", "go.example"), body("sale", "go.example", "https://shop.example/new")
     assert [answer.json() for answer in answers] == [first, first, new, new, new]
-    assert list(answers[0].json()) == ["short_code", "domain", "target_url", "created_at"]
+    assert list(answers[0].json()) == ["short_code", "domain", "target_url", "created_at", "tags"]
     assert stored() == []
     advice = "Check the domain and the short code; * is the domain of links for every domain."
     for answer in (client.get("/links/go.example/sale"), client.delete("/links/go.example/sale")):
         assert (answer.status_code, answer.json()) == (404, {"error": "Link not found.", "message": advice})
+
+
+def test_tags_are_set_kept_and_taken_away(client):
+    put(client, "*/sale", tags=["spring", " mail "])
+    assert client.get("/links/*/sale").json() == body("sale", "*", tags=["mail", "spring"])
+    moved = put(client, "*/sale", "https://shop.example/new")
+    assert moved.json()["tags"] == ["mail", "spring"]
+    assert put(client, "*/sale", "https://shop.example/new", ["mail"]).json()["tags"] == ["mail"]
+    assert put(client, "*/sale", "https://shop.example/new", []).json()["tags"] == []
+
+
+def test_a_removed_link_has_no_tags_when_it_comes_back(client):
+    put(client, "*/sale", tags=["spring"])
+    client.delete("/links/*/sale")
+    assert put(client, "*/sale").json()["tags"] == []
+
+
+@examples("tags", "told")
+def test_tags_that_no_link_may_have_are_refused(client, stored, tags, told):
+    answer = put(client, "*/sale", tags=tags)
+    assert answer.status_code == 400
+    assert " ".join(answer.json().values()) == told
+    assert stored() == []
 
 
 def test_a_star_is_every_domain_and_no_other(client, stored):

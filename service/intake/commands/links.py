@@ -1,7 +1,8 @@
 """`traffic links`: imports, changes and lists the target URLs of short codes."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -17,10 +18,11 @@ from service.core.commands.options import DEFAULT_LAKE, LakeOption, Organization
 from service.core.commands.printing import inform, printable
 
 if TYPE_CHECKING:
+    from data.links.exports import LinkExport
     from data.links.links import Link, LinkChanges
 
 MAX_SHOWN: Final = 10
-"""The number of links to be removed that are named."""
+"""The number of links that a message names."""
 
 app = typer.Typer(help="Import, change, list and export target URLs.", rich_markup_mode=None)
 
@@ -30,19 +32,24 @@ def import_(
     file: Annotated[
         Path,
         typer.Argument(
-            help="CSV with the columns short_code, target_url and optionally domain, created_at, or "
+            help="CSV with the columns short_code, target_url and optionally domain, created_at, tags, or "
             "an export of another service"
         ),
     ],
     organization: OrganizationOption,
     format_name: Annotated[
-        str, typer.Option("--format", help="auto, csv, shlink, yourls, bitly, dub or kutt: whose export it is")
+        str,
+        typer.Option("--format", help="auto, csv, shlink, yourls, bitly, dub, kutt or rebrandly: whose export it is"),
     ] = "auto",
     columns: Annotated[
         str, typer.Option(help="which columns of a CSV to read, such as short_code=Slug,target_url=Long URL")
     ] = "",
     skip_invalid: Annotated[
         bool, typer.Option("--skip-invalid", help="leave out links that cannot be kept, and name them")
+    ] = False,
+    tag: Annotated[list[str] | None, typer.Option(help="a tag for each of these links; may be repeated")] = None,
+    tags_from_utm: Annotated[
+        bool, typer.Option("--tags-from-utm", help="tag each of these links with the utm_campaign of its target")
     ] = False,
     replace: Annotated[bool, typer.Option("--replace", help="remove all links that are not in the file")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="show what would change, but change nothing")] = False,
@@ -51,37 +58,33 @@ def import_(
 ) -> None:
     """Add the links in a file, and change those whose short code and domain are known. Others stay.
 
-    With --replace, all other links are removed, after a question. Exports of Shlink, YOURLS, Bitly, Dub, Kutt and
+    With --replace, all other links are removed, after a question. A file with tags says which ones a link has; without
+    them, links keep theirs. --tag and --tags-from-utm add some. Exports of Shlink, YOURLS, Bitly, Dub, Kutt and
     Rebrandly are recognized; for any other CSV, --columns names the columns to read.
 
     Example: traffic links import links.csv --org acme
     """
     from data.links.exports import read_export
     from data.links.links import change_links
+    from data.links.tags import check_tags
 
     now = datetime.now(UTC)
     check_organization(organization)
     export = read_export(file, now, format_name=format_name, columns=columns, skip_invalid=skip_invalid)
-    links = export.links
-    if export.missing:
-        pages = f"{file} does not have all links: the service says it has {export.missing:,} more, on other pages"
-        if replace:
-            raise BadInput(f"{pages}; --replace would remove them. Put all pages into one file, one after the other.")
-        inform(f"{pages}.")
-    for problem in export.left_out:
-        inform(f"Left out: {printable(problem)}")
+    links, tags = export.links, check_tags(tag or (), "--tag")
+    _tell_of_the_rest(file, export, replace)
     opened = Lake(lake, must_write=False) if dry_run and not is_new(lake) else created_lake(lake)
-    planned = change_links(opened, organization, links, now, replace=replace, dry_run=True)
+    added_tags = _tags_to_add(links, tags, tags_from_utm)
+    change = partial(change_links, opened, organization, links, now, replace=replace, added_tags=added_tags)
+    planned = change(dry_run=True)
     if dry_run:
         inform(f"{organization} would have {_summary(planned)}.")
         return
     if planned.removed and not yes:
         check_can_ask(yes)
-        names = [_name(link) for link in planned.removed]
-        rest = f" and {len(names) - MAX_SHOWN:,} more" if len(names) > MAX_SHOWN else ""
-        inform(f"{organization} would have {_summary(planned)}: {', '.join(names[:MAX_SHOWN])}{rest}.")
+        inform(f"{organization} would have {_summary(planned)}: {_names(planned.removed)}.")
         ask("Remove them?")
-    changes = change_links(opened, organization, links, now, replace=replace)
+    changes = change()
     inform(f"{organization} now has {_summary(changes)}.")
 
 
@@ -91,16 +94,19 @@ def add(
     target_url: Annotated[str, typer.Argument(metavar="URL", help="where it leads: an http or https address")],
     organization: OrganizationOption,
     domain: Annotated[str, typer.Option(help="the only domain on which it leads there")] = "",
+    tag: Annotated[
+        list[str] | None, typer.Option(help="one of its tags; may be repeated; without any, it keeps those it has")
+    ] = None,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Add one link, or change where it leads.
+    """Add one link, or change where it leads, or its tags.
 
-    Example: traffic links add launch https://example.com/launch --org acme
+    Example: traffic links add launch https://example.com/launch --org acme --tag spring
     """
     from data.links.links import change_links, new_link
 
     now = datetime.now(UTC)
-    link = new_link(short_code, domain, target_url, now)
+    link = new_link(short_code, domain, target_url, now, tag or None)
     check_organization(organization)
     changes = change_links(created_lake(lake), organization, [link], now)
     inform(f"{organization} now has {_summary(changes)}.")
@@ -184,14 +190,49 @@ def export(
 def _print_csv(links: Iterable["Link"]) -> None:
     """Print links in the format of `traffic links import`, so as they are."""
     from data.links.links import COLUMNS
+    from data.links.tags import joined_tags
 
-    rows = (vars(link) | {"created_at": to_text(link.created_at, "auto")} for link in links)
+    rows = (
+        vars(link) | {"created_at": to_text(link.created_at, "auto"), "tags": joined_tags(link.tags or ())}
+        for link in links
+    )
     print_csv(COLUMNS, rows, is_raw=True)
 
 
 def _summary(changes: "LinkChanges") -> str:
     counts = ", ".join(f"{len(getattr(changes, name)):,} {name}" for name in changes._fields)
     return f"{plural(len(changes.links), 'link')}: {counts}"
+
+
+def _tell_of_the_rest(file: Path, export: "LinkExport", replace: bool) -> None:
+    """Tell of links on other pages, and of those left out. Raises BadInput if replacing would remove the former."""
+    if export.missing:
+        pages = f"{file} does not have all links: the service says it has {export.missing:,} more, on other pages"
+        if replace:
+            raise BadInput(f"{pages}; --replace would remove them. Put all pages into one file, one after the other.")
+        inform(f"{pages}.")
+    for problem in export.left_out:
+        inform(f"Left out: {printable(problem)}")
+
+
+def _tags_to_add(links: Iterable["Link"], tags: Sequence[str], from_utm: bool) -> Callable[["Link"], Sequence[str]]:
+    """Tell of campaigns that cannot be tags, and return the tags to add to each of these links."""
+    from data.links.tags import TAG_RULE, campaign_of, is_tag
+
+    campaigns = {link: campaign_of(link.target_url) for link in links} if from_utm else {}
+    if odd := [link for link, campaign in campaigns.items() if campaign and not is_tag(campaign)]:
+        inform(f"The utm_campaign of {plural(len(odd), 'link')} cannot be a tag; use {TAG_RULE}: {_names(odd)}.")
+
+    def to_add(link: "Link") -> Sequence[str]:
+        campaign = campaigns.get(link, "")
+        return [*tags, campaign] if is_tag(campaign) else tags
+
+    return to_add
+
+
+def _names(links: Sequence["Link"]) -> str:
+    rest = f" and {len(links) - MAX_SHOWN:,} more" if len(links) > MAX_SHOWN else ""
+    return f"{', '.join(map(_name, links[:MAX_SHOWN]))}{rest}"
 
 
 def _name(link: "Link") -> str:

@@ -47,6 +47,18 @@ def test_an_export_is_recognized_and_read(read, format_name, content, links):
             read(content, format_name=other)
 
 
+@examples_at_once("content", "tags")
+def test_tags_of_an_export_are_read(read, content, tags):
+    assert tuple(link.tags for link in read(content).links) == tags
+
+
+def test_columns_name_that_of_tags(read):
+    (link,) = read(
+        ("slug,url,labels", 'a,https://x.example,"b, a"'), columns="short_code=slug,target_url=url,tags=labels"
+    ).links
+    assert link.tags == ("a", "b")
+
+
 def test_every_shape_has_an_example_and_evidence(request):
     examples = request.path.with_suffix(".json").read_text("utf-8")
     rows = json.loads(examples)["test_an_export_is_recognized_and_read"]

@@ -37,7 +37,9 @@ def imported(lake, tmp_path):
 
 @examples("text", "expected")
 def test_links_are_read_from_columns_in_any_order(imported, text, expected):
-    links = [Link(code, domain, url, datetime.fromisoformat(at) if at else NAIVE) for code, domain, url, at in expected]
+    links = [
+        Link(code, domain, url, datetime.fromisoformat(at) if at else NAIVE, ()) for code, domain, url, at in expected
+    ]
     assert imported(text) == links
 
 
@@ -111,6 +113,7 @@ def test_edits_are_applied_in_order_and_return_before_and_after(imported, lake):
     edits = [LinkEdit("new", "", new), LinkEdit("a", "", same), LinkEdit("a", "", moved), LinkEdit("a", "x", None),
              LinkEdit("new", "", None), LinkEdit("b", "", None)]  # fmt: skip
     done = edit_links(lake, "acme", edits)
+    new, moved = replace(new, tags=()), replace(moved, tags=())
     assert done[:5] == [(None, new), (a, a), (a, moved), (None, None), (new, None)]
     assert done[5][0].short_code == "b"
     left = [(link.short_code, link.target_url) for link in links_of(lake, "acme")]
@@ -170,15 +173,16 @@ def test_an_invalid_organization_or_a_missing_file_is_refused(imported, tmp_path
 
 def test_what_is_listed_is_read_again_as_it_was(imported, lake):
     text = (
-        "short_code,domain,target_url,created_at\n"
-        'a,,"https://shop.example/?q=""x"",y",2026-01-01T00:00:00.000001Z\n'
-        "größe,bücher.example,https://shop.example/ü,1999-12-31T23:59:59Z\n"
-        "=1+1,,https://shop.example/#a,\n"
+        "short_code,domain,target_url,created_at,tags\n"
+        'a,,"https://shop.example/?q=""x"",y",2026-01-01T00:00:00.000001Z,"=1+1,""a, """"b"""""",<b>"\n'
+        "größe,bücher.example,https://shop.example/ü,1999-12-31T23:59:59Z,ü|x\n"
+        "=1+1,,https://shop.example/#a,,\n"
     )
     before = imported(text)
     listed = CliRunner().invoke(app, ["links", "list", "--org", "acme", "--lake", str(lake.root)])
     assert listed.exit_code == 0
-    assert listed.stdout.splitlines()[0] == "short_code,domain,target_url,created_at"
+    assert listed.stdout.splitlines()[0] == "short_code,domain,target_url,created_at,tags"
+    assert before[1].tags == ("<b>", "=1+1", 'a, "b"')
     assert imported(listed.stdout_bytes) == before
 
 

@@ -50,7 +50,7 @@ def filled(shared_lake, tmp_path_factory):
     for organization, hosts in (("acme", 3), ("other", 7)):
         path.write_text(log(hosts=hosts))
         Importer(shared_lake).run(path, Options(organization, domain="go.example.com"))
-    change_links(shared_lake, "acme", [new_link("launch", "", "https://example.com/launch", NOW)], NOW)
+    change_links(shared_lake, "acme", [new_link("launch", "", "https://example.com/launch", NOW, ["<b>mail"])], NOW)
     path.write_text(log(hosts=30).replace(GPTBOT, CHATGPT_USER).replace("302", "404").replace("/launch", "/gone"))
     Importer(shared_lake).run(path, Options("missing", domain="go.example.com"))
     with open_store(Jobs, shared_lake) as jobs:
@@ -181,7 +181,7 @@ def test_an_empty_parameter_is_left_out(asked):
 
 def test_links_are_listed_or_searched(asked):
     _, results, _ = asked
-    launch = {"short_code": "launch", "domain": "", "target_url": "https://example.com/launch"}
+    launch = {"short_code": "launch", "domain": "", "target_url": "https://example.com/launch", "tags": ["<b>mail"]}
     assert (rows_of(results["links"]), rows_of(results["links found"])) == ([launch], [launch])
     assert rows_of(results["links not found"]) == []
 
