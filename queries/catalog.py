@@ -171,10 +171,10 @@ WITHOUT_ROUTE: Final = (
     rows(
         "operators",
         f.OPERATOR, f.AGENT_FETCHES, *_PURPOSES, f.BYTES_SENT, f.ERRORS_4XX, f.ERRORS_5XX, f.VERIFIED, f.SIGNED,
-        f.AI_REFERRALS, f.CONTRADICTED, f.FETCHES_PER_REFERRAL, f.VISITS_PER_ANSWER, f.LINKS_REACHED, f.LINKS,
+        f.AI_REFERRALS, f.CONTRADICTED, f.FETCHES_PER_REFERRAL, f.VISITS_PER_ANSWER, f.LINKS_REACHED,
         as_nullable(f.LAST_SEEN),
     ),
-    rows("link-agents", f.AGENT, f.OPERATOR, f.AGENT_FETCHES, as_nullable(f.FIRST_SEEN), f.DAYS_TO_FIRST_FETCH),
+    rows("link-agents", f.AGENT, f.OPERATOR, f.AGENT_FETCHES, as_nullable(f.FIRST_SEEN)),
     rows("link-operators", f.OPERATOR, f.AGENT_FETCHES, f.AI_REFERRALS, f.FETCHES_BEFORE, f.FETCHES_BY_CHANCE),
     rows("ai-agents", f.OPERATOR, f.PURPOSE, f.AGENT, f.AGENT_FETCHES, f.BYTES_SENT, f.AI_REFERRALS),
     rows("ai-texts", f.AGENT, f.OPERATOR, f.MARKDOWN, f.LLMS_TXT, f.ERRORS_4XX, f.LAST_SEEN),
@@ -197,7 +197,7 @@ WITHOUT_ROUTE: Final = (
     rows(
         "all-links",
         f.SHORT_CODE, f.DOMAIN, f.TARGET_URL, f.LINK_CREATED_AT, f.VISITS, *_BY_CLASS, f.UNIQUE_VISITORS,
-        as_nullable(f.LAST_VISIT), f.LINKS_FOUND,
+        f.PEOPLE_VISITORS, as_nullable(f.LAST_VISIT), f.LINKS_FOUND,
     ),
 )  # fmt: skip
 """Answers for `traffic query` and the pages only: the contract has no route for them."""

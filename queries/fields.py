@@ -59,6 +59,7 @@ UNIQUE_VISITORS = Field(
     "distinct visitor hashes per day, summed over days because hashes change daily; 0: unavailable; "
     "of (other), the sum over its rows",
 )
+PEOPLE_VISITORS = Field("people_visitors", COUNT, "the same of people and people sent by AI alone")
 UNIDENTIFIED_VISITS = Field(
     "unidentified_visits", COUNT, "requests without a client address, which unique_visitors leaves out"
 )
@@ -129,15 +130,11 @@ TRAINED = Field("trained", COUNT, "of these, requests for training")
 CODING = Field("coding", COUNT, "of these, requests by coding agents")
 MARKDOWN = Field("markdown", COUNT, "requests for a page in Markdown, whose path ends with .md")
 LLMS_TXT = Field("llms_txt", COUNT, "requests for llms.txt or llms-full.txt")
-DAYS_TO_FIRST_FETCH = Field(
-    "days_to_first_fetch", COUNT, "days from the creation of the link to that; null: unknown, or never", nullable=True
-)
 FETCHES_BEFORE = Field("fetches_before", COUNT, "of the fetches, those before the first person came", nullable=True)
 FETCHES_BY_CHANCE = Field(
     "fetches_by_chance", NUMBER, "how many it would be on average if the times were shuffled", nullable=True
 )
-LINKS_REACHED = Field("links_reached", COUNT, "distinct short codes of links that its agents fetched")
-LINKS = Field("links", COUNT, "distinct short codes of all links, with visits or without")
+LINKS_REACHED = Field("links_reached", COUNT, "distinct links that its agents fetched, each a short code on a domain")
 CONTRADICTED = Field("contradicted", COUNT, "requests under its agents' names from elsewhere, in no other count")
 LINKS_FETCHED = Field("links_fetched", COUNT, "distinct links fetched by the platform's agents")
 LINKS_REFERRED = Field("links_referred", COUNT, "distinct links that the platform referred people to")
@@ -159,7 +156,7 @@ UTM_CAMPAIGN = Field("utm_campaign", TEXT, "utm_campaign of the campaign, or (ot
 REFERRER = Field("referrer", TEXT, "host of the referrer, (direct), or (other) for all without a row of their own")
 REFERRER_TYPE = Field("referrer_type", TEXT, "direct, internal, search, ai, social, email, other or (other)")
 REFERRER_SOURCE = Field("source", TEXT, "name shared by the hosts of one service, such as Google; otherwise the host")
-LINKS_FOUND = Field("links_found", COUNT, "links in all, of which an answer has 100")
+LINKS_FOUND = Field("links_found", COUNT, "links in all, of which an answer has a part")
 SHORT_CODES = Field("short_codes", COUNT, "distinct requested links; of (other), the sum over its domains")
 AGENT = Field("agent", TEXT, "product token found in the user agent, or (other)")
 AGENT_KIND = Field("agent_kind", TEXT, "purpose of the agent, more specific than the category")

@@ -34,11 +34,12 @@ class Scope:
     utm_source: str | None = None
     utm_campaign: str | None = None
     no_domain: bool | None = None  # True: only visits without a domain
-    search: str | None = None  # these five choose and order the rows of all-links, not visits: text within
+    search: str | None = None  # these six choose and order the rows of all-links, not visits: text within
     unvisited: bool | None = None  # True: only links without visits
     sorted_by: str | None = None  # a field of it
     ascending: bool | None = None
     skipped: int | None = None  # rows before the first
+    shown: int | None = None  # rows at most; None: 100
     only_judged: bool = False  # no visits of days that were not judged yet, unless behaviour is switched off
 
     @property
@@ -55,7 +56,7 @@ class Scope:
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
-LISTING: Final = ("search", "unvisited", "sorted_by", "ascending", "skipped")
+LISTING: Final = ("search", "unvisited", "sorted_by", "ascending", "skipped", "shown")
 """The fields of a Scope that say which rows of a list an answer has. Each is a session variable, if it is set."""
 FILTERS: Final = tuple(field.name for field in fields(Scope) if field.default is None and field.name not in LISTING)
 """The fields of a Scope that are filters, not organization and days. Each is a session variable, too, if it is set."""

@@ -552,6 +552,7 @@ MEASURES: Final[dict[str, Measure]] = {
     "mobile_visits": _in("mobile", column="device_type"),
     "desktop_visits": _in("desktop", column="device_type"),
     "unique_visitors": _distinct("visitor", "day"),
+    "people_visitors": _distinct("visitor", "day", of=PEOPLE),
     "unidentified_visits": _number(lambda visit: visit["visitor"] is None),
     "pages_accessed": lambda visits: len({visit["path"] for visit in visits if visit["path"]}),
     "short_codes": _distinct("short_code"),
@@ -900,7 +901,7 @@ def _invented_links(question: Question) -> list[Row]:
 def _all_links(question: Question) -> list[Row]:
     scope, links = question.scope, {(link["short_code"], link["domain"]): link for link in question.links}
     about = ("target_url", "created_at")
-    fields = ("visits", "human_clicks", "ai_visits", "other_visits", "unique_visitors", "last_visit")
+    fields = ("visits", *BY_CLASS[1:], "unique_visitors", "people_visitors", "last_visit")
     rows, visited = [], set()
     groups = _grouped(_to_links(question), lambda visit: (visit["short_code"], visit["domain"]))
     for (code, domain), group in groups.items():
@@ -922,7 +923,7 @@ def _all_links(question: Question) -> list[Row]:
     with_key = [row for row in ordered if row[key] is not None]
     with_key.sort(key=lambda row: row[key], reverse=not scope.ascending)
     ordered = with_key + [row for row in ordered if row[key] is None]
-    return [row | {"links_found": len(rows)} for row in ordered[scope.skipped or 0 :][:100]]
+    return [row | {"links_found": len(rows)} for row in ordered[scope.skipped or 0 :][: scope.shown or 100]]
 
 
 def _device_by_ai_source(question: Question) -> list[Row]:
@@ -1040,7 +1041,7 @@ def _operator_of_source(visit: Visit) -> str:
 
 
 def _operators(question: Question) -> list[Row]:
-    known = {link["short_code"] for link in question.links} | {visit["short_code"] for visit in _to_links(question)}
+    known = {(visit["short_code"], visit["domain"]) for visit in _to_links(question)}
     with_purpose = [*filter(_purpose, question.visits)]
     contradicted = [
         visit
@@ -1051,7 +1052,9 @@ def _operators(question: Question) -> list[Row]:
     ]
     fetches, claims = (_grouped(visits, _operator_of_agent) for visits in (with_purpose, contradicted))
     sent = _grouped(_of(question.visits, "ai_referral"), _operator_of_source)
-    reached = _grouped((visit for visit in with_purpose if visit["short_code"] in known), _operator_of_source)
+    reached = _grouped(
+        (visit for visit in with_purpose if (visit["short_code"], visit["domain"]) in known), _operator_of_source
+    )
     rows = []
     for operator in {*fetches, *claims, *sent}:
         mine, people = fetches.get(operator, []), len(sent.get(operator, []))
@@ -1066,8 +1069,7 @@ def _operators(question: Question) -> list[Row]:
                 "contradicted": len(claimed),
                 "fetches_per_referral": _rate(len(mine), people),
                 "visits_per_answer": _rate(people, sum(_purpose(one) == "asked" for one in mine)),
-                "links_reached": len({visit["short_code"] for visit in reached.get(operator, [])}),
-                "links": len(known),
+                "links_reached": len({(one["short_code"], one["domain"]) for one in reached.get(operator, [])}),
                 "last_seen": _last([*mine, *claimed]) if mine or claimed else None,
             }
         )
@@ -1079,16 +1081,13 @@ def _link_agents(question: Question) -> list[Row]:
         (visit for visit in question.visits if _purpose(visit) and visit["short_code"] is not None),
         lambda visit: (visit["agent"], visit["operator"]),
     )
-    codes = {visit["short_code"] for visit in _of(question.visits, *AI)}
-    created = min((link["created_at"] for link in question.links if link["short_code"] in codes), default=None)
     rows = []
     for agent, operator in {(visit["agent"], visit["operator"]) for visit in question.seen if _purpose(visit)}:
         visits = fetched.get((agent, operator), [])
         if agent is not None and operator is not None:
             first = _first(visits) if visits else None
-            days = (first.date() - created.date()).days if created and first and created <= first else None
             row = {"agent": agent, "operator": operator, "agent_fetches": len(visits)}
-            rows.append(row | {"first_seen": first, "days_to_first_fetch": days})
+            rows.append(row | {"first_seen": first})
     return sorted(rows, key=lambda row: (-row["agent_fetches"], row["agent"], row["operator"]))
 
 

@@ -1,5 +1,5 @@
--- Which rows of a list an answer has, and in which order. Reads five more session variables: search, unvisited, sorted_by,
--- ascending and skipped. Unset, all rows are in the list, those with the most visits first.
+-- Which rows of a list an answer has, and in which order. Reads six more session variables: search, unvisited, sorted_by,
+-- ascending, skipped and shown. Unset, all rows are in the list, those with the most visits first.
 
 CREATE MACRO is_listed(text, visits) AS
     (NOT coalesce(getvariable('unvisited'), FALSE) OR visits = 0)
@@ -8,3 +8,4 @@ CREATE MACRO is_listed(text, visits) AS
 CREATE MACRO sorted_by() AS coalesce(getvariable('sorted_by'), 'visits');
 CREATE MACRO is_ascending() AS coalesce(getvariable('ascending'), FALSE);
 CREATE MACRO skipped() AS coalesce(getvariable('skipped'), 0);
+CREATE MACRO shown() AS coalesce(getvariable('shown'), 100);

@@ -8,7 +8,8 @@ WITH known AS (
     SELECT
         short_code, domain, total(visits) AS visits, total(human_clicks) AS human_clicks,
         total(ai_visits) AS ai_visits, total(other_visits) AS other_visits,
-        total(unique_visitors) AS unique_visitors, max(last_visit) AS last_visit, bool_or(is_answered) AS is_answered
+        total(unique_visitors) AS unique_visitors, total(people_visitors) AS people_visitors,
+        max(last_visit) AS last_visit, bool_or(is_answered) AS is_answered
     FROM daily_links WHERE short_code IS NOT NULL GROUP BY short_code, domain
 ), visited AS (
     SELECT counted.*, coalesce(own.domain, '') AS link_domain
@@ -23,7 +24,8 @@ SELECT
         WHEN known.domain = '' THEN '(any)' ELSE known.domain END AS domain,
     coalesce(target_url, 'unknown') AS target_url, created_at, coalesce(visits, 0) AS visits,
     coalesce(human_clicks, 0) AS human_clicks, coalesce(ai_visits, 0) AS ai_visits,
-    coalesce(other_visits, 0) AS other_visits, coalesce(unique_visitors, 0) AS unique_visitors, last_visit
+    coalesce(other_visits, 0) AS other_visits, coalesce(unique_visitors, 0) AS unique_visitors,
+    coalesce(people_visitors, 0) AS people_visitors, last_visit
 FROM visited
 FULL JOIN known ON known.short_code = visited.short_code AND known.domain = visited.link_domain
 WHERE known.short_code IS NOT NULL OR is_answered;

@@ -1,11 +1,13 @@
--- Every link, whether it was visited in the days in scope or not, 100 at a time: by default those with the most requests.
+-- Every link, whether it was visited in the days in scope or not, 100 at a time unless more are asked for: by
+-- default those with the most requests.
 -- links_found counts all of them.
 WITH listed AS (
     SELECT
         *, count(*) OVER () AS links_found,
         CASE sorted_by() WHEN 'visits' THEN visits
             WHEN 'human_clicks' THEN human_clicks WHEN 'ai_visits' THEN ai_visits
-            WHEN 'other_visits' THEN other_visits WHEN 'unique_visitors' THEN unique_visitors END AS number,
+            WHEN 'other_visits' THEN other_visits WHEN 'unique_visitors' THEN unique_visitors
+            WHEN 'people_visitors' THEN people_visitors END AS number,
         CASE sorted_by() WHEN 'short_code' THEN short_code WHEN 'domain' THEN domain
             WHEN 'target_url' THEN target_url WHEN 'created_at' THEN CAST(created_at AS VARCHAR)
             WHEN 'last_visit' THEN CAST(last_visit AS VARCHAR) END AS word
@@ -18,4 +20,4 @@ ORDER BY
     CASE WHEN is_ascending() THEN number ELSE 0 - number END,
     CASE WHEN is_ascending() THEN word END, word DESC,
     short_code, domain
-LIMIT 100 OFFSET skipped();
+LIMIT shown() OFFSET skipped();

@@ -1,14 +1,15 @@
 -- What each AI operator takes and gives: fetches by purpose, bytes, errors, links, and people sent by its products.
 WITH links AS (
-    SELECT short_code FROM links_in_scope UNION ALL SELECT short_code FROM daily_links
-    GROUP BY short_code, domain HAVING count(last_visit) > 0 AND is_link(short_code, domain, bool_or(is_answered))
+    SELECT short_code, domain FROM daily_links
+    GROUP BY short_code, domain HAVING is_link(short_code, domain, bool_or(is_answered))
 ), reached AS (
-    SELECT coalesce(operator, ai_source, 'unknown') AS operator, count(DISTINCT short_code) AS links_reached
-    FROM daily_link_sources LEFT JOIN operators ON name = ai_source
-    WHERE visits > ai_referrals AND short_code IN (SELECT short_code FROM links) GROUP BY ALL
+    SELECT operator, count(*) AS links_reached FROM (
+        SELECT DISTINCT coalesce(operator, ai_source, 'unknown') AS operator, visited.short_code, visited.domain
+        FROM daily_link_sources AS visited LEFT JOIN operators ON name = ai_source
+        SEMI JOIN links ON visited.short_code = links.short_code AND visited.domain IS NOT DISTINCT FROM links.domain
+        WHERE visits > ai_referrals) GROUP BY operator
 ), found AS (
-    SELECT
-        coalesce(agents.operator, names.operator, 'unknown') AS operator, purpose(bot_category, agent_kind) AS purpose,
+    SELECT coalesce(agents.operator, names.operator, 'unknown') AS operator, purpose(bot_category, agent_kind) AS purpose,
         confidence, visits, signed, bytes_sent, errors_4xx, errors_5xx, last_seen
     FROM daily_agents AS agents LEFT JOIN operators AS names ON names.name = agents.agent
     WHERE purpose(bot_category, agent_kind) IS NOT NULL OR confidence = 'contradicted' AND names.operator IS NOT NULL
@@ -25,6 +26,5 @@ SELECT
     total(ai_referrals) AS ai_referrals, total_if(visits, confidence = 'contradicted') AS contradicted,
     rate(total_if(visits, purpose IS NOT NULL), total(ai_referrals)) AS fetches_per_referral,
     rate(total(ai_referrals), total_if(visits, purpose = 'asked')) AS visits_per_answer,
-    coalesce(links_reached, 0) AS links_reached, (SELECT count(DISTINCT short_code) FROM links) AS links,
-    max(last_seen) AS last_seen
+    coalesce(links_reached, 0) AS links_reached, max(last_seen) AS last_seen
 FROM found LEFT JOIN reached USING (operator) GROUP BY operator, links_reached ORDER BY agent_fetches DESC, operator;

@@ -156,9 +156,10 @@ class PageContent:
         answers, is_dashboard = self.answers(loaded), self.page.is_dashboard
         first, last = self._scope.start_date, min(self._scope.end_date, self.filters.today - timedelta(1))
         filled = [panel.render(answers, self.selection) for panel in self.panels]
+        leaves_out = is_dashboard and self.filters.scope.traffic_group and any(one.row_count for one in filled)
         return {
             "tiles": self.tiles(loaded),
-            "panels": [one for one in filled if one.row_count or not one.panel.is_left_out],
+            "panels": [one for one in filled if one.row_count or not (one.panel.is_left_out or leaves_out)],
             "can_compare": any(panel.figure for panel in self.page.panels),
             "disguised": disguised_in_words(self.answer(answers, "disguised")) if is_dashboard else "",
             "suggestions": self._suggestions(answers),

@@ -36,7 +36,7 @@ async def export(context: DashboardContext, request: Request) -> Response:
     if entry in OF_PATHS:
         await context.in_thread(request, check_paths, context.services.lake, scope)
     if entry is listing.ENTRY:
-        scope = listing.Listing.parse(request.scope["query_string"], filters).scope(scope)
+        scope = listing.Listing.parse(request.scope["query_string"], filters).whole(scope)
     wanted, compared = [(entry, scope)], COMPARED.get(entry.name)
     if compared and filters.compares:
         lake = context.services.lake

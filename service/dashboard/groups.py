@@ -7,7 +7,7 @@ from typing import Final
 from service.core.pages.columns import TableColumn
 
 _OF_AI: Final = ("ai_assistant_requests", "ai_training_requests", "ai_coding_agent_requests")
-_OF_PEOPLE: Final = ("human_clicks", "human_visits")
+_OF_PEOPLE: Final = ("human_clicks", "human_visits", "people_visitors")
 _SENT: Final = {"ai_visits": "Sent by AI"}
 
 

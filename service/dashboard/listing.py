@@ -11,6 +11,8 @@ ENTRY: Final = ENTRIES["all-links"]
 ROWS: Final = 100
 """Rows of a part, as many as the template has."""
 MAX_PARTS: Final = 100_000
+MAX_ROWS: Final = 100_000
+"""Rows of a file, of which 100,000 are about 10 MB."""
 _NAMES: Final = ("search", "sort", "order", "visits", "part")
 _ORDERS: Final = ("descending", "ascending")
 _SORTABLE: Final = {
@@ -54,6 +56,10 @@ class Listing:
             scope, search=self.search or None, unvisited=self.is_unvisited or None, sorted_by=self.sort,
             ascending=self.order == "ascending", skipped=self.first - 1,
         )  # fmt: skip
+
+    def whole(self, scope: Scope) -> Scope:
+        """The scope of the answer that has all parts, as far as a file may."""
+        return replace(self.scope(scope), skipped=0, shown=MAX_ROWS)
 
     @property
     def first(self) -> int:

@@ -115,6 +115,7 @@ class Panel:
     hint: str = ""
     note: str = ""
     all_on: str = ""  # the page that shows all rows
+    file_of: Entry | None = None  # the answer whose CSV has all rows, where its own has the first ones
     is_wide: bool = False
     has_split: bool = False  # a column with people, AI-related and other as one bar
     has_search: bool = False

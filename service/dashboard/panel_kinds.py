@@ -1,7 +1,7 @@
 """The kinds of panels that are more than a table: with a chart, or with rows of their own."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from markupsafe import Markup
@@ -9,9 +9,9 @@ from markupsafe import Markup
 from data.text import plural
 from service.core.pages.charts import columns as column_chart
 from service.core.pages.charts import multiples
-from service.core.pages.columns import PROOF, SHARE_OF_PEOPLE, TableColumn
+from service.core.pages.columns import PEOPLE_VISITORS, PROOF, SHARE_OF_PEOPLE, TableColumn
 from service.dashboard.comparison import REST
-from service.dashboard.panel import FilledPanel, Panel, Selection, Wanted
+from service.dashboard.panel import FilledPanel, PageAnswers, Panel, Selection, Wanted
 from service.dashboard.tables import Row
 from service.dashboard.world_map import world_map
 
@@ -194,6 +194,32 @@ class Values(Panel):
     def rows_of(self, answer: Sequence[Row]) -> Sequence[Row]:
         """The rows, or none as long as every visit is worth nothing."""
         return answer if any(row["value_per_visit"] for row in answer) else []
+
+
+@dataclass(frozen=True)
+class Domains(Panel):
+    """Domains with their visitors among people: those of the same answer for people alone."""
+
+    added: ClassVar[tuple[TableColumn, ...]] = (PEOPLE_VISITORS,)
+
+    def wants(self, selection: Selection) -> list[Wanted]:
+        """The domains of the visits that are shown, and those of people, unless rows are compared."""
+        wanted = super().wants(selection)
+        scope = wanted[0][1]
+        return wanted if wanted[1:] else [*wanted, (self.entry, replace(scope, traffic_group="people"))]
+
+    def render(self, answers: PageAnswers, selection: Selection) -> FilledPanel:
+        """The domains, each with its visitors among people; None for one that may be among others there."""
+        (wanted, of_people), compared = self.wants(selection), selection.filters.compares and selection.comparison
+        if compared:
+            return super().render(answers, selection)
+        found = {row["domain"]: row["unique_visitors"] for row in answers[of_people]}
+        missing = None if REST in found else 0
+        rows = [
+            {**row, PEOPLE_VISITORS.field: found.get(row["domain"], missing) if row["domain"] != REST else None}
+            for row in answers[wanted]
+        ]
+        return self.filled(rows, selection)
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,12 @@
 from dataclasses import replace
 from typing import Final
 
+from queries import ENTRIES
 from service.dashboard.panel import Panel
 from service.dashboard.panel_kinds import (
     Agents,
     CountryMap,
+    Domains,
     Hours,
     LinkList,
     OfPeople,
@@ -24,6 +26,7 @@ TIME_SERIES: Final = MainSeries.of("time-series", "Visits by day")
 AI_SOURCES: Final = Panel.of("ai-sources", "AI platforms", color="ai", limit=10, all_on="ai")
 TOP_LINKS: Final = Panel.of(
     "top-links", "Links", "short_code domain visits percentage", limit=10, has_split=True, all_on="links",
+    file_of=ENTRIES["all-links"],
 )
 AGENTS: Final = Agents.of(
     "bot-traffic", "Agents", "agent operator confidence visits percentage", limit=10, color="ai", all_on="agents",
@@ -74,7 +77,10 @@ AI: Final = (
     WeeksByName.of(
         "weekly-trend", "Platforms by week", part="byPlatform", color="ai", limit=400, hint=WEEKS_HINT,
     ),
-    Panel.of("developer-tools", "Coding agents", color="ai", is_wide=True),
+    Panel.of(
+        "developer-tools", "Coding agents", "tool operator visits percentage pages_accessed first_seen last_seen",
+        color="ai", is_wide=True,
+    ),
     Panel.of(
         "ai-texts", "Markdown and llms.txt", is_wide=True, color="ai", is_left_out=True,
         hint="Agents that ask for what is written for them, there or not.",
@@ -89,10 +95,13 @@ AI_DETAILS: Final = (
         hint="Weeks that are not whole are hatched.",
     ),
     Purposes.of("ai-by-week", "Why AI reads, by week", unit="week", color="ai", limit=400, hint=WEEKS_HINT),
-    WeeksByName.of("dev-tools-adoption", "Coding agents by week", limit=400, hint=WEEKS_HINT),
+    WeeksByName.of(
+        "dev-tools-adoption", "Coding agents by week", "week tool visits active_days is_new change_percentage",
+        limit=400, hint=WEEKS_HINT,
+    ),
     Panel.of(
-        "ai-platform-market-share", "Share of assistants", color="ai", is_wide=True,
-        hint="Of all that assistants read.",
+        "ai-platform-market-share", "Share of assistants", "ai_source visits percentage pages_accessed asked",
+        color="ai", is_wide=True, hint="Of all that assistants read.",
     ),
     Panel.of(
         "ai-confidence", "How sure", color="ai", is_wide=True,
@@ -121,7 +130,7 @@ PATHS_PAGE: Final = (
 AGENT: Final = (
     Agents.of(
         "bot-traffic", "Visits of this agent", "agent operator agent_kind confidence visits pages_accessed "
-        "unique_visitors errors_4xx errors_5xx last_seen", is_wide=True,
+        "errors_4xx errors_5xx last_seen", is_wide=True,
     ),
     PATHS,
     Panel.of(
@@ -169,13 +178,17 @@ TIMES: Final = (
 )
 LINKS: Final = (
     LinkList.of(
-        "all-links", "All links", "short_code visits human_clicks ai_visits other_visits unique_visitors domain "
+        "all-links", "All links", "short_code visits human_clicks ai_visits other_visits people_visitors domain "
         "target_url last_visit created_at", is_wide=True, has_split=True, empty="No link is found.",
-        note="Links of the links file, and short codes that were answered. CSV has the links that are shown.",
+        note="Links of the links file, and short codes that were answered. CSV has all, or the first 100,000.",
     ),
 )
 DOMAINS: Final = (
-    Panel.of("domain-breakdown", "Domains", is_wide=True, has_split=True),
+    Domains.of(
+        "domain-breakdown", "Domains",
+        "domain visits percentage human_clicks ai_visits other_visits short_codes people_visitors", is_wide=True,
+        has_split=True,
+    ),
     Values.of(
         "traffic-value-breakdown", "Estimated value", is_wide=True, is_left_out=True,
         hint="Visits times the value of one visit, as TRAFFIC_VALUES sets it.",

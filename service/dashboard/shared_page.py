@@ -25,8 +25,12 @@ from service.reports.filters import Filters
 MAX_KEPT: Final = 64
 """Shares whose last page is kept: about 100 kB each."""
 _LINKS: Final = replace(
-    panels.TOP_LINKS, title="Top links", limit=100, fields=(), is_wide=True, has_search=True, all_on=""
-)
+    panels.TOP_LINKS, title="Top links", limit=100, is_wide=True, has_search=True, all_on="",
+    fields=(
+        "short_code", "domain", "target_url", "visits", "percentage", "human_clicks", "ai_visits", "other_visits",
+        "last_visit",
+    ),
+)  # fmt: skip
 PAGE: Final = replace(
     OVERVIEW, panels=(*(panel for panel in OVERVIEW.panels if panel.entry is not _LINKS.entry), _LINKS)
 )

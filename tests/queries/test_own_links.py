@@ -114,7 +114,7 @@ def test_values_to_filter_by_leave_out_those_of_own_visits(asker):
 
 def test_operators_reach_links_that_only_their_owner_opened(asker):
     (row,) = answer(asker, "operators", WHOLE)
-    assert (row["links_reached"], row["links"]) == (1, 2)
+    assert row["links_reached"] == 2
     (row,) = answer(asker, "ai-to-human-conversion", WHOLE)
     assert row["links_fetched"] == 2
 

@@ -117,6 +117,7 @@ LISTINGS = {
     "sorted_by": one_of(None, *(field.name for field in ENTRIES["all-links"].fields[:-1])),
     "ascending": one_of(None, False, True),
     "skipped": one_of(None, 0, 1, 100),
+    "shown": one_of(None, 1, 1_000),
 }
 POOLS = {"visited_at": 14, "bot_category": 7}
 

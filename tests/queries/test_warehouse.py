@@ -209,7 +209,7 @@ def test_an_altered_or_missing_file_is_named_in_the_error(lake, warehouse, place
 
 
 def test_the_scope_has_the_same_fields_in_sql(warehouse):
-    listing = {"search": "it's", "unvisited": True, "sorted_by": "'", "ascending": False, "skipped": 7}
+    listing = {"search": "it's", "unvisited": True, "sorted_by": "'", "ascending": False, "skipped": 7, "shown": 8}
     texts = {name: f"it's {name}" for name in FILTERS if name != "no_domain"}
     scope = Scope("ant", *DAYS, no_domain=True, **texts, **listing)
     snapshot = warehouse.snapshot(scope)

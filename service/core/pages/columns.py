@@ -21,7 +21,7 @@ LABELS: Final = {
     "agent_fetches": "Read by AI", "ai_referrals": "People sent", "conversion_rate": "Sent per 100",
     "visits_per_answer": "Sent per answer", "asked": "For users", "indexed": "For search", "trained": "For training",
     "coding": "For coding", "fetches_per_referral": "Read per person", "links_fetched": "Links read",
-    "links_referred": "Links sent to", "links_reached": "Links read", "days_to_first_fetch": "Days until read",
+    "links_referred": "Links sent to", "links_reached": "Links read", "people_visitors": "Visitors",
     "fetches_before": "Read before", "fetches_by_chance": "By chance", "country_name": "Country", "country": "Code",
     "day_name": "Day", "avg_visits": "Average", "days_in_range": "Days", "utm_source": "Source",
     "utm_medium": "Medium", "utm_campaign": "Campaign", "referrer_type": "Type", "bot_category": "Category",
@@ -95,6 +95,8 @@ SHARE_OF_PEOPLE: Final = TableColumn("share_of_people", "Share", "share")
 """The share of visits by people, which no report has: its percentage is of all visits."""
 PROOF: Final = TableColumn("proof", "Proof", "text")
 """The number of fetches that are verified, signed, or merely claim a name, and of visits that are contradicted."""
+PEOPLE_VISITORS: Final = TableColumn("people_visitors", "Visitors", "number")
+"""The visitors among people and people sent by AI, where the answer has those of all."""
 OTHER: Final = TableColumn("other_visits", "Other", "number")
 """The visits by neither people nor AI, where the answer has only those and all."""
 PREVIOUS: Final = TableColumn("previous_visits", "Period before", "number")

@@ -1,6 +1,7 @@
 """All links on one page: whatever the number of them, each is found by search, by sorting and by going on."""
 
 from datetime import datetime, timedelta
+from itertools import cycle
 from random import Random
 
 import orjson
@@ -10,7 +11,7 @@ from queries import ENTRIES, Scope
 from service.core.encoding import encode
 from tests.conftest import NOW
 from tests.recount import recount
-from tests.support.page_reading import as_cells, tables
+from tests.support.page_reading import as_cells, tables, tile_values
 from tests.support.visits import land, links, visit
 
 FIELDS = [field.name for field in ENTRIES["all-links"].fields if field.name != "links_found"]
@@ -54,7 +55,7 @@ def followed(browser, page):
 
 
 @pytest.mark.parametrize(
-    ("field", "order"), [*zip(FIELDS, ("ascending", "descending") * 5, strict=True), ("visits", "descending")]
+    ("field", "order"), [*zip(FIELDS, cycle(("ascending", "descending")), strict=False), ("visits", "descending")]
 )
 def test_links_are_sorted_by_every_column(browser, field, order):
     page = browser.read(f"links?sort={field}&order={order}")
@@ -85,12 +86,39 @@ def test_links_without_visits_are_listed_alone_and_counted(browser):
     assert f"of {len(rows)} links" in page.one("nav", aria_label="Pages of links").text
 
 
-def test_the_csv_beside_a_list_has_the_links_that_are_shown(browser):
+def test_the_csv_beside_a_list_has_all_links_that_are_found(browser):
     page = browser.read("links?search=item&sort=target_url&part=2&range=7d")
-    (link,) = [one for one in page.one("section", id="all-links").all("a") if one.text.startswith("CSV")]
-    rows = browser.csv(link["href"])
-    assert [row["short_code"] for row in rows] == [row["short_code"] for row in shown(page)]
-    assert len(rows) == 100
+    rows = browser.csv(page.one("section", id="all-links").one("a", class_="csv")["href"])
+    start = NOW.date() - timedelta(6)
+    scope = Scope("acme", start, NOW.date(), search="item", sorted_by="target_url", ascending=True, shown=1_000)
+    found = recount("all-links", VISITS, scope, KNOWN)
+    assert [row["short_code"] for row in rows] == [row["short_code"] for row in found]
+    assert len(rows) > 200
+
+
+def test_the_csv_beside_the_first_links_has_all_of_them(browser):
+    panel = browser.read("").one("section", id="top-links")
+    rows = browser.csv(panel.one("a", class_="csv")["href"])
+    assert {(row["short_code"], row["domain"]) for row in rows} == {
+        (row["short_code"], row["domain"]) for row in expected(shown=1_000)
+    }
+    assert "Top 10. CSV has all." in panel.text
+
+
+def test_visitors_of_a_link_are_people_and_those_whom_ai_sent(browser):
+    heads = browser.read("links").one("section", id="all-links").all("th", data_field="people_visitors")
+    assert [head.text for head in heads] == ["Visitors"]
+
+
+def test_visitors_of_the_only_domain_are_those_of_the_overview(lake, acme):
+    at = datetime(2026, 3, 14, 10)
+    kinds = {"human": (1, 2, 2, 3), "ai_referral": (3, 4), "other_bot": (5, 6, 7), "ai_training": (8,)}
+    land(lake, "acme", [
+        visit(visited_at=at, domain="go.example", bot_category=kind, visitor=visitor)
+        for kind, visitors in kinds.items() for visitor in visitors
+    ])  # fmt: skip
+    (row,) = tables(acme.read("domains"))["domain-breakdown", None]
+    assert (row["people_visitors"], tile_values(acme.read(""))["unique_visitors"]) == ("4", "4")
 
 
 def test_the_form_keeps_filters_and_order(browser):
