@@ -52,14 +52,18 @@ class PageContext:
         """Run blocking work in a thread, when it is the caller's turn."""
         return await self.services.workers.texts.compute(*turn_of(request), partial(work, *arguments))
 
+    def navigation(self, path: str, query: str = "") -> list[tuple[str, str, bool, str]]:
+        """The title, the address and the keys of every page, and whether it is that of a path."""
+        return [
+            (link.title, f"{self.root}/{link.path}{'' if link.section else query}", link.is_current(path), link.key)
+            for link in self._links
+        ]
+
     def layout(self, request: Request, path: str, query: str = "") -> dict[str, Any]:
         """The variables of layout.html for a page with this path after /app/ and the filters in `query`."""
         session = request.scope["session"]
         return {
-            "navigation": [
-                (link.title, f"{self.root}/{link.path}{'' if link.section else query}", link.is_current(path), link.key)
-                for link in self._links
-            ],
+            "navigation": self.navigation(path, query),
             "organization": session.organization,
             "zone": self.services.lake.manifest.organizations.zone(session.organization),
             "is_exposed": self.origin.is_exposed(request),

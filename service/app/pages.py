@@ -120,7 +120,7 @@ class PagesApp:
             body["message"] = "The link is wrong, expired or revoked. Ask the person who shared it for a new link."
         shown = {
             "problem": body, "status": problem.status, "is_refused": "refusal" in request.scope,
-            "is_shared": is_shared,
+            "is_shared": is_shared, "navigation": self.context.navigation("-") if "session" in request.scope else (),
         }  # fmt: skip
         response = await self.context.renderer.response(request, "problem.html", shown, problem.status)
         response.headers.update(problem.headers)

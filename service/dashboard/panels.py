@@ -165,11 +165,11 @@ PEOPLE: Final = (
     ),
 )
 TIMES: Final = (
-    Hours.of("hourly-activity", "Hours", is_wide=True),
-    Weekdays.of("daily-activity", "Weekdays", hint="Average of a day."),
+    Hours.of("hourly-activity", "Hours", hint="All visits of an hour."),
+    Weekdays.of("daily-activity", "Weekdays", hint="Average visits of a day."),
     Panel.of(
         "weekend-vs-weekday", "Weekends", "period days visits avg_visits human_clicks ai_visits other_visits",
-        is_compared=False,  # equal spans have unequal numbers of these days
+        is_wide=True, is_compared=False,  # equal spans have unequal numbers of these days
     ),
     Panel.of(
         "peak-times", "Busiest hours", "day_name hour avg_visits visits human_clicks ai_visits", is_wide=True,

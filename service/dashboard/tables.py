@@ -1,5 +1,6 @@
 """Tables drawn from rows of an answer, and the addresses that their cells lead to."""
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -21,12 +22,14 @@ _ANY_DOMAIN: Final = "(any)"
 """The domain of a link that works on all and was not visited."""
 _NO_DOMAIN: Final = frozenset((None, "", "unknown", REST, _ANY_DOMAIN))
 """Of a link whose page is not filtered by a domain."""
-_CSS_CLASSES: Final = ("address", "text", "number", "change", "day", "time", "badge", "share", "split")
+_CSS_CLASSES: Final = ("address", "text", "text long", "number", "change", "day", "time", "badge", "share", "split")
 _ROW_HEADS: Final = {css: Markup('<th scope="row" class="%s">') % css for css in _CSS_CLASSES}
 _CELLS: Final = {css: Markup('<td class="%s">') % css for css in _CSS_CLASSES}
 _END_ROW_HEAD, _END_CELL, _END_ROW = Markup("</th>"), Markup("</td>"), Markup("</tr>")
 _ROW, _REST_ROW = Markup("<tr>"), Markup('<tr class="rest">')
 _NOT_COVERED: Final = Markup(' <span class="badge">no data</span>')
+_LONG_RUN: Final = re.compile(r"[^\s/-]{19}")
+"""Letters in a row that are broken where a column is narrow."""
 _SHOWN_BY: Final = {"country": "country_name"}
 """The fields whose words another field shows."""
 LINKED_FIELDS: Final = {
@@ -97,11 +100,13 @@ class Table:
         parts = [_REST_ROW if is_rest else _ROW]
         for number, column in enumerate(self.columns):
             href = self.links.of(column.field, row) if self.links and column.field in LINKED_FIELDS else ""
-            content = cell(column, row[column.field], self.color, href)
+            content, css = cell(column, row[column.field], self.color, href), column.css
+            if css == "text" and _LONG_RUN.search(str(row[column.field])):
+                css = "text long"
             if number:
-                parts += (_CELLS[column.css], content, _END_CELL)
+                parts += (_CELLS[css], content, _END_CELL)
             else:
-                parts += (_ROW_HEADS[column.css], content, _NOT_COVERED if is_missing else Markup(""), _END_ROW_HEAD)
+                parts += (_ROW_HEADS[css], content, _NOT_COVERED if is_missing else Markup(""), _END_ROW_HEAD)
         if self.has_split:
             people, ai, other = (int(row[name]) for name in ("human_clicks", "ai_visits", "other_visits"))
             parts += (_CELLS["split"], split_bar(people, ai, other), _END_CELL)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final, Self
 from urllib.parse import quote, urlencode
 
@@ -37,6 +37,14 @@ _FORM_FIELDS: Final = frozenset(("domain", "short_code"))
 """The filters that the form has a field for."""
 
 
+class WrongOrder(InvalidParameter):
+    """The days that a form sends are in the wrong order."""
+
+    def __init__(self) -> None:
+        super().__init__("start_date", "is after end_date", "Choose other days.")
+        self.problem = "“From” must be before “To”, and not after today."
+
+
 @dataclass(frozen=True)
 class Filters:
     """The valid parameters of a page, as the API would understand them."""
@@ -63,6 +71,11 @@ class Filters:
         compare = given.pop("compare", "")
         if compare not in {"", "before"}:
             raise InvalidParameter("compare", "has an unknown value", "Use before.")
+        if given.get("start_date") and given.get("end_date"):
+            zone = partial(targets.zone, organization)
+            start, end = (parse_day(name, given[name], zone) for name in ("start_date", "end_date"))
+            if start > min(end, today):
+                raise WrongOrder
         chosen = given.get("traffic_group", "")
         shown = "" if chosen.lower() == ALL_GROUPS else chosen or group
         values = {_NAMES[name]: value for name, value in given.items()} | {"traffic_group": shown}

@@ -28,3 +28,41 @@ def test_values_are_shown_where_one_is_set(seen, browsing, tmp_path):
         with browsing(seen, **settings) as browser:
             shown.append([one["id"] for one in browser.read("domains").all("section")])
     assert shown == [["domain-breakdown"], ["domain-breakdown", "traffic-value-breakdown"]]
+
+
+@pytest.mark.parametrize(("path", "status"), [("nothing", 404), ("people?range=5d", 400), ("jobs/nothing", 404)])
+def test_a_page_of_an_error_leads_to_all_pages(seen, browsing, path, status):
+    with browsing(seen) as browser:
+        page, people = browser.read(path, status), browser.read("people")
+    links = [[link["href"] for link in one.one("nav", class_="pages").all("a")] for one in (page, people)]
+    assert links[0] == links[1]
+    assert page.all("a", aria_current=True) == []
+
+
+def test_a_stranger_sees_no_pages_on_an_error(seen, browsing):
+    with browsing(seen, organization="") as browser:
+        assert browser.read("share/nothing", 404).all("nav") == []
+
+
+def test_days_in_the_wrong_order_are_named_as_the_form_has_them(seen, browsing):
+    with browsing(seen) as browser:
+        page = browser.read("?start_date=2026-03-10&end_date=2026-03-01", 400)
+    assert page.one("h1").text == "“From” must be before “To”, and not after today."
+
+
+def test_pages_use_the_words_of_owners(seen, browsing):
+    agent = {"bot_category": "ai_assistant", "agent_kind": "assistant_fetch", "agent": "ChatGPT-User"}
+    land(seen, "acme", [visit(visited_at=datetime(2026, 3, 13), **agent, confidence=each)
+                        for each in ("high", "medium", "low", "contradicted")])  # fmt: skip
+    with browsing(seen) as browser:
+        table = browser.read("agents").one("section", id="bot-traffic").one("table")
+    assert [head.text for head in table.one("thead").all("th")][3:6] == ["Operator", "Purpose", "How sure"]
+    words = {cell.text.strip(" ●◐○✗") for cell in table.all("td", class_="badge")}
+    assert words >= {"sure", "likely", "maybe", "fake name"}
+    assert {data["value"] for data in table.all("data")} >= {"high", "medium", "low", "contradicted"}
+
+
+def test_a_time_is_a_day_with_its_time_in_the_title(seen, browsing):
+    with browsing(seen) as browser:
+        cell = browser.read("paths").one("td", class_="time").one("data")
+    assert (cell.text, cell["title"], cell["value"]) == ("14 Mar 2026", "14 Mar 2026 00:00", "2026-03-14T00:00:00Z")

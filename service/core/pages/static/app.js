@@ -63,7 +63,7 @@ const valueOf = (row, column) => {
 const compare = (a, b) => (a === b ? 0 : typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true }));
 for (const table of all("table[data-sortable]")) {
   for (const head of all("thead th", table)) {
-    if (!head.textContent.trim()) continue;
+    if (!head.textContent.trim() || head.matches(".split")) continue;
     const button = element("button", { type: "button" }, ...head.childNodes);
     head.append(button);
     button.addEventListener("click", () => {
