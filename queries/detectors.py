@@ -95,7 +95,7 @@ _REQUESTED_BY_AI: Final = (
 _BROKEN_LINK: Final = Detector(
     type="broken_link", subject=("domain", "path"), cause=_IN_FOLDER, untrusted=(*_PATH_TEXT, "top_agent"),
     fields=(f.PATH, _SHORT_CODE, f.IS_INVENTED, f.AGENT_FETCHES, f.AI_REFERRALS, f.VERIFIED, *_WHO, *_SEEN),
-    title="AI products hit a missing page: {where}",
+    title="AI products hit a missing page on {where}",
     summary=_REQUESTED_BY_AI + "each got 404 or 410, and no request has succeeded since.",
     action_id="add_redirect", action_label="Redirect the path to a page that exists",
     people="ai_referrals", sql="broken_link", only=("is_invented", False), counts_refusals=True,
@@ -106,7 +106,7 @@ _EXPOSED_PATH: Final = Detector(
     fields=(
         f.PATH, f.IS_CATCH_ALL, f.ANSWERED, f.PROBES, f.PROBED_PATHS, f.ANSWER_SIZE, f.TOP_PATHS, *_WHO, *_SEEN,
     ),
-    title="Vulnerability scanners got an answer: {where}",
+    title="Secret file exposed on {where}",
     summary="From {days}, they made {probes} requests for what must stay private, and {answered} got a status of 200 "
     "to 299. Check what the path shows, and replace every secret in it.",
     action_id="hide_path", action_label="Block the path, and replace the secrets in it", urgency="secret",
@@ -119,7 +119,7 @@ _ALL: Final = (
         _BROKEN_LINK,
         type="invented_link",
         cause=(),  # each address has a target of its own
-        title="AI products send people to a page that never existed: {where}",
+        title="AI products send people to a page that never existed on {where}",
         summary=_REQUESTED_BY_AI + "no request ever got a status below 400. The address was probably made up.",
         only=("is_invented", True),
     ),
@@ -147,7 +147,7 @@ _ALL: Final = (
     Detector(
         type="impersonated_agent", subject=("domain", "agent"), cause=("domain",), untrusted=("agent",),
         fields=(f.AGENT, f.VISITS, f.PROBES, f.REFUSED, f.AUDIENCE, f.VISITORS, *_SEEN),
-        title="Impersonated AI agent on {domain}",
+        title="Others use the name of an AI agent on {domain}",
         summary="From {days}, {visits} requests named an AI agent, but came from outside its operator's published "
         "addresses.",
         action_id="block_agent", action_label="Block visits under the agent's name from other addresses",
@@ -158,7 +158,7 @@ _ALL: Final = (
         fields=(
             f.PATH_TEMPLATE, _SHORT_CODE, f.VISITS, f.ERRORS, f.PERCENTAGE, f.PEOPLE, *_WHO, f.TOP_PATHS, *_SEEN
         ),
-        title="Server errors: {where}",
+        title="Server errors on {where}",
         summary="From {days}, {errors} of {visits} requests by people and AI products got a status of 500 or above.",
         action_id="fix_error", action_label="Repair what answers with an error",
         implementation_type="manual", fetches="errors", closes_by_rate=True,
@@ -195,7 +195,7 @@ _ALL: Final = (
         fields=(
             f.PATH_TEMPLATE, _SHORT_CODE, f.VISITS, f.MISSING, f.PERCENTAGE, f.REFERRED, *_WHO, f.TOP_PATHS, *_SEEN
         ),
-        title="People hit a missing page: {where}",
+        title="People hit a missing page on {where}",
         summary="From {days}, {missing} of {visits} requests by people got 404 or 410; {referred} of these followed a "
         "link.",
         action_id="add_redirect", action_label="Redirect the path to a page that exists",

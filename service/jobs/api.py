@@ -107,10 +107,10 @@ async def redirect_guesses(jobs: JobService, call: Call) -> list[RedirectGuess]:
 
 @OPERATIONS.handles(
     Operation(
-        "POST /jobs/{id}/actions", "act-on-job", "Review, approve, dismiss, resolve or reopen a job.",
+        "POST /jobs/{id}/actions", "act-on-job", "Review, approve, undo, dismiss, resolve or reopen a job.",
         {"200": JobRecord}, writer, JobDecision, 64 * KIB, "409 412",
-        "`action_id` is review, dismiss, resolve, reopen, `approve_fix` (which approves the job's own action) or the "
-        "id of that action. What the status does not allow is 409.",
+        "`action_id` is review, dismiss, resolve, reopen, undo (an approval that no hook has taken), `approve_fix` "
+        "(which approves the job's own action) or the id of that action. What the status does not allow is 409.",
         {"approve": {"action_id": "approve_fix", "implementation_type": "patch"},
          "dismiss": {"action_id": "dismiss", "note": "The page is gone for good."}},
     )

@@ -189,17 +189,15 @@ def evidence_of(cause: Cause, job_id: str) -> Evidence:
 def _sentences(job: Job, cause: Cause) -> tuple[str, str]:
     """The title and the summary of a job: fixed sentences with numbers, days, a checked host and a plain short code.
 
-    Nothing else that was requested is repeated here, as it is untrusted: any other path is "a path".
+    Nothing else that was requested is repeated here, as it is untrusted.
     """
     host = job.domain if job.domain and normalized_host(job.domain) == job.domain else "a domain"
     number, title = len(orjson.loads(job.subjects)), cause.kind.title
-    where = f"a path of {host}" if job.path is not None or job.short_code else host
+    where = host
     if job.short_code and is_short_code(job.short_code) and job.path is None:
         where = f"the link {job.short_code} of {host}"
     if number > 1:
-        subjects = f"{number} {cause.kind.many}"
-        where = f"{subjects} of {host}"
-        title = title if "{where}" in title else f"{title} ({subjects})"
+        where, title = host, f"{title} ({number} {cause.kind.many})"
     sums: dict[str, int | float] = {}
     for name, value in (pair for row in cause.rows for pair in row.items()):
         if isinstance(value, int | float) and not isinstance(value, bool):

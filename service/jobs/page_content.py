@@ -2,17 +2,21 @@
 
 import hashlib
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any, Final
+from urllib.parse import urlencode
 
+import orjson
 from markupsafe import Markup
 
 from queries import DETECTORS, ENTRIES, template
 from service.core.pages import formats
 from service.core.pages.columns import TableColumn, cell, column_of
-from service.jobs.records import JobOutcome, JobRecord
+from service.jobs.records import Evidence, EvidenceScope, Job, JobOutcome, JobRecord
+from service.jobs.texts import sanitized
+from service.reports.filters import ALL_GROUPS
 
 DayCount = tuple[date, int, int]
 """A day, and its events and visits."""
@@ -51,6 +55,30 @@ def evidence_of(record: JobRecord) -> dict[str, Any] | None:
         "replay": evidence.replay,
         "query": f"traffic query {shlex.join(map(str, arguments))}",
     }
+
+
+def requests_of(job: Job, evidence: Evidence | None) -> list[str]:
+    """For each row of the evidence, the page after /app/ that counts its requests; "" where no filter finds them."""
+    if evidence is None:
+        return []
+    known = {orjson.dumps(sanitized([*one.values()])): one for one in orjson.loads(job.subjects)}
+    pages = []
+    for row in evidence.rows:
+        subjects = [
+            one for key, one in known.items() if key == orjson.dumps(sanitized([row.get(name) for name in one]))
+        ]
+        pages.append(_requests(subjects[0], evidence.scope) if subjects else "")
+    return pages
+
+
+def _requests(subject: Mapping[str, str | None], scope: EvidenceScope) -> str:
+    """The page that counts the requests of a subject; "" where no filter finds them."""
+    if "*" in (subject.get("path") or "") or "/" in (subject.get("agent") or "") or subject.get("operator"):
+        return ""
+    names = {"path": "f_path", "agent": "f_agent", "ai_source": "f_ai_source"}
+    filters = {names.get(name, name): value for name, value in subject.items() if value}
+    days = {"start_date": str(scope.start_date), "end_date": str(scope.end_date), "traffic_group": ALL_GROUPS}
+    return f"{'agents' if 'f_agent' in filters else 'paths'}?{urlencode(filters | days)}"
 
 
 def outcome_sentences(outcome: JobOutcome) -> list[str]:

@@ -22,7 +22,14 @@ from service.core.pages.forms import editors_form
 from service.jobs import states
 from service.jobs.findings import rank
 from service.jobs.implementations import CONTENT_TYPES, MAX_CONTENT_BYTES, Draft
-from service.jobs.page_content import days_of, evidence_of, expected_days, filled_days, outcome_sentences
+from service.jobs.page_content import (
+    days_of,
+    evidence_of,
+    expected_days,
+    filled_days,
+    outcome_sentences,
+    requests_of,
+)
 from service.jobs.rates import summed
 from service.jobs.records import JobRecord
 from service.jobs.redirects import ADD_REDIRECT, RedirectGuess, rules_of
@@ -30,6 +37,7 @@ from service.jobs.service import JobService, actor_of
 from service.jobs.snippets import Snippet, snippets_of
 from service.jobs.states import OPEN, STATUSES, JobChanged, JobConflict, JobNotFound, TooLarge
 from service.jobs.subjects import chosen
+from service.jobs.texts import cut
 
 MAX_FORM_BYTES: Final = 4 * MAX_CONTENT_BYTES
 """Of the form with an implementation, whose letters a form may encode with three bytes each."""
@@ -38,7 +46,7 @@ _VERSION: Final = re.compile(r"\d{1,15}", re.ASCII)
 _KINDS: Final = [(kind, content_type) for kind, types in CONTENT_TYPES.items() for content_type in types or ("",)]
 
 
-NAVIGATION: Final = PageLink("jobs", "Jobs", "g j", section="jobs")
+NAVIGATION: Final = PageLink("jobs", "To do", "g j", section="jobs")
 
 
 def routes(context: PageContext, jobs: JobService) -> list[Route]:
@@ -71,7 +79,7 @@ class _JobPages:
         listed.sort(key=lambda row: rank(row.priority, row.type))  # of one rank, the newest first
         of_each = [(one.capitalize(), one, counts[one]) for one in STATUSES]
         tabs = [("Open", "", sum(counts[one] for one in OPEN)), *of_each]
-        shown = {**self._context.layout(request, "jobs"), "jobs": listed, "tabs": tabs, "status": status}
+        shown = {**self._context.layout(request, "jobs"), "jobs": listed, "tabs": tabs, "status": status, "cut": cut}
         return await self._context.renderer.response(request, "jobs.html", shown | {"has_jobs": bool(rows)})
 
     async def act(self, request: Request) -> Response:
@@ -149,9 +157,9 @@ class _JobPages:
                 guesses = await self._service.guesses(session.caller, job_id)
         target, is_meant = self._target(job, content, guesses)
         snippets: Sequence[Snippet] = ()
+        stored = await self._jobs.database.read(self._jobs.job, organization, job_id)
         if job.status in OPEN:
             lake = self._context.services.lake
-            stored = await self._jobs.database.read(self._jobs.job, organization, job_id)
             with suppress(TrafficError):  # own tables of agents that cannot be read, as `traffic doctor` says
                 snippets = await self._context.in_thread(request, snippets_of, stored, lake, target)
         shown: dict[str, Any] = {
@@ -161,6 +169,7 @@ class _JobPages:
             "job": job,
             "content": content,
             "evidence": evidence_of(job),
+            "requests": requests_of(stored, job.evidence),
             "outcome": outcome_sentences(job.outcome),
             "measure": await self._measure(session.caller, job),
             "actions": [one for one in job.actions if not one.is_default or job.status in {"new", "reviewed"}],

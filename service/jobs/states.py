@@ -1,7 +1,7 @@
 """The statuses of a job and of its implementation, and their transitions. Pure tables; the store applies them.
 
     new ──review──▶ reviewed
-    new, reviewed ──approve──▶ approved ──deliver──▶ sent ──resolve──▶ resolved
+    new, reviewed ──approve──▶ approved ──deliver──▶ sent ──resolve──▶ resolved;  approved ──undo──▶ reviewed
     every open status ──dismiss──▶ dismissed;  resolved, dismissed ──reopen──▶ new
 
 Three things are kept apart: `status` (who decided what), `implementation_status` (was it done) and `outcome_status`
@@ -33,6 +33,7 @@ USER_TRANSITIONS: Final = {
     "review": ({"new": "reviewed"}, "Mark as reviewed"),
     "approve": ({"new": "approved", "reviewed": "approved"}, "Approve"),
     "resolve": ({"approved": "resolved", "sent": "resolved"}, "Resolve"),
+    "undo": ({"approved": "reviewed"}, "Undo the approval"),
     "dismiss": (dict.fromkeys(OPEN, "dismissed"), "Dismiss"),
     "reopen": (dict.fromkeys(CLOSED, "new"), "Reopen"),
 }
@@ -66,6 +67,7 @@ EVENTS: Final = {
     "merge": "job.dismissed",
     "erase": "job.dismissed",
     "reopen": "job.reopened",
+    "undo": "job.reopened",
     "return": "job.reopened",
     "fail": "job.reopened",
 }

@@ -156,6 +156,8 @@ class Jobs:
             status = next_status(action, job.status)
             if status is None:
                 raise conflict(job, f"cannot be changed by {action_id}")
+            if action == "undo" and job.outcome_status == "waiting":
+                raise conflict(job, "has a shipped implementation: withdraw that before the approval is undone; it")
             after = replace(approved_as(connection, job, approval) if approval else job, status=status)
             if action == "reopen":
                 after = replace(after, implementation_number=None, outcome_status="none", outcome=None)

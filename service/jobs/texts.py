@@ -26,11 +26,15 @@ def percent_encoded(text: str) -> str:
 def sanitized(value: object) -> object:
     """A value of an untrusted column: text encoded and cut, the texts of a list alike, anything else as it is."""
     if isinstance(value, str):
-        encoded = percent_encoded(value)
-        return encoded if len(encoded) <= MAX_LENGTH else _CUT_ESCAPE.sub("", encoded[:MAX_LENGTH])
+        return cut(percent_encoded(value), MAX_LENGTH)
     if isinstance(value, list | tuple):
         return [sanitized(one) for one in value]
     return value
+
+
+def cut(encoded: str, length: int) -> str:
+    """The first characters of a percent-encoded text, without a part of an escape at the end."""
+    return encoded if len(encoded) <= length else _CUT_ESCAPE.sub("", encoded[:length])
 
 
 def is_short_code(text: str) -> bool:

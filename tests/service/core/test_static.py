@@ -35,7 +35,7 @@ def test_the_readme_picture_is_small():
 def test_the_readme_picture_is_up_to_date():
     """If not: uv run --group browser python -m tests.browser.picture"""
     words = PICTURE.read_bytes().partition(b"tEXtDescription\0")[2].decode("latin-1")
-    pages = [*(page.title for page in NAMED), "Jobs", "Settings"]
+    pages = [*(page.title for page in NAMED), "To do", "Settings"]
     assert words.startswith("\n".join([*pages, *(panel.title for panel in panels.OVERVIEW)]))
 
 

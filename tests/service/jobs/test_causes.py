@@ -111,7 +111,7 @@ def test_a_job_of_several_paths_names_none_of_them(find, only):
     find("/old/a", "/old/b")
     job = only()
     assert (job.domain, job.path, job.short_code) == ("go.example.com", None, None)
-    assert job.title == "AI products hit a missing page: 2 paths of go.example.com"
+    assert job.title == "AI products hit a missing page on go.example.com (2 paths)"
     assert "by AI products (120) and by people whom they sent (20)" in job.summary
     assert [row["path"] for row in job.evidence.rows] == ["/old/a", "/old/b"]
 
@@ -153,7 +153,7 @@ def test_an_approved_job_names_all_its_paths_though_one_is_found(jobs, find):
     find("/old/a", "/old/b")
     job = act(jobs, "approve_fix")
     find("/old/b", now=NOW + DAY)
-    assert jobs.record("acme", job.id).title == "AI products hit a missing page: 2 paths of go.example.com"
+    assert jobs.record("acme", job.id).title == "AI products hit a missing page on go.example.com (2 paths)"
 
 
 def test_a_new_job_names_the_approved_one_of_its_cause(jobs, find):

@@ -15,7 +15,7 @@ from service.jobs.records import JobOutcome, Measure
 from service.jobs.silence import update_silences
 from service.jobs.verdicts import verdict
 from tests.conftest import NOW
-from tests.service.jobs.findings import ANNA, broken, ship
+from tests.service.jobs.findings import ANNA, ROW, broken, deliver, mark, ship
 from tests.service.jobs.test_silence import reported, usual
 from tests.support.control import open_store
 from tests.support.page_reading import as_cells, read, tables
@@ -151,7 +151,50 @@ def test_text_of_strangers_is_only_in_its_cell_and_encoded(jobs, acme):
                 rest = rest.replace(f"<code>{cell}</code>", "")
             rest = re.sub(r'<code class="untrusted">[\w/.~%*-]*</code>', "", rest)
             rest = re.sub(r'(<div class="copy lines untrusted"><code>)[^<>]*</code>', r"\1", rest)
+            rest = re.sub(r'href="/app/paths\?[\w%=&;.+-]*"', "", rest)
             assert not harmful.search(rest)
+
+
+def test_an_approval_can_be_undone_until_it_is_sent_or_shipped(acme, jobs, job):
+    act(acme, job, "approve_fix", 1)
+    assert act(acme, job, "undo", 2).status_code == 303
+    assert jobs.record("acme", job.id).status == "reviewed"
+    ship(jobs, job.id)
+    assert "withdraw what was shipped first" in acme.read(f"jobs/{job.id}").text
+    version = jobs.record("acme", job.id).version
+    refused = act(acme, job, "undo", version)
+    assert (refused.status_code, "withdraw that before" in refused.text) == (409, True)
+    mark(jobs, job.id, "withdrawn")
+    assert act(acme, job, "undo", version + 1).status_code == 303
+    act(acme, job, "approve_fix", version + 2)
+    deliver(jobs, job.id, "hook_1", NOW)
+    page = acme.read(f"jobs/{job.id}")
+    assert buttons(page)[:2] == ["resolve", "dismiss"]
+    assert "cannot be undone" in page.one("section", aria_labelledby="decide").text
+
+
+def test_evidence_leads_to_the_very_requests(lake, jobs, acme):
+    path = "/a b&c=d#?%41"
+    land(
+        lake, "acme", [visit(visited_at=datetime(2026, 3, 14, 10), path=path, domain="go.example.com", status=404)] * 3
+    )
+    for asked in (path, "/a/*/b"):
+        jobs.upsert(broken(asked, rows=[{**ROW, "path": asked}]), NOW)
+    rows = sorted(jobs.of("acme"), key=lambda row: "*" not in row.path)
+    without, with_link = [acme.read(f"jobs/{row.id}") for row in rows]
+    assert "Requests" not in [head.text for head in without.all("th")]
+    (link,) = [one for one in with_link.one("main").all("a") if one.text.startswith("Show")]
+    page = acme.read(link["href"].removeprefix("/app/"))
+    (row,) = tables(page)["paths", None]
+    assert (row["path"], row["visits"]) == (path, "3")
+
+
+def test_a_long_path_is_cut_in_the_list_and_whole_in_its_title(jobs, acme):
+    path = "/" + "\N{LATIN SMALL LETTER E WITH ACUTE}" * 20
+    jobs.upsert(broken(path, rows=[{**ROW, "path": path}]), NOW)
+    cell = acme.read("jobs").one("main").one("table").one("code")
+    assert cell["title"] == "/" + "%C3%A9" * 20
+    assert cell.text == "/" + "%C3%A9" * 9 + "%C3"
 
 
 def test_an_editor_decides_and_the_history_names_the_session(acme, jobs, job):
@@ -178,7 +221,7 @@ def test_a_job_can_be_taken_from_review_to_resolution(acme, jobs, job):
     for version, action, status in ((1, "review", "reviewed"), (2, "add_redirect", "approved")):
         assert act(acme, job, action, version).status_code == 303
         assert jobs.record("acme", job.id).status == status
-    assert buttons(acme.read(f"jobs/{job.id}")) == ["resolve", "dismiss"]
+    assert buttons(acme.read(f"jobs/{job.id}")) == ["resolve", "undo", "dismiss"]
     attached = acme.post(
         f"jobs/{job.id}/implementations", version=3, kind="patch text/x-diff",
         content=DIFF.replace("\n", "\r\n"), url="", note="",

@@ -58,7 +58,7 @@ def test_what_is_found_becomes_a_new_job_with_its_evidence(jobs, only):
     assert job.id.startswith("job_")
     assert (job.type, job.status, job.priority, job.version) == ("broken_link", "new", "medium", 1)
     assert (job.domain, job.path, job.short_code) == ("go.example.com", "/gone", "gone")
-    assert job.title == "AI products hit a missing page: a path of go.example.com"
+    assert job.title == "AI products hit a missing page on go.example.com"
     assert "by AI products (60) and by people whom they sent (10)" in job.summary
     assert job.evidence.template == "jobs/broken_link"
     assert job.evidence.replay == f"traffic jobs replay {job.id}"
@@ -179,7 +179,7 @@ def test_evidence_is_bounded_and_says_how_many_rows_there_were(jobs, only):
 @examples("status", "allowed")
 def test_a_user_changes_a_status_only_as_the_diagram_says(jobs, only, status, allowed):
     jobs.upsert(broken(), NOW)
-    for action in ("review", "approve_fix", "add_redirect", "resolve", "dismiss", "reopen"):
+    for action in ("review", "approve_fix", "add_redirect", "undo", "resolve", "dismiss", "reopen"):
         jobs.database.rows("UPDATE jobs SET status = ?", [status])
         if action in allowed:
             job = act(jobs, only(), action)
