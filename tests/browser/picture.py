@@ -54,7 +54,7 @@ def take(address: str) -> None:
         page.goto(address)
         page.get_by_role("button", name="Sign in to").click()
         page.wait_for_url("**/app/", wait_until="networkidle")
-        while not page.get_by_text("to decide").is_visible():
+        while page.locator("data[data-field=undecided_jobs]").get_attribute("value") == "0":
             page.wait_for_timeout(1_000)
             page.reload(wait_until="networkidle")
         png = page.screenshot()
