@@ -26,7 +26,7 @@ class NewerVersion(LakeDamaged):
 
 
 class OutdatedManifest(LakeDamaged):
-    """The manifest is not the one that the files of the lake belong to. They can be read; nothing is written."""
+    """The manifest does not match the files of the lake. They can be read; nothing is written."""
 
 
 class Conflict(TrafficError):

@@ -7,7 +7,8 @@ from typing import Final
 from data.errors import BadInput
 
 HOST_RULE: Final = "must be a host or host:port, such as go.example.com or [2001:db8::1]:8080"
-"""Completes an error message that names what is wrong. The text itself is not repeated: it may contain a secret."""
+"""Completes an error message that begins with the name of a value. The value is not repeated: it may contain a
+secret."""
 
 _MAPPED: Final = bytes(10) + b"\xff\xff"
 """The beginning of an IPv4 address written as IPv6."""
@@ -18,7 +19,7 @@ _NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 
 
 def normalized_address(text: str) -> str:
-    """Return the one spelling of a client's IP address: without port, brackets and zone, and IPv4 never as IPv6.
+    """Return the canonical spelling of a client's IP address: without port, brackets and zone, and IPv4 never as IPv6.
 
     Other text is returned unchanged. An IPv4 address alone is not parsed: it has no colon, and only one spelling.
     """
@@ -41,7 +42,7 @@ def normalized_address(text: str) -> str:
 def normalized_host(text: str) -> str | None:
     """The normal form of a host or host:port; None when `text` is neither.
 
-    It is what browsers send, without the port and the final dot: lower case, other letters than ASCII as A-labels
+    It is the form that browsers send, without the port and the final dot: lower case, non-ASCII letters as A-labels
     (xn--…), an IPv6 address in brackets and shortened. An underscore is allowed, since such names exist.
     """
     parts = _HOST_AND_PORT.fullmatch(text) if len(text) <= _MAX_HOST + len(".:65535") else None

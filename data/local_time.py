@@ -1,7 +1,7 @@
-"""Local time of an organization: its zone, its offset from UTC at a moment, and which day it is there.
+"""Local time of an organization: its zone, its offset from UTC at a moment, and the day there.
 
-Zones are those of the tzdata package, whatever the system has, so that every machine computes the same offsets. They
-are used when visits land; everything later adds the stored offset to the time of the visit.
+Zones come from the tzdata package, not from the system, so that every machine computes the same offsets. They
+are used when visits land; later code adds the stored offset to the time of the visit.
 """
 
 from datetime import UTC, date, datetime, time, timedelta
@@ -74,22 +74,22 @@ def local_times(moments: pa.Array, offsets: pa.Array) -> pa.Array:
 
 
 def local_day(moment: datetime, offset: int) -> date:
-    """The day of a time in UTC (naive), its offset in minutes added."""
+    """The local day of a time in UTC (naive), given its offset in minutes."""
     return (moment + offset * _MINUTE).date()
 
 
 def day_bounds(day: date, zone: str) -> tuple[datetime, datetime]:
-    """When a day begins in a zone, and when the next one does."""
+    """The beginning of a day in a zone, and of the next day."""
     begin, end = (datetime.combine(one, time(), _zone(zone)) for one in (day, day + timedelta(1)))
     return begin.astimezone(UTC), end.astimezone(UTC)
 
 
 def local_now(zone: str, now: datetime) -> datetime:
-    """The time (naive) that it is in a zone at a timezone-aware time."""
+    """The local time (naive) in a zone at a timezone-aware time."""
     moment = now.astimezone(UTC).replace(tzinfo=None)
     return moment if zone == DEFAULT_ZONE else moment + utc_offset(moment, zone) * _MINUTE
 
 
 def today(zone: str, now: datetime) -> date:
-    """The day that it is in a zone at a timezone-aware time."""
+    """The local day in a zone at a timezone-aware time."""
     return local_now(zone, now).date()

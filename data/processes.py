@@ -1,4 +1,4 @@
-"""Processes that a process starts for a piece of work."""
+"""Helper processes."""
 
 import os
 import sys
@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 
 def python_path() -> str:
-    """The PYTHONPATH of such a process, which finds the modules that this one finds, wherever it runs."""
+    """The PYTHONPATH for a helper process, which finds the same modules as this process, in any working directory."""
     return os.pathsep.join(filter(os.path.isabs, sys.path))
 
 
 def end_without(parent: int, clean_up: Callable[[], None] = lambda: None) -> None:
-    """End this process, in the middle of anything, within a second after the one that started it; clean up first."""
+    """End this process at any point, within a second after its parent process ended; clean up first."""
     while os.getppid() == parent:
         time.sleep(1)
     clean_up()

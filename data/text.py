@@ -1,4 +1,4 @@
-"""Text for people, and from them."""
+"""Formats text for people, and parses their input."""
 
 import re
 from collections.abc import Callable
@@ -9,7 +9,8 @@ from data.errors import BadInput
 
 CachedValue = TypeVar("CachedValue")
 MAX_CACHED_LENGTH: Final = 512
-"""Characters of the arguments of one call. Clients may send 16,384 in each visit: caches of them held a gigabyte."""
+"""Maximum total length of the arguments of a call. Clients may send 16,384 characters in each visit, which filled
+caches with a gigabyte."""
 _UNITS: Final = {"MB": 10**6, "GB": 10**9, "MiB": 2**20, "GiB": 2**30}
 
 
@@ -41,7 +42,7 @@ class ShortTextCache(Generic[CachedValue]):
 
 
 def percentage(count: int, total: int) -> str:
-    """A share with one decimal; only none is 0.0 %, and only all is 100.0 %."""
+    """A share with one decimal; only zero is 0.0 %, and only the total is 100.0 %."""
     tenths = round(1_000 * count / total)
     tenths = min(max(tenths, 1), 999) if 0 < count < total else tenths
     return f"{tenths / 10:.1f} %"

@@ -1,4 +1,4 @@
-"""The columns of a visit and the values that they may have. Visits are classified in rules/ and stored in store/."""
+"""The columns of a visit and their allowed values. Visits are classified in rules/ and stored in store/."""
 
 import re
 from typing import Final, Literal, NamedTuple
@@ -57,7 +57,7 @@ class Column(NamedTuple):
     since: int = 1
     """The first schema version with this column. In files of earlier versions it is null."""
     has_statistics: bool = False
-    """Whether files store the minimum and maximum of each row group, by which queries skip row groups."""
+    """Whether files store the minimum and maximum of each row group, which queries use to skip row groups."""
 
 
 _TEXT: Final = pa.string()

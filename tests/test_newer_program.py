@@ -202,7 +202,7 @@ def test_data_of_a_newer_program_is_refused_but_not_lost(tmp_path):
     with closing(Warehouse(lake)) as warehouse:
         march = warehouse.snapshot(Scope("acme", date(2026, 3, 1), date(2026, 3, 31)))
         assert warehouse.answer(ENTRIES["traffic-overview"], march)["total_visits"] == len(BOT_CATEGORIES)
-    waiting = f"a batch of visits that wait for their file {refusal}."
+    waiting = f"a batch of pending visits {refusal}."
     assert verify_lake(lake).findings == [(newer.path, refusal), ("manifest.sqlite", waiting)]
     with pytest.raises(NewerVersion) as refused:
         pending.flush_all(lake)

@@ -10,7 +10,7 @@ _CAUSE: Final = re.compile(r"status code: (?P<status>\d{3}[^:\n]*)|<Code>(?P<cod
 _KEYS: Final = "check the keys in the AWS variables, and their permissions"
 _REMEDIES: Final = {
     "AccessDenied": "the keys in the AWS variables lack the permission for this: grant it",
-    "InvalidObjectState": "it is archived: restore it, and it will be read then",
+    "InvalidObjectState": "it is archived: restore it first",
     "NoSuchBucket": "the bucket does not exist: create it, or correct its name, region or endpoint",
     "SlowDown": "the store asks for fewer requests",
     **dict.fromkeys(("401", "403"), _KEYS),

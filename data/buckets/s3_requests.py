@@ -169,7 +169,7 @@ class S3Requests:
 
 
 class _ErrorAnswer(TargetUnavailable):
-    """A request was answered with an error."""
+    """An error response."""
 
     def __init__(self, text: str, status: int) -> None:
         super().__init__(text)
@@ -188,9 +188,9 @@ def _answer(method: str, address: str, timeout: float) -> bytes:
             if time.monotonic() > ends_at:
                 raise TimeoutError
             if len(body) > _MAX_BYTES:
-                raise ValueError("the answer is too long")
+                raise ValueError("the response is too long")
         if answer.length:
-            raise ValueError("the answer was cut")
+            raise ValueError("the response was truncated")
     return bytes(body)
 
 

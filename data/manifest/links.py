@@ -1,4 +1,4 @@
-"""The files with the links of organizations, of each one whole file and one of changes to it, and the edits made."""
+"""The files with the links of organizations: for each a whole file and a file of changes, and the applied edits."""
 
 import sqlite3
 from collections.abc import Callable, Collection
@@ -31,7 +31,7 @@ class LiveLinks(NamedTuple):
 
     @property
     def paths(self) -> list[str]:
-        """The paths of those that there are."""
+        """The paths of the files that exist."""
         return [file.path for file in self if file]
 
 
@@ -79,10 +79,10 @@ class LinkFiles:
     def replace(
         self, organization: str, read: LiveLinks, move: MoveLinks, now: datetime, *, made: Collection[str] = ()
     ) -> None:
-        """Make the file that `move` moves to its place the live whole one, without changes to it.
+        """Make the file that `move` moves to its place the whole file, without a file of changes.
 
-        With `made`, note which of the edits that wait elsewhere it makes. Raises Conflict unless the live files are
-        those that were `read`.
+        With `made`, record which queued edits it applies. Raises Conflict unless the live files are the files that were
+        `read`.
         """
         with self._database.transaction() as db:
             _check_live(db, organization, read)
@@ -102,9 +102,10 @@ class LinkFiles:
         changes: int,
         made: Collection[str] = (),
     ) -> None:
-        """Make the file that `move` moves to its place, with so many changes, the one that is laid over the whole one.
+        """Make the file that `move` moves to its place, with this number of changes, the file of changes to the whole
+        file.
 
-        `made` and errors are as of `replace`.
+        `made` and exceptions are the same as for `replace`.
         """
         with self._database.transaction() as db:
             _check_live(db, organization, read)
@@ -115,12 +116,12 @@ class LinkFiles:
                 _note_made(db, organization, made)
 
     def note_made(self, organization: str, ids: Collection[str]) -> None:
-        """Note which of the edits that wait elsewhere were made, instead of those noted before."""
+        """Record which queued edits were applied, replacing the previous record."""
         with self._database.transaction() as db:
             _note_made(db, organization, ids)
 
     def made_edits(self, organization: str) -> set[str]:
-        """The ids of the edits that were noted last."""
+        """The ids of the last recorded edits."""
         rows = self._database.rows("SELECT id FROM made_edits WHERE organization = ?", [organization])
         return {one for (one,) in rows}
 
@@ -128,7 +129,7 @@ class LinkFiles:
 def insert_links(db: sqlite3.Connection, organization: str, links: LiveLinks, now: datetime) -> None:
     """Register the live files of an organization's links. The caller has begun a transaction.
 
-    How many changes there are, and since when, is not known: they are soon folded.
+    The number and age of the changes are unknown, so they are soon folded.
     """
     if links.whole:
         insert(db, LINK_FILES, [(organization, *links.whole, format_time(now))])

@@ -183,7 +183,7 @@ class DeltaLog:
         """The exception for a log that has lost a version; `state` is its last remaining version."""
         is_behind = f"ends with version {state.version}, though version {version} was published"
         what = is_behind if state.version >= 0 else "is gone"
-        return ForeignLog(f"{self._target.name}/{self._log} {what}: `traffic publish --again` mends it.")
+        return ForeignLog(f"{self._target.name}/{self._log} {what}: `traffic publish --again` repairs it.")
 
     def clear(self) -> None:
         """Delete the log; the next version is the first again."""
@@ -258,7 +258,7 @@ class DeltaLog:
             info = next(action["commitInfo"] for action in actions if "commitInfo" in action)
             if self._mark and info.get("lake", self._mark) != self._mark:
                 raise LogOfAnotherLake(
-                    f"{name} is of the copy of another lake; choose another place, or delete what is there."
+                    f"{name} belongs to the copy of another lake; choose another target, or delete its content."
                 )
             if version == state.version + 1 and info["engineInfo"] == ENGINE:
                 return _after(state, version, actions, int(info["epoch"]))
@@ -266,7 +266,7 @@ class DeltaLog:
             pass
         raise ForeignLog(
             f"{name} was not written by `traffic publish`, or versions before it are missing: keep other programs from "
-            "writing there; `traffic publish --again` writes the log anew."
+            "writing there; `traffic publish --again` writes a new log."
         )
 
 

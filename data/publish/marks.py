@@ -28,8 +28,8 @@ def mark_problem(target: ObjectStore, lake: Lake) -> str:
     if found == _mark_body(lake):
         return ""
     if found is None:
-        return f"{target.name}/{MARK} is gone: `traffic publish --again` mends it."
-    return f"{target.name} holds the copy of another lake; choose another place, or delete what is there."
+        return f"{target.name}/{MARK} is missing: `traffic publish --again` repairs it."
+    return f"{target.name} holds the copy of another lake; choose another target, or delete its content."
 
 
 def _check_mark(target: ObjectStore, lake: Lake) -> None:
@@ -54,12 +54,12 @@ def mark_target(target: ObjectStore, lake: Lake, *, again: bool) -> None:
         if target.put(MARK, body) is not None:
             raise _keeps_versions(name, _VERSIONS)
         if target.put_if_absent(MARK, body):
-            raise BadInput(f"{name} replaces objects that it should not (If-None-Match); choose another store.")
+            raise BadInput(f"{name} does not support conditional writes (If-None-Match); choose another store.")
     _check_mark(target, lake)
 
 
 def _keeps_versions(name: str, problem: str) -> BadInput:
     return BadInput(
-        f"{name} cannot hold a copy: {problem}, so that nothing can be erased from it; turn the versioning of the "
-        "bucket off, or choose another one."
+        f"{name} cannot hold a copy: {problem}, so nothing can be erased from it; turn off the bucket's versioning, "
+        "or choose another bucket."
     )

@@ -205,7 +205,7 @@ class LakePublisher:
             return TableState()
         if state.is_damaged:
             _LOG.warning(
-                "%s/%s: a checkpoint, or what names it, cannot be read; it is written again.",
+                "%s/%s: a checkpoint or _last_checkpoint cannot be read; it is written again.",
                 self._target.name,
                 table.folder,
             )

@@ -60,7 +60,9 @@ def dead_paths(lake: Lake, organization: str) -> list[str]:
 
 
 def replaced_paths(lake: Lake, organization: str) -> list[str]:
-    """Those of visit files, but for those of an unfinished last line: it was read again, and may have changed."""
+    """The paths of replaced visit files, except files with an unfinished last line: it was read again, and may have
+    changed.
+    """
     return [visits_path(*file) for file in lake.manifest.files.dead(organization, with_unfinished=False)]
 
 

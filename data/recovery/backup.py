@@ -1,7 +1,7 @@
 """Makes a consistent copy of a lake that may be in use. To restore it, copy it back. Salts are never included.
 
-control.sqlite is copied first, since a redirect waits there until it is among the links; then the manifest, and the
-files of visits and links that are live in this copy.
+control.sqlite is copied first, since redirects are kept there until they are added to the links; then the manifest, and
+the files of visits and links that are live in this copy.
 """
 
 import hashlib
@@ -161,7 +161,7 @@ def _snapshot(lake: Lake, name: str) -> Iterator[sqlite3.Connection]:
     path = lake.root / name
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
         try:
-            is_older = lake.is_read_only and name == _MANIFEST  # it may be: then it is migrated in a copy
+            is_older = lake.is_read_only and name == _MANIFEST  # of an older version: it is migrated in a copy
             with closing(
                 lake.open_database(path, MIGRATIONS, "") if is_older else lake.read_database(path)
             ) as original:

@@ -148,7 +148,7 @@ class Rebuild:
         for organization, zone in old["zones"]:
             dated[organization][zone] = "the old manifest"
         for _, organization, *_, zone in old["pending"]:
-            dated[organization][zone] = "visits that wait for their file"
+            dated[organization][zone] = "pending visits"
         for file in self.plan.counted:
             dated[file.footer.organization][file.footer.zone] = str(file.path)
         for organization, zones in dated.items():
@@ -175,7 +175,7 @@ def _still_pending(old: OldManifest, ranges: list[tuple[str, PendingRange]]) -> 
 def locked_for_rebuild(root: Path) -> Iterator[Path]:
     """Lock all other programs out of a lake; yields its absolute path.
 
-    Raises BadInput without a lake there, or for one that cannot be written; Conflict while another program has it open.
+    Raises BadInput if the lake is missing or read-only; Conflict while another program has it open.
     """
     root = root.absolute()
     if not (root / "visits").is_dir():
@@ -200,7 +200,7 @@ def _record(file: VisitFile, root: Path, sha256: str) -> LandedFile:
 
 
 def _is_readable(body: bytes) -> bool:
-    """Whether pending visits could be moved into a file; if not, they wait on while those after them are moved."""
+    """Whether pending visits can be moved into a file; if not, they stay pending while later visits are moved."""
     try:
         unpack(body)
     except LakeDamaged:

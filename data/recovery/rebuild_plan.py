@@ -88,8 +88,8 @@ def plan_rebuild(root: Path, known: Mapping[str, bool], progress: Progress = ign
 def missing_files(root: Path, known: Iterable[tuple[str, str, bool]], plan: RebuildPlan) -> Iterator[Path]:
     """The files that were live in an old manifest, are missing, and were not replaced. `known`: path, SHA-256, is live.
 
-    A file that the manifest does not know and that replaced others of a day has the visits of those that are gone, even
-    if others replaced them before: their names are not kept for ever. One without visits may speak for other days.
+    An unknown file that replaced others of a day has the visits of all missing files of that day, even if other files
+    replaced them before: their names are not kept forever. An unknown file without visits may stand for other days.
     """
     known = list(known)
     names = {path.rpartition("/")[2] for path, *_ in known}
@@ -106,9 +106,9 @@ def missing_files(root: Path, known: Iterable[tuple[str, str, bool]], plan: Rebu
 def _judge_rewrites(files: list[VisitFile]) -> tuple[set[str], list[VisitFile], list[VisitFile]]:
     """Evaluate the files that replaced others: return the replaced names, repeated files, and doubtful files.
 
-    Of two files that replaced the same one, only the newer was registered, unless an older manifest was put back. One
-    is repeated if it was to replace others all of which newer files have replaced, or are still there. One is doubtful
-    if newer ones have some of its visits, too, and others are nowhere else.
+    Of two files that replaced the same file, only the newer was registered, unless an older manifest was restored. A
+    file is repeated if newer files have replaced all files that it was to replace, or these still exist. A file is
+    doubtful if newer files have some of its visits, too, and the others exist nowhere else.
     """
     replaced, repeated, doubtful = set[str](), [], []
     there = {file.path.name for file in files}
@@ -137,10 +137,10 @@ def _batches(files: Iterable[VisitFile]) -> dict[tuple[str, int], Batch]:
 
 
 def _repeated_batches(files: list[VisitFile]) -> Iterable[VisitFile]:
-    """The files of imports of a content that was imported again, or before, under another id.
+    """The files of imports of a content that was also imported under another id.
 
-    Of each content one import is chosen, for each day of which a file is left, even if its visits were removed. The
-    other import may have written over its files of other days, as files of one content are named alike.
+    One import of each content is chosen, for each day with a remaining file, even if its visits were removed. The
+    other import may have overwritten its files of other days, as files of one content have the same names.
     """
     rewritten = {
         (file.footer.organization, batch.id) for file in files if file.footer.replaces for batch in file.footer.batches
@@ -162,9 +162,9 @@ def _repeated_batches(files: list[VisitFile]) -> Iterable[VisitFile]:
 
 
 def _repeated_flushes(files: Iterable[VisitFile]) -> Iterable[VisitFile]:
-    """The files of pending visits all of which another file of the day has that was written from these alone.
+    """The files of pending visits that another file of the day contains completely, which was written from them alone.
 
-    One is left by a kill before the commit, or by an older manifest in which visits still wait that had their file.
+    Such a file is left by a kill before the commit, or by an older manifest in which the visits are still pending.
     """
     days: defaultdict[tuple[str, date], list[VisitFile]] = defaultdict(list)
     for file in files:

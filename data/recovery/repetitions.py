@@ -29,7 +29,8 @@ class Repetition(NamedTuple):
     older: list[VisitFile]
     visits: int
     unfinished: Sequence[VisitFile] = ()
-    """Those of last lines that were not finished, some of `older` too; this file or another has the whole lines."""
+    """Files with the visits of unfinished last lines, including some of `older`; this file or another has the finished
+    lines."""
 
 
 def repetitions(
@@ -46,7 +47,7 @@ def repetitions(
             for file in there:
                 older = [one for one in suspects if one.footer.written_at < file.footer.written_at]
                 if file.path.name in newer and older:
-                    with suppress(duckdb.Error):  # of a damaged file, which is reported when it is checked
+                    with suppress(duckdb.Error):  # damaged: reported when the file is checked
                         if having := [one for one in older if _count_repeated(engine, file, [one])]:
                             yield Repetition(file, having, _count_repeated(engine, file, having))
 

@@ -1,1 +1,1 @@
-"""The lake: its folders, how files are landed and rewritten, and what it says of itself."""
+"""The lake: its folders, how files are landed and rewritten, and its status."""

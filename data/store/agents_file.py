@@ -1,4 +1,4 @@
-"""The agents table of a lake's own: `agents.toml`, which its operator writes."""
+"""The lake's own table of agents: `agents.toml`, written by its operator."""
 
 import stat
 from functools import lru_cache
@@ -15,22 +15,22 @@ _checked_agents: Final = lru_cache(4)(checked_agents)
 
 
 def own_agents(lake: LakeFolders) -> tuple[OwnAgent, ...]:
-    """The agents of a lake's own table; none without one. Raises BadInput naming what is wrong, and a remedy."""
+    """The agents in a lake's own table; none without a table. Raises BadInput with the problem and a remedy."""
     return _checked_agents(str(lake.own_agents), content_of(lake.own_agents, MAX_BYTES))
 
 
 def content_of(path: Path, most: int) -> bytes:
-    """A file with a table; nothing without one. Raises BadInput when it cannot be read or is too large."""
+    """The bytes of a file; none if it is missing. Raises BadInput when it cannot be read or is too large."""
     try:
         status = path.lstat()
         if stat.S_ISLNK(status.st_mode):
-            raise BadInput(f"{path} is a symbolic link; put the file that it leads to in its place.")
+            raise BadInput(f"{path} is a symbolic link; replace it with the file it points to.")
         if not stat.S_ISREG(status.st_mode):
-            raise BadInput(f"{path} is a folder or a device; put a table of agents in its place.")
+            raise BadInput(f"{path} is a folder or a device; replace it with a table of agents.")
         if status.st_size > most:
             raise BadInput(f"{path} has {status.st_size:,} bytes; keep at most {most:,}.")
         return path.read_bytes()
     except FileNotFoundError:
         return b""
     except OSError as error:
-        raise BadInput(f"{path} cannot be read: {error.strerror}; give it to the user of the service.") from error
+        raise BadInput(f"{path} cannot be read: {error.strerror}; let the service's user read it.") from error

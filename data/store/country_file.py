@@ -1,4 +1,4 @@
-"""The country database of a lake, and the downloaded file that it is set up from."""
+"""The country database of a lake, and the downloaded file from which it is set up."""
 
 import gzip
 import tarfile
@@ -19,12 +19,12 @@ class Download(NamedTuple):
 
     content: bytes
     description: str
-    address: str  # an address that was looked up in it
+    address: str  # an address found in it
     country: str  # the country of that address
 
 
 def country_database(lake: Lake, path: Path | None) -> CountryDatabase | None:
-    """The database at `path`; without a path, that of the lake; None if it has none. Raises BadInput."""
+    """The database at `path`; without a path, the lake's database, or None if it has none. Raises BadInput."""
     if path is None and not lake.country_database.exists():
         return None
     return CountryDatabase(path or lake.country_database)
@@ -33,7 +33,7 @@ def country_database(lake: Lake, path: Path | None) -> CountryDatabase | None:
 def read_download(file: Path) -> Download:
     """Unpack a file as publishers pack it (.mmdb, .mmdb.gz or .tar.gz), and look an address up in it. Raises BadInput.
 
-    No lake is needed, so nothing is changed by a file that cannot be used.
+    No lake is needed, so an unusable file changes nothing.
     """
     try:
         if file.name.endswith((".tar.gz", ".tgz")):
@@ -65,5 +65,5 @@ def read_download(file: Path) -> Download:
 
 
 def set_up(lake: Lake, download: Download) -> None:
-    """Make a download the country database of the lake. Programs that have the old one open go on with that."""
+    """Make a download the country database of the lake. Programs with the old database open keep using it."""
     write_bytes_durably(download.content, lake.staging / f"countries-{uuid.uuid4()}.mmdb", lake.country_database)

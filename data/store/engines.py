@@ -1,4 +1,4 @@
-"""The engines that rewrite visits: DuckDB with a limit of memory, which spills into the lake and can be interrupted."""
+"""The engines that rewrite visits: DuckDB with a memory limit, which spills into the lake and can be interrupted."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,12 +15,12 @@ from data.store.layout import spill_folder
 MIN_MEMORY: Final = 192 << 20
 """DuckDB's memory limit in bytes, above which it spills into the lake's staging folder.
 
-Five million visits of a day are merged and counted in a process of 501 MB at most; with 160 MB it is 479, with 256 MB
-564 and with 512 MB 806 MB.
+Merging and counting five million visits of a day takes a process of at most 501 MB; with a limit of 160 MB it takes
+479, with 256 MB 564 and with 512 MB 806 MB.
 """
 MEMORY_PER_VISIT: Final = 32
-"""Bytes of that limit for each visit that is rewritten or counted at once, where that is more: what spills still
-needs memory for each part that it spilled. A day of 15 million visits was merged with 384 MB, and not with 256 MB."""
+"""Bytes of the limit for each visit rewritten or counted at once, if that is more: each spilled part still needs
+memory. A day of 15 million visits was merged with 384 MB, but not with 256 MB."""
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def rewriting_engine(staging: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def limit_memory(engine: duckdb.DuckDBPyConnection, visits: int = 0) -> None:
-    """Set the memory limit of a rewriting engine to what it needs to rewrite so many visits at once."""
+    """Set the memory limit that a rewriting engine needs to rewrite this number of visits at once."""
     engine.execute("SET memory_limit = $bytes", {"bytes": f"{max(MIN_MEMORY, visits * MEMORY_PER_VISIT)}B"})
 
 
@@ -61,8 +61,10 @@ def until_memory_suffices(rewrite: Callable[[int], None], sizes: Sequence[int]) 
 
 
 def run_side_by_side(rewrites: Sequence[Callable[[], None]]) -> None:
-    """Call each in a thread of its own. All are tried before an error is raised, other errors before a Conflict."""
-    if len(rewrites) == 1:  # in this thread, in which Ctrl-C interrupts it
+    """Call each function in its own thread. All run to their end before an error is raised; other errors precede a
+    Conflict.
+    """
+    if len(rewrites) == 1:  # in this thread, so that Ctrl-C interrupts it
         rewrites[0]()
         return
     with ThreadPoolExecutor(len(rewrites)) as pool:
@@ -73,9 +75,9 @@ def run_side_by_side(rewrites: Sequence[Callable[[], None]]) -> None:
 
 
 class InterruptibleEngine:
-    """The rewriting engine of a task of maintenance, open while the task runs, which another thread may interrupt.
+    """The rewriting engine of a maintenance task, open while the task runs, which another thread may interrupt.
 
-    It may be opened several times: each is an engine of its own, and all are interrupted.
+    It may be opened several times: each time is a separate engine, and all are interrupted.
     """
 
     def __init__(self, lake: Lake) -> None:
@@ -84,7 +86,7 @@ class InterruptibleEngine:
 
     @contextmanager
     def open(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A rewriting_engine of one thread: the other cores are left to queries."""
+        """A rewriting_engine with one thread: the other cores are left to queries."""
         with rewriting_engine(self._lake.staging) as connection:
             connection.execute("SET threads = 1")
             self._connections.append(connection)
@@ -94,7 +96,7 @@ class InterruptibleEngine:
                 self._connections.remove(connection)
 
     def interrupt(self) -> None:
-        """Cancel the queries that run, from another thread: they end with LakeDamaged. Otherwise does nothing."""
+        """Cancel running queries from another thread: they end with LakeDamaged. Otherwise do nothing."""
         for connection in [*self._connections]:
-            with suppress(duckdb.Error):  # the connection may have just been closed
+            with suppress(duckdb.Error):  # the connection was just closed
                 connection.interrupt()

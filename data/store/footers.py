@@ -1,4 +1,4 @@
-"""What the footer of a visit file records: all that is needed to rebuild a lost manifest from the files alone."""
+"""The record in the footer of a visit file: everything needed to rebuild a lost manifest from the files alone."""
 
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
@@ -24,7 +24,7 @@ _KEY: Final = "traffic.file"
 
 
 class PendingRange(msgspec.Struct, frozen=True, array_like=True):
-    """Pending visits that were moved into files: the ids of the first and the last row of the table, of one session."""
+    """Pending visits that were moved into files: the ids of the first and the last row, in one session."""
 
     first: int
     last: int
@@ -33,11 +33,11 @@ class PendingRange(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def times(self) -> tuple[str, str]:
-        """When the first and the last row were received."""
+        """The times when the first and the last row were received."""
         return self.first_at, self.last_at
 
     def contains(self, other: "PendingRange") -> bool:
-        """Whether all rows of another range are among those of this one."""
+        """Whether this range contains all rows of another."""
         return self.first <= other.first and other.last <= self.last
 
 
@@ -47,11 +47,11 @@ class Footer(msgspec.Struct, frozen=True, omit_defaults=True):
     organization: str
     day: date
     written_at: datetime
-    batches: tuple[Batch, ...] = ()  # those that contributed to the file
+    batches: tuple[Batch, ...] = ()  # the batches that contributed to the file
     pending: tuple[PendingRange, ...] = ()
-    replaces: tuple[str, ...] = ()  # the names of the files that this one replaces; a name is never used twice
+    replaces: tuple[str, ...] = ()  # the names of the files that this file replaces; a name is never reused
     unfinished_of: int | None = None
-    zone: str = DEFAULT_ZONE  # in which its visits are of this day
+    zone: str = DEFAULT_ZONE  # the time zone of the day
     behaviour_version: int = 0  # as in LandedFile
     facts: int = 0  # as in LandedFile
 
@@ -76,14 +76,14 @@ def read_visit_file(path: Path) -> VisitFile:
         parquet = pq.read_metadata(path)
         record = (parquet.metadata or {}).get(_KEY.encode())
         if record is None:
-            raise ValueError("this program did not write it, as its footer has no record")
+            raise ValueError("its footer has no record, so this program did not write it")
         return VisitFile(path, parquet.num_rows, version_of(parquet), msgspec.json.decode(record, type=Footer))
     except (*READ_ERRORS, msgspec.MsgspecError) as error:
         raise LakeDamaged(f"{path} cannot be read: {' '.join(str(error).split())}.") from error
 
 
 def readable_visit_file(path: Path) -> VisitFile | None:
-    """The same; None when it cannot be read."""
+    """Read the footer of a visit file; None when it cannot be read."""
     with suppress(LakeDamaged):
         return read_visit_file(path)
     return None
@@ -99,16 +99,16 @@ def footer_of(
     unfinished_of: int | None = None,
     zone: str = DEFAULT_ZONE,
 ) -> Footer:
-    """The footer of a file that is being written now."""
+    """Return the footer for a file that is being written."""
     names = tuple(sorted({Path(path).name for path in replaces}))
     written_at = datetime.now(UTC)
     return Footer(organization, day, written_at, merged_batches(batches), tuple(pending), names, unfinished_of, zone)
 
 
 def replacing_footer(lake: Lake, files: Sequence[LandedFile], removals: Sequence[LandedFile] = ()) -> Footer:
-    """The footer of a file that replaces live files of one organization, for the day of the last of them.
+    """Return the footer for a file that replaces live files of one organization, with the day of the last of them.
 
-    `removals` are records of earlier removals, which the new one includes. A file whose footer cannot be read adds
+    `removals` are records of earlier removals, which the new record includes. A file with an unreadable footer adds
     nothing.
     """
     removed, kept = (
@@ -118,7 +118,7 @@ def replacing_footer(lake: Lake, files: Sequence[LandedFile], removals: Sequence
     footers = [*removed, *kept]
     batches = merged_batches(batch for footer in footers for batch in footer.batches)
     registered = lake.manifest.logs.batches_by_id(batch.id for batch in batches)
-    # still on disk: no chain of files breaks where one is deleted
+    # still on disk: a chain of replacements does not break when a file is deleted
     dead = {Path(file.path).name for file in lake.manifest.files.dead(files[-1].organization)}
     earlier = [name for footer in removed for name in footer.replaces]
     earlier += [name for footer in footers for name in footer.replaces if name in dead]
@@ -134,7 +134,7 @@ def replacing_footer(lake: Lake, files: Sequence[LandedFile], removals: Sequence
 
 
 def merged_batches(records: Iterable[Batch]) -> tuple[Batch, ...]:
-    """One record for each batch: the one of its longest content, with the first and the last time of any."""
+    """One record for each batch: its longest content, with the earliest and the latest time of all its records."""
     merged: dict[int, Batch] = {}
     for record in records:
         other = merged.get(record.id, record)
@@ -146,10 +146,10 @@ def merged_batches(records: Iterable[Batch]) -> tuple[Batch, ...]:
 
 
 def merged_ranges(ranges: Iterable[PendingRange]) -> tuple[PendingRange, ...]:
-    """Ranges of pending rows, where those of one session are joined.
+    """Join the ranges of pending rows of each session.
 
-    Rows leave the table oldest first, so what lies between two ranges was moved, too. Ranges with a long pause between
-    them stay apart, as `received` does.
+    Rows leave the table oldest first, so the rows between two ranges were moved, too. Ranges with a long pause between
+    them stay separate, like intervals of `received`.
     """
     merged: list[PendingRange] = []
     for part in sorted(ranges, key=lambda part: (part.first, part.last)):

@@ -34,13 +34,13 @@ def snapshots(lake: Lake) -> dict[str, FetchedList]:
 
 
 def intact_snapshots(lake: Lake) -> dict[str, FetchedList]:
-    """Return the same without the files that cannot be read, which are logged: they must not stop an intake."""
+    """Return the stored snapshots, except for unreadable files, which are logged: they must not stop the intake."""
     found = {}
     for path in sorted(lake.ip_lists.glob("*.json")):
         try:
             found[path.stem] = _snapshot(path)
         except LakeDamaged as error:
-            _LOG.warning("%s Until then, nothing is verified by this list.", error)
+            _LOG.warning("%s Until then, this list verifies no visits.", error)
     return found
 
 
@@ -54,7 +54,7 @@ def _snapshot(path: Path) -> FetchedList:
 
 
 def changed_at(lake: Lake) -> int:
-    """When any list was last replaced: the time of change of their folder, in nanoseconds since 1970."""
+    """The time when any list was last replaced: the change time of their folder, in nanoseconds since 1970."""
     return lake.ip_lists.stat().st_mtime_ns
 
 

@@ -25,10 +25,10 @@ from data.store.layout import LakeFolders
 from data.visits import check_version
 
 StoredFile: TypeAlias = LandedFile | RegisteredFile
-"""A file that the manifest has a checksum of."""
+"""A file with a checksum in the manifest."""
 
 _LOST_MANIFEST: Final = (
-    "but the lake contains visits: run `traffic rebuild`, which makes it anew from their files, or copy a backup back."
+    "but the lake contains visits: run `traffic rebuild`, which recreates it from their files, or restore a backup."
 )
 _PATH_WILDCARDS: Final = "*?[]{}="
 """DuckDB interprets paths with these characters as patterns or as partitions."""
@@ -37,20 +37,20 @@ _PATH_WILDCARDS: Final = "*?[]{}="
 class Lake(LakeFolders):
     """An open lake. The manifest lists the live visit files.
 
-    A lake that cannot be written, or whose disk is full, is opened if nothing must be written. Databases in use, seeds
-    that it lacks, and what queries spill are then put in a temporary folder.
+    A lake that is read-only or on a full disk can be opened if nothing must be written. Copies of databases in use,
+    missing seeds and spilled data of queries are then in a temporary folder.
     """
 
     def __init__(self, root: Path, create: bool = False, must_write: bool = True) -> None:
         """Open the lake at `root`, or with `create`, create a missing one. Raises BadInput when it cannot be used."""
         at = root.absolute()
-        self.must_write = must_write  # whether what the lake lacks may be created
+        self.must_write = must_write  # whether missing files of the lake may be created
         has_manifest = (at / "manifest.sqlite").exists()
         self.is_read_only = has_manifest and (is_read_only(at) or not (must_write or has_room(at)))
         if self.is_read_only and must_write:
             raise BadInput(
-                f"the lake at {root} is read-only here, and this command opens it for writing; "
-                "use a copy of it, which `traffic backup` makes."
+                f"the lake at {root} is read-only, and this command must write to it; "
+                "use a copy made by `traffic backup`."
             )
         super().__init__(at, Path(tempfile.mkdtemp(prefix="traffic-")) if self.is_read_only else at)
         if self.is_read_only:
@@ -76,8 +76,8 @@ class Lake(LakeFolders):
             raise BadInput(f"the lake at {root} cannot be written: {error.strerror}{where}.") from error
         if network:
             raise BadInput(
-                f"the lake cannot be at {root}: {network} is a network file system, on which a crash may lose "
-                "what was acknowledged; choose a local disk."
+                f"the lake cannot be at {root}: {network} is a network file system, where a crash may lose "
+                "acknowledged visits; choose a local disk."
             )
         self.manifest = Manifest(
             self.root / "manifest.sqlite",
@@ -99,14 +99,14 @@ class Lake(LakeFolders):
         return sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=60)
 
     def has_visits(self) -> bool:
-        """Whether there are visit files, whatever the manifest says. Then its databases cannot be new."""
+        """Whether there are visit files, known to the manifest or not. If so, its databases cannot be new."""
         return next(self.root.glob("visits/organization=[!_]*/day=*/*.parquet"), None) is not None
 
     @contextmanager
     def import_lock(self) -> Iterator[None]:
-        """Exclude imports and followers, in any process. Waits until all that they land is visible.
+        """Exclude imports and followers, in any process. Waits until all of their landed visits are visible.
 
-        Live visits need no lock: they are in the manifest already, and become files in one transaction. Raises
+        Live visits need no lock: they are already in the manifest, and are moved into files in one transaction. Raises
         OutdatedManifest.
         """
         with locked(self.root, wait=True):
@@ -115,14 +115,15 @@ class Lake(LakeFolders):
 
     @contextmanager
     def rewrite_lock(self, wait: bool = True, organization: str | None = None) -> Iterator[bool]:
-        """Exclude others that replace live files of an organization, or of any: its large day stops only itself.
+        """Exclude other rewrites of live files of an organization, or of all: a large day only blocks its own
+        organization.
 
-        Yields False if `wait` is off and another one holds the lock. When both locks are needed, take `import_lock`
+        Yields False if `wait` is off and the lock is taken. When both locks are needed, take `import_lock`
         first. Raises OutdatedManifest.
         """
         visits, links = self.root / "visits", self.root / "links"
         with ExitStack() as held, ExitStack() as turn:
-            # who waits for all organizations keeps its turn meanwhile, so that no one after it comes first
+            # waiting for all organizations keeps its place in the queue: later callers cannot overtake it
             has_lock = (turn if organization else held).enter_context(locked(visits, wait))
             if has_lock:
                 has_lock = held.enter_context(locked(links, wait, is_shared=organization is not None))
@@ -135,10 +136,10 @@ class Lake(LakeFolders):
             yield has_lock
 
     def delete_uncommitted(self, paths: Iterable[str]) -> None:
-        """Delete files that were moved to their places, but whose commit failed; not those that others registered.
+        """Delete files that were moved to their places before their commit failed, except registered files.
 
-        While the disk fails they stay: the write-ahead log may hold that commit, and the next program that opens the
-        manifest would find it. A later commit takes its place first.
+        While the disk fails, they stay: the write-ahead log may contain the commit, and the next program that opens the
+        manifest would apply it. A later commit replaces it first.
         """
         with suppress(sqlite3.OperationalError, OutdatedManifest):
             self.manifest.check_writable()
@@ -148,7 +149,7 @@ class Lake(LakeFolders):
                         (self.root / path).unlink(missing_ok=True)
 
     def keep_seeds(self) -> bool:
-        """Keep the seeds on the disk that a read-only lake lacks. Returns whether there are any."""
+        """Keep the seeds that a read-only lake lacks in a temporary folder. Returns whether any are missing."""
         has_seeds = self.is_read_only and any(self.seeds.glob("*/organization=_seed"))
         if has_seeds:
             self._cleanup.detach()
@@ -159,7 +160,7 @@ class Lake(LakeFolders):
     def visit_files(self, organization: str, start: date, end: date) -> list[str]:
         """The paths of the live files of one organization and range of days, the seed first.
 
-        A file whose size, time of change or inode differs from the manifest is hashed first. Raises LakeDamaged.
+        Files with a size, change time or inode other than in the manifest are hashed first. Raises LakeDamaged.
         """
         return [self.seed_visits, *(self.verified_path(file) for file in self.live_files(organization, start, end))]
 
@@ -167,11 +168,11 @@ class Lake(LakeFolders):
         """The live files of one organization and range of days, without verifying them."""
         files = self.manifest.files.live(organization, start, end)
         if not all(os.path.exists(f"{self.root}/{file.path}") for file in files):  # noqa: PTH110  # three times as fast
-            files = self.manifest.files.live(organization, start, end)  # read again: some were just erased
+            files = self.manifest.files.live(organization, start, end)  # read again: some files were just erased
         return files
 
     def verified_path(self, file: LandedFile) -> str:
-        """The path of a live file of visits, after `intact_path`.
+        """The path of a live file of visits, verified by `intact_path`.
 
         Raises LakeDamaged when it is missing or damaged, NewerVersion when a newer version of this program wrote it.
         """
@@ -179,12 +180,12 @@ class Lake(LakeFolders):
         return self.intact_path(file)
 
     def domains_in(self, file: LandedFile) -> set[str | None]:
-        """The domains of the visits in a live file; None stands for visits without one. Raises as verified_path."""
+        """The domains of the visits in a live file; None: visits without a domain. Raises like verified_path."""
         domains = pq.read_table(self.verified_path(file), columns=["domain"])["domain"]
         return set(domains.unique().to_pylist())
 
     def intact_path(self, file: StoredFile) -> str:
-        """The path of a live file, which is hashed first if its size, time of change or inode differs.
+        """The path of a live file, which is hashed first if its size, change time or inode differs.
 
         Raises LakeDamaged when it is missing or damaged.
         """
@@ -195,7 +196,7 @@ class Lake(LakeFolders):
         return path
 
     def recheck(self, file: StoredFile) -> None:
-        """Hash a live file and record in the manifest that it is intact. Raises LakeDamaged when it is not."""
+        """Hash a live file and record in the manifest that it is intact. Raises LakeDamaged if it is damaged."""
         path = self.root / file.path
         stat = _stat(path)
         is_intact = sha256_of(path) == file.sha256

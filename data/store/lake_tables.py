@@ -1,4 +1,4 @@
-"""The tables that a lake knows beside the shipped ones, read from its folder: `agents.toml` and `rules.toml`."""
+"""The tables of a lake besides the shipped tables, read from its folder: `agents.toml` and `rules.toml`."""
 
 import hashlib
 import logging
@@ -19,21 +19,21 @@ _checked_release: Final = lru_cache(2)(checked_release)
 
 
 class Names(NamedTuple):
-    """Where the names of agents and referrers that are in use come from."""
+    """The source of the names of agents and referrers in use."""
 
     source: str  # "shipped", or the file of a release
-    checked: str  # the last day on which a row was checked, as 2026-11-29
+    checked: str  # the last day on which a row was checked, such as 2026-11-29
     is_outdated: bool = False
-    """Whether the lake has a release that is older than the shipped tables, which are used instead."""
+    """Whether the lake has a release that is older than the shipped tables, so the shipped tables are used."""
 
     def __str__(self) -> str:
         return f"{self.source}, of {self.checked}"
 
 
 def released_tables(lake: LakeFolders) -> Released | None:
-    """The tables of the release that a lake has; None without one, or if those of this version are newer.
+    """The tables of the release in a lake; None without a release, or if the shipped tables are newer.
 
-    Raises BadInput naming what is wrong, and a remedy.
+    Raises BadInput with the problem and a remedy.
     """
     content = content_of(lake.released, MAX_BYTES)
     shipped = shipped_release()
@@ -43,7 +43,7 @@ def released_tables(lake: LakeFolders) -> Released | None:
 
 
 def names_in_use(lake: LakeFolders) -> Names:
-    """Where the names that a lake knows come from. Raises BadInput as `released_tables`."""
+    """The source of the names that a lake uses. Raises BadInput like `released_tables`."""
     content, shipped = content_of(lake.released, MAX_BYTES), shipped_release()
     if released_tables(lake):
         return Names(str(lake.released), newest_check(content))
@@ -51,7 +51,7 @@ def names_in_use(lake: LakeFolders) -> Names:
 
 
 def sha256_of_release(lake: LakeFolders) -> str:
-    """The SHA-256 of the release that a lake has, used or not; "" without one."""
+    """The SHA-256 of the release in a lake, used or not; "" without a release."""
     content = content_of(lake.released, MAX_BYTES)
     return hashlib.sha256(content).hexdigest() if content else ""
 
@@ -60,50 +60,50 @@ def names_of(lake: LakeFolders) -> Names:
     """Return the names in use, or the shipped ones if the release cannot be read."""
     try:
         return names_in_use(lake)
-    except BadInput:  # which `traffic doctor` and every command that classifies say
+    except BadInput:  # reported by `traffic doctor` and every command that classifies
         return Names("shipped", newest_check(shipped_release()))
 
 
 def store_release(lake: LakeFolders, name: str, content: bytes, sha256: str) -> None:
-    """Put a release in a lake, in place of another one.
+    """Store a release in a lake, replacing any other.
 
     Raises BadInput when it has another checksum, is not valid, or is older than the shipped tables.
     """
     found = hashlib.sha256(content).hexdigest()
     if found != sha256:
-        raise BadInput(f"{name} has the SHA-256 {found}, not {sha256}; ask who released it which is right.")
+        raise BadInput(f"{name} has the SHA-256 {found}, not {sha256}; ask its publisher for the right checksum.")
     checked_release(name, content)
     checked, shipped = newest_check(content), newest_check(shipped_release())
     if checked < shipped:
-        raise BadInput(f"{name} is of {checked}, but the tables of this version are of {shipped}; take a newer one.")
+        raise BadInput(f"{name} is from {checked}, but this version's tables are from {shipped}; use a newer release.")
     staged = lake.staging / f"rules-{uuid.uuid4().hex}.toml"
     write_bytes_durably(content, staged, lake.released)
 
 
 def lake_tables(lake: LakeFolders) -> LakeTables:
-    """The tables that a lake knows. Raises BadInput naming what is wrong, and a remedy."""
+    """The tables that a lake uses. Raises BadInput with the problem and a remedy."""
     return LakeTables(own_agents(lake), released_tables(lake))
 
 
 def rules_version_of(lake: LakeFolders) -> str:
-    """The version of the rules of a lake: with the tables that it has, without those that cannot be read."""
+    """The version of the rules of a lake, with its own tables unless they cannot be read."""
     try:
         return rules_version(lake_tables(lake))
-    except BadInput:  # which `traffic doctor` and every command that classifies say
+    except BadInput:  # reported by `traffic doctor` and every command that classifies
         return rules_version()
 
 
 class CurrentTables:
-    """The tables that a lake knows, read again when a file has changed."""
+    """The tables that a lake uses, reloaded when a file changes."""
 
     def __init__(self, lake: LakeFolders) -> None:
-        """Read the tables. Raises BadInput when one is not valid."""
+        """Read the tables. Raises BadInput when a table is invalid."""
         self._lake = lake
         self._read = self._states()
         self._tables = lake_tables(lake)
 
     def current(self) -> LakeTables:
-        """The tables as they are now; while a file is not valid, which is logged once, the last valid ones."""
+        """The current tables; while a file is invalid, which is logged once, the last valid tables."""
         states = self._states()
         if states != self._read:
             self._read = states
@@ -118,7 +118,7 @@ class CurrentTables:
 
 
 def _state_of(path: Path) -> tuple[int, ...]:
-    """Return numbers that change when a file does; none without a file."""
+    """Return numbers that change when the file changes; none if it is missing."""
     try:
         status = path.lstat()
     except OSError:

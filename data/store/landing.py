@@ -31,7 +31,7 @@ from data.visits import COLUMNS, VISITS
 
 _STATISTICS: Final = tuple(column.name for column in COLUMNS if column.has_statistics)
 MAX_PARALLEL_MOVES: Final = 8
-"""Files that are moved in parallel. Moving only waits for the disk."""
+"""Maximum number of files moved in parallel. Moving only waits for the disk."""
 
 
 class StagedFile(NamedTuple):
@@ -42,24 +42,24 @@ class StagedFile(NamedTuple):
     day: date
     visits: int
     unfinished_of: int | None = None  # the batch whose unfinished last line (without a newline) it contains
-    name: str = ""  # of the file at its final path, without suffix; "": as in the staging folder
+    name: str = ""  # name of the file at its final path, without suffix; "": the same as in the staging folder
     behaviour_version: int = 0  # as in LandedFile
     facts: int = 0  # as in LandedFile
-    is_overwriting: bool = False  # a file of this name is there, which no manifest knows
+    is_overwriting: bool = False  # whether a file with this name exists that no manifest knows
 
 
 class Landing:
     """The files of one batch that is being written. They become visible with `commit`."""
 
     def __init__(self, lake: Lake, organization: str, content: str = "", pending: PendingRange | None = None) -> None:
-        """`content` identifies what lands, such as the SHA-256 of a log: its files get the same names every time.
+        """`content` identifies the landing visits, such as the SHA-256 of a log: its files always get the same names.
 
-        So the files of an interrupted landing are overwritten by those of the next attempt. Another file
-        of the same name, which only an older manifest does not know, is not. `pending` are the rows that are moved.
+        So the next attempt overwrites the files of an interrupted landing, but not another file of the same name that
+        is only unknown because an older manifest was restored. `pending` are the rows to be moved.
         """
         self.visits = 0
         self.counts_hours = pending is not None
-        """Whether `arrived` is filled: of what is reported, and of what a follower lands."""
+        """Whether `arrived` is filled: for reported visits, and for visits landed by a follower."""
         self.batch = secrets.randbits(62)  # the id of the batch, chosen before it is committed
         self._lake = lake
         self.organization = organization
@@ -71,13 +71,13 @@ class Landing:
         self._last_part: pa.Table | None = None  # not written yet: its footer records the whole batch
         self._span = "", ""  # the times of the first and the last visit
         self.arrived = Counter[int]()
-        """The visits that were staged, by their hour, without that of an unfinished line, which lands again."""
-        self._excluded = Counter[Exclusion]()  # without that line, too
+        """The number of staged visits by hour, without the visit of an unfinished line, which will land again."""
+        self._excluded = Counter[Exclusion]()  # without the unfinished line, too
 
     def stage(self, visits: pa.Table, unfinished: bool = False, excluded: ExcludedVisits = NONE_EXCLUDED) -> None:
         """Write a table of VISITS_OF_DAYS, sorted by day, into one file for each day.
 
-        `excluded` says how many of them each rule of their owner sets aside.
+        `excluded` is the number of visits that each rule of their owner sets aside.
         """
         if not len(visits):
             return
@@ -105,17 +105,17 @@ class Landing:
     def commit(self, batch: Batch, continues: Batch | None, arrived: Arrivals | None = None) -> Batch:
         """Make all staged files visible at once, as the batch with the id `self.batch`, which is returned.
 
-        It is a new one; or the batch that it continues, if the caller has set `self.batch` to that id before staging.
+        It is a new batch, or an earlier batch to extend, if the caller has set `self.batch` to its id before staging.
         `arrived` are its new visits, if its source is continuous.
         """
         before = self._lake.manifest.logs.times(continues.id) if continues else []
         first_at, last_at = span(self._span, *before)
         batch = replace(batch, id=self.batch, first_at=first_at, last_at=last_at)
         has_line = continues and self._lake.manifest.files.with_unfinished_line(continues.id)
-        # a rewrite of its file meanwhile would be newer, so that a rebuild would take it instead of what lands
+        # a concurrent rewrite of its file would be newer, so a rebuild would keep it instead of the landed file
         with self._lake.rewrite_lock(organization=self.organization) if has_line else nullcontext():
             unfinished = self._lake.manifest.files.with_unfinished_line(continues.id) if continues else []
-            if unfinished and not self._staged:  # nothing landed in their place, which must be recorded
+            if unfinished and not self._staged:  # no file replaced them, which must be recorded
                 self._add(unfinished[-1].day, 0, None)
                 self._last_part = VISITS.empty_table()
             move = self._prepare_move(batch, unfinished)
@@ -125,7 +125,7 @@ class Landing:
         return batch
 
     def prepare_move(self) -> Move:
-        """Write and hash the staged files of visits that were pending; return what moves them to their final paths."""
+        """Write and hash the staged files of pending visits; return the function that moves them into place."""
         return self._prepare_move(Batch(self.batch, imported_at=format_time(datetime.now(UTC))), [])
 
     def discard(self) -> None:
@@ -133,7 +133,7 @@ class Landing:
         discard(self._lake, self._staged)
 
     def _prepare_move(self, batch: Batch, replaced: list[LandedFile]) -> Move:
-        """Write the last file, which records the batch, and which files of an unfinished line it replaces."""
+        """Write the last file, which records the batch and the files of an unfinished line that it replaces."""
         if self._last_part is not None:
             batches, replaces = [batch], tuple[str, ...]()
             if replaced:
@@ -167,7 +167,7 @@ class Landing:
         self._staged.append(staged._replace(is_overwriting=is_there))
 
     def _has_all_of(self, path: Path, visits: int) -> bool:
-        """Whether a file that the manifest does not list holds only visits that are landing now."""
+        """Whether an unregistered file contains only visits that are landing now."""
         file = readable_visit_file(path)
         if file is None:
             return False
@@ -177,7 +177,7 @@ class Landing:
 
 
 def _facts(visits: pa.Table) -> int:
-    """The facts of the request that some of the visits have, and that their networks were looked up."""
+    """The facts of requests that any of the visits has, and the bit that their networks were looked up."""
     if "signals" not in visits.column_names:
         return NETWORKS
     return reduce(or_, pc.unique(visits["signals"]).drop_null().to_pylist(), 0) & FACTS | NETWORKS
@@ -190,7 +190,7 @@ def new_path(lake: Lake) -> Path:
 
 @contextmanager
 def atomic_write(path: Path, staging: Path) -> Iterator[Path]:
-    """Yield where to write a visit file that is moved to `path` durably at the end of the context."""
+    """Yield a path for writing a visit file, which is moved to `path` durably at the end of the context."""
     staged = staging / f"{uuid.uuid4()}.parquet"
     try:
         yield staged
@@ -211,9 +211,9 @@ def write_visits(visits: pa.Table | Iterable[pa.RecordBatch], path: Path, footer
         for place, field in enumerate(VISITS):
             kind = visits.schema.field(field.name).type if field.name in visits.column_names else field.type
             if pa.types.is_dictionary(kind) and kind.value_type == field.type:
-                schema = schema.set(place, field.with_type(kind))  # which is written faster
+                schema = schema.set(place, field.with_type(kind))  # faster to write
                 if all(len(chunk.dictionary) <= 1 for chunk in visits[field.name].chunks):
-                    compression[field.name] = "none"  # to compress the same in every row takes longer than to write it
+                    compression[field.name] = "none"  # compressing a constant column takes longer than writing it
     else:
         parts = (pa.Table.from_batches([batch]) for batch in visits)
     write_parquet(
@@ -235,7 +235,7 @@ def _with_columns(visits: pa.Table, schema: pa.Schema) -> pa.Table:
 def prepare_move(lake: Lake, staged: Sequence[StagedFile]) -> Move:
     """Hash staged files; return the function that moves them to their final paths inside a manifest transaction.
 
-    The last one is moved last: once it is there, all are.
+    The last file is moved last: once it exists, all files do.
     """
     hashes = [sha256_of(file.path) for file in staged]
 
@@ -248,9 +248,9 @@ def prepare_move(lake: Lake, staged: Sequence[StagedFile]) -> Move:
 
 
 def discard(lake: Lake, staged: Sequence[StagedFile]) -> None:
-    """Delete the staged files, and those already moved that are not registered in the manifest.
+    """Delete the staged files, and moved files that are not registered in the manifest.
 
-    What was written over a file stays, since an older manifest may be the reason why that is not registered.
+    A file that overwrote another stays, since the other may be unregistered only because of an older manifest.
     """
     moved = []
     for file in staged:

@@ -29,33 +29,33 @@ LINKS: Final = pa.schema(
 )
 """The columns of the file with one organization's links."""
 LINK_CHANGES: Final = LINKS.append(pa.field("removed", pa.bool_()))
-"""The columns of the file with changes to them: a link as it is now, or removed, then without target, time and tags."""
+"""The columns of the file of changes: a link's current state; a removed link has no target, time and tags."""
 
 SPILL_LOCK: Final = "spilling-"
-"""Prefix of the file that a living engine locks; the rest is the name of its folder."""
+"""Prefix of the file that a running engine locks; the rest is the name of its folder."""
 
 
 class LakeFolders:
     """The folders of a lake, and its seeds.
 
-    A seed is an empty file that always exists: it has all columns, so that queries work without any other file, too.
+    A seed is an empty file with all columns that always exists, so that queries also work without other files.
     """
 
     def __init__(self, root: Path, seeds: Path) -> None:
-        """`seeds` is where seeds and staged files are written: `root`, unless the lake is read-only."""
+        """`seeds` is the folder for seeds and staged files: `root`, unless the lake is read-only."""
         self.root, self.seeds = root, seeds
         self.staging = seeds / ".staging"  # the folder where files are written before they are committed
         self.rejects = root / "rejects"
         """The folder with the numbers of lines that could not be parsed, and the reasons."""
         self.ip_lists = root / "ip-lists"  # the folder of IP lists, which operators publish for their agents
-        self.own_agents = root / "agents.toml"  # the table of agents that its operator writes
-        self.released = root / "rules.toml"  # newer tables, which `traffic agents refresh` fetched
-        self.country_database = root / "countries" / "countries.mmdb"  # the file that `traffic countries` sets up
+        self.own_agents = root / "agents.toml"  # the table of agents, written by its operator
+        self.released = root / "rules.toml"  # newer tables, fetched by `traffic agents refresh`
+        self.country_database = root / "countries" / "countries.mmdb"  # the file set up by `traffic countries`
         self.salts = root / "salts.sqlite"  # the database of the daily salts, which backups leave out
         self.links_root = root / "links"  # the folder with the links of all organizations
 
     def links_folder(self, organization: str) -> Path:
-        """The folder of one organization's links, which exists only if it has any."""
+        """The folder of one organization's links, which exists only if there are any."""
         return self.links_root / f"organization={organization}"
 
     @cached_property
@@ -75,7 +75,7 @@ class LakeFolders:
         return self.seed("links/organization=_seed/changes.parquet", LINK_CHANGES)
 
     def seed(self, name: str, schema: pa.Schema, metadata: Mapping[str, str] | None = None) -> str:
-        """The path of an empty file, which is written if it is missing or damaged, or has other columns."""
+        """The path of an empty file; write it if it is missing or damaged, or has other columns."""
         with suppress(*READ_ERRORS):
             if pq.read_schema(self.root / name).equals(schema):
                 return f"{self.root}/{name}"
@@ -86,13 +86,14 @@ class LakeFolders:
 
 
 def spill_folder(staging: Path, engine: object) -> tuple[str, Callable[[], object]]:
-    """A new folder for what an engine of this process spills, and what to call when the engine is closed.
+    """Return a new folder for an engine of this process to spill into, and a function to call when the engine is
+    closed.
 
     DuckDB mixes up the files of two engines, and creates the folder late. Until the engine is closed or freed, a locked
-    file says that it lives. What ended processes left is deleted first.
+    file shows that it is in use. Leftovers of ended processes are deleted first.
     """
     name, held = f"{os.getpid()}-{uuid.uuid4().hex}", ExitStack()
-    with suppress(OSError):  # a full disk: what this engine leaves is deleted after a day
+    with suppress(OSError):  # a full disk: leftovers of this engine are deleted after a day
         delete_abandoned(staging)
         lock = staging / f"{SPILL_LOCK}{name}"
         handle = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -103,7 +104,7 @@ def spill_folder(staging: Path, engine: object) -> tuple[str, Callable[[], objec
 
 
 def delete_abandoned(staging: Path) -> None:
-    """Delete what engines spilled whose processes ended: a number may be another process by now, a lock may not."""
+    """Delete spilled files of ended processes. A process id may have been reused, but a lock is released at the end."""
     for lock in staging.glob(f"{SPILL_LOCK}*"):
         with suppress(OSError), lock.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

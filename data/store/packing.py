@@ -20,7 +20,7 @@ from data.rules.exclusions import NONE_EXCLUDED, ExcludedVisits
 from data.visits import COLUMNS, SCHEMA_VERSION, VISITS_OF_DAYS, check_version
 
 ColumnValues = Mapping[str, Sequence[Any]]
-"""Columns of visits by name. One that is missing is null."""
+"""Columns of visits by name. A missing column is null."""
 
 
 class PackedVisits(NamedTuple):
@@ -29,7 +29,7 @@ class PackedVisits(NamedTuple):
     visits: int
     body: bytes
     zone: str = DEFAULT_ZONE
-    excluded: ExcludedVisits = NONE_EXCLUDED  # visits by the rules of their owner that set them aside
+    excluded: ExcludedVisits = NONE_EXCLUDED  # number of visits set aside by each rule of their owner
 
 
 class UnpackedVisits(NamedTuple):
@@ -65,20 +65,20 @@ _DECODER: Final[msgspec.msgpack.Decoder[Any]] = msgspec.msgpack.Decoder(_BODY)
 _VERSION_DECODER: Final = msgspec.msgpack.Decoder(_Version)
 _HEAD: Final = struct.Struct(">II")
 """The header of a body: the size of the content before compression, and its CRC-32."""
-_WHAT: Final = "a batch of visits that wait for their file"
+_WHAT: Final = "a batch of pending visits"
 _MAX_RATIO: Final = 255
 """The maximum compression ratio of LZ4."""
 
 
 def pack(columns: ColumnValues, numbers: Sequence[int], shared: ColumnValues, zone: str = DEFAULT_ZONE) -> PackedVisits:
-    """Pack visits; the first arguments are those of UnpackedVisits, `zone` is that of their utc_offset."""
+    """Pack visits; the first arguments are the fields of UnpackedVisits, `zone` is the zone of their utc_offset."""
     plain = _ENCODER.encode({"version": SCHEMA_VERSION, "columns": columns, "numbers": numbers, "shared": shared})
     body = _HEAD.pack(len(plain), crc32(plain)) + pa.compress(plain, "lz4", asbytes=True)
     return PackedVisits(len(numbers), body, zone)
 
 
 def unpack(body: bytes) -> UnpackedVisits:
-    """Unpack visits. Raises LakeDamaged for a damaged body, NewerVersion for one of a newer schema version."""
+    """Unpack visits. Raises LakeDamaged for a damaged body, NewerVersion for a newer schema version."""
     try:
         size, checksum = _HEAD.unpack_from(body)
         if size > _MAX_RATIO * len(body):

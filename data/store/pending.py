@@ -20,10 +20,10 @@ from data.text import plural
 from data.visits import VISITS_OF_DAYS
 
 MAX_VISITS_PER_TRANSACTION: Final = 20_000
-"""The number of visits that are moved in one transaction, which limits memory: with distinct texts, to about 60 MB,
-where 50,000 take 112."""
+"""Maximum number of visits moved in one transaction, to limit memory: with distinct texts to about 60 MB (50,000 visits
+take 112 MB)."""
 PIECE_VISITS: Final = 5_000
-"""About as many visits are unpacked at once: as Python objects they take many times the memory of a table."""
+"""Approximate number of visits unpacked at once: Python objects take many times the memory of a table."""
 _ORDER: Final = [(name, "ascending") for name in ("day", "short_code", "visited_at")]
 
 
@@ -91,15 +91,15 @@ def _read(batch: PendingBatch, unreadable: _DamagedBatches) -> UnpackedVisits | 
 
 
 def _flush(lake: Lake, batches: list[PendingBatch], unreadable: _DamagedBatches) -> int:
-    """Move batches into files, those of one organization after the other; return how many visits they have.
+    """Move batches into files, one organization after the other; return their number of visits.
 
-    If some are found to be unreadable, all others are moved.
+    If some are unreadable, all others are moved.
     """
     if not batches:
         return 0
     first, last, known = batches[0], batches[-1], len(unreadable)
     moved = PendingRange(first.id, last.id, first.received_at, last.received_at)
-    content = str(first.id)  # what else is moved then is among what the next attempt moves
+    content = str(first.id)  # the next attempt moves the rest
     landings, landed = list[Landing](), list[ReportedVisits]()
     by_organization = attrgetter("organization")
     try:
@@ -130,7 +130,7 @@ def _tables_of(batches: list[PendingBatch], unreadable: _DamagedBatches) -> list
 
 
 def _sort(visits: pa.Table) -> pa.Table:
-    """Visits in the order in which a file has them. Each text column gets one dictionary."""
+    """Sort visits for a file. Each text column gets one dictionary."""
     names = [name for name, _ in _ORDER]
     keys = visits.select(names).cast(pa.schema([VISITS_OF_DAYS.field(name) for name in names]))
     return visits.unify_dictionaries().combine_chunks().take(pc.sort_indices(keys, _ORDER))

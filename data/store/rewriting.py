@@ -1,6 +1,6 @@
-"""Replaces live files: the one place that locks others out, stages new files, hashes, moves and registers them.
+"""Replaces live files: the only module that takes the locks, and stages, hashes, moves and registers the new files.
 
-Tasks say what they write; a policy (data/manifest/policies.py) says what else differs between them.
+Tasks produce the new content; a policy (data/manifest/policies.py) has the other differences between them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -45,7 +45,7 @@ def partitions(lake: Lake, organization: str) -> Iterator[tuple[Partition, list[
 def readable(lake: Lake, *files: LandedFile) -> list[str]:
     """The paths of live files for `read_parquet(…, union_by_name := TRUE)`. The seed adds columns that they lack.
 
-    Each is hashed: what is written from bytes that a disk changed would have a valid checksum. Raises LakeDamaged.
+    Each is hashed: otherwise bit rot would get a valid checksum. Raises LakeDamaged.
     """
     paths = [lake.verified_path(file) for file in files]
     for path, file in zip(paths, files, strict=True):
@@ -55,7 +55,7 @@ def readable(lake: Lake, *files: LandedFile) -> list[str]:
 
 
 class Rewrite:
-    """The files of one organization that are being rewritten, and those that replace them."""
+    """The files of one organization that are being rewritten, and their replacements."""
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
@@ -64,9 +64,9 @@ class Rewrite:
         self._removed: list[LandedFile] = []
 
     def stage(self, files: Sequence[LandedFile], visits: int, behaviour_version: int = 0) -> tuple[Path, Footer]:
-        """Replace files of a day by one with so many visits; return where it is to be written, and with which footer.
+        """Replace files of a day by one with this number of visits; return the path and the footer for writing it.
 
-        `behaviour_version` is that by which its visits were judged.
+        `behaviour_version` is the version of the signals in it.
         """
         first = files[0]
         staged = StagedFile(new_path(self._lake), first.organization, first.day, visits, first.unfinished_of)
@@ -77,12 +77,12 @@ class Rewrite:
         return staged.path, replace(footer, behaviour_version=behaviour_version, facts=facts)
 
     def remove(self, files: Sequence[LandedFile]) -> None:
-        """Replace files by nothing."""
+        """Remove files without a replacement."""
         self.replaced += files
         self._removed += files
 
     def commit(self, policy: Policy, now: datetime, grace: timedelta) -> list[LandedFile]:
-        """Make the new files live and the old ones dead, which are deleted after `grace`; return the new ones."""
+        """Make the new files live and the old files dead, to be deleted after `grace`; return the new files."""
         if not self.replaced:
             return []
         earlier = self._stage_removal_record() if self._removed else []
@@ -92,8 +92,8 @@ class Rewrite:
     def _stage_removal_record(self) -> list[LandedFile]:
         """Write a file without visits, which records that live files are removed.
 
-        Returns the earlier records that it includes and replaces. It keeps the logs of the removed visits imported, and
-        the visits removed, if the manifest is lost.
+        Returns the earlier records that it includes and replaces. If the manifest is lost, the record shows that the
+        logs of the removed visits were imported, and that the visits stay removed.
         """
         earlier = self._lake.manifest.files.removal_records(self._removed[0].organization)
         footer = replacing_footer(self._lake, self._removed, earlier)
@@ -111,11 +111,11 @@ def rewrite(
     now: Callable[[], datetime],
     grace: timedelta,
 ) -> list[LandedFile]:
-    """Replace live files of an organization at once, by what `produce` stages and removes; return the new files.
+    """Replace live files of an organization atomically, as staged and removed by `produce`; return the new files.
 
-    `produce` runs under the locks of the policy, so it lists the files itself. The old ones are deleted after `grace`.
-    Whatever fails or is killed, they stay live. Raises Conflict when one of them was replaced meanwhile, and what
-    `produce` raises.
+    `produce` runs under the locks of the policy, so it lists the files itself. The old files are deleted after `grace`.
+    After any failure or kill, they stay live. Raises Conflict when a file was replaced meanwhile, and the exceptions of
+    `produce`.
     """
     work = Rewrite(lake)
     try:
@@ -143,7 +143,7 @@ def rewrite_each(
     """Take parts from a queue and rewrite them one by one, at most `limit`; return the number of rewritten parts.
 
     Each belongs to one organization. Parts that changed meanwhile or have a damaged file are skipped; without `wait`,
-    also those of an organization whose files are being rewritten by others. Once the rest is done, LakeDamaged is
+    also parts of organizations with files being rewritten by other programs. Once the rest is done, LakeDamaged is
     raised for the first damaged file.
     """
     done, number, damage = 0, 0, None

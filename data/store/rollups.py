@@ -26,7 +26,7 @@ from data.store.layout import LakeFolders
 ROW_GROUP: Final = 60_000
 """The number of rows in a row group."""
 _STATISTICS: Final = ("relation", "for_domain", "days", "day", "domain", "short_code", "bot_category")
-"""The columns by which queries skip row groups."""
+"""The columns that queries use to skip row groups."""
 
 ROLLUPS_FOLDER: Final = "rollups"
 _SEED: Final = f"{ROLLUPS_FOLDER}/organization=_seed/month=1970-01-01/seed.parquet"
@@ -40,7 +40,7 @@ class LiveRollups(NamedTuple):
 
     files: list[str]
     days: frozenset[date]
-    days_without_domains: frozenset[date]  # those of `days` that have no rows for single domains
+    days_without_domains: frozenset[date]  # the `days` without rows for single domains
 
 
 class RelationRows(NamedTuple):
@@ -78,13 +78,13 @@ def live_rollups(lake: Lake, organization: str, version: str, live: Sequence[Lan
 
 
 def months_to_count(lake: Lake, now: datetime, quiet_period: timedelta, versions: Versions) -> list[tuple[str, date]]:
-    """The organizations and months with a past day that no rollup is valid for, and where nothing landed lately."""
+    """The organizations and months that have a past day without a valid rollup, and in which nothing landed lately."""
     lost = [file.path for file in lake.manifest.rollups.all_live() if not _is_intact(lake, file)]
     return lake.manifest.rollups.months_to_count(now, quiet_period, versions, lost)
 
 
 def _is_intact(lake: Lake, file: RegisteredFile) -> bool:
-    """Whether a rollup is as it was written; else it expires. Hashed only if size, time of change or inode differ."""
+    """Whether a rollup is unchanged; if not, it expires. Hashed only if its size, change time or inode differs."""
     try:
         lake.intact_path(file)
     except (LakeDamaged, OSError):
@@ -94,7 +94,7 @@ def _is_intact(lake: Lake, file: RegisteredFile) -> bool:
 
 
 def _expire(lake: Lake, damaged: RegisteredFile) -> None:
-    with suppress(sqlite3.OperationalError, OutdatedManifest):  # or the next time
+    with suppress(sqlite3.OperationalError, OutdatedManifest):  # if this fails, the next check records it
         lake.manifest.rollups.expire(damaged.path)
 
 
@@ -112,7 +112,7 @@ def damaged_rollups(lake: Lake, organization: str = "", before: datetime | None 
 
 
 def seed_path(lake: LakeFolders) -> Path:
-    """The path of the empty rollup, which queries read beside all others, so that they always have a file."""
+    """The path of the empty rollup, which queries read together with the others, so that they always have a file."""
     own = lake.seeds / _SEED
     return own if own.exists() else lake.root / _SEED
 
@@ -128,16 +128,16 @@ def write_seed(lake: LakeFolders, schema: Schema) -> None:
 def write_rollup(relations: Iterable[RelationRows], schema: Schema, path: Path) -> None:
     """Write and sync the rows of all relations. No row group contains rows of two relations.
 
-    They are not compressed: that takes 40 % more bytes, which are few beside those of visits, and less time to read.
+    They are not compressed: this takes 40 % more space, little compared with visits, and less time to read.
     """
     parts = chain.from_iterable(map(_row_groups, relations, repeat(schema)))  # a loop would keep rows for too long
     write_parquet(parts, schema, path, statistics=_STATISTICS, row_group=ROW_GROUP, compression="none")
 
 
 def _row_groups(rows: RelationRows, schema: Schema) -> Iterator[pa.Table]:
-    """The rows of one relation with all columns of the schema, sorted for skipping row groups, then by their words.
+    """The rows of one relation with all columns of the schema, sorted for skipping row groups, then by their texts.
 
-    Sorting puts equal words together, which takes fewer bytes and speeds up grouping over a month.
+    Sorting groups equal texts, which takes less space and speeds up grouping over a month.
     Only one row group at a time is sorted and has all columns of the schema: each relation leaves most of them NULL.
     """
     table = pa.concat_tables(rows.tables, promote_options="default")

@@ -1,4 +1,4 @@
-"""The status of a lake, from its manifest. Of visit files, only footers and the rules that classified them are read."""
+"""The status of a lake, from its manifest. Of visit files, it reads only footers and rule versions."""
 
 import json
 import sqlite3
@@ -35,7 +35,7 @@ class LakeStatus:
     """The status of a lake. Times are UTC."""
 
     manifest_version: int
-    manifest_problem: str  # why nothing may be written: the manifest is older than the files; "" if it is not
+    manifest_problem: str  # why nothing may be written: the manifest is older than the files; "" if all is well
     organizations: dict[str, OrganizationStatus]
     total: OrganizationStatus
     dead_files: int  # replaced or expired files, which are deleted after their grace period
@@ -47,7 +47,7 @@ class LakeStatus:
     """The latest recorded time, if that is in the future because the clock was ahead. Such times count as old."""
     rules_version: str
     names: str
-    """Where the names of agents and referrers come from, and of which day they are."""
+    """The source of the names of agents and referrers, and their date."""
     reclassify_due: bool
     """Whether any of the MAX_FOOTERS oldest files has visits classified by rules other than the current ones."""
 
@@ -88,7 +88,7 @@ def organization_status(lake: Lake, organization: str, now: datetime) -> Organiz
 
 
 def _organizations(lake: Lake, now: datetime, organization: str = "") -> dict[str, OrganizationStatus]:
-    """The data of every organization by its name, or only of the one that is given."""
+    """The data of every organization by its name, or only of the given organization."""
     statuses = lake.manifest.statistics.organizations(now, organization)
     ends = lake.manifest.files.first_and_last_days(organization)
     for name, path in ends if len(ends) <= MAX_FOOTERS else []:
@@ -105,12 +105,12 @@ def _organizations(lake: Lake, now: datetime, organization: str = "") -> dict[st
 
 
 def count_with_bits(lake: Lake, files: Iterable[LandedFile], bits: int) -> int | None:
-    """How many visits of some files have one of these bits of `signals`; None where a file cannot be read."""
+    """Number of visits in some files that have any of these bits of `signals`; None if a file cannot be read."""
     count = 0
     for file in files:
         try:
             parquet = pq.ParquetFile(lake.root / file.path)
-            if "signals" in parquet.schema_arrow.names:  # which the first schema versions lack
+            if "signals" in parquet.schema_arrow.names:  # the first schema versions have no signals
                 signals = pc.fill_null(parquet.read(columns=["signals"])["signals"], 0)
                 count += pc.sum(pc.not_equal(pc.bit_wise_and(signals, bits), 0)).as_py() or 0
         except READ_ERRORS:
@@ -143,7 +143,7 @@ class FileShare(NamedTuple):
 def large_file_share(lake: Lake, organization: str, first: date, last: date, today: date) -> FileShare | None:
     """The files of the newest day with visits from `first` to `last`, if they count and are more than a third of all.
 
-    A day that is over is preferred. One day says it nearly as well as all, at the cost of reading a file or two.
+    A past day is preferred. One day represents all days well enough, at the cost of reading a file or two.
     """
     if lake.manifest.exclusions.are_files_aside(organization):
         return None
@@ -157,9 +157,9 @@ def large_file_share(lake: Lake, organization: str, first: date, last: date, tod
 
 
 def marks_all_files(lake: Lake, organization: str) -> bool:
-    """Whether the shipped rules of now, which mark files, classified every stored visit of an organization.
+    """Whether the current shipped rules, which mark files, classified every stored visit of an organization.
 
-    No, too, where more than MAX_FOOTERS files would have to be read to know, or where one cannot be read.
+    False, too, if more than MAX_FOOTERS files would have to be read, or if a file cannot be read.
     """
     stored, shipped = lake.manifest.files.oldest(MAX_FOOTERS + 1, organization), rules_version()
     return len(stored) <= MAX_FOOTERS and all(
@@ -213,7 +213,7 @@ def _total(rows: list[OrganizationStatus]) -> OrganizationStatus:
 
 
 def _salt_times(lake: Lake) -> tuple[datetime | None, datetime | None]:
-    """When the oldest and the newest salt were created. The salts themselves are not read."""
+    """The creation times of the oldest and the newest salt. The salts themselves are not read."""
     if not lake.salts.exists():
         return None, None
     try:

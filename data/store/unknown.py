@@ -1,6 +1,7 @@
-"""Visit files that the manifest does not know, after a crash or because it was lost or is an older one.
+"""Visit files that the manifest does not know, after a crash or because the manifest was lost or replaced by an older
+one.
 
-No query reads them. They are never deleted by themselves, because they may be all that is left of some visits: after a
+No query reads them. They are never deleted automatically, because they may be the only copy of some visits: after a
 day they are moved to the folder unknown/. `traffic rebuild` makes them count or deletes them.
 """
 
@@ -43,7 +44,7 @@ def unknown_files(lake: Lake, organization: str = "") -> list[Path]:
 
 
 def partition_of(path: Path) -> tuple[str, date]:
-    """The organization and the day of a visit file, by its folders. Raises LakeDamaged."""
+    """The organization and the day of a visit file, from its folders. Raises LakeDamaged."""
     try:
         day = date.fromisoformat(path.parent.name.removeprefix("day="))
     except ValueError:
@@ -52,9 +53,10 @@ def partition_of(path: Path) -> tuple[str, date]:
 
 
 def clear_unknown(lake: Lake) -> int:
-    """Delete what a killed merge left, and move other unknown files that are a day old; return how many were deleted.
+    """Delete leftovers of a killed merge, and move other unknown files that are a day old; return the number of deleted
+    files.
 
-    How old they are is decided by the clock of the file system, which dates them and may be another one than ours.
+    Their age is computed by the clock of the file system, which may differ from ours.
     """
     unknown = [path for path in unknown_files(lake) if path.is_relative_to(lake.root / "visits")]
     leftovers = [path for path in unknown if _is_leftover(lake, path)]
@@ -80,8 +82,8 @@ def expire_unknown(
 ) -> list[tuple[str, date, int]]:
     """Delete the visits in unknown files of days more than `age` before today, of one organization, or of all.
 
-    Today is that of the zone in a file's footer. Returns organization, day and number of visits of each file; it is 0
-    for one that cannot be read. What the footer of a file records stays, in a file without visits.
+    Today is the day in the zone of a file's footer. Returns organization, day and number of visits of each file, 0
+    visits for an unreadable file. The record in a file's footer is kept, in a file without visits.
     """
     expired = []
     for path in unknown_files(lake, organization):
@@ -106,13 +108,13 @@ def expire_unknown(
 
 
 def remove_all_visits(lake: Lake, file: VisitFile) -> None:
-    """Replace an unknown file by one without visits that records the same."""
+    """Replace an unknown file by a file without visits and with the same record."""
     with atomic_write(file.path, lake.staging) as staged:
         write_visits(VISITS.empty_table(), staged, file.footer)
 
 
 def describe_unknown(path: Path) -> str:
-    """How many visits an unknown file has, for people."""
+    """The number of visits in an unknown file, as a text."""
     file = readable_visit_file(path)
     return plural(file.visits, "visit") if file else "cannot be read"
 
@@ -129,14 +131,14 @@ def discard_unknown(lake: Lake, paths: Iterable[Path]) -> None:
 def _unknown_file_locked(lake: Lake, path: Path) -> Iterator[bool]:
     """Yield whether a file is there and still unknown. Inside the context, no other process moves or registers files.
 
-    An import that is repeated writes files of the same names again, and registers them.
+    A repeated import writes files with the same names again, and registers them.
     """
     with lake.manifest.exclusive():
         yield path.is_file() and not lake.manifest.files.is_registered(_relative(lake, path))
 
 
 def _is_leftover(lake: Lake, path: Path) -> bool:
-    """Whether an unknown file is a merge, and all of its visits are in the live files that it was to replace."""
+    """Whether an unknown file is a merge, and the live files that it was to replace contain all of its visits."""
     file = readable_visit_file(path)
     if file is None:
         return False

@@ -1,4 +1,5 @@
-"""Merges small files: those of a past day into one, which is judged, those of today into a few. Deletes dead files.
+"""Merges small files: all files of a past day into one, which is judged, and today's files into a few. Deletes dead
+files.
 
 Answers change only where a day is judged, and readers never wait.
 """
@@ -41,7 +42,8 @@ from data.tasks.merge_plan import MergeGroup, concurrent_groups, days_to_merge, 
 _RANGES: Final = (1, 2, 4, 8, 16, 64, 256)
 """Numbers of ranges for merging visits: the next number is tried when memory runs out."""
 RANGE_VISITS: Final = 66_000
-"""So many visits are sorted at once, or an eighth of all: of 528,000 they take 154 MB and not 308, and no more time."""
+"""Number of visits sorted at once, or an eighth of all: for 528,000 visits this takes 154 MB instead of 308, in the
+same time."""
 COMMAND_THREADS: Final = 2
 """Threads for commands, which serve no requests: a million visits of 90 days are judged in 2.3 s instead of 4.0, with
 360 MB instead of 240."""
@@ -75,9 +77,9 @@ class Compactor:
     ) -> None:
         """A past day is merged into one file when nothing has landed in it for `quiet_period`.
 
-        It is judged unless `version` of the signals or a later one has judged it: 1 leaves all days that any judged.
+        It is judged unless `version` of the signals or a later one has judged it: 1 skips days judged by any version.
         With `process`, a day of more than MAX_VISITS_IN_SERVER is merged there. With more `threads`, merges of one
-        organization are done side by side.
+        organization run in parallel.
         """
         self._lake = lake
         self._now = now
@@ -156,7 +158,7 @@ class Compactor:
         delete_abandoned(self._lake.staging)
         for path in self._lake.staging.rglob("*"):
             with suppress(FileNotFoundError):
-                if not path.is_file() or path.name.startswith(SPILL_LOCK):  # a living engine holds it
+                if not path.is_file() or path.name.startswith(SPILL_LOCK):  # a running engine holds it
                     continue
                 if path.stat().st_mtime > (now + TOLERANCE).timestamp():  # it may be in use: it is not deleted at once
                     os.utime(path, (now.timestamp(), now.timestamp()))
@@ -169,7 +171,7 @@ class Compactor:
     def _merge_intact(self, engine: duckdb.DuckDBPyConnection, result: CompactionResult, merges: MergeGroup) -> None:
         """Merge and judge days at once; if that fails, each by itself, which is added to the queue.
 
-        A file that cannot be read is named by what its bytes should be. Raises LakeDamaged.
+        Raises LakeDamaged for a file that cannot be read, after hashing its bytes.
         """
         try:
             if self._process and len(merges) == 1 and visits_of(merges) > MAX_VISITS_IN_SERVER:
@@ -236,7 +238,7 @@ def merge_day(lake: Lake, organization: str, day: str, now: str, quiet_seconds: 
 def merged_visits(
     engine: duckdb.DuckDBPyConnection, files: Mapping[str, object], ranges: int, days: Sequence[date | None] | None
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The visits of files, sorted, in so many ranges: runs with the number of the file that they are for.
+    """The visits of files, sorted, in this number of ranges: runs with the number of their output file.
 
     With the `days` of the files, they have the signals that `judge` found.
     """

@@ -74,9 +74,9 @@ class ErasureResult:
     unknown_visits: int = 0  # visits in files that the manifest does not know, which no query reads
     partitions: int = 0
     before: list[LandedFile] = field(default_factory=list)  # the files that contained them
-    after: list[LandedFile] = field(default_factory=list)  # the new files with the other visits of those
+    after: list[LandedFile] = field(default_factory=list)  # the new files with the remaining visits
     dead: list[str] = field(default_factory=list)
-    """The paths of all files to delete: those of `before`, and earlier dead files that may contain the same visits."""
+    """The paths of all files to delete: `before`, and earlier dead files that may contain the same visits."""
 
 
 class Eraser:
@@ -92,7 +92,7 @@ class Eraser:
         """Remove visits from answers, partition by partition, each one atomically.
 
         After GRACE, call `delete_files` and `manifest.shrink` to delete them from the disk. Raises LakeDamaged for a
-        damaged file that must be read; partitions that were done before stay done.
+        damaged file that must be read; earlier partitions stay done.
         """
         erased = ErasureResult(organization, criteria, self._now())
         if not dry_run:
@@ -147,9 +147,9 @@ class Eraser:
         erased.partitions += bool(files)
 
     def _erase_unknown(self, engine: duckdb.DuckDBPyConnection, path: Path, dry_run: bool, criteria: Criteria) -> int:
-        """Rewrite a file that the manifest does not know without the visits that match; return how many did.
+        """Rewrite a file that the manifest does not know without the matching visits; return their number.
 
-        What it records stays in it. Raises LakeDamaged for one that cannot be read.
+        The record in its footer is kept. Raises LakeDamaged if it cannot be read.
         """
         try:
             file = read_visit_file(path)
@@ -202,7 +202,7 @@ def delete_files(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
 
     Call `manifest.shrink` afterwards.
     """
-    with lake.import_lock(), lake.rewrite_lock():  # what else loses a staged file, such as a publication, tries again
+    with lake.import_lock(), lake.rewrite_lock():  # a publication that loses a staged file tries again
         for path in dead:
             (lake.root / path).unlink(missing_ok=True)
         lake.manifest.files.purge(dead)
@@ -211,6 +211,6 @@ def delete_files(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
             with suppress(FileNotFoundError):
                 changed_at = staged.stat().st_mtime
                 is_future = changed_at > (datetime.now(UTC) + TOLERANCE).timestamp()
-                is_lock = staged.name.startswith(SPILL_LOCK)  # of a living engine: the sweep left it
+                is_lock = staged.name.startswith(SPILL_LOCK)  # of a running engine: the sweep left it
                 if staged.is_file() and not is_lock and (changed_at < ended_at.timestamp() or is_future):
                     staged.unlink()

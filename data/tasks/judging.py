@@ -1,6 +1,6 @@
-"""Judges past days: what the visits of each say about each other, as tables in an engine that then merges its files.
+"""Judges past days: derives signals from all visits of a day, as tables in an engine that then merges its files.
 
-Each fact is about a daily visitor or a user agent, so that ranges of a day can be merged one after the other.
+Each fact concerns a daily visitor or a user agent, so that ranges of a day can be merged one after the other.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ _releases: Final = cache(BrowserReleases)
 """The rules, which are loaded when the first day is judged."""
 _engines: Final = cache(BrowserEngines)
 _PARTS: Final = (1, 16, 256)
-"""In how many parts user agents are looked at: the next number is tried when memory was not enough."""
+"""Numbers of parts in which user agents are examined: the next number is tried when memory runs out."""
 
 
 def judge(
@@ -38,15 +38,15 @@ def judge(
 ) -> list[date | None]:
     """Make the tables that judged_visits.sql reads, from all files of some days; return the day of each path.
 
-    The first path is the seed's, which has no visits. `own_codes` are the codes of the organization's links.
+    The first path is the seed, which has no visits. `own_codes` are the codes of the organization's links.
     """
     days = [None, *(file.day for file in files)]
     facts = reduce(or_, (file.facts if file.facts & NETWORKS else FACTS for file in files))
 
     def read_for(mask: int) -> dict[str, object]:
-        """Return the files to read for visits with one of some facts: only the seed if none has any.
+        """Return the files to read for visits with any of some facts: only the seed if no file has them.
 
-        Files without NETWORKS are of before facts were recorded with them.
+        Files without NETWORKS were written before facts were recorded.
         """
         return {**(read if facts & mask else {"files": paths[:1], "days": days[:1]}), "bits": BITS}
 
@@ -69,9 +69,9 @@ def judge(
 
 
 def _register_browsers(engine: duckdb.DuckDBPyConnection, files: Sequence[str], last: date, parts: int) -> None:
-    """Register people's user agents, by their hash: the old ones, and those that send all headers.
+    """Register people's user agents, by their hash: old browsers, and browsers that send all headers.
 
-    The old ones are old up to a day, each with the days since which it is old, late, stale and outdated.
+    Old browsers are old by the last day, each with the days from which it is old, late, stale and outdated.
     """
     releases, engines, rows, fetching = _releases(), _engines(), [], []
     for part in range(parts):

@@ -19,10 +19,10 @@ from data.store.lake import Lake
 from data.store.layout import delete_abandoned
 
 NICENESS: Final = 5
-"""Above the server's own, as that of queries: its event loop and the visits that arrive go first."""
+"""Above the niceness of the server, like for queries: its event loop and arriving visits have priority."""
 MAX_VISITS_IN_SERVER: Final = 50_000
-"""A server merges so many visits of a day itself, counts so many of a month and examines so many for detectors. Its
-memory rises by 125 MB while 112,000 are merged, by 160 MB while 670,000 are counted; a process takes 0.3 s to begin."""
+"""Maximum number of visits that a server merges, counts or examines for detectors itself. Its memory rises by 125 MB
+while merging 112,000, by 160 MB while counting 670,000; a process takes 0.3 s to start."""
 RETRY_SECONDS: Final = 3_600.0
 """Time after a failed call, such as one out of memory, during which the call fails again without a process."""
 _ERRORS: Final = {error.__name__: error for error in (Conflict, LakeDamaged)}
@@ -41,8 +41,8 @@ class LakeProcess:
     def run(self, work: Callable[..., None], *arguments: str) -> None:
         """Call a function of a module with the lake and these arguments.
 
-        Raises Conflict and LakeDamaged as the function does, Conflict when it is interrupted, and TrafficError when
-        the process fails otherwise, such as without memory, and then again for RETRY_SECONDS, without a process.
+        Raises the Conflict or LakeDamaged of the function, Conflict when interrupted, and TrafficError when
+        the process fails otherwise, such as out of memory, and again for RETRY_SECONDS without starting a process.
         """
         call = (work.__name__, *arguments[:2])
         failure = self._failures.get(call)
@@ -54,7 +54,7 @@ class LakeProcess:
             env={"PYTHONPATH": python_path()}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
-        if self._is_interrupted:  # before there was a process to end
+        if self._is_interrupted:  # before the process was started
             self._running.kill()
         _, written = self._running.communicate()
         delete_abandoned(self._lake.staging)
@@ -64,8 +64,8 @@ class LakeProcess:
             name, _, message = written.strip().rpartition("\n")[2].partition(": ")
             if name in _ERRORS:
                 raise _ERRORS[name](message)
-            why = f": {message}" if message else ", probably for lack of memory"
-            why = f"the process of {' '.join(call)} ended with {code}{why}."
+            why = f": {message}" if message else ", probably out of memory"
+            why = f"the process for {' '.join(call)} exited with status {code}{why}."
             self._failures[call] = time.monotonic(), why
             raise TrafficError(why)
 
@@ -77,7 +77,9 @@ class LakeProcess:
 
 
 def main() -> None:
-    """Call a function. The arguments: the process that asks, the lake, the function's module, its name, its own."""
+    """Call a function. The arguments are the calling process, the lake, the module and name of the function, and its
+    arguments.
+    """
     parent, root, module, name, *arguments = sys.argv[1:]
     threading.Thread(target=end_without, args=(int(parent),), daemon=True).start()
     os.nice(NICENESS)

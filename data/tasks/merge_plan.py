@@ -12,7 +12,8 @@ from data.store.lake import Lake
 from data.store.rewriting import Partition
 
 MAX_OPEN_FILES: Final = 12
-"""Maximum number of files of a day that still receives visits; with files that land meanwhile, it stays below 16."""
+"""Maximum number of files of a day that still receives visits; with files that land during a merge, there are fewer
+than 16."""
 VISITS_AT_ONCE: Final = 100_000
 """Maximum number of visits of days merged together: planning the merge of a small day takes longer than the merge."""
 BYTES_AT_ONCE: Final = 16 << 20
@@ -75,7 +76,7 @@ def group_merges(merges: Iterable[DayMerge]) -> list[MergeGroup]:
 
 
 def concurrent_groups(groups: Iterable[MergeGroup], most: int) -> list[list[MergeGroup]]:
-    """The groups in rows to be done side by side: of one organization, and so many visits that MIN_MEMORY suffices."""
+    """The groups to be merged in parallel: of one organization, and small enough for MIN_MEMORY."""
     rows: list[list[MergeGroup]] = []
     for group in groups:
         row = rows[-1] if rows else []
@@ -102,9 +103,9 @@ def files_by_result(files: Iterable[LandedFile]) -> Iterator[list[LandedFile]]:
 
 
 def _to_merge(files: list[LandedFile]) -> list[LandedFile]:
-    """The files of a day that still receives visits that become one, if it has too many.
+    """The files to merge on a day that still receives visits, if it has too many.
 
-    They are the smallest, up to one that is larger than their sum; a visit is then rewritten about four times a day.
+    The smallest ones, up to a file that is larger than their sum; a visit is then rewritten about four times a day.
     """
     ascending = sorted((file for file in files if file.unfinished_of is None), key=lambda file: file.visits)
     if len(ascending) <= MAX_OPEN_FILES:

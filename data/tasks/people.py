@@ -10,7 +10,7 @@ from data.store.lake import Lake
 
 
 class People(NamedTuple):
-    """Number of counted visits, and how many of them are people's, according to answers."""
+    """Number of counted visits, and of those by people, as in answers."""
 
     visits: int
     people: int

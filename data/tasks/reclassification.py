@@ -1,8 +1,8 @@
 """Applies the current rules to stored visits that older rules classified, partition by partition.
 
 Results that depend on the client address, or on parts of the request that are not stored, are kept. If a query string
-had both `referrer` and `utm_source`, only `utm_source` is stored and used. A referral by nothing but `referrer` in the
-query is lost once the path was taken for a probe.
+had both `referrer` and `utm_source`, only `utm_source` is stored and used. A referral known only by `referrer` in the
+query is lost once the path was classified as a probe.
 """
 
 from collections import Counter, defaultdict, deque
@@ -40,8 +40,9 @@ from data.store.rewriting import Partition, Rewrite, partitions, readable, rewri
 from data.visits import Classification
 
 MAX_VISITS: Final = 250_000
-"""Visits of a file that are reclassified at once, so that memory does not depend on the file's size: one of 14 million
-visits takes 665 MB, with a million at once 936 MB, and the same time. Less at once where texts are too long for it."""
+"""Number of visits of a file reclassified at once, so that memory does not depend on its size: a file of 14 million
+visits takes 665 MB; with a million at once it takes 936 MB and the same time. Fewer visits if their texts are too
+long."""
 
 
 class CategoryChange(NamedTuple):
@@ -92,7 +93,7 @@ class Reclassifier:
     ) -> ReclassificationResult:
         """Rewrite every partition that contains visits of older rules, each one atomically.
 
-        Raises LakeDamaged for a damaged file; partitions that were done before stay done.
+        Raises LakeDamaged for a damaged file; earlier partitions stay done.
         """
         result = ReclassificationResult()
         work = [partition for name in organizations for partition in partitions(self._lake, name)]
@@ -160,9 +161,9 @@ class Reclassifier:
         visits: int,
         found: ReclassificationResult,
     ) -> Iterator[duckdb.DuckDBPyRelation]:
-        """The visits of a file with their new classifications, in their stored order, so many at once.
+        """Yield the visits of a file with their new classifications, in their stored order, some at a time.
 
-        What changes is added to `found`. A relation is valid until the next one.
+        Changes are added to `found`. A relation is valid until the next one.
         """
         files, paths = readable(self._lake, file), self._classifier.paths
         rules: dict[str, Any] = {

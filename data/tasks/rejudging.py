@@ -1,4 +1,4 @@
-"""Compares the signals of past days that an earlier version judged with those that this one finds. Changes nothing."""
+"""Compares the signals of past days judged by an earlier version with the current signals. Changes nothing."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -26,21 +26,23 @@ _RANGES: Final = (8, 64, 256)
 
 
 class Judged(NamedTuple):
-    """Whether visits landed as people's, and their signals."""
+    """Whether visits landed as human, and their signals."""
 
     is_person: bool
     signals: int
 
 
 class Rejudging(NamedTuple):
-    """The visits of days that are due, by what they are judged now and by what they would be."""
+    """The visits of days to be judged again, by their stored and by their new signals."""
 
     days: int
     before: Counter[Judged]
     after: Counter[Judged]
 
     def by_signal(self) -> list[tuple[str, int, int]]:
-        """For each signal the visits that have it, and at last those of people that count as bots: before and after."""
+        """The number of visits with each signal before and after, and last the number of visits by people that count as
+        bots.
+        """
 
         def visits(counted: Counter[Judged], mask: int, *, of_people: bool = False) -> int:
             return sum(n for one, n in counted.items() if one.signals & mask and (one.is_person or not of_people))

@@ -38,15 +38,15 @@ class ExpiredVisits(NamedTuple):
 class RetentionResult:
     """The expired visits, or in a dry run, the visits that would expire."""
 
-    before: date  # the first day that is kept; where it is not the same day in all zones, the earliest of them
+    before: date  # the first day that is kept; the earliest of them if zones differ
     ended: list[ExpiredVisits]
-    dead: list[str]  # the paths of all files to delete: those of expired days, including earlier dead files
+    dead: list[str]  # the paths of all files to delete: files of expired days, including earlier dead files
 
 
 def apply_retention(
     lake: Lake, days: int, now: datetime, dry_run: bool = False, organization: str = ""
 ) -> RetentionResult:
-    """Expire the visits of days more than `days` before today, of one organization, or of all one at a time.
+    """Expire the visits of days more than `days` before today, of one organization, or of all, one after the other.
 
     Answers no longer include them. Their files are deleted after GRACE, by `erasure.delete_files` or the next sweep.
     This never waits for an import. It trusts `now`: ask `clock_problem` first.
@@ -71,8 +71,8 @@ def apply_retention(
 
 
 def apply_retention_unattended(lake: Lake, days: int, now: datetime) -> RetentionResult:
-    """Expire the visits of old days, unless the clock may be ahead. Then a run one to two days later, by the same
-    clock, goes on; until then ClockDoubtful is raised.
+    """Expire the visits of old days, unless the clock may be ahead. Then ClockDoubtful is raised until a run one to two
+    days later, by the same clock.
     """
     if problem := clock_problem(lake, now):
         doubted_at = lake.manifest.last_runs.time_of(_DOUBT)
@@ -92,14 +92,14 @@ def clock_problem(lake: Lake, now: datetime) -> str:
     today = now.astimezone(UTC).date()
     day = lake.manifest.files.newest_day(today)
     newest = [day] if day else []
-    if not newest or today - newest[0] > _DAY:  # files that the manifest does not know are looked at only if necessary
+    if not newest or today - newest[0] > _DAY:  # files that the manifest does not know are examined only if necessary
         unknown = [partition_of(path)[1] for path in unknown_files(lake)]
         newest = sorted([*newest, *(day for day in unknown if day <= today)], reverse=True)
     last_run = lake.manifest.last_runs.time_of(_RUN)
     if not newest or today - newest[0] <= _DAY or (last_run and is_recent(last_run, _DAY, now)):
         return ""
     ran = f"old days were last deleted on {last_run:%Y-%m-%d}" if last_run else "old days were never deleted"
-    return f"the clock says {today}, but the newest visit is of {newest[0]}, and {ran}"
+    return f"the clock says {today}, but the newest visit is from {newest[0]}, and {ran}"
 
 
 _DAY: Final = timedelta(days=1)

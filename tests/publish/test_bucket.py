@@ -98,7 +98,7 @@ def test_a_bucket_that_keeps_versions_is_refused(lake, bucket):
     land(lake, "acme", [at(2)])
     run = traffic("publish", f"s3://{name}/lake", "--lake", lake.root)
     assert run.returncode == 2
-    assert "turn the versioning of the bucket off" in run.stderr
+    assert "turn off the bucket's versioning" in run.stderr
 
 
 def test_a_bucket_that_became_versioned_leaves_an_erasure_due(lake, bucket, tmp_path):
@@ -164,7 +164,7 @@ def test_a_key_with_a_newline_is_named_and_passed_over(lake, bucket, name, caplo
     (told,) = {record.message for record in caplog.records if "is skipped" in record.message}
     assert "line\\nbreak' at" in told
     (found,) = verify_copies(lake)
-    assert found.reason == "is named by neither log nor manifest; delete it, as its key is odd"
+    assert found.reason == "is in neither log nor manifest; delete it, since its key is not allowed"
 
 
 def test_two_lakes_at_one_target_refuse_each_other(lake, bucket, name, tmp_path):

@@ -1,5 +1,5 @@
--- The visits of a file that are not in others, sorted for a file; each is left out as often as the others have it.
--- What a log says is compared, not what rules, salts or options made of it. Parameters: files, other_files (or none).
+-- The visits of a file that are not in other files, sorted for a file; each is left out as often as the others contain it.
+-- Only values from the log are compared, not results of rules, salts or options. Parameters: files, other_files (may be empty).
 WITH visits AS (
     SELECT *, row(visited_at, domain, path, method, status, protocol, bytes_sent, user_agent, referrer) AS logged,
         row_number() OVER (PARTITION BY logged) AS occurrence

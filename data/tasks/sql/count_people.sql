@@ -1,5 +1,5 @@
--- How many visits of some files are counted, and how many of them are people's.
--- Parameters: files, aside (bits of which one sets a visit aside), convicting (bits of which one disguises a bot).
+-- The number of counted visits in some files, and of counted visits by people.
+-- Parameters: files, aside (any of these bits sets a visit aside), convicting (any of these bits marks a bot in disguise).
 SELECT count(*), count(*) FILTER (bot_category = 'human' AND coalesce(signals, 0) & $convicting = 0)
 FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE)
 WHERE coalesce(signals, 0) & $aside = 0

@@ -1,4 +1,4 @@
--- The distinct requests among stored visits, as input of the classifier, with their stored classifications.
+-- The distinct requests among stored visits, as input for the classifier, with their stored classifications.
 SELECT
     request, coalesce(user_agent, ''), coalesce(method, ''), referrer, referrer_type, utm_source, path_kind,
     bot_category, agent_kind, ai_source, agent, operator, confidence, detection_method,

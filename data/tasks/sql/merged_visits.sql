@@ -1,4 +1,4 @@
--- The visits of files, sorted by the file that they are for (output), from one key of merge_keys up to the next.
+-- The visits of files, sorted by their output file, from one key of merge_keys up to the next.
 -- Parameters: files, outputs (of each file), first_key, end_key (not included). NULL: without this bound.
 SELECT *, $outputs[1 + CAST(file_index AS BIGINT)] AS output
 FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE)

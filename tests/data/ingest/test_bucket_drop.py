@@ -82,8 +82,8 @@ def test_an_archived_object_is_reported_with_a_remedy(store, following):
     following.tick()
     (told,) = following.told
     assert told == (
-        f"{PLACE}/1 cannot be used: 403 Forbidden, InvalidObjectState; it is archived: restore it, and it will be "
-        "read then. It will be retried."
+        f"{PLACE}/1 cannot be used: 403 Forbidden, InvalidObjectState; it is archived: restore it "
+        "first. It will be retried."
     )
 
 

@@ -192,13 +192,13 @@ def other_files(store):
 
 
 DAMAGES = {
-    gone: "_delta_log is gone: `traffic publish --again` mends it.",
+    gone: "_delta_log is gone: `traffic publish --again` repairs it.",
     last_version_gone: "_delta_log ends with version ",
     changed_object: "is not what was published (its SHA-256 differs)",
-    missing_object: "is missing, or has another size",
+    missing_object: "is missing, or its size differs",
     foreign_version: "was not written by `traffic publish`",
     garbage_version: "was not written by `traffic publish`",
-    other_files: "is not what was published; `traffic publish --again` mends it",
+    other_files: "is not what was published; `traffic publish --again` repairs it",
 }
 
 
@@ -219,7 +219,7 @@ def test_a_copy_without_its_mark_is_found_and_mended(store, lake, publish):
     canary(lake)
     publish()
     del store.buckets["bucket"]["lake/traffic.json"]
-    assert f"{PLACE}/traffic.json is gone: `traffic publish --again` mends it." in reasons(lake)
+    assert f"{PLACE}/traffic.json is missing: `traffic publish --again` repairs it." in reasons(lake)
     with pytest.raises(BadInput, match=r"traffic\.json is gone"):
         publish()
     publish(again=True)
@@ -349,4 +349,4 @@ def test_an_odd_key_below_a_target_is_passed_over(store, lake, publish, clock, c
     store.put("lake/acme/visits//odd", b"1")
     assert erase(lake, clock) == ""
     assert any("is skipped" in record.message for record in caplog.records)
-    assert reasons(lake) == ["is named by neither log nor manifest; delete it, as its key is odd"]
+    assert reasons(lake) == ["is in neither log nor manifest; delete it, since its key is not allowed"]

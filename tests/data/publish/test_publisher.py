@@ -300,7 +300,7 @@ def test_a_target_that_holds_something_else_is_refused(lake, there, publish, tmp
 def test_a_target_from_which_nothing_can_be_erased_is_refused(lake, there, publish, monkeypatch):
     land(lake, "acme", [at(2)])
     monkeypatch.setattr(Folder, "put", lambda *_: "a-version")
-    with pytest.raises(BadInput, match="turn the versioning of the bucket off"):
+    with pytest.raises(BadInput, match="turn off the bucket's versioning"):
         publish()
 
 
@@ -313,12 +313,12 @@ def test_a_copy_that_was_changed_is_found(lake, there, publish):
     with flipped(first):
         found = {(path.rpartition("/")[2], reason) for path, reason in verify_copies(lake)}
     assert found == {
-        (first.name, "is not what was published (its SHA-256 differs); `traffic publish --again` puts it again"),
+        (first.name, "is not what was published (its SHA-256 differs); `traffic publish --again` uploads it again"),
         (
             second.name,
-            "is missing, or has another size than the log says; `traffic publish --again` puts it again",
+            "is missing, or its size differs from the log; `traffic publish --again` uploads it again",
         ),
-        ("left.parquet", "is named by neither log nor manifest; `traffic publish` deletes it"),
+        ("left.parquet", "is in neither log nor manifest; `traffic publish` deletes it"),
     }
 
 

@@ -290,8 +290,8 @@ def test_no_manifest_is_created_beside_visits_that_exist(lake, landed, lose, pro
     with pytest.raises(LakeDamaged) as refused:
         Lake(lake.root, create=create)
     assert str(refused.value) == (
-        f"{lake.root}/manifest.sqlite {problem}, but the lake contains visits: run `traffic rebuild`, which makes it "
-        "anew from their files, or copy a backup back."
+        f"{lake.root}/manifest.sqlite {problem}, but the lake contains visits: run `traffic rebuild`, which "
+        "recreates it from their files, or restore a backup."
     )
     assert bytes_on_disk(lake) == before
 

@@ -66,7 +66,7 @@ def test_a_release_that_is_refused_leaves_the_last_one(lake, content, sha256, me
 
 def test_a_release_older_than_the_shipped_tables_is_refused(lake):
     older = shipped_release().replace(f"checked = {CHECKED}".encode(), b"checked = 2026-01-01")
-    with pytest.raises(BadInput, match=f"but the tables of this version are of {CHECKED}"):
+    with pytest.raises(BadInput, match=f"but this version.s tables are from {CHECKED}"):
         store(lake, older)
 
 

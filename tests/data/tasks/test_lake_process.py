@@ -86,7 +86,7 @@ def test_a_damaged_file_is_named(lake):
 
 def test_a_call_whose_process_was_killed_waits_an_hour(lake, slow_start, monkeypatch):
     merging = LakeProcess(lake)
-    told = "^the process of merge_day acme 2026-03-04 ended with -9, probably for lack of memory.$"
+    told = "^the process for merge_day acme 2026-03-04 exited with status -9, probably out of memory.$"
     with pytest.raises(TrafficError, match=told):
         merge_while(merging, lambda: os.kill(merging._running.pid, signal.SIGKILL))
     monkeypatch.undo()  # a process starts at once

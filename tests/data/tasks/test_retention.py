@@ -210,7 +210,7 @@ def test_visits_in_unknown_files_count_as_evidence_of_the_clock(lake):
     old = unknown_copy(lake, "acme")
     with database_of(lake.manifest).transaction() as db:
         db.execute("DELETE FROM files")
-    assert "newest visit is of 2026-03-01" in clock_problem(lake, NOW)
+    assert "newest visit is from 2026-03-01" in clock_problem(lake, NOW)
     young = Path(str(old).replace("day=2026-03-01", "day=2026-03-09"))
     young.parent.mkdir(parents=True)
     old.rename(young)
@@ -224,7 +224,7 @@ def test_a_clock_a_day_ahead_of_all_records_is_doubted(lake):
     for hours in (0, 23):
         assert clock_problem(lake, NOW + timedelta(hours=hours)) == ""
     assert clock_problem(lake, NOW + timedelta(1.5)) == (
-        "the clock says 2026-03-11, but the newest visit is of 2026-03-09, and old days were never deleted"
+        "the clock says 2026-03-11, but the newest visit is from 2026-03-09, and old days were never deleted"
     )
     apply_retention(lake, 3, NOW + timedelta(days=1.5))
     assert clock_problem(lake, NOW + timedelta(days=2.4)) == ""
@@ -238,7 +238,7 @@ def test_visits_and_runs_in_the_future_do_not_support_the_clock(lake):
     fill(lake, "acme", 30)
     apply_retention(lake, 99, NOW + timedelta(days=300))
     fill(lake, "acme", 5)
-    assert "newest visit is of 2026-03-05" in clock_problem(lake, NOW)
+    assert "newest visit is from 2026-03-05" in clock_problem(lake, NOW)
 
 
 @pytest.mark.parametrize(

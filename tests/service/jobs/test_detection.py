@@ -191,7 +191,7 @@ def test_an_organization_with_many_visits_runs_in_a_process(in_process, jobs, on
 @pytest.mark.parametrize(
     ("memory", "is_damaged", "problem"),
     [("100MB", True, "the detector server_errors did not run for acme: "), ("1MB", False, "Out of Memory Error"),
-     ("much", False, "the process of detect_jobs acme much ended with 1: ")],  # before it can note its run
+     ("much", False, "the process for detect_jobs acme much exited with status 1: ")],  # before it can note its run
     ids=["damaged", "memory", "engine"],
 )  # fmt: skip
 def test_a_failed_process_is_logged_and_not_retried_that_day(

@@ -182,12 +182,12 @@ def test_a_command_works_or_says_that_the_lake_is_read_only(read_only, command):
     run = dict(zip(TRIED, runs, strict=True))[command]
     if TRIED[command].read_only != REFUSED:
         assert run.code == TRIED[command].read_only, run.err
-        assert "is read-only here" not in run.err
+        assert "is read-only, and" not in run.err
     else:
         assert (run.code, run.out) == (2, ""), run.err
         assert run.err == (
-            f"traffic: the lake at {lake} is read-only here, and this command opens it for writing; "
-            "use a copy of it, which `traffic backup` makes.\n"
+            f"traffic: the lake at {lake} is read-only, and this command must write to it; "
+            "use a copy made by `traffic backup`.\n"
         )
 
 
