@@ -25,7 +25,7 @@ class Entry:
 
     @property
     def description(self) -> str:
-        """What the report shows: the comment lines of its template, or its text in _DESCRIPTIONS."""
+        """The description of the report: the comment lines of its template, or its text in _DESCRIPTIONS."""
         if self.name in _DESCRIPTIONS:
             return _DESCRIPTIONS[self.name]
         comment = (line for line in template(self.name).splitlines() if line.startswith("--"))
@@ -50,7 +50,7 @@ def parts(name: str, **members: Entry) -> Entry:
 def template(name: str) -> str:
     """The SQL text of a template, or of a detector or measure, whose names begin with jobs/.
 
-    Raises FileNotFoundError when there is none of that name.
+    Raises FileNotFoundError when it does not exist.
     """
     return sql_text(name if name.startswith("jobs/") else f"templates/{name}")
 
@@ -153,7 +153,7 @@ _DESCRIPTIONS: Final = {
 """Descriptions of the entries that have no template of their own."""
 
 CATALOG: Final = (parts("dashboard", **{name: _BY_ROUTE[route] for name, route in _OF_DASHBOARD.items()}), *_ROUTES)
-"""The routes under /analytics, in the order in which they are documented."""
+"""The routes under /analytics, in the order of the documentation."""
 
 CACHE_STATS: Final = _BY_ROUTE["cache-stats"]
 ENDPOINTS: Final = {entry.name: entry for entry in CATALOG if entry is not CACHE_STATS}

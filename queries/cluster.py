@@ -1,7 +1,7 @@
-"""Answers on a cluster that speaks Spark Connect what would be too much for one machine. Needs the extra `cluster`.
+"""Runs queries that are too large for one machine on a Spark Connect cluster. Needs the extra `cluster`.
 
-The cluster counts visits with texts that are compiled from the templates when they are needed; it reads the files that
-the manifest lists, from a folder that all its workers see or from where they are published.
+The cluster counts visits with SQL compiled from the templates on demand; it reads the files that the manifest lists,
+from a folder shared by all workers or from their published copies.
 """
 
 import logging
@@ -33,7 +33,7 @@ from queries.watchdog import Watchdog
 _LOG: Final = logging.getLogger(__name__)
 MAX_IDLE_SESSIONS: Final = 8
 MAX_COUNTING_SECONDS: Final = 4 * 3600.0
-"""The limit of the rows of one relation for a rollup."""
+"""Time limit for counting the rows of one relation for a rollup."""
 
 _ARROW_TYPES: Final = {
     "VARCHAR": pa.string(), "BIGINT": pa.int64(), "DOUBLE": pa.float64(), "DATE": pa.date32(),
@@ -46,7 +46,7 @@ OUTCOMES: Final[dict[type[TrafficError], str]] = {
     FilesGone: "files_gone",
     QueryFailed: "failed",
 }
-"""The outcome that is counted for each error; answers that were cancelled are not counted."""
+"""The outcome counted for each error; cancelled answers are not counted."""
 CHECK_TASKS: Final = 64
 _EVERYWHERE: Final = (
     f"SELECT count(*) AS visits FROM ({' UNION ALL '.join(['SELECT status FROM visits'] * CHECK_TASKS)})"
@@ -69,14 +69,14 @@ class Cluster:
         self._values = tuple(load_traffic_values() if values is None else values)
         self._compiled = cache(Compiler(warehouse.describe).compiled)
         self.outcomes: Counter[str] = Counter(dict.fromkeys((*OUTCOMES.values(), "answered", "cancelled"), 0))
-        """How many answers the cluster was asked for, by outcome."""
+        """Number of answers requested from the cluster, by outcome."""
         self._idle: list[ClusterSession] = []
         self._idle_lock = threading.Lock()
         self._watchdog = Watchdog(options.seconds)
         self._patient_watchdog = Watchdog(MAX_COUNTING_SECONDS)
 
     def snapshot(self, scope: Scope) -> Snapshot:
-        """A snapshot of the lake for a scope. A ClusterSnapshot, if the cluster answers instead of the warehouse."""
+        """A snapshot of the lake for a scope: a ClusterSnapshot if the cluster answers instead of the warehouse."""
         live = live_files(self._lake, scope)
         here = replace(snapshot_of(self._lake, scope, live), traffic_values=self._values)
         return for_cluster(self._lake, here, live) if self.takes(here.visits_to_read) else here
@@ -110,7 +110,7 @@ class Cluster:
         return rows[0] if entry.shape == "row" else rows
 
     def tables(self, entry: Entry, snapshot: Snapshot) -> Tables:
-        """The same answer as an Arrow table, or as a dict of them. Raises what `answer` raises."""
+        """The answer of one entry as an Arrow table, or as a dict of tables. Raises the exceptions of `answer`."""
         if not isinstance(snapshot, ClusterSnapshot):
             return self._warehouse.tables(entry, snapshot)
         if entry.shape == "parts":
@@ -124,16 +124,17 @@ class Cluster:
     def rollup_rows(self, relation: str, snapshot: ClusterSnapshot, cancelled: threading.Event) -> pa.Table:
         """The rows of a relation for a new rollup, counted from the visits of a snapshot for a cluster.
 
-        They may take MAX_COUNTING_SECONDS, and are cancelled like an answer. Raises what `answer` raises.
+        Counting may take MAX_COUNTING_SECONDS, and is cancelled like an answer. Raises the exceptions of `answer`.
         """
         query = Query(cancelled, MAX_COUNTING_SECONDS)
         text = self._compiled(f"rollups/{relation}")
         return self._run_watched(self._patient_watchdog, query, f"rows of {relation}", text, snapshot)
 
     def count_everywhere(self, scope: Scope) -> None:
-        """Count the visits in a scope CHECK_TASKS times, so that each executor reads them: none can be chosen.
+        """Count the visits in a scope CHECK_TASKS times, so that each executor reads them: an executor cannot be
+        chosen.
 
-        Raises what `answer` raises: FilesGone if one of them sees other visits.
+        Raises the exceptions of `answer`: FilesGone if an executor sees other visits.
         """
         live = live_files(self._lake, scope)
         snapshot = for_cluster(self._lake, snapshot_of(self._lake, scope, live), live)
@@ -148,7 +149,7 @@ class Cluster:
         self._patient_watchdog.check_now()
 
     def probe(self) -> None:
-        """Check the warehouse, which answers without the cluster, too. Raises what any query may raise."""
+        """Check the warehouse, which also answers without the cluster. Raises the exceptions of any query."""
         self._warehouse.probe()
 
     def close(self) -> None:
@@ -168,7 +169,7 @@ class Cluster:
     def _run_watched(
         self, watchdog: Watchdog, query: Query, name: str, text: str, snapshot: ClusterSnapshot
     ) -> pa.Table:
-        """Return the rows of a query in the cluster's SQL. Logs why it failed, unless it was cancelled."""
+        """Return the rows of a query in the cluster's SQL. If it fails, log the reason, unless it was cancelled."""
         outcome = "failed"
         try:
             with watchdog.watching(query, query.cancelled):
@@ -187,11 +188,11 @@ class Cluster:
                 self.outcomes[outcome] += 1
 
     def _run_with_retry(self, query: Query, text: str, snapshot: ClusterSnapshot) -> pa.Table:
-        """The rows of a text. If its session was lost, as by a restart, it is run again once."""
+        """The rows of a query. If its session was lost, for example by a restart, run it once more."""
         try:
             return self._run(query, text, snapshot)
         except SessionLost:
-            for session in self._take_all():  # they were lost together
+            for session in self._take_all():  # all were lost together
                 session.disconnect()
         try:
             return self._run(query, text, snapshot)
@@ -241,7 +242,7 @@ class Cluster:
         session.close()
 
     def _session_for(self, snapshot: ClusterSnapshot) -> ClusterSession:
-        """An idle session, if possible one that has the views of this snapshot, or a new one."""
+        """An idle session, preferably with the views of this snapshot, or a new session."""
         with self._idle_lock:
             for session in self._idle:
                 if session.views_of is snapshot:
@@ -266,7 +267,7 @@ class Cluster:
             )
 
     def _as_traffic_error(self, error: Exception, query: Query) -> Exception:
-        """What to raise for an error of the client: also SessionLost."""
+        """The exception for an error of the client, which may be SessionLost."""
         if query.is_given_up:
             return ClusterUnavailable(f"the cluster at {self._options.shown_address} does not respond.")
         if query.is_interrupted and query.cancelled.is_set():

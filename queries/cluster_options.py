@@ -1,4 +1,4 @@
-"""Which cluster answers what, and the errors of one that does not. Needs nothing of the extra `cluster`."""
+"""The options for a cluster, and the errors of a cluster. Does not need the extra `cluster`."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -7,17 +7,17 @@ from data import TrafficError
 from queries.locked_engine import QueryTimeout
 
 CLUSTER_TIMEOUT_SECONDS: Final = 120.0
-"""The default limit of an answer: longer than here, since a cluster is for what is too much for one machine."""
+"""The default time limit of an answer: longer than on this machine, since a cluster gets the largest queries."""
 
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    """Which cluster answers what."""
+    """The options for a cluster."""
 
-    address: str = field(repr=False)  # as sc://host:15002; its parameters may hold a token
-    from_visits: int  # the cluster gives answers that would read this many visits or more on this machine
+    address: str = field(repr=False)  # such as sc://host:15002; its parameters may contain a token
+    from_visits: int  # the cluster answers queries that would read at least this many visits on this machine
     seconds: float = CLUSTER_TIMEOUT_SECONDS  # the time limit of each answer
-    folder: str = ""  # the lake's folder as the workers see it; empty: as this machine sees it
+    folder: str = ""  # the lake's folder on the workers; empty: the same as on this machine
     is_published: bool = False  # whether `folder` is the target where the lake is published
 
     @property
@@ -31,4 +31,4 @@ class ClusterTimeout(QueryTimeout):
 
 
 class ClusterUnavailable(TrafficError):
-    """The cluster cannot be reached, does not respond, or was lost while it answered. A retry may work."""
+    """The cluster cannot be reached, does not respond, or was lost during an answer. A retry may work."""

@@ -1,4 +1,4 @@
-"""Where a cluster reads the visits and links of a snapshot: files that workers see, and rows that are sent."""
+"""The sources of the visits and links of a snapshot for a cluster: files on the workers, and rows sent to it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,13 +20,13 @@ from queries.snapshot import ClusterSnapshot
 
 MAX_SENT_ROWS: Final = 100_000
 MAX_SENT_BYTES: Final = 64 << 20
-"""Servers take messages of 128 MiB."""
+"""Maximum bytes of rows sent: servers accept messages of 128 MiB."""
 
 
 class ClusterSources(NamedTuple):
     """The visits and links that a cluster session reads: files, and rows sent to it."""
 
-    visits: list[str]  # files, as the workers see them
+    visits: list[str]  # files, by their paths on the workers
     links: list[str]
     sent_visits: pa.Table  # rows that are in none of these files
     sent_links: pa.Table
@@ -35,13 +35,13 @@ class ClusterSources(NamedTuple):
 
 
 class SharedFolder:
-    """The folder of the lake, which every worker sees."""
+    """The folder of the lake, mounted on every worker."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
 
     def sources(self, snapshot: ClusterSnapshot) -> ClusterSources:
-        """What to read for a snapshot for a cluster."""
+        """The sources of a snapshot for a cluster."""
         return ClusterSources(
             [f"{self._folder}/{file.path}" for file in snapshot.landed],
             [f"{self._folder}/{path}" for path in snapshot.landed_links],
@@ -54,7 +54,7 @@ class SharedFolder:
 
 
 class PublishedCopy:
-    """The target where the lake is published. What is not published yet is sent, if it is little."""
+    """The target where the lake is published. A small number of unpublished rows is sent with the query."""
 
     def __init__(self, lake: Lake, name: str) -> None:
         """Raises BadInput if the extra `publish` is needed for this target."""
@@ -62,7 +62,7 @@ class PublishedCopy:
         self._published = PublishedLake(lake, name)
 
     def sources(self, snapshot: ClusterSnapshot) -> ClusterSources:
-        """What to read for a snapshot for a cluster. Raises FilesGone or ClusterUnavailable."""
+        """The sources of a snapshot for a cluster. Raises FilesGone or ClusterUnavailable."""
         files, organization = snapshot.landed, snapshot.scope.organization
         try:
             found = self._published.find(organization, files, snapshot.landed_links)
@@ -84,7 +84,7 @@ class PublishedCopy:
         self._published.forget()
 
     def _rows_to_send(self, found: PublishedObjects, organization: str) -> tuple[pa.Table, pa.Table]:
-        """The visits and links that are not published. Raises ClusterUnavailable if they are too many to be sent."""
+        """The visits and links that are not published. Raises ClusterUnavailable if there are too many to send."""
         root = self._lake.root
         counts = {
             "visits": sum(file.visits for file in found.unpublished_visits),
@@ -109,10 +109,10 @@ class PublishedCopy:
 
 
 ClusterLake: TypeAlias = SharedFolder | PublishedCopy
-"""Where the workers of a cluster find a lake."""
+"""The place where the workers of a cluster find a lake."""
 
 
 def _read(paths: Sequence[Path], schema: pa.Schema) -> pa.Table:
-    """The rows of files of the lake, with the columns that older ones lack."""
+    """The rows of files of the lake, with the columns that older files lack."""
     tables = [pq.read_table(path, schema=schema, partitioning=None) for path in paths]
     return pa.concat_tables(tables) if tables else schema.empty_table()

@@ -1,4 +1,4 @@
-"""What a session of a cluster sees of a snapshot: the relations that compiled texts read, as views."""
+"""Defines the relations that compiled queries read as views in a session of a cluster."""
 
 from typing import Final
 
@@ -19,14 +19,14 @@ _SPARK_TYPES: Final = {
     pa.int64(): "BIGINT",
     pa.timestamp("us"): "TIMESTAMP_NTZ",
 }
-"""How Spark reads the columns of stored files."""
+"""The Spark types of the columns of stored files."""
 _SUBJECT: Final = ("domain", "path", "short_code", "agent", "operator", "ai_source")
-"""The texts of the SQL type `subjects` of prelude/7_jobs.sql."""
+"""The text fields of the SQL type `subjects` in prelude/7_jobs.sql."""
 
 
 def make_views(session: ClusterSession, snapshot: ClusterSnapshot, sources: ClusterSources) -> None:
     """Define the views of a snapshot over its visits and links."""
-    (owner,) = {file.organization for file in snapshot.landed} or {""}  # a text counts no other's visits
+    (owner,) = {file.organization for file in snapshot.landed} or {""}  # only one per query
     local_time = col("visited_at") + make_dt_interval(mins=coalesce(col("utc_offset"), lit(0)).cast("int"))
     day = local_time.cast("date")
     session.read_rows("visits", _VISITS, sources.visits, sources.sent_visits, organization=lit(owner), day=day)
@@ -42,7 +42,7 @@ def make_views(session: ClusterSession, snapshot: ClusterSnapshot, sources: Clus
 
 
 def _ddl(schema: pa.Schema) -> str:
-    """A schema as Spark writes it."""
+    """A schema in Spark's syntax."""
     return ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" for field in schema)
 
 

@@ -1,11 +1,12 @@
-"""Writes reports, detectors and rollup relations in Spark SQL, from the SQL files of this floor.
+"""Translates reports, detectors and rollup relations into Spark SQL, from the SQL files of this floor.
 
 A cluster has no rollups, so every relation counts visits. Each text is one statement over the relations of
 INPUTS, with the fields of Scope as named parameters. Needs the extra `cluster`.
 
-What DuckDB alone knows, such as the names behind `*`, is written out as DuckDB describes it (names.py). Table macros
-become CTEs and scalar macros are expanded (statements.py). Constructs of DuckDB become those that Spark and Sail read
-alike (rewrites.py, selects.py). Any other construct that was not checked is an error (constructs.py).
+Names that only DuckDB can resolve, such as the columns of `*`, are written out as DuckDB describes them (names.py).
+Table macros become CTEs and scalar macros are expanded (statements.py). DuckDB's constructs are rewritten into
+constructs that Spark and Sail interpret alike (rewrites.py, selects.py). Any other construct that was not checked is an
+error (constructs.py).
 """
 
 from queries.compiler.constructs import Unsupported

@@ -1,4 +1,4 @@
-"""The constructs that a compiled query may contain: each was checked, and any other is an error."""
+"""The constructs that a compiled query may contain: each was checked, and all others are errors."""
 
 from typing import Final
 
@@ -26,14 +26,14 @@ CHECKED_NODES: Final[frozenset[type[exp.Expr]]] = frozenset({
     exp.Count, exp.Sum, exp.Min, exp.Max, exp.LogicalOr, exp.BitwiseOrAgg, exp.Filter, exp.Window, exp.Contains,
     exp.Lower, exp.Substring,
 })  # fmt: skip
-"""Nodes of the tree that DuckDB, Spark and Sail read alike, as tests/cluster/test_answers.py proves."""
+"""Nodes of the tree that DuckDB, Spark and Sail interpret alike, as tests/cluster/test_answers.py shows."""
 
 FUNCTIONS: Final = frozenset({
     "aggregate", "array", "array_contains", "array_join", "array_sort", "collect_list", "collect_set", "datediff",
     "element_at", "explode", "nullif", "pmod", "regexp_extract", "regexp_replace", "row_number", "sequence",
     "shiftleft", "slice", "struct", "transform", "trunc",
 })  # fmt: skip
-"""Functions that rewrites call by these names, which Spark and Sail have alike."""
+"""Functions of Spark and Sail that rewrites call by these names."""
 
 JOINS: Final = frozenset({("", ""), ("LEFT", ""), ("LEFT", "SEMI"), ("LEFT", "ANTI"), ("FULL", "")})
 """Side and kind of joins, each with ON."""
@@ -64,7 +64,7 @@ def _problem(node: exp.Expr) -> str:
 
 
 def _decides_about_rows(node: exp.In) -> bool:
-    """Whether the NULL of an IN means the same as FALSE; engines do not read it alike elsewhere."""
+    """Whether a NULL result of an IN means the same as FALSE here; elsewhere engines differ."""
     place: exp.Expr | None = node
     while isinstance(place, exp.In | exp.And | exp.Or | exp.Paren):
         place = place.parent

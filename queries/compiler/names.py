@@ -1,4 +1,4 @@
-"""Writes out, in the syntax tree of a query, the names and types that DuckDB alone knows."""
+"""Writes out, in the syntax tree of a query, the names and types that only DuckDB can resolve."""
 
 from collections.abc import Callable
 
@@ -26,7 +26,7 @@ def write_out_names(tree: exp.Expr, describe: Describe) -> None:
 
 
 def _schema_of(query: exp.Expr, place: exp.Expr, describe: Describe) -> dict[str, str]:
-    """The columns of a query where it could stand at `place`, so that it sees the CTEs there."""
+    """The columns of a query as if it were at `place`, where the same CTEs are visible."""
     ctes: list[str] = []
     node = place
     while parent := node.parent:
@@ -42,7 +42,7 @@ def _schema_of(query: exp.Expr, place: exp.Expr, describe: Describe) -> dict[str
 
 
 def _write_out_stars(select: exp.Select, describe: Describe) -> None:
-    """A plain `*` stays where it means the same everywhere: in a SELECT without USING."""
+    """Write out stars, except a plain `*` in a SELECT without USING, which means the same everywhere."""
     has_using = any(join.args.get("using") for join in select.args.get("joins") or [])
     items: list[exp.Expr] = []
     for item in select.expressions:
@@ -66,7 +66,7 @@ def _write_out_stars(select: exp.Select, describe: Describe) -> None:
 
 
 def _write_out_using(select: exp.Select) -> None:
-    """USING becomes ON, and its columns are those of the left side."""
+    """USING becomes ON, and its columns come from the left side."""
     joins = select.args.get("joins") or []
     shared: set[str] = set()
     left = select.args["from_"].this.alias_or_name if select.args.get("from_") else ""
@@ -92,7 +92,7 @@ def _write_out_using(select: exp.Select) -> None:
 
 
 def _write_out_by_name(union: exp.Union, describe: Describe) -> None:
-    """Both sides get all columns in one order; what has no type of its own gets that of the union."""
+    """Both sides get all columns in one order; an untyped column gets its type in the union."""
     types = _schema_of(union, union, describe)
     for side in (union.this, union.expression):
         if not isinstance(side, exp.Select):
@@ -112,7 +112,7 @@ def _with_type(item: exp.Expr | None, name: str, kind: str) -> exp.Expr:
 
 
 def _write_out_qualify(select: exp.Select, describe: Describe) -> None:
-    """QUALIFY becomes the WHERE of a query around it, which has its ORDER BY and LIMIT, too."""
+    """QUALIFY becomes the WHERE of an outer query, which gets its ORDER BY and LIMIT, too."""
     names = _schema_of(select, select, describe)
     if select.args.get("having"):
         raise Unsupported("QUALIFY beside HAVING")

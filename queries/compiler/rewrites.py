@@ -1,4 +1,4 @@
-"""Rewrites constructs of DuckDB into those that Spark and Sail read alike."""
+"""Rewrites DuckDB's constructs into constructs that Spark and Sail interpret alike."""
 
 from collections.abc import Callable
 from datetime import date
@@ -16,15 +16,15 @@ _PARAMETERS: Final = {
     name: next(sql for kind, sql in _SQL_TYPES.items() if hint in (kind, kind | None))
     for name, hint in get_type_hints(Scope).items()
 }
-"""The fields of Scope, which are the named parameters of a compiled text, with their types in Spark."""
+"""The fields of Scope, which are named parameters of a compiled query, with their types in Spark."""
 _VARIABLES: Final = {name: _PARAMETERS[name] for name in (*FILTERS, *LISTING)} | {
     "behaviour": "BOOLEAN",
     "aside": "BIGINT",
 }
-"""Session variables of one value, which are named parameters, too."""
+"""Session variables with one value, which are named parameters, too."""
 
 _LISTS: Final = ("high_cardinality_days", "days_without_domains")
-"""Session variables that hold days. On a cluster they are relations with one column, day."""
+"""Session variables with days. On a cluster they are relations with one column, day."""
 
 _LOG_GAMMA: Final = """({x} - 0.5) * ln({x} + 7) + 7 * ln({x} + 7) - {x} - 7 + 0.9189385332046727
     + 1 / (12 * ({x} + 7)) - 1 / (360 * pow({x} + 7, 3)) + 1 / (1260 * pow({x} + 7, 5))
@@ -36,7 +36,7 @@ def rewrite(tree: exp.Expr) -> exp.Expr:
     """The tree in Spark SQL. Raises Unsupported."""
     flatten_tuples(tree)
     for kind, rewritten in _REWRITES:
-        for node in [*tree.find_all(kind)][::-1]:  # the inner before the outer
+        for node in [*tree.find_all(kind)][::-1]:  # inner nodes first
             replacement = rewritten(node)
             if node is tree:
                 tree = replacement
@@ -56,7 +56,7 @@ def _parameter(node: exp.Dot) -> exp.Expr:
 
 
 def _variable(node: exp.Anonymous) -> exp.Expr:
-    """A session variable of one value becomes a named parameter. On a cluster, nothing is explained."""
+    """A session variable with one value becomes a named parameter. On a cluster, `explain` is not supported."""
     if node.name == "getvariable" and node.expressions[0].name == "explain":
         return exp.false()
     kind = _VARIABLES.get(node.expressions[0].name) if node.name == "getvariable" else None
@@ -64,7 +64,7 @@ def _variable(node: exp.Anonymous) -> exp.Expr:
 
 
 def _cast(node: exp.Cast) -> exp.Expr:
-    """HUGEINT becomes DECIMAL(38, 0), and a variable that holds days the list of a relation's rows."""
+    """HUGEINT becomes DECIMAL(38, 0), and a variable with days becomes a list of a relation's rows."""
     if isinstance(node.this, exp.Anonymous) and node.this.name == "getvariable":
         variable = node.this.expressions[0].name
         if variable not in _LISTS:
@@ -79,7 +79,7 @@ def _cast(node: exp.Cast) -> exp.Expr:
 
 
 def _div(node: exp.Div) -> exp.Expr:
-    """DuckDB's `/` divides as DOUBLE, whatever it divides."""
+    """DuckDB's `/` always divides as DOUBLE."""
     number = node.this.unnest()
     if not (isinstance(number, exp.Cast) and number.to.this == exp.DType.DOUBLE):
         node.set("this", exp.cast(number, "DOUBLE"))
@@ -87,7 +87,7 @@ def _div(node: exp.Div) -> exp.Expr:
 
 
 def _extract(node: exp.Extract) -> exp.Expr:
-    """Weekdays are counted from a Monday: engines number them in different ways. Hours and days are alike."""
+    """Weekdays are computed from a known Monday, since engines number them differently. Hours and days are the same."""
     part = node.name.upper()
     if part == "ISODOW":
         monday = exp.cast(exp.Literal.string("0001-01-01"), "DATE")
@@ -98,7 +98,7 @@ def _extract(node: exp.Extract) -> exp.Expr:
 
 
 def _days_between(node: exp.DateDiff) -> exp.Expr:
-    """Days between two times, whatever their hours."""
+    """Days between the dates of two times."""
     if node.text("unit").upper() != "DAY":
         raise Unsupported(node.sql("duckdb"))
     days = call("datediff", exp.cast(node.this, "DATE"), exp.cast(node.expression, "DATE"))
@@ -113,7 +113,7 @@ def _trunc(node: exp.TimestampTrunc) -> exp.Expr:
 
 
 def _series(node: exp.GenerateSeries) -> exp.Expr:
-    """A series that may be empty would count downwards: the end must be a literal, a parameter or x + 1."""
+    """An empty series would count downwards in Spark: the end must be a literal, a parameter or x + 1."""
     start, end, step = node.args["start"], node.args["end"], node.args.get("step")
     if node.args.get("is_end_exclusive"):
         if end.is_int:
@@ -126,7 +126,7 @@ def _series(node: exp.GenerateSeries) -> exp.Expr:
 
 
 def _bracket(node: exp.Bracket) -> exp.Expr:
-    """An element of a written list or of a map that a subquery makes; or the first of list_sort(list(DISTINCT x))."""
+    """An element of a list literal or of a map from a subquery, or the first of list_sort(list(DISTINCT x))."""
     (index,) = node.expressions
     if isinstance(index, exp.Slice) and isinstance(node.this, exp.ArraySort):
         (value,) = node.this.this.this.expressions
@@ -154,7 +154,7 @@ def _joined_list(node: exp.ArrayToString) -> exp.Expr:
 
 
 def _ordered_list(node: exp.Filter) -> exp.Expr:
-    """coalesce(list(x ORDER BY x) FILTER (…), …), where x is never NULL: of none, Spark makes an empty list."""
+    """coalesce(list(x ORDER BY x) FILTER (…), …), where x is never NULL: without rows, Spark returns an empty list."""
     if not isinstance(node.this, exp.ArrayAgg):
         return node
     order = node.this.this
@@ -221,4 +221,4 @@ _REWRITES: Final[tuple[tuple[type[exp.Expr], Callable[..., exp.Expr]], ...]] = (
     (exp.Join, _join),
     (exp.RegexpExtract, lambda node: call("regexp_extract", node.this, node.expression, node.args["group"])),
 )
-"""What is rewritten, in this order."""
+"""The rewrites, in this order."""

@@ -13,13 +13,13 @@ def call(name: str, *arguments: exp.Expr | str | int) -> exp.Anonymous:
 
 
 def parenthesized(node: exp.Expr) -> exp.Expr:
-    """The node in parentheses if its operators could mix with those around it."""
+    """The node, in parentheses if the precedence of its operators could be ambiguous."""
     mixes = isinstance(node, exp.Binary | exp.Not | exp.Neg | exp.In | exp.Between) and not isinstance(node, exp.Dot)
     return exp.paren(node, copy=False) if mixes else node
 
 
 def without_needless_parens(tree: exp.Expr) -> exp.Expr:
-    """The tree without parentheses around operands that are read the same without them."""
+    """The tree without parentheses that do not change the meaning."""
     for paren in [*tree.find_all(exp.Paren)][::-1]:
         inner, outer = paren.this, paren.parent
         if isinstance(outer, exp.And | exp.Or):
@@ -83,7 +83,7 @@ def write_out_group(node: exp.Select) -> exp.Expr:
 
 
 def _compute_before_grouping(node: exp.Select, keys: Sequence[exp.Expr]) -> None:
-    """Sail cannot group by what a subquery finds: a query within computes such keys first."""
+    """Sail cannot group by the result of a subquery: an inner query computes such keys first."""
     if not keys:
         return
     if node.args.get("joins") or node.args.get("where"):
@@ -99,7 +99,7 @@ def _compute_before_grouping(node: exp.Select, keys: Sequence[exp.Expr]) -> None
 
 
 def write_out_having(node: exp.Select) -> exp.Expr:
-    """HAVING becomes WHERE of a query around it where an alias hides a column: Sail counts the alias then."""
+    """HAVING becomes the WHERE of an outer query if an alias hides a column: Sail would use the alias."""
     having = node.args.get("having")
     if having is None:
         return node
@@ -114,10 +114,10 @@ def write_out_having(node: exp.Select) -> exp.Expr:
 
 
 def nest(select: exp.Select, names: Sequence[str], computed: exp.Expr, condition: exp.Expr) -> None:
-    """Put a query around a SELECT, in place, that keeps the rows where `condition` holds.
+    """Wrap a SELECT, in place, in an outer query that keeps the rows where `condition` holds.
 
-    The outer one has the ORDER BY and the LIMIT. `names` are the columns of its rows. The condition is about
-    `computed`, one more column of the inner query.
+    The outer query gets the ORDER BY and the LIMIT. `names` are its columns. The condition refers to
+    `computed`, an additional column of the inner query.
     """
     if computed.alias in names:
         raise Unsupported(f"a column named {computed.alias}")
@@ -136,7 +136,7 @@ def nest(select: exp.Select, names: Sequence[str], computed: exp.Expr, condition
 
 
 def write_out_unnest(node: exp.Select) -> exp.Expr:
-    """A query that unnests within an expression unnests in a query of its own."""
+    """Move an unnest inside an expression into a separate query."""
     explodes = [*node.find_all(exp.Explode)]
     if not explodes or explodes[0].parent_select is not node:
         return node

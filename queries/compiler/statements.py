@@ -18,15 +18,15 @@ INPUTS: Final = (
 """The relations that a session must have before it runs a compiled text."""
 
 _STORED: Final = ("stored_rows", "rollup_rows", "stored_before")
-"""Table macros that read rollups. A cluster has none, so that they have no rows."""
+"""Table macros that read rollups. A cluster has no rollups, so they have no rows."""
 
 _TABLE_MACROS: Final = (
     "read_visits_with_aside", "read_visits", "read_scope_of_every_group", "read_scope_with_aside",
     "read_visits_in_scope", "read_scope_for_links", "visits_to_count",
 )  # fmt: skip
-"""Table macros that become relations of their names: what they take says which files are read."""
+"""Table macros that become relations with their names: their arguments select the files to read."""
 
-logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of CREATE TYPE, which is not compiled
+logging.getLogger("sqlglot").setLevel(logging.ERROR)  # sqlglot warns about CREATE TYPE, which is not compiled
 
 
 class Compiler:
@@ -44,7 +44,7 @@ class Compiler:
                     self._macros[name] = create
                 elif name not in INPUTS:
                     self._relations[name] = create.expression
-        for name in relation_names():  # without rollups, this part is the whole
+        for name in relation_names():  # without rollups, this part is everything
             self._relations[name] = self._relations.pop(f"{name}_counted")
             del self._relations[f"{name}_stored"]
         for name in _TABLE_MACROS:
@@ -66,7 +66,8 @@ class Compiler:
         return self.compile(sqlglot.parse_one(sql_text(origin), dialect="duckdb"), origin, "all_visits")
 
     def compile(self, tree: exp.Expr, origin: str, source: str) -> str:
-        """The text for one statement of DuckDB. `origin` is its file, without .sql, and `source` where visits are from.
+        """The Spark SQL for one DuckDB statement. `origin` is its file, without .sql, and `source` the view with
+        visits.
 
         Raises Unsupported for a construct without a checked counterpart.
         """
@@ -86,7 +87,7 @@ class Compiler:
         return statement.sql("spark", pretty=True, comments=False)
 
     def _add_relations(self, tree: exp.Query, source: str, needed: dict[str, exp.Query]) -> None:
-        """Add the relations that a tree reads, each after those that it reads itself."""
+        """Add the relations that a tree reads, each after its own dependencies."""
         own = {cte.alias for cte in tree.find_all(exp.CTE)}
         if taken := own & self._relations.keys():
             raise Unsupported(f"the name of the relation {min(taken)} is used for a CTE")
@@ -121,7 +122,7 @@ class Compiler:
     def _expand_macros(self, tree: exp.Expr) -> exp.Expr:
         """The tree with the bodies of scalar macros in place of their calls."""
         calls = [call for call in tree.find_all(exp.Anonymous) if call.name in self._macros]
-        for call in reversed(calls):  # find_all yields the outer before the inner
+        for call in reversed(calls):  # find_all yields outer nodes before inner nodes
             body = parenthesized(self._expand_macros(self._macro_body(call)))
             if call is tree:
                 return body
@@ -135,7 +136,7 @@ class Compiler:
         body = exp.paren(macro.expression.copy(), copy=False)
         for column in [*body.find_all(exp.Column)]:
             if not column.table and column.name in arguments:
-                if column.find_ancestor(exp.Select):  # a column of that query may have the name of an argument's
+                if column.find_ancestor(exp.Select):  # the subquery may have a column with the same name as an argument
                     raise Unsupported(f"the macro {call.name} uses its parameter {column.name} in a subquery")
                 column.replace(parenthesized(arguments[column.name].copy()))
         inner: exp.Expr = body.this
