@@ -20,7 +20,7 @@ from queries.cluster_options import ClusterUnavailable
 from queries.locked_engine import FilesGone, QueryFailed
 from queries.snapshot import ClusterSnapshot
 
-with warnings.catch_warnings():  # it warns of a pandas that it does not know yet; nothing here uses pandas
+with warnings.catch_warnings():  # it warns about newer versions of pandas, which is not used here
     warnings.simplefilter("ignore", FutureWarning)
     from pyspark.sql.connect.client import DefaultChannelBuilder
     from pyspark.sql.connect.column import Column
@@ -30,7 +30,7 @@ with warnings.catch_warnings():  # it warns of a pandas that it does not know ye
     from pyspark.sql.connect.proto import SQL, Plan, Relation
     from pyspark.sql.connect.session import SparkSession
 
-logging.getLogger("pyspark.sql.connect.logging").disabled = True  # all that it logs is raised, or means nothing
+logging.getLogger("pyspark.sql.connect.logging").disabled = True  # everything it logs is also raised, or irrelevant
 
 __all__ = [
     "CLIENT_ERRORS", "ClusterSession", "Query", "SessionLost", "as_traffic_error", "coalesce", "col", "lit",
@@ -38,35 +38,35 @@ __all__ = [
 ]  # fmt: skip
 
 CONNECT_SECONDS: Final = 5.0
-"""After which a server that accepts the connection and says nothing counts as unavailable."""
+"""Time after which a server that accepts the connection but does not respond counts as unavailable."""
 CLOSE_SECONDS: Final = 1.0
 INTERRUPT_GRACE_SECONDS: Final = 2.0
 """How long the cluster may take to end an interrupted query before the connection is closed."""
 CLIENT_ERRORS: Final = (PySparkException, grpc.RpcError, ValueError, AssertionError)
-"""What calls of a session raise; ValueError when its connection was closed meanwhile, AssertionError when the server
-ends an answer without an error, as Sail does when it is interrupted."""
+"""Exceptions raised by calls of a session; ValueError when its connection was closed meanwhile, AssertionError when the
+server ends a response without an error, as Sail does when interrupted."""
 
 MAX_MESSAGE: Final = 1_000
-"""Characters that are kept of a server's message."""
+"""Maximum number of characters of a server's message."""
 _GARBLED: Final = "Exception deserializing response"
-"""How gRPC, with the status INTERNAL, reports an answer that is not a message."""
+"""The text by which gRPC, with the status INTERNAL, reports a response that is not a message."""
 _LOST: Final = ("INVALID_HANDLE", "NO_ACTIVE_SESSION", "TABLE_OR_VIEW_NOT_FOUND")
 _GONE: Final = (
     "PATH_NOT_FOUND", "FILE_NOT_EXIST", "FAILED_READ_FILE", "FileNotFound", "No such file", "not found: /"
 )  # fmt: skip
-"""What servers call it if they do not know a session or its views, and if they cannot read a file."""
+"""Texts by which servers report an unknown session or view, and an unreadable file."""
 
 _OPTIONS: Final = [
-    ("grpc.use_local_subchannel_pool", 1),  # otherwise a new connection inherits the waiting times of a failed one
+    ("grpc.use_local_subchannel_pool", 1),  # otherwise a new connection inherits the backoff of a failed one
 ]
 
 
 class SessionLost(Exception):
-    """The connection broke or garbled an answer, or the server no longer knows the session."""
+    """The connection broke or garbled a response, or the server no longer knows the session."""
 
 
 def as_traffic_error(error: Exception) -> Exception:
-    """What an error of the client means, as SessionLost, FilesGone or QueryFailed, with the server's message."""
+    """Translate an error of the client into SessionLost, FilesGone or QueryFailed, with the server's message."""
     message = " ".join(str(error).split("JVM stacktrace")[0].split())[:MAX_MESSAGE]
     condition = (error.getCondition() or "") if isinstance(error, PySparkException) else ""
     if condition.startswith(_LOST) or _status(error) is grpc.StatusCode.UNAVAILABLE or _GARBLED in message:
@@ -85,7 +85,7 @@ def _status(error: Exception) -> grpc.StatusCode | None:
 
 
 class _EagerChannel(DefaultChannelBuilder):  # type: ignore[misc]  # of a package that need not be installed
-    """Connects at once or not at all, so that nothing is built, and kept until the program ends, over a dead server."""
+    """Connects at once or not at all: otherwise objects for a dead server would be kept until the program ends."""
 
     def toChannel(self) -> grpc.Channel:  # noqa: N802  # as the client calls it
         """The connected channel. Raises ClusterUnavailable."""
@@ -102,12 +102,12 @@ class _EagerChannel(DefaultChannelBuilder):  # type: ignore[misc]  # of a packag
         channel.unsubscribe(note)
         if grpc.ChannelConnectivity.READY not in states:
             channel.close()
-            raise ClusterUnavailable(f"no cluster answers at {self.endpoint}; check it and TRAFFIC_ENGINE.")
+            raise ClusterUnavailable(f"no cluster responds at {self.endpoint}; check it and TRAFFIC_ENGINE.")
         return channel
 
 
 class ClusterSession:
-    """A connection and a session of its own on the server, with its own temporary views. Used by one thread at a time.
+    """A connection with its own session on the server and its own temporary views. Used by one thread at a time.
 
     Its methods raise CLIENT_ERRORS.
     """
@@ -118,14 +118,14 @@ class ClusterSession:
         self.spark = SparkSession.Builder().channelBuilder(connection).create()
         self.spark.client.set_retry_policies([])
         self.spark.client.disable_reattachable_execute()
-        self.views_of: ClusterSnapshot | None = None  # the snapshot whose views were made
-        self.epoch: int | None = None  # that of their ClusterSources
+        self.views_of: ClusterSnapshot | None = None  # the snapshot of the current views
+        self.epoch: int | None = None  # of their ClusterSources
 
     def table(self, text: str, arguments: Mapping[str, Any]) -> pa.Table:
         """The rows of a SELECT with named parameters.
 
-        It is sent once, as a plan: `spark.sql(…).toArrow()` asks for its analysis and for its schema before, and each
-        time the server analyzes it anew.
+        It is sent once, as a plan: `spark.sql(…).toArrow()` would first request its analysis and its schema, and the
+        server would analyze it each time.
         """
         literals = {name: lit(value).to_plan(self.spark.client) for name, value in arguments.items()}
         plan = Plan(root=Relation(sql=SQL(query=text, named_arguments=literals)))
@@ -133,21 +133,21 @@ class ClusterSession:
         return table
 
     def read_rows(self, view: str, schema: str, paths: list[str], sent: pa.Table, **columns: Column) -> None:
-        """Define a view of Parquet files and of rows that are sent there, with these columns in addition.
+        """Define a view of Parquet files and of rows to be sent, with these additional columns.
 
-        A file that cannot be read is an error.
+        An unreadable file is an error.
         """
         rows = DataFrame(LocalRelation(sent), self.spark) if len(sent) else self.spark.createDataFrame([], schema)
         if paths:
             reader = self.spark.read.schema(schema)
-            for option in ("ignoreMissingFiles", "ignoreCorruptFiles"):  # which the server's own settings may turn on
+            for option in ("ignoreMissingFiles", "ignoreCorruptFiles"):  # the server's own settings may turn it on
                 reader = reader.option(option, "false")
             stored = reader.parquet(*paths)
             rows = stored.select(*sent.column_names).union(rows) if len(sent) else stored
         (rows.withColumns(columns) if columns else rows).createOrReplaceTempView(view)
 
     def put_rows(self, view: str, schema: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Define a view of these few rows. They are sent as literals, since not every server takes a table."""
+        """Define a view of a few rows. They are sent as literals, since not every server accepts tables."""
         fields = [part.split() for part in schema.split(", ")]
         structs = []
         for row in rows:
@@ -185,21 +185,21 @@ class Query:
 
     def __init__(self, cancelled: threading.Event, seconds: float) -> None:
         self.cancelled = cancelled
-        self.seconds = seconds  # after which the watchdog interrupts it
+        self.seconds = seconds  # time limit, enforced by the watchdog
         self.is_interrupted = False
-        self.is_given_up = False  # whether the cluster did not end it in time, so that the connection was closed
+        self.is_given_up = False  # whether the connection was closed because the cluster did not end it in time
         self._tag = f"traffic-{uuid.uuid4().hex}"
         self._session: ClusterSession | None = None
         self._interrupting: threading.Thread | None = None
         self._given_up_at = 0.0
 
     def begin(self, session: ClusterSession) -> None:
-        """The session runs this query from now on."""
+        """Record the session that runs this query."""
         session.spark.addTag(self._tag)
         self._session = session
 
     def end(self) -> None:
-        """The query has ended."""
+        """Record that the query has ended."""
         session, self._session = self._session, None
         if session:
             session.spark.removeTag(self._tag)
@@ -207,8 +207,8 @@ class Query:
     def interrupt(self) -> None:
         """Ask the cluster to end the query; if it still runs after INTERRUPT_GRACE_SECONDS, close the connection.
 
-        Called until the query has ended. Returns at once. A stage that Spark submits in this very moment runs to its
-        end on the workers, since Spark forgets the tag with the query; no further stage of the query is submitted.
+        Called repeatedly until the query has ended. Returns at once. A stage that Spark submits at this moment runs to
+        its end on the workers, since Spark forgets the tag with the query; no further stage is submitted.
         """
         session = self._session
         if session is None:

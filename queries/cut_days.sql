@@ -1,5 +1,5 @@
--- The days of high cardinality of which words may be cut. Cutting takes long, and rollups show of most days that nothing
--- was cut: of a day that was, a relation has as many rows as words are kept, or more.
+-- The days of high cardinality on which values may be cut. Cutting is slow, and rollups show for most days that nothing
+-- was cut: for a cut day, a relation has at least as many rows as values are kept.
 WITH cut AS (
     SELECT day FROM read_parquet(
         getvariable('rollups'), hive_partitioning = TRUE, hive_types = {'organization': VARCHAR, 'month': DATE}

@@ -1,4 +1,4 @@
-"""Defines the relations in an engine: by the prelude once, afterwards as a copy of what it defined.
+"""Defines the relations in an engine: the first time by the prelude, then by copying its definitions.
 
 DuckDB binds each of a hundred views when it is created, which takes 0.35 s of processor time for every command and
 every server; copied, they take 0.02 s. The copy is in a file of the lake.
@@ -25,8 +25,8 @@ _ATTACH_READ_ONLY: Final = "ATTACH $file AS defined (READ_ONLY)"
 def define_relations(engine: duckdb.DuckDBPyConnection, lake: LakeFolders) -> None:
     """Define the relations in an empty engine, without any visit. Writes the lake's empty seed rollup if it is missing.
 
-    They are copied from a file of the lake. Where it is missing, damaged or of another version, the prelude is run, and
-    the file is written if it can be.
+    They are copied from a file of the lake. If it is missing, damaged or of another version, the prelude is run and the
+    file is written if possible.
     """
     write_seed(lake, rollup_schema(engine))
     set_variables(engine, empty_snapshot(lake))
@@ -43,13 +43,13 @@ def rollup_schema(engine: duckdb.DuckDBPyConnection) -> Schema:
 
 
 def relations_file(lake: LakeFolders) -> Path:
-    """The database with the relations that this program defines; its name is a hash of all that they depend on."""
+    """The database with the relations of this program; its name is a hash of everything they depend on."""
     defined_by = str((duckdb.__version__, prelude(), VISITS, LINKS, LINK_CHANGES))
     return lake.root / "relations" / f"{hashlib.sha256(defined_by.encode()).hexdigest()[:16]}.duckdb"
 
 
 def _copy_relations(engine: duckdb.DuckDBPyConnection, file: Path) -> bool:
-    """Whether the relations could be copied from a file. If not, the engine is as it was."""
+    """Copy the relations from a file; return whether that was possible. If not, the engine is unchanged."""
     try:
         engine.execute(_ATTACH_READ_ONLY, {"file": str(file)})
         try:
@@ -64,11 +64,11 @@ def _copy_relations(engine: duckdb.DuckDBPyConnection, file: Path) -> bool:
 
 
 def _keep(engine: duckdb.DuckDBPyConnection, file: Path, lake: LakeFolders) -> None:
-    """Write the file for the next engine, instead of those of other versions, if the lake can be written."""
+    """Write the file for the next engine, replacing files of other versions, if the lake can be written."""
     if lake.seeds != lake.root:
         return
     staged = lake.staging / f"relations-{uuid4()}.duckdb"
-    with suppress(duckdb.Error, OSError):  # such as without room for it: the next engine tries again
+    with suppress(duckdb.Error, OSError):  # such as on a full disk: the next engine tries again
         engine.execute(_ATTACH, {"file": str(staged)})
         try:
             engine.execute("COPY FROM DATABASE memory TO defined")

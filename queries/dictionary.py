@@ -14,9 +14,9 @@ RelationDescriptions = dict[str, list[dict[str, str]]]
 
 _INTERNAL: Final = {
     "scope": "the organization and the days of the scope: one row",
-    "subject": "what a job is about, while its measure runs; otherwise empty",
+    "subject": "the subjects of a job, while its measure runs; otherwise empty",
 }
-"""Relations that can be read, but that hold nothing to count."""
+"""Relations that can be read, but contain nothing to count."""
 _DERIVED: Final = {
     "organization": "the organization whose visits or links these are",
     "landed_category": "the category before the visits of the whole day were considered",
@@ -28,13 +28,13 @@ _DERIVED: Final = {
     "end_date": "last day of the scope",
     "ten_thousandths": "what one visit is worth, in 1/10,000 of the currency",
     "is_referral": "whether a person was referred by an AI product; otherwise an agent's visit",
-    "people_visitors": "visitors of whom a visit is a person's",
-    "ai_visitors": "visitors of whom a visit is AI-related",
-    "referred_visitors": "visitors whom AI sent",
-    "bot_visitors": "visitors of whom a visit is of other automated traffic",
-    "unidentified_referrals": "visits of people whom AI sent, without a visitor",
-    "last_human": "time of the last visit of a person whom AI did not send",
-    "last_referral": "time of the last visit of a person whom AI sent",
+    "people_visitors": "visitors with a visit by a person",
+    "ai_visitors": "visitors with an AI-related visit",
+    "referred_visitors": "visitors referred by AI",
+    "bot_visitors": "visitors with a visit of other automated traffic",
+    "unidentified_referrals": "AI referrals without a visitor",
+    "last_human": "time of the last visit of a person without an AI referral",
+    "last_referral": "time of the last AI referral",
     "last_fetch": "time of the last fetch by an AI agent",
     "last_bot": "time of the last visit of other automated traffic",
     "is_answered": "whether a request was answered with a status below 400, or has no status",
@@ -45,7 +45,7 @@ _BOOKKEEPING: Final = ("for_domain", "days")
 
 
 def relations() -> dict[str, str]:
-    """Each public relation and what it contains; those of counts say so in the comment at the top of their files."""
+    """The meaning of each public relation; for relations of counts, the comment at the top of their files."""
     found = BASES | _INTERNAL
     for name in sorted(view_names()):
         lines = sql_text(f"relations/{name}").partition("CREATE ")[0].splitlines()

@@ -1,4 +1,4 @@
-"""What answers the entries of the catalog: this machine's DuckDB alone (Warehouse), or a cluster as well (Cluster)."""
+"""The engines for the entries of the catalog: DuckDB on this machine (Warehouse), or also a cluster (Cluster)."""
 
 from typing import TYPE_CHECKING, TypeAlias, Union
 
@@ -17,9 +17,9 @@ Engine: TypeAlias = Union[Warehouse, "Cluster"]
 def open_cluster(
     lake: Lake, warehouse: Warehouse, options: ClusterOptions, values: list[TrafficValue] | None = None
 ) -> "Cluster":
-    """A cluster over the warehouse, which is closed with it. `values` are those of the warehouse.
+    """A cluster for the warehouse, which is closed with it. `values` are the values of visits, as for the warehouse.
 
-    Connects to nothing yet. Raises BadInput if the extra `cluster` is not installed.
+    Does not connect yet. Raises BadInput if the extra `cluster` is not installed.
     """
     try:
         from queries.cluster import Cluster  # noqa: PLC0415  # only the extra installs what it needs

@@ -1,4 +1,4 @@
-"""The hint beside an answer that counts nothing: which days have visits, or that files are set aside."""
+"""The hint for an empty answer: the days with visits, or that files are set aside."""
 
 import re
 from typing import Final
@@ -11,19 +11,19 @@ _FILE: Final = re.compile(FILE_PATTERN)
 
 
 def empty_scope_hint(lake: Lake, scope: Scope, names: str = "start_date and end_date") -> str:
-    """A sentence that says which days have visits, if those of a scope have none; "" if they have some.
+    """A sentence with the days that have visits, if the scope has none; "" if it has visits.
 
-    Of a path whose visits are set aside as files, it says that. `names` are the caller's parameters for the days.
+    For a path of a file that is set aside, a sentence about that. `names` are the caller's parameters for the days.
     """
     if lake.manifest.files.has_visits(scope.organization, scope.start_date, scope.end_date):
         return file_hint(lake, scope)
     span = lake.manifest.files.span(scope.organization)
-    where = f"its visits are from {span[0]} to {span[1]}; use {names}" if span else "it has none at all"
+    where = f"its visits are from {span[0]} to {span[1]}; use {names}" if span else "it has no visits at all"
     return f"{scope.organization} has no visits from {scope.start_date} to {scope.end_date}: {where}."
 
 
 def file_hint(lake: Lake, scope: Scope) -> str:
-    """A sentence that says why the path of a scope has no visits, if it is that of a file and files are set aside."""
+    """A sentence that explains why the path of a scope has no visits, if it is a file and files are set aside."""
     is_file = scope.path is not None and _FILE.search(scope.path)
     if not is_file or not lake.manifest.exclusions.are_files_aside(scope.organization):
         return ""

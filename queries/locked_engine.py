@@ -1,4 +1,4 @@
-"""A DuckDB engine that reads some folders of a lake and nothing else, with limits on memory, disk and time."""
+"""A DuckDB engine that can only read some folders of a lake, with limits on memory, disk and time."""
 
 import re
 import shutil
@@ -21,7 +21,7 @@ from queries.watchdog import Watchdog
 
 QUERY_TIMEOUT_SECONDS: Final = 10.0
 MAX_IDLE_CURSORS: Final = 4
-"""Cursors that are kept for the next query of their snapshot. When there are more, the oldest is closed."""
+"""Maximum number of cursors kept for the next query of their snapshot; the oldest is closed first."""
 MAX_SPILL: Final = "4GB"
 """Disk space for all queries of an engine when memory is short: about what a disk can write within the timeout."""
 
@@ -45,7 +45,7 @@ class EngineLost(QueryFailed):
 
 
 class _IdleCursor(NamedTuple):
-    """A cursor that runs nothing and has the variables of a snapshot."""
+    """An idle cursor with the variables of a snapshot."""
 
     engine: duckdb.DuckDBPyConnection
     snapshot: Snapshot
@@ -53,7 +53,7 @@ class _IdleCursor(NamedTuple):
 
 
 class LockedEngine:
-    """Runs SQL over the relations of the prelude. Safe to use from several threads: each query has a cursor for itself.
+    """Runs SQL over the relations of the prelude. Safe to use from several threads: each query has its own cursor.
 
     The engine contains only definitions, no data, so it is simply replaced after a fatal error.
     """
@@ -70,9 +70,9 @@ class LockedEngine:
     ) -> None:
         """Define the relations, then lock the engine.
 
-        `organization`: whose visits, links and rollups it may open; None: those of every organization. `memory` limits
+        `organization`: the only organization with files that it can open; None: all organizations. `memory` limits
         all queries together, such as "300MB"; None: the default of DuckDB. `seconds` limits each query.
-        `in_background`: whether it leaves the other cores to others, and keeps no footers of files in this memory.
+        `in_background`: whether it uses a single core, and caches no footers of files in memory.
         """
         self._folders = folders
         self._readable = _readable(folders, organization)
@@ -83,13 +83,13 @@ class LockedEngine:
         try:
             self._duckdb = self._new()
         except duckdb.Error as error:
-            raise QueryFailed(f"the engine of queries does not start: {' '.join(str(error).split())}") from error
+            raise QueryFailed(f"the query engine does not start: {' '.join(str(error).split())}") from error
         self._replace_lock = threading.Lock()
         self._idle: list[_IdleCursor] = []
         self._idle_lock = threading.Lock()
         try:
             self._watchdog = Watchdog(seconds)
-        except BaseException:  # there are no threads left
+        except BaseException:  # no threads left
             self._duckdb.close()
             self._has_closed()
             raise
@@ -100,8 +100,8 @@ class LockedEngine:
     ) -> Iterator[duckdb.DuckDBPyConnection]:
         """A cursor under the watchdog, for one query. Its session variables belong to one caller's scope.
 
-        With `is_kept`, it is kept for the next query of this same snapshot: to set the variables takes as long as a
-        small query does. After an error it is not kept. In this context, errors of DuckDB are raised as QueryTimeout,
+        With `is_kept`, it is kept for the next query of the same snapshot: setting the variables takes as long as a
+        small query. After an error it is not kept. In this context, errors of DuckDB are raised as QueryTimeout,
         QueryFailed, FilesGone or EngineLost.
         """
         cancelled = cancelled or threading.Event()
@@ -114,7 +114,7 @@ class LockedEngine:
                     if cancelled.is_set():
                         raise QueryFailed("the query was cancelled.")
                     if idle is None:
-                        # starts the thread that returns what was freed; one for all, and the end of any engine ends it
+                        # starts the thread that returns freed memory: one for all engines, ended with any of them
                         cursor.execute("SET GLOBAL allocator_background_threads = TRUE")
                         set_variables(cursor, snapshot)
                     yield cursor
@@ -129,7 +129,7 @@ class LockedEngine:
             raise self._as_traffic_error(error, cancelled) from error
 
     def describe(self, sql: str) -> dict[str, str]:
-        """The columns of the rows of a query of ours, with their types, in order. It is not run."""
+        """The columns of one of our queries, with their types, in order. It is not run."""
         with closing(self._duckdb.cursor()) as cursor:
             set_variables(cursor, empty_snapshot(self._folders))
             return {name: kind for name, kind, *_ in cursor.execute(f"DESCRIBE {sql}").fetchall()}
@@ -140,7 +140,7 @@ class LockedEngine:
         self._watchdog.check_now()
 
     def forget(self, snapshot: Snapshot) -> None:
-        """Close the idle cursors of a snapshot, which keep in memory what its answers shared."""
+        """Close the idle cursors of a snapshot, which keep its shared visits in memory."""
         with self._idle_lock:
             done = [idle for idle in self._idle if idle.snapshot is snapshot]
             self._idle = [idle for idle in self._idle if idle.snapshot is not snapshot]
@@ -148,7 +148,7 @@ class LockedEngine:
             idle.cursor.close()
 
     def delete_spilled(self) -> None:
-        """Delete what the engine spilled, as its process ends now, in the middle of anything."""
+        """Delete the engine's spilled files, because its process is about to end, at any point."""
         shutil.rmtree(self._spilled, ignore_errors=True)
 
     def close(self) -> None:
@@ -159,7 +159,7 @@ class LockedEngine:
         self._has_closed()
 
     def _idle_cursor(self, engine: duckdb.DuckDBPyConnection, snapshot: Snapshot) -> duckdb.DuckDBPyConnection | None:
-        """An idle cursor of this engine with the variables of this snapshot, which is idle no more."""
+        """Take an idle cursor of this engine with the variables of this snapshot."""
         with self._idle_lock:
             for place, idle in enumerate(self._idle):
                 if idle.snapshot is snapshot and idle.engine is engine:
@@ -167,7 +167,7 @@ class LockedEngine:
         return None
 
     def _close_idle(self, most: int) -> None:
-        """Close the oldest idle cursors until there are at most so many."""
+        """Close the oldest idle cursors until at most `most` are left."""
         with self._idle_lock:
             while len(self._idle) > most:
                 self._idle.pop(0).cursor.close()
@@ -190,13 +190,13 @@ class LockedEngine:
         return QueryFailed(message)
 
     def _new(self) -> duckdb.DuckDBPyConnection:
-        """An engine that reads the folders and nothing else, with its limits, and whose configuration is locked.
+        """An engine that can only read the folders, with its limits and a locked configuration.
 
-        The folder into which it spills is readable implicitly.
+        The folder that it spills into is readable implicitly.
         """
         engine = duckdb.connect(config=_CONFIG)
         engine.execute("SET TimeZone = 'UTC'")
-        # files of the lake never change, so their footers are right for ever
+        # files of the lake never change, so their footers stay valid
         engine.execute("SET GLOBAL parquet_metadata_cache = $is_on", {"is_on": not self._in_background})
         if self._in_background:
             engine.execute("SET threads = 1")
@@ -206,7 +206,7 @@ class LockedEngine:
         self._spilled, self._has_closed = spill_folder(self._folders.staging, engine)
         engine.execute("SET temp_directory = $folder", {"folder": self._spilled})
         engine.execute("SET max_temp_directory_size = $max", {"max": MAX_SPILL})
-        with suppress(duckdb.CatalogException):  # not in DuckDB 1.5, where the watchdog alone has to do
+        with suppress(duckdb.CatalogException):  # not in DuckDB 1.5, where only the watchdog limits the time
             engine.execute("SET GLOBAL max_execution_time = $ms", {"ms": max(1, round(self._seconds * 1000))})
         engine.execute("SET allowed_directories = $folders", {"folders": self._readable})
         engine.execute("SET enable_external_access = FALSE")
@@ -215,7 +215,7 @@ class LockedEngine:
         return engine
 
     def _replace(self, broken: duckdb.DuckDBPyConnection) -> None:
-        """Replace a broken engine, unless another thread already did. Queries still running on it may finish."""
+        """Replace a broken engine, unless another thread has done so. Queries still running on it may finish."""
         with self._replace_lock, suppress(duckdb.Error, BadInput):  # if it fails, the next query tries again
             if self._duckdb is broken:
                 self._duckdb = self._new()
@@ -223,9 +223,9 @@ class LockedEngine:
 
 
 def _readable(folders: LakeFolders, organization: str | None) -> list[str]:
-    """The folders with the visits, links and rollups of one organization and the seeds, or with those of all.
+    """The folders with the seeds and with the visits, links and rollups of one organization, or of all.
 
-    The rest of the lake (keys, salts, the manifest) is in none of them.
+    They do not contain the rest of the lake (keys, salts, the manifest).
     """
     parts = ["organization=_seed/", f"organization={organization}/"] if organization else [""]
     kinds = ("visits", "links", ROLLUPS_FOLDER)
@@ -234,11 +234,11 @@ def _readable(folders: LakeFolders, organization: str | None) -> list[str]:
 
 
 _QUOTED_LINE: Final = re.compile(r"\s*LINE (\d+): (?:EXPLAIN )?(.*)\n *\^+\s*$")
-"""The end of an error: the line of SQL, and below it a mark where the error is."""
+"""The end of an error message: the line of SQL, and a mark below the error."""
 
 _CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "allow_community_extensions": False,
-    "python_enable_replacements": False,  # else an unknown table name could read a Python variable
+    "python_enable_replacements": False,  # otherwise an unknown table name could read a Python variable
 }

@@ -1,4 +1,4 @@
-"""The front for notebooks and scripts: answers and own SQL as Arrow tables, by the names and parameters of the API."""
+"""For notebooks and scripts: answers and own SQL as Arrow tables, by the names and parameters of the API."""
 
 import warnings
 from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ def open_lake(
     seconds: float = QUERY_TIMEOUT_SECONDS,
     memory: str = OWN_SQL_MEMORY,
 ) -> "Reader":
-    """Open the lake in a folder for reading; servers and imports may go on. Raises BadInput if there is none.
+    """Open the lake in a folder for reading; servers and imports may continue. Raises BadInput if it does not exist.
 
     `values` is a file like traffic_values.toml. `seconds` limits each query, `memory` own SQL and, once more, its rows.
     """
@@ -56,7 +56,7 @@ class Reader:
         with_values = load_traffic_values(values)
         self._warehouse = Warehouse(lake, with_values, seconds=seconds)
         self._new_sql = partial(OwnSql, lake, values=with_values, memory=memory, seconds=seconds)
-        self._own_sql: dict[str, OwnSql] = {}  # by organization: each opens the files of one only
+        self._own_sql: dict[str, OwnSql] = {}  # by organization: each can only open the files of one
 
     @property
     def organizations(self) -> list[str]:
@@ -88,7 +88,7 @@ class Reader:
     def sql(self, text: str, *, organization: str, **parameters: str | int | date) -> "pa.Table":
         """The rows of one SELECT over the relations that `traffic views --describe` lists, as an Arrow table.
 
-        It can open the files of this organization only. Raises what `query` and OwnSql.sql raise.
+        It can open the files of this organization only. Raises the exceptions of `query` and OwnSql.sql.
         """
         scope = self._scope(_ALL_PARAMETERS, organization, parameters)
         own_sql = self._own_sql.get(organization) or self._own_sql.setdefault(organization, self._new_sql(organization))

@@ -1,6 +1,6 @@
-"""Runs SELECTs that a person or a program wrote, over the data of one organization.
+"""Runs SELECTs written by users or other programs, over the data of one organization.
 
-All SQL that is not ours (of a command, a notebook, a tool of an assistant) runs here.
+All SQL that is not part of this package (from a command, a notebook, an assistant's tool) runs here.
 """
 
 import io
@@ -34,22 +34,22 @@ if TYPE_CHECKING:
 OWN_SQL_MEMORY: Final = "300MB"
 _START_SECONDS: Final = 60.0
 _KILLED_AFTER: Final = 1.0
-"""Seconds after the limit of a query, at which its engine stops it by itself if it can."""
+"""Seconds after the time limit of a query until its process is killed; its engine stops it at the limit if it can."""
 
 
 class Rows(NamedTuple):
-    """What a query returned."""
+    """The rows returned by a query."""
 
     columns: list[str]
     rows: list[tuple[Any, ...]]
-    is_truncated: bool  # there were more rows than asked for
+    is_truncated: bool  # whether there were more rows than requested
 
 
 class OwnSql:
     """Answers SELECTs over the relations of the prelude, for one organization, one after another.
 
-    They run in a process of their own. Its engine can open only the folders of that organization, so that even a query
-    that names the files of another organization cannot read them. Safe to use from several threads.
+    They run in a separate process. Its engine can only open the folders of that organization, so a query
+    that names files of another organization cannot read them. Safe to use from several threads.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class OwnSql:
         return Rows(columns, rows[:max_rows], max_rows is not None and len(rows) > max_rows)
 
     def table(self, text: str, scope: Scope) -> "pa.Table":
-        """All rows of one SELECT as an Arrow table. Raises what `sql` raises."""
+        """All rows of one SELECT as an Arrow table. Raises the exceptions of `sql`."""
         import pyarrow as pa  # noqa: PLC0415  # slow
 
         streams = self._answer(text, scope, is_arrow=True)
@@ -107,7 +107,7 @@ class OwnSql:
 
 
 class _Process:
-    """A process of sql_process.py, which is killed unless it answers in time and size."""
+    """A process of sql_process.py, which is killed if it exceeds its limits of time or size."""
 
     def __init__(self, options: EngineOptions, memory: str) -> None:
         self._options, self._memory = options, memory
@@ -120,7 +120,7 @@ class _Process:
                 stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL,
             )  # fmt: skip
         self.pid = self._child.pid
-        with suppress(ConnectionError):  # it has ended already: the first question says so
+        with suppress(ConnectionError):  # it has ended already: the first query reports it
             self._connection.send(options)
 
     @property
@@ -153,7 +153,7 @@ class _Process:
         delete_abandoned(self._options.folders.staging)
 
     def _exchange(self, query: OwnQuery) -> tuple[list[Any], list[str]]:
-        """The batches that it sends for a query; and class and message, if it failed."""
+        """The batches that it sends for a query, and class and message of the error if it failed."""
         batches: list[Any] = []
         left = self._options.memory_bytes
         if not self._is_ready:
@@ -171,7 +171,7 @@ class _Process:
             left -= size
 
     def _receive(self, deadline: float, most: int) -> tuple[str, list[Any], int]:
-        """One message: its word, its values, and about how many bytes these take here.
+        """One message: its keyword, its values, and their approximate size in bytes.
 
         Raises EOFError when the process has ended, QueryTimeout, and QueryFailed for more than `most` bytes.
         """
@@ -186,10 +186,10 @@ class _Process:
 
 
 class PlainUnpickler(pickle.Unpickler):
-    """Reads values of SQL, and nothing that could run code."""
+    """Unpickles SQL values only, so that no code can run."""
 
     def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401  # as Unpickler
-        """The class of a value, if it is one of SQL. Raises UnpicklingError."""
+        """The class of an SQL value. Raises UnpicklingError for other classes."""
         if (module, name) not in _SQL_VALUES:
             raise pickle.UnpicklingError(f"{module}.{name} is not a value of SQL")
         return super().find_class(module, name)
@@ -204,10 +204,10 @@ def _suggest(unknown: re.Match[str]) -> str:
 _UNKNOWN_TABLE: Final = re.compile(r'^(Catalog Error: Table with name (\S+) does not exist!) Did you mean "[^"]*"\?')
 _PROGRAM: Final = "from queries.sql_process import main; main()"
 _ENVIRONMENT: Final = {
-    "MALLOC_ARENA_MAX": "2",  # else each thread takes 64 MB of the address space for its own
+    "MALLOC_ARENA_MAX": "2",  # otherwise each thread reserves 64 MB of address space
     "ARROW_DEFAULT_MEMORY_POOL": "system",
 }
-"""All of the environment of a process but where its modules are: none of our secrets."""
+"""The whole environment of the process besides its module path: it contains no secrets."""
 _REMEDY: Final = "read fewer columns, rows or days, or shorter texts."
 _ERRORS: Final = {one.__name__: one for one in (QueryFailed, QueryTimeout, FilesGone, EngineLost, BadInput)}
 _SQL_VALUES: Final = {

@@ -19,11 +19,11 @@ RANGES: Final = {"7d": 7, "30d": 30, "90d": 90}
 DEFAULT_RANGE: Final = "30d"
 MAX_VALUE_LENGTH: Final = 2_048
 MAX_SHOWN_LENGTH: Final = 40
-"""Characters of an invalid value that its error repeats."""
+"""Maximum number of characters of an invalid value that an error message repeats."""
 MAX_DAYS: Final = 3_700
 
 NO_LINK: Final = ""
-"""A short code that no visit has, for an unknown target_url: its answer is empty."""
+"""A short code that no visit has, for an unknown target_url: the answer is empty."""
 
 TRAFFIC_TYPES: Final = {
     **{category: category for category in BOT_CATEGORIES},
@@ -33,7 +33,7 @@ TRAFFIC_TYPES: Final = {
 """Accepted values of the parameter traffic_type in lower case, and their values in a Scope."""
 
 TRAFFIC_GROUPS: Final = {"people": "people", "ai": "ai", "bots": "bots"}
-"""The same of the parameter traffic_group."""
+"""The same for the parameter traffic_group."""
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
@@ -43,19 +43,19 @@ class InvalidParameter(BadInput):
     """A parameter has a value that it does not accept, such as `range` the value "5d"."""
 
     def __init__(self, name: str, problem: str, remedy: str) -> None:
-        """`name` is the parameter's; `problem` ends a sentence that begins with it, `remedy` is a sentence."""
+        """`problem` ends a sentence that begins with the parameter's name; `remedy` is a sentence."""
         self.problem = f"The parameter {name} {problem}."
         self.remedy = remedy
         super().__init__(f"{self.problem} {remedy}")
 
 
 def _domain(value: str) -> str:
-    """The domain as visits have it. What is not a host is kept: visits from before hosts were validated may have it."""
+    """The normalized domain. An invalid host is kept: visits stored before hosts were validated may have it."""
     return normalized_host(value) or value.lower()
 
 
 def _one_of(name: str, meanings: Mapping[str, str], value: str) -> str:
-    """What a value means, in any case. Raises InvalidParameter for the parameter `name`."""
+    """The meaning of a case-insensitive value. Raises InvalidParameter for the parameter `name`."""
     if value.lower() not in meanings:
         problem = f"has the unknown value {_quote(value)}"
         raise InvalidParameter(name, problem, f"Use one of {', '.join(meanings)}.")
@@ -71,18 +71,19 @@ _TEXT: Final = {"type": "string"}
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter. Query strings, OpenAPI, options, arguments of tools, chips and documents are made from it."""
+    """One parameter. Query strings, OpenAPI, options, arguments of tools, chips and documents are derived from it."""
 
     name: str
     kind: Literal["days", "filter", "word"]
-    """What it selects visits by; "word": by a word that answers show, compared with case unless `parse` changes it."""
+    """What it filters by; "word": a value shown in answers, compared case-sensitively unless `parse` changes its
+    case."""
     description: str
-    label: str = ""  # of its chip on a page; "" if it has none
+    label: str = ""  # label of its chip on a page; "" if it has no chip
     parse: Callable[[str], str] = str
-    """From its value to that of the field of Scope of its name. Raises InvalidParameter."""
+    """Converts its value to the value of the Scope field with its name. Raises InvalidParameter."""
     schema: Mapping[str, Any] = field(default_factory=lambda: _TEXT)  # the values that it accepts, as JSON Schema
     links_unknown: bool = True
-    """Whether a row "unknown" of a page links to the visits without this word: not where most visits have none."""
+    """Whether a row "unknown" on a page links to the visits without this value: not if most visits have none."""
 
     @property
     def page_name(self) -> str:
@@ -104,7 +105,7 @@ _ROWS: Final = (
     ),
     Parameter(
         "traffic_group", "filter",
-        "only visits of this group, case-insensitive: people, ai or bots; people whom AI sent are in the first two",
+        "only visits of this group, case-insensitive: people, ai or bots; AI referrals are in the first two",
         "Group", partial(_one_of, "traffic_group", TRAFFIC_GROUPS),
     ),
     Parameter(
@@ -134,8 +135,8 @@ _ROWS: Final = (
 )  # fmt: skip
 
 PARAMETERS: Final[Mapping[str, Parameter]] = {row.name: row for row in _ROWS}
-"""Every parameter by name, in the order in which faces show them. What filters is a field of Scope, too, and in SQL
-two lines of prelude/3_scope.sql: a condition, and a term of what says that a filter is set."""
+"""Every parameter by name, in the order of documentation. A filter is also a field of Scope, and two lines of
+prelude/3_scope.sql: a condition, and a term that tells whether a filter is set."""
 
 
 def validate(pairs: Iterable[tuple[str, str]], entry: Entry) -> Mapping[str, str]:
@@ -196,7 +197,7 @@ def scope_from(query: Mapping[str, str], organization: str, today: date, targets
 
 
 def parse_day(name: str, value: str, zone: Callable[[], str]) -> date:
-    """The day that a parameter of this name gives; a time is one of the zone. Raises InvalidParameter."""
+    """The day in a parameter of this name; a time is converted to the zone. Raises InvalidParameter."""
     try:
         if _DAY.fullmatch(value):
             return date.fromisoformat(value)
@@ -209,5 +210,5 @@ def parse_day(name: str, value: str, zone: Callable[[], str]) -> date:
 
 
 def _quote(value: str) -> str:
-    """A value as an error shows it: quoted, and not too long of it."""
+    """A value for an error message: quoted, and truncated."""
     return repr(value if len(value) <= MAX_SHOWN_LENGTH else f"{value[:MAX_SHOWN_LENGTH]}…")

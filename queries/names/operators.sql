@@ -1,4 +1,4 @@
--- Whose product an AI agent or an AI source is, by its name, where the operator is called otherwise.
+-- The operator of an AI agent or an AI source, by its name, if the operator has another name.
 -- Written from data/rules/agents.toml, which has the evidence, by `uv run python -m tests.support.docs`.
 CREATE TABLE operators AS SELECT * FROM (VALUES
     ('AddSearchBot', 'AddSearch'),

@@ -1,5 +1,5 @@
--- The name that the hosts of one search engine, network, AI product or mail service share. A host stands for itself and
--- its sub-domains, as long as they have its referrer_type; "name.*" stands for that name under the suffix of any country.
+-- The common name for the hosts of one search engine, network, AI product or mail service. A host matches itself and
+-- its subdomains, if they have its referrer_type; "name.*" matches that name with any country's suffix.
 CREATE TABLE referrer_sources AS SELECT * FROM (VALUES
     ('search', 'google.*', 'Google'), ('search', 'android-app://com.google.android.googlequicksearchbox', 'Google'),
     ('search', 'bing.com', 'Bing'), ('search', 'duckduckgo.com', 'DuckDuckGo'),

@@ -5,7 +5,7 @@ CREATE MACRO is_ai(bot_category) AS bot_category IN ('ai_assistant', 'ai_trainin
 CREATE MACRO is_other(bot_category) AS bot_category IN ('search_crawler', 'other_bot');
 CREATE MACRO is_referral(bot_category) AS bot_category = 'ai_referral';
 CREATE MACRO is_person(bot_category) AS bot_category IN ('human', 'ai_referral');
--- What the fetches of AI agents are for: a user of an assistant, a search index, the training of a model, writing code.
+-- The purpose of fetches by AI agents: a user of an assistant, a search index, the training of a model, writing code.
 CREATE MACRO purpose(bot_category, agent_kind) AS CASE bot_category
     WHEN 'ai_assistant' THEN CASE WHEN agent_kind = 'ai_search_index' THEN 'indexed' ELSE 'asked' END
     WHEN 'ai_training' THEN 'trained' WHEN 'ai_coding_agent' THEN 'coding' END;
@@ -17,7 +17,7 @@ CREATE MACRO matches_traffic_group(bot_category, traffic_group) AS CASE traffic_
     WHEN 'people' THEN is_person(bot_category) WHEN 'ai' THEN is_ai(bot_category) WHEN 'bots' THEN is_other(bot_category)
     ELSE TRUE END;
 
--- Paths of what is written for AI: a page in Markdown, and the files of llmstxt.org.
+-- Paths of texts for AI: pages in Markdown, and the files of llmstxt.org.
 CREATE MACRO is_markdown(path) AS lower(path) LIKE '%.md';
 CREATE MACRO is_llms_txt(path) AS lower(path) LIKE '%/llms.txt' OR lower(path) LIKE '%/llms-full.txt';
 

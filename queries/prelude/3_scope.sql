@@ -1,7 +1,7 @@
 -- The only place where visits are filtered by the caller's scope. Reads the session variables scope (organization and days)
 -- and files, links and link_changes (lists of Parquet files; each begins with an empty seed file). While scope is unset, no
--- visit is visible. Each filter that is set is one more variable, by its name: unset ones are NULL and cost nothing, while a
--- field of a struct would be extracted from it again wherever it is read.
+-- visit is visible. Each filter is a separate variable with its name: unset filters are NULL and cost nothing, while a
+-- field of a struct would be extracted again at each use.
 
 CREATE TYPE scope AS STRUCT(organization VARCHAR, start_date DATE, end_date DATE);
 
@@ -10,7 +10,7 @@ CREATE VIEW scope AS SELECT unnest(CAST(getvariable('scope') AS scope)) WHERE ge
 -- Files of older schema versions lack columns, which become NULL. union_by_name, which reads the schema of every file,
 -- is used only while such files are read.
 -- Of signals, facts of requests are left out: answers read is_signed alone.
--- bot_category is the class that a visit has with the signals of its day; landed_category is the one that it landed with.
+-- bot_category is the class of a visit by the signals of its day; landed_category is its class when it landed.
 -- aside_bits is 0 for visits that are counted; is_file is the same whether files are counted or not.
 CREATE MACRO read_visits_with_aside(visit_files) AS TABLE
 SELECT * EXCLUDE (disguised, impostor) REPLACE (
@@ -44,12 +44,12 @@ FROM (
 CREATE MACRO read_visits(visit_files) AS TABLE
 SELECT * EXCLUDE (aside_bits, is_file) FROM read_visits_with_aside(visit_files) WHERE is_counted(aside_bits);
 
--- Whether answers show a value as this word; without a word, every value matches. Both are named once, as every plan that
--- reads visits has a dozen of these.
+-- Whether answers show a value as this word; without a word, every value matches. Both are named only once, since every
+-- plan that reads visits contains a dozen of these.
 CREATE MACRO matches(value, word) AS coalesce(coalesce(value, 'unknown') = word, TRUE);
 
--- The visits of some files that all filters but that by group leave, those that it leaves, too, and those of them that
--- are counted.
+-- The visits of some files that pass all filters but the group, whether they pass the group, too, and whether they are
+-- counted.
 CREATE MACRO read_scope_of_every_group(visit_files) AS TABLE
 FROM read_visits_with_aside(visit_files)
 WHERE (getvariable('short_code') IS NULL OR short_code = getvariable('short_code'))
@@ -74,8 +74,8 @@ FROM read_scope_of_every_group(visit_files) WHERE matches_traffic_group(bot_cate
 CREATE MACRO read_visits_in_scope(visit_files) AS TABLE
 SELECT * EXCLUDE (aside_bits, is_file) FROM read_scope_with_aside(visit_files) WHERE is_counted(aside_bits);
 
--- The visits of some files that all filters leave: those that are counted (is_counted), and of those set aside and of
--- other groups the ones that show that a short code is a link, as they were answered.
+-- The visits of some files that pass all filters: counted visits (is_counted), and answered visits that are set aside or
+-- of other groups, which show that a short code is a link.
 CREATE MACRO read_scope_for_links(visit_files) AS TABLE
 FROM (
     SELECT
@@ -85,7 +85,7 @@ FROM (
 )
 WHERE is_counted OR short_code IS NOT NULL AND is_answered(status);
 
--- Whether a word filters, which decides about visits and not about what is a link.
+-- Whether a filter by a word is set: it selects visits, but does not change which short codes are links.
 CREATE MACRO has_word() AS coalesce(
     getvariable('country'), getvariable('device_type'), getvariable('browser'), getvariable('operating_system'),
     getvariable('referrer'), getvariable('ai_source'), getvariable('agent'), getvariable('path'), getvariable('status'),
@@ -99,11 +99,11 @@ CREATE VIEW visits_in_days AS FROM read_visits(getvariable('files'));
 
 CREATE VIEW visits_in_scope AS FROM read_visits_in_scope(getvariable('files'));
 
--- Detectors read all visits in scope, so that what they find does not depend on what is counted.
+-- Detectors read all visits in scope, so that findings do not depend on what is counted.
 CREATE VIEW visits_with_aside AS
 SELECT * EXCLUDE (aside_bits), reason_aside(aside_bits) AS aside FROM read_scope_with_aside(getvariable('files'));
 
--- A link that was changed or removed since the whole file of links was written is in the file of changes.
+-- Links that were changed or removed since the whole file of links was written are in the file of changes.
 CREATE VIEW links_in_scope AS
 SELECT whole.* FROM read_parquet(getvariable('links'), union_by_name = TRUE, hive_partitioning = FALSE) AS whole
 ANTI JOIN read_parquet(getvariable('link_changes'), union_by_name = TRUE, hive_partitioning = FALSE) AS changes

@@ -1,4 +1,4 @@
--- Every day and week of the scope, every hour and weekday: dense answers join these to include those without visits.
+-- Every day and week of the scope, every hour and weekday: dense answers join these to include periods without visits.
 
 CREATE VIEW days_in_scope AS
 SELECT CAST(unnest(generate_series(

@@ -1,9 +1,9 @@
--- The two parts of a relation: visits that are counted now, and rows that were precomputed into rollups. A day is
+-- The two parts of a relation: visits that are counted now, and precomputed rows of rollups. A day is
 -- closed when the rollup of its month contains its rows, for all domains together (for_domain NULL) and for each one.
 -- Reads four more session variables: rollups (the files, an empty one first), closed_months (the days to take from
 -- them, as bits of each month), uncovered_files (the visits of all other days, an empty file first) and sources: for each
 -- relation the view that it counts visits from, chosen in queries/snapshot.py. A relation without a source is an error.
--- And in_memory, if several answers share what they read: the names of relations of which <relation>_in_memory has all rows.
+-- And in_memory, if several answers share their input: the names of relations with all rows in <relation>_in_memory.
 
 CREATE MACRO day_bit(day) AS CAST(1 << (extract(day FROM day) - 1) AS INTEGER);  -- bit 0 is the first of the month
 
@@ -25,15 +25,15 @@ CREATE MACRO counts_uncovered(relation_name) AS
 CREATE MACRO visits_to_count(relation_name) AS TABLE
 FROM query_table(struct_extract(getvariable('sources'), relation_name));
 
--- Like visits_to_count, but from the relation's own view in sources/ where that is needed.
+-- Like visits_to_count, but from the relation's own view in sources/ if needed.
 CREATE MACRO visits_to_count_from(relation_name, own_visits, is_needed) AS TABLE
 FROM query_table(CASE WHEN is_needed THEN own_visits ELSE struct_extract(getvariable('sources'), relation_name) END);
 
--- Like visits_to_count, with the visits that are set aside and show what is a link; is_counted tells them apart.
+-- Like visits_to_count, with visits set aside that show which short codes are links; is_counted distinguishes them.
 CREATE MACRO visits_to_count_with_aside(relation_name) AS TABLE
 FROM query_table('aside_and_' || struct_extract(getvariable('sources'), relation_name));
 
--- The same where no word filters; otherwise as visits_with_known_answers has them.
+-- The same without a filter by a word; otherwise the visits of visits_with_known_answers.
 CREATE MACRO visits_to_count_with_answers(relation_name) AS TABLE
 FROM query_table(
     CASE WHEN has_word() THEN 'visits_with_known_answers'
@@ -46,15 +46,15 @@ WHERE counts_uncovered(relation_name)
     AND matches_traffic_type(bot_category, getvariable('traffic_type'))
     AND (bot_category IS NULL OR matches_traffic_group(bot_category, getvariable('traffic_group')));
 
--- Whether visits of a group are in scope: relations that have no category count those of one group.
+-- Whether visits of a group are in scope: relations without a category count the visits of one group.
 CREATE MACRO has_group(traffic_group) AS coalesce(getvariable('traffic_group') = traffic_group, TRUE);
 
--- What the group in scope has of a count: of that of people, of AI, of bots, or of all.
+-- The count of the group in scope: people, AI, bots, or all.
 CREATE MACRO of_group(people, ai, bots, every) AS CASE getvariable('traffic_group')
     WHEN 'people' THEN people WHEN 'ai' THEN ai WHEN 'bots' THEN bots ELSE every END;
 
--- The stored rows of a relation that has no category and counts the visits and visitors of each group. Where it counts
--- people only, it has no numbers of other groups.
+-- The stored rows of a relation that has no category and counts the visits and visitors of each group. If it counts
+-- people only, it has no numbers for other groups.
 CREATE MACRO rows_of_group(relation_name) AS TABLE
 FROM (
     SELECT * REPLACE (
@@ -91,8 +91,8 @@ CREATE MACRO is_in_memory(relation_name) AS list_contains(CAST(getvariable('in_m
 CREATE MACRO shared(relation_name) AS TABLE
 FROM query_table(CASE WHEN is_in_memory(relation_name) THEN relation_name || '_in_memory' ELSE relation_name END);
 
--- The views that a relation consists of, <relation>_counted and <relation>_stored. One that has no rows for this scope is
--- left out: to plan it takes longer than to read the other. The first of the files is the empty one.
+-- The views that a relation consists of, <relation>_counted and <relation>_stored. A view without rows for this scope is
+-- left out: planning it would take longer than reading the other. The first of the files is the empty one.
 CREATE MACRO parts_of(relation_name) AS CASE
     WHEN is_in_memory(relation_name) THEN [relation_name || '_in_memory']
     WHEN NOT counts_uncovered(relation_name) OR len(getvariable('closed_months')) = 0

@@ -1,5 +1,5 @@
--- Which rows of a list an answer has, and in which order. Reads six more session variables: search, unvisited, sorted_by,
--- ascending, skipped and shown. Unset, all rows are in the list, those with the most visits first.
+-- The rows and the order of a list. Reads six more session variables: search, unvisited, sorted_by,
+-- ascending, skipped and shown. By default, all rows are in the list, ordered by the number of visits.
 
 CREATE MACRO is_listed(text, visits) AS
     (NOT coalesce(getvariable('unvisited'), FALSE) OR visits = 0)

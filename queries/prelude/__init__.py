@@ -1,4 +1,4 @@
-"""The SQL files that define the relations that templates read, and what Python needs to know about them.
+"""The SQL files that define the relations for templates, and their properties for Python.
 
 A daily relation that counts visitors groups by visitor first and then counts the groups: this needs one hash table,
 and is faster and smaller than count(DISTINCT visitor) in every group.
@@ -14,12 +14,12 @@ from data.signals import BITS, CONVICTING, OWN, PROBING, SCANNED, SIGNALS, UNFOL
 from data.sql import read_sql
 
 FOLDERS: Final = ("prelude", "sources", "relations", "names")
-"""Macros and scope; the views that visits are read from; the counts of them; names that templates look up. Each folder
-uses those before it, and stored rows depend on no name."""
+"""Macros and scope; the source views of visits; the relations of counts; lookup tables of names. Each folder only uses
+earlier ones, and stored rows do not depend on names."""
 
 BASES: Final = {
     "visits_in_scope": "one row for each visit in scope",
-    "visits_in_days": "one row for each visit in the days of the scope, whatever else is filtered",
+    "visits_in_days": "one row for each visit in the days of the scope, without its other filters",
     "visits_with_aside": "visits_in_scope with those that are set aside, and `aside`: why (`file`, `own`), or NULL",
     "links_in_scope": "one row for each link of the organization",
     "days_in_scope": "one row for each day of the scope, with or without visits",
@@ -27,9 +27,9 @@ BASES: Final = {
     "hours": "one row for each hour of the day",
     "weekdays": "one row for each weekday, with how often it occurs in the scope",
     "countries": "one row for each country code, with its name",
-    "traffic_values": "one row for each category, with what a visit of it is worth to you",
+    "traffic_values": "one row for each category, with your value of a visit",
 }
-"""What SQL of users reads, beside the relations of counts, and what each contains."""
+"""Relations for users' SQL, besides the relations of counts, and their meanings."""
 _CONVICTING: Final = f"CREATE MACRO convicting_signals() AS {CONVICTING};"
 _SCANNED: Final = f"CREATE MACRO scanned_signal() AS {SCANNED};"
 _PROBING: Final = f"CREATE MACRO probing_signals() AS {PROBING};"
@@ -41,13 +41,13 @@ _LISTED: Final = f"CREATE MACRO listed_signals() AS {sum(signal.bit for signal i
 _SIGNALS: Final = "CREATE TABLE signals AS SELECT * FROM (VALUES {}) AS names(signal, bit);".format(
     ", ".join(f"('{signal.name}', {signal.bit})" for signal in SIGNALS)
 )
-"""The names of the bits of signals, which templates look up."""
+"""The names of the bits of signals, for templates."""
 _COMMENT: Final = re.compile(r"--.*")
 _SERVES: Final = re.compile(r"^-- Serves: (.+)$", re.MULTILINE)
 
 
 def prelude() -> list[str]:
-    """The texts that define all relations, in the order in which they must run: the SQL files, and the signals."""
+    """The SQL that defines all relations, in order: the SQL files, and the signals."""
     texts = [sql_text(f"{folder}/{name}") for folder in FOLDERS for name in _names(folder)]
     return [_CONVICTING, _SCANNED, _PROBING, _UNFOLLOWED, _OWN, _FILE, _SIGNED, _LISTED, *texts, _SIGNALS]
 
@@ -59,18 +59,18 @@ def sql_text(name: str) -> str:
 
 @cache
 def view_names() -> frozenset[str]:
-    """All relations that templates read, those that rollups do not store as well."""
+    """All relations for templates, including relations without rollups."""
     return frozenset(_names("relations"))
 
 
 def public_names() -> list[str]:
-    """The relations that SQL of users may read."""
+    """The relations that users' SQL may read."""
     return [*BASES, *_names("relations")]
 
 
 @cache
 def relation_names(kind: Literal["daily", "monthly", ""] = "") -> tuple[str, ...]:
-    """The relations that rollups store: those with counts by day, those with values that occur in a month, or all."""
+    """The relations that rollups store: counts by day, values that occur in a month, or all."""
     kinds = (kind,) if kind else ("daily", "monthly")
     return tuple(name for name in _names("relations") if name.partition("_")[0] in kinds)
 
@@ -89,7 +89,7 @@ def served_filters(relation: str) -> frozenset[str]:
 def rollup_version(behaviour: bool, aside: int) -> str:
     """A hash, stored with each rollup, of what counts and of the definitions without comments and spaces.
 
-    `behaviour` and `aside` are those of a Snapshot.
+    `behaviour` and `aside` are fields of a Snapshot.
     """
     texts = [sql_text(f"{folder}/{name}") for folder in FOLDERS if folder != "names" for name in _names(folder)]
     words = _COMMENT.sub("", "\n".join([*texts, sql_text("rollups")])).split()

@@ -54,7 +54,7 @@ def test_query_prints_the_same_bytes_from_a_cluster(traffic, sample, cluster, na
     assert (there.returncode, there.stdout, there.stderr) == (0, here.stdout, here.stderr)
     refused = traffic(*asked, "--engine", "sc://127.0.0.1:1")
     assert refused.returncode
-    assert "no cluster answers at 127.0.0.1:1" in refused.stderr
+    assert "no cluster responds at 127.0.0.1:1" in refused.stderr
     assert "Traceback" not in refused.stderr
 
 

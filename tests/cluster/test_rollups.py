@@ -138,4 +138,4 @@ def test_compact_counts_days_with_the_configured_cluster(landed, sail, tmp_path)
             counted.append(rows_of(lake))
     assert len(counted[0]) == 2
     assert counted[0] == counted[1]
-    assert (done.returncode, "no cluster answers at 127.0.0.1:1" in done.stderr) == (1, True)
+    assert (done.returncode, "no cluster responds at 127.0.0.1:1" in done.stderr) == (1, True)
