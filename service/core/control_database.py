@@ -23,22 +23,22 @@ CONTROL: Final = "control.sqlite"
 MIGRATIONS: Final = tuple(read_sql("service.core", f"control_{number}") for number in (1, 2, 3, 4))
 """Entry n migrates version n to n + 1; only append."""
 READ_THREADS: Final = 4
-_LOST_KEYS: Final = "its API keys are lost: copy it back from a backup, or delete it and create new keys."
+_LOST_KEYS: Final = "its API keys are lost: restore it from a backup, or delete it and create new keys."
 
 
 class ControlDatabase:
     """The open and migrated control.sqlite of a lake. Safe to use from several threads and processes.
 
-    A missing one is created. If the lake was opened only to be read, an empty temporary one stands for it, and writes
+    A missing database is created. If the lake was opened read-only, an empty temporary database replaces it, and writes
     raise sqlite3.OperationalError.
 
-    A write may wait for a minute, for another process or for the disk. A read waits for no write and no other read: it
-    has a connection of its own. Both block, so an event loop awaits `read` and `write`, which have threads.
-    Writers wait for each other, so a transaction only reads and writes rows: parse and compute before it.
+    A write may wait for a minute, for another process or for the disk. A read never waits for writes or other reads: it
+    has its own connection. Both block, so an event loop awaits `read` and `write`, which run in threads.
+    Writers wait for each other, so a transaction should only read and write rows: parse and compute before it.
     """
 
     def __init__(self, lake: Lake) -> None:
-        """Raises LakeDamaged for an emptied database, which would look like a lake without keys."""
+        """Raises LakeDamaged for an empty file, which would look like a lake without keys."""
         self.lake = lake
         path, staging = lake.root / CONTROL, lake.staging
         if not (lake.must_write or path.exists()):
@@ -75,7 +75,7 @@ class ControlDatabase:
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Run one statement; return its rows. Statements that begin with SELECT are reads.
 
-        A write raises what `transaction` raises.
+        A write raises the exceptions of `transaction`.
         """
         if sql.startswith("SELECT"):
             with self._readers.borrow() as reader:

@@ -23,7 +23,7 @@ _FORMULA: Final = re.compile(
 
 
 def csv_of(names: Sequence[str], rows: Iterable[Mapping[str, Any]], *, is_raw: bool = False) -> bytes:
-    """Rows as RFC 4180 has them, after a line with the names of their columns; nothing at all without names.
+    """Rows in the format of RFC 4180, after a line with the names of the columns; empty without names.
 
     Text gets an apostrophe wherever a spreadsheet would begin to read a formula, unless it is for programs
     (`is_raw`). Lists and objects are JSON.
@@ -37,7 +37,7 @@ def csv_of(names: Sequence[str], rows: Iterable[Mapping[str, Any]], *, is_raw: b
 
 
 def cell(value: object, *, is_raw: bool) -> object:
-    """A value as a cell of CSV."""
+    """A value for a CSV cell."""
     if isinstance(value, datetime):
         return to_text(value)
     if isinstance(value, list | tuple | dict | bool):

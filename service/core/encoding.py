@@ -22,9 +22,9 @@ def encode(answer: Result) -> bytes:
 
 
 def plain(value: Any, depth: int = 0) -> Any:  # noqa: ANN401  # whatever SQL holds
-    """A value of a user's own SQL as one that JSON knows; what JSON has no form for becomes text.
+    """Convert a value of a user's own SQL to a JSON value; values without a JSON type become text.
 
-    So do numbers past 64 bits and those that are not finite, keys of a MAP, and what is nested deeper than MAX_DEPTH.
+    So do numbers of more than 64 bits, numbers that are not finite, keys of a MAP, and values nested below MAX_DEPTH.
     """
     if isinstance(value, dict) and depth < MAX_DEPTH:
         return {_key(key): plain(inner, depth + 1) for key, inner in value.items()}
@@ -59,11 +59,11 @@ def _key(key: object) -> str:
 
 
 MAX_DEPTH: Final = 100
-"""Levels of nested values that are encoded as such."""
+"""Maximum levels of nested values that are encoded as JSON."""
 _MIN_INTEGER: Final = -(2**63)
 _MAX_INTEGER: Final = 2**64 - 1
 _ESCAPES: Final = {byte: f"\\x{byte:02X}" for byte in range(256) if not 32 <= byte < 127 or byte in b"\\'\""}
-"""The text of a byte of a BLOB, as DuckDB's own."""
+"""The text for each byte of a BLOB, as in DuckDB."""
 
 
 def _plain(value: object) -> float | str:

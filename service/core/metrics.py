@@ -19,7 +19,7 @@ BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 
 class ObservedMetric(NamedTuple):
     """A metric with a callback that reads its value at each scrape: a gauge, or a counter, which never decreases.
 
-    With `label`, the callback returns a value for each of the label's. One that blocks is called in a thread.
+    With `label`, the callback returns a value for each value of the label. A blocking callback is called in a thread.
     """
 
     name: str

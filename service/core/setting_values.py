@@ -46,7 +46,7 @@ def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
 
 
 def parse_switch(text: str) -> bool:
-    """Parse on or off, in any word accepted by flags of commands."""
+    """Parse on or off, in all words accepted by flags of commands."""
     if text.lower() not in _SWITCHES:
         raise BadInput(f"{text!r} must be on or off.")
     return _SWITCHES[text.lower()]
@@ -61,7 +61,7 @@ def parse_networks(text: str) -> tuple[Network, ...]:
 
 
 def parse_origin(text: str) -> str:
-    """The origin of web pages as browsers send it: in lower case, and without the port that its scheme has anyway."""
+    """The origin of web pages as browsers send it: in lower case, and without the default port of its scheme."""
     found = _ORIGIN.fullmatch(text.lower())
     if not found:
         hint = "" if text.isascii() else " (letters beyond ASCII as xn--…)"
@@ -114,7 +114,7 @@ def parse_organization(text: str) -> str:
 
 
 def parse_engine(text: str) -> str:
-    """The URL of a Spark Connect server, or nothing. It may hold a token, so the message does not quote it."""
+    """The URL of a Spark Connect server, or nothing. It may contain a token, so the message does not quote it."""
     if text and not _ENGINE.fullmatch(text):
         raise BadInput("this is not a Spark Connect URL; write it like sc://host:15002.")
     return text

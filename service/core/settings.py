@@ -1,7 +1,7 @@
 """Every setting of the project, declared once, as a field of Settings: its parser, its default and its meaning.
 
-Its environment variable, the flags of the command line, the messages about its values and the table in
-service/core/settings.md are made from that.
+Its environment variable, command-line flags, the messages about its values and the table in
+service/core/settings.md are derived from that.
 """
 
 # ruff: noqa: RUF009  # _row calls dataclasses.field
@@ -50,7 +50,7 @@ def _row(
     needs: tuple[str, ...] = (),
     is_secret: bool = False,
 ) -> Value:
-    """A field of Settings. A `flag` of commands sets it, too; with it, the settings that it `needs` must be set."""
+    """A field of Settings. Commands can set it by `flag`. If it is set, the settings in `needs` must be set, too."""
     metadata = {"parse": parse, "meaning": meaning, "default": default, "flag": flag, "needs": needs}
     return field(default_factory=lambda: parse(default), repr=not is_secret, metadata=metadata)
 
@@ -74,7 +74,7 @@ class Settings:
     pages: bool = _row(parse_switch, "the web dashboard under `/app/`: on or off", "on")
     public_url: str = _row(
         parse_public_url, "origin at which browsers reach the server (`https://traffic.example`), for links and secure "
-        "cookies; empty: as each request says")
+        "cookies; empty: derived from each request")
     trusted_proxies: tuple[Network, ...] = _row(
         parse_networks, "networks of proxies whose X-Forwarded-For is trusted, by the server and in logs, separated by "
         "commas (`10.0.0.0/8,::1`); empty: none by the server, private and loopback addresses in logs",
@@ -89,14 +89,14 @@ class Settings:
         parse_memory, "memory that queries may use before they spill to disk; increase it for large lakes", "300MB",
         flag="--memory")
     engine: str = _row(
-        parse_engine, "cluster for what is too much for one machine, by Spark Connect (`sc://host:15002`)",
+        parse_engine, "Spark Connect cluster for queries that are too large for one machine (`sc://host:15002`)",
         flag="--engine", is_secret=True)
     engine_from: int = _row(
-        whole_number(0), "visits from which on the cluster answers, if an answer has to read that many", "50000000",
+        whole_number(0), "minimum number of visits that an answer must read for the cluster to compute it", "50000000",
         flag="--engine-from")
-    engine_timeout: int = _row(whole_number(1), "seconds after which an answer of the cluster is stopped", "120")
+    engine_timeout: int = _row(whole_number(1), "seconds after which a query on the cluster is stopped", "120")
     engine_lake: str = _row(
-        str, "the lake's folder as the cluster's workers see it; empty: where it is published (`TRAFFIC_PUBLISH`), or "
+        str, "the lake's folder on the cluster's workers; empty: where it is published (`TRAFFIC_PUBLISH`), or "
         "at the same path as here", flag="--engine-lake")
     publish: str = _row(
         parse_target,
@@ -105,16 +105,17 @@ class Settings:
     retention_days: int | None = _row(
         optional(whole_number(1, 99_999)), "days after which visits are deleted; empty: never", flag="--days")
     short_code_pattern: str = _row(
-        parse_short_code_pattern, "regular expression (RE2) whose only group captures the short code in a path",
+        parse_short_code_pattern, "regular expression (RE2) with one group, which captures the short code in a path",
         SHORT_CODE_PATTERN, flag="--short-code-pattern")
     skip_assets: bool = _row(
         parse_switch, "whether import and follow leave out images, icons, styles, scripts, source maps and fonts: on "
         "or off", "off", flag="--skip-assets")
     geoip: Path | None = _row(
-        optional(Path), "country database in MaxMind's format; empty: that of `traffic countries`", flag="--geoip")
+        optional(Path), "country database in MaxMind's format; empty: the database of `traffic countries`",
+        flag="--geoip")
     rules: PinnedFile | None = _row(
         optional(parse_pinned_file), "newer tables of agents and referrers, which `traffic agents refresh` fetches, as "
-        "`https://host/rules.toml#sha256=…`; empty: those of this version")
+        "`https://host/rules.toml#sha256=…`; empty: the tables of this version")
     jwks: str = _row(
         str, "key set (JWKS) of the identity provider, a file or an https URL; empty: API keys only",
         needs=("jwt_issuer", "jwt_audience"))
@@ -130,13 +131,15 @@ class Settings:
     jwt_organization: str = _row(
         parse_organization, "organization of tokens without that claim; empty: they are rejected")
     oidc_client_id: str = _row(
-        str, "client id with which browsers sign in at the identity provider; empty: they cannot",
+        str, "client id for signing in at the identity provider; empty: disabled",
         needs=("jwks", "jwt_issuer", "public_url"))
     oidc_client_secret: str = _row(str, "secret of that client; empty: a public client", is_secret=True)
     oidc_scopes: str = _row(
-        parse_scopes, "scopes to ask the provider for, separated by spaces; `openid` is needed", "openid profile")
+        parse_scopes, "scopes to request from the provider, separated by spaces; must include `openid`",
+        "openid profile")
     session_hours: int = _row(
-        whole_number(1, 8), "hours, 1 to 8, after which a session of the provider ends and it is asked again", "8")
+        whole_number(1, 8), "hours, 1 to 8, after which a session ends and the user signs in again at the provider",
+        "8")
     smtp: SmtpServer | None = _row(
         optional(parse_smtp), "mail server, as `smtp://host:25` or `smtps://user:password@host:465`; empty: no mail is "
         "sent", needs=("mail_from",))

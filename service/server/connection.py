@@ -1,4 +1,4 @@
-"""Limits of a connection: idle time, slow or oversized headers and bodies, unread answers, too many connections.
+"""Limits of a connection: idle time, slow or oversized headers and bodies, unread responses, too many connections.
 
 A sweep over all open connections twice a second enforces the deadlines, so requests need no timers. Time in which the
 service computes an answer or makes a client wait does not count.
@@ -26,21 +26,21 @@ from service.server.reading import BufferReader, SharedInput
 from service.server.slots import ConnectionSlots, unacknowledged_bytes
 
 SWEEP_SECONDS: Final = 0.5
-"""Between two sweeps over the connections; the precision of all deadlines."""
+"""Time between two sweeps over the connections; the precision of all deadlines."""
 IDLE_TIMEOUT_SECONDS: Final = 5.0
-"""From connecting, or from the last response, to the first byte of a request."""
+"""Maximum time from connecting, or from the last response, to the first byte of a request."""
 PROXY_IDLE_TIMEOUT_SECONDS: Final = 75.0
 """The same for connections from trusted proxies: longer than their own idle time-out (nginx: 60 seconds), so that the
 proxy closes first. If the server closed while a POST was in flight, the proxy could not retry it and would answer
 502."""
 HEADER_TIMEOUT_SECONDS: Final = 5.0
-"""From the first byte of a request to the end of its header."""
+"""Maximum time from the first byte of a request to the end of its header."""
 BODY_IDLE_TIMEOUT_SECONDS: Final = 10.0
-"""Between two chunks of a body."""
+"""Maximum time between two chunks of a body."""
 BODY_TIMEOUT_SECONDS: Final = 60.0
-"""From the end of a header to the end of its body: 4 MiB at 70 KiB per second."""
+"""Maximum time from the end of a header to the end of its body: 4 MiB at 70 KiB per second."""
 WRITE_TIMEOUT_SECONDS: Final = 30.0
-"""Time within which a client must read MIN_READ_BYTES of a response, or its rest."""
+"""Time within which a client must read MIN_READ_BYTES of a response, or the rest of it."""
 MIN_READ_BYTES: Final = 65_536
 LINGER_SECONDS: Final = 2.0
 """Time to discard input after an error response before closing, so that the client can read the response."""
@@ -164,7 +164,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._unparsed_bytes = 0
 
     def on_headers_complete(self) -> None:
-        """Check the header, and start the application or let the request wait for the one before it.
+        """Check the header, and start the application or let the request wait for the previous request.
 
         Raises UrlTooLong, HeadersTooLarge or MalformedRequest.
         """
@@ -172,7 +172,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         check_size(self.url, self.headers, self._unparsed_bytes + CHUNK_BYTES)
         check_headers(self.headers, version, is_upgrade=self.parser.should_upgrade())
         if len(self.pipeline) >= MAX_PIPELINED:
-            fix = "Wait for answers before you send more."
+            fix = "Wait for responses before you send more."
             raise MalformedRequest("Too many requests wait on this connection.", fix)
         url = httptools.parse_url(self.url)
         self.scope["method"] = self.parser.get_method().decode("ascii")

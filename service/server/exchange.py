@@ -14,7 +14,7 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class Exchange(RequestResponseCycle):
-    """uvicorn's cycle, except that a response is sent in one write: a second write costs as much as a cached answer.
+    """uvicorn's cycle, except that a response is sent in one write: a second write takes as long as a cached answer.
 
     A response has one body; its start is held back until then. A response sent before the body of its request has
     arrived ends the connection.
@@ -45,14 +45,14 @@ class Exchange(RequestResponseCycle):
             raise RuntimeError("a response is one http.response.start and one http.response.body.")
         if self.flow.write_paused and not self.disconnected:
             await self.flow.drain()
-        self.disconnected = self.disconnected or self.transport.is_closing()  # uvicorn tells the last request only
+        self.disconnected = self.disconnected or self.transport.is_closing()  # uvicorn only tells the last request
         if not self.disconnected:
             body, headers = message.get("body", b""), self._headers
             if self.scope["method"] == "HEAD" or self._status in (204, 304):  # never have a body
                 body = b""
             elif (b"content-length", b"%d" % len(body)) not in headers:
                 raise RuntimeError("the header Content-Length is not the length of the body.")
-            # A proxy would send the request of another client next, which would be read as the rest of this body.
+            # A proxy could send another client's request next, which would be read as the rest of this body.
             self.keep_alive = self.keep_alive and not self.more_body and (b"connection", b"close") not in headers
             if not self.keep_alive and (b"connection", b"close") not in headers:
                 headers.append((b"connection", b"close"))
@@ -66,6 +66,6 @@ class Exchange(RequestResponseCycle):
 def encode_head(status: int, headers: Headers) -> bytes:
     """Status line and headers, with the empty line. Raises RuntimeError if there are control characters."""
     head = b"".join([STATUS_LINE[status], *[b"%b: %b\r\n" % header for header in headers], b"\r\n"])
-    if len(head) - len(head.translate(None, _CONTROLS)) != 2 * (len(headers) + 2):  # of CR and LF, which end each line
+    if len(head) - len(head.translate(None, _CONTROLS)) != 2 * (len(headers) + 2):  # CR and LF, which end each line
         raise RuntimeError("there is a control character in a header.")
     return head

@@ -1,4 +1,4 @@
-"""Limits on URL and headers of a request, and checks of the headers that a request must have right."""
+"""Limits on URL and headers of a request, and checks of required headers."""
 
 import re
 from collections.abc import Sequence

@@ -33,7 +33,7 @@ class SharedInput:
 
 
 class BufferReader(asyncio.BufferedProtocol):
-    """Reads into the shared buffer for a protocol that takes bytes: uvicorn's, which would get 256 KiB of its own."""
+    """Reads into the shared buffer for uvicorn's protocol, which would otherwise allocate 256 KiB per connection."""
 
     def __init__(self, protocol: asyncio.Protocol, shared: SharedInput) -> None:
         self._protocol = protocol
@@ -60,5 +60,5 @@ class BufferReader(asyncio.BufferedProtocol):
         self._protocol.pause_writing()
 
     def resume_writing(self) -> None:
-        """Pass on that the client has read what waited for it."""
+        """Pass on that the client has read the buffered data."""
         self._protocol.resume_writing()

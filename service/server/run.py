@@ -98,7 +98,7 @@ class _MainServer(_Server):
                 self.should_exit = True
                 loop.call_later(SIGNAL_DEBOUNCE_SECONDS, restore_default_signals)
 
-        def restore_default_signals() -> None:  # the next one kills: safe, as acknowledged visits are durable already
+        def restore_default_signals() -> None:  # the next signal kills: visits are durable
             for number in _SIGNALS:
                 loop.remove_signal_handler(number)
                 signal.signal(number, signal.SIG_DFL)
@@ -116,7 +116,7 @@ def listen(host: str, port: int) -> socket.socket:
         listener = socket.create_server((host, port), family=family, backlog=2_048, dualstack_ipv6=is_dual)
     except OSError as error:
         raise BadInput(f"cannot serve on {host}:{port} ({error.strerror}); choose another --host or --port.") from error
-    if sys.platform == "linux":  # drop connections whose client acknowledges no data for so long, also after close()
+    if sys.platform == "linux":  # drop connections whose client acknowledges no data for this long, also after close()
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * WRITE_TIMEOUT_SECONDS))
     return listener
 
@@ -132,9 +132,9 @@ def serve_on(
     `monitor` is a second application and its socket, served without limits until the first one has stopped.
     """
     gc.set_threshold(*GC_THRESHOLDS)
-    # Memory that is freed shall go back to the system. Arrow's own pool keeps what a flush has freed. After a large
+    # Return freed memory to the system. Arrow's own pool would keep the memory freed by a flush. After a large
     # block is freed, glibc keeps others of up to its size in its heaps: under load, two thirds of these were free.
-    # Fewer heaps would hold less, but threads that share one take a seventh longer.
+    # Fewer heaps would hold less, but threads that share a heap take a seventh longer.
     pa.set_memory_pool(pa.system_memory_pool())
     library = ctypes.CDLL(None)
     if hasattr(library, "mallopt"):  # of glibc
@@ -145,7 +145,7 @@ def serve_on(
 
     def ready() -> None:
         gc.collect()
-        gc.freeze()  # what is there after the start stays: later searches for garbage leave it out
+        gc.freeze()  # objects created at startup stay, so later garbage collections skip them
         on_ready()
 
     async def serve() -> None:

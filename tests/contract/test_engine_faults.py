@@ -133,8 +133,8 @@ async def test_finished_parts_of_a_timed_out_dashboard_are_kept(lake, workers):
 
 
 def test_a_timed_out_query_gets_a_remedy():
-    assert problem_of(QueryTimeout("x")).body["message"].endswith("; ask for fewer days or for one link.")
-    assert problem_of(ClusterTimeout("x")).body["message"].endswith(" is kept for five minutes: try again.")
+    assert problem_of(QueryTimeout("x")).body["message"].endswith("; request fewer days or a single link.")
+    assert problem_of(ClusterTimeout("x")).body["message"].endswith(" are cached for five minutes: retry.")
 
 
 def test_a_query_out_of_memory_fails_but_the_next_is_answered(lake, opened, monkeypatch):

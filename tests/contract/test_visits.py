@@ -120,7 +120,7 @@ def test_a_request_without_valid_visits_is_refused_with_reasons(asked):
     assert response.status_code == 400
     assert response.json() == {
         "error": "Every visit was rejected.",
-        "message": "Correct them as `errors` says, then send them again.",
+        "message": "Correct the problems in `errors`, then send the visits again.",
         "accepted": 0,
         "refused": 2,
         "errors": [{"index": 0, "error": UNAIMED}, {"index": 1, "error": NO_OBJECT}],

@@ -144,7 +144,7 @@ def operators_sql() -> str:
     rows = sorted((row for row in named if row[0] not in {row[1], "Other AI"}), key=lambda row: row[0].lower())
     lines = "".join(f"    ('{name}', '{operator}'),\n" for name, operator in rows)
     return (
-        "-- Whose product an AI agent or an AI source is, by its name, where the operator is called otherwise.\n"
+        "-- The operator of an AI agent or an AI source, by its name, if the operator has another name.\n"
         "-- Written from data/rules/agents.toml, which has the evidence, by `uv run python -m tests.support.docs`.\n"
         "CREATE TABLE operators AS SELECT * FROM (VALUES\n"
         + lines.removesuffix(",\n")

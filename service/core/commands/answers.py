@@ -15,7 +15,7 @@ FORMATS: Final = ("table", "json", "csv", "parquet")
 
 
 def select_columns(answer: "Result", names: str) -> "Result":
-    """The answer with these columns only, separated by commas, in this order; all if `names` is empty.
+    """The answer with only these columns, separated by commas, in this order; all if `names` is empty.
 
     Raises BadInput for an unknown name, or if the answer has several parts.
     """
@@ -51,8 +51,8 @@ def print_answer(
 ) -> None:
     """Write an answer to stdout in one of FORMATS. Raises BadInput if the format cannot represent it.
 
-    `is_wide`: a table is printed whole on a terminal, too, however wide it is. `is_raw`: CSV is for a program.
-    `nothing`: what stderr says instead of a table without rows.
+    `is_wide`: tables are not fitted to the width of a terminal. `is_raw`: CSV is for a program.
+    `nothing`: the message on stderr instead of a table without rows.
     """
     from service.core.encoding import encode
 
@@ -83,7 +83,7 @@ def print_csv(names: Sequence[str], rows: Iterable[Mapping[str, Any]], is_raw: b
 
 
 def _write_parquet(rows: list[dict[str, Any]]) -> None:
-    """Write rows to stdout as Parquet. A column for whose values Parquet has no type is text, as in CSV."""
+    """Write rows to stdout as Parquet. A column with values that have no Parquet type becomes text, as in CSV."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -103,5 +103,5 @@ def _write_parquet(rows: list[dict[str, Any]]) -> None:
 
 
 def _write_text(body: bytes) -> None:
-    """Write JSON or CSV to stdout; if that is a terminal, without characters that control it."""
+    """Write JSON or CSV to stdout; on a terminal, without control characters."""
     sys.stdout.buffer.write(escaped(body.decode()).encode() if sys.stdout.isatty() else body)

@@ -23,7 +23,7 @@ def may_ask(yes: bool) -> bool:
 
 
 def check_can_ask(yes: bool, dry_run: bool = False, otherwise: str = "go on, or --dry-run for a preview") -> None:
-    """Raise BadInput if confirmation is needed, but cannot be asked for without a terminal."""
+    """Raise BadInput if confirmation is needed, but there is no terminal."""
     if not (yes or dry_run or can_ask()):
         raise BadInput(f"cannot ask for confirmation without a terminal: use --yes to {otherwise}.")
 
@@ -41,9 +41,9 @@ def ask(question: str) -> None:
 
 
 def answer_to(question: str, default: str, parse: Callable[[str], Answer]) -> Answer:
-    """Ask a question on stderr until `parse` accepts the answer; enter answers with the default.
+    """Ask a question on stderr until `parse` accepts the answer; Enter selects the default.
 
-    Raises typer.Abort at the end of what is typed.
+    Raises typer.Abort at the end of input.
     """
     while True:
         typer.echo(f"{question} [{default}]: ", nl=False, err=True)

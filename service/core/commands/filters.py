@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 class WithParameters(Command):
-    """A command with one option for each parameter of the API; their values, by name, are the object of its context.
+    """A command with an option for each parameter of the API; its context object is a dict of their values by name.
 
-    The options are made when they are needed: other commands start without this import.
+    The options are created on demand, so that other commands start without this import.
     """
 
     left_out: ClassVar[tuple[str, ...]] = ()
-    """The parameters that it does not take."""
+    """Parameters without an option."""
 
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401  # of private types
         """All arguments and options; `--help` is the last."""
@@ -35,7 +35,7 @@ class WithParameters(Command):
         return [*own, *options, help_option]
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401  # of a private type
-        """Run it. Warns of a day without its other end, which has no effect."""
+        """Run it. Warn if only one of the two dates is given, which has no effect."""
         ctx.obj = {row.name: ctx.params.pop(row.name) for row in self._parameters()}
         for given, missing in (("start", "end"), ("end", "start")):
             if ctx.obj[f"{given}_date"] and not ctx.obj[f"{missing}_date"]:

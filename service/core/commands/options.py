@@ -1,4 +1,4 @@
-"""Flags and arguments that several commands share, and how commands open the lake that is named."""
+"""Flags and arguments shared by several commands, and functions to open the named lake."""
 
 import re
 from collections.abc import Callable
@@ -16,12 +16,12 @@ from service.core.settings import setting
 
 
 def value_name(name: str) -> str:
-    """The metavar of a flag or parameter in the help: its last word, in capitals."""
+    """The metavar of a flag or parameter in the help: the last word of its name, in capitals."""
     return name.replace("_", "-").rpartition("-")[2].upper()
 
 
 def flag(name: str) -> Any:  # noqa: ANN401  # as typer.Option
-    """The flag of a setting, which its environment variable sets too."""
+    """The flag of a setting, which can also be set by its environment variable."""
     one = setting(name)
     return typer.Option(
         one.flag, envvar=one.variable, help=one.meaning, metavar=value_name(one.flag), show_default=True
@@ -41,7 +41,7 @@ class Command(TyperCommand):
 
 
 class CommandRow(NamedTuple):
-    """A command in the table of a room, which makes its groups of commands as typer.Typer."""
+    """A command in the table of a room; a group of commands is a typer.Typer."""
 
     run: Callable[..., None]
     cls: type[Command] = Command
@@ -56,7 +56,7 @@ DEFAULT_LAKE = Path(setting("lake").default)
 
 
 def day_of(flag: str, text: str) -> date:
-    """The day that a flag names. Raises BadInput."""
+    """The day given by a flag. Raises BadInput."""
     try:
         if re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
             return date.fromisoformat(text)
@@ -71,24 +71,26 @@ def is_new(lake: Path) -> bool:
 
 
 def created_lake(lake: Path) -> Lake:
-    """Return the lake; create it, and say so, if this path has none yet."""
+    """Return the lake; create it, with a message, if this path has none yet."""
     announce_new_lake(lake)
     return Lake(lake, create=True)
 
 
 def announce_new_lake(lake: Path) -> None:
-    """Say on stderr, before a new lake is created, that this path has none yet: it may be mistyped."""
+    """Print to stderr that a new lake is about to be created, since the path may be mistyped."""
     if is_new(lake):
         inform(f"No lake at {lake.absolute()} yet: a new one is created.")
 
 
 def chosen_organizations(lake: Lake, organization: str) -> list[str]:
-    """The organization alone, or without one all that have visits. Raises BadInput if it does not exist."""
+    """The given organization, or all organizations with visits. Raises BadInput if it does not exist."""
     return [existing_organization(lake, organization)] if organization else lake.manifest.organizations.names()
 
 
 def existing_organization(lake: Lake, organization: str) -> str:
-    """The organization, which has visits, links or an API key in the lake. Raises BadInput with the nearest names."""
+    """Return an organization with visits, links or an API key in the lake. Raises BadInput with similar names
+    otherwise.
+    """
     known = lake.manifest.organizations.names()
     if check_organization(organization) in known or lake.links_folder(organization).exists():
         return organization
@@ -106,7 +108,7 @@ def existing_organization(lake: Lake, organization: str) -> str:
 
 
 def open_lake(lake: Path, organization: str, must_write: bool = False) -> Lake:
-    """The lake, to be read only unless it must be written. Raises BadInput if it has no such organization."""
+    """Open the lake, read-only unless `must_write`. Raises BadInput if it has no such organization."""
     opened = Lake(lake, must_write=must_write)
     existing_organization(opened, organization)
     return opened

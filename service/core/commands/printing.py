@@ -24,12 +24,12 @@ def console(is_wide: bool = False) -> "Console":
 
 
 def inform(text: str) -> None:
-    """Write a message to stderr, without rich, which takes longer to load than a small log to be read."""
+    """Write a message to stderr, without rich: loading it takes longer than reading a small log."""
     typer.echo(text, err=True)
 
 
 def messages() -> "Console":
-    """A console on stderr, for what is shown there besides lines of text."""
+    """A console on stderr, for output other than lines of text."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
@@ -64,7 +64,9 @@ def progress_bar(text: str, is_bytes: bool = False) -> Iterator[Callable[[int, i
 
 
 def escaped(text: str) -> str:
-    """JSON or CSV with all control characters but line ends escaped as in JSON, so that none controls the terminal."""
+    """JSON or CSV with all control characters except line ends escaped as in JSON, so that they cannot control the
+    terminal.
+    """
     lines = text.replace("\r\n", "\n").split("\n")
     return "\n".join(_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in lines)
 

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 _GAP: Final = 2
 _MIN_TEXT: Final = 12
-"""The cells that a text keeps at least when it is shortened."""
+"""Minimum width of a shortened text, in terminal cells."""
 _PRINTED_ROWS: Final = 1_000
-"""Rows that are printed at once: rich needs several kB for each."""
+"""Number of rows printed at a time: rich needs several kB for each."""
 _LEFT_OUT_LAST: Final = ("visits", "percentage")
 
 
 @dataclass(frozen=True)
 class PrintedColumn:
-    """A column as it is printed: the lines of its header, its texts, and the terminal cells that it takes."""
+    """A printed column: the lines of its header, its texts, and its width in terminal cells."""
 
     name: str
     cells: tuple[str, ...]
@@ -35,14 +35,15 @@ class PrintedColumn:
 
     @property
     def least(self) -> int:
-        """Its width when its texts are as short as they may be."""
+        """Its width with its texts shortened as much as allowed."""
         return min(self.width, _MIN_TEXT) if self.is_text else self.width
 
 
 def print_table(answer: "Result", is_wide: bool = False) -> None:
-    """Print an answer to stdout; on a terminal fitted into its width unless `is_wide`, and stderr tells what is not.
+    """Print an answer to stdout, fitted to the width of a terminal unless `is_wide`; omitted columns are named on
+    stderr.
 
-    Members of an answer with several parts follow each other under their names.
+    The parts of an answer are printed one after the other, under their names.
     """
     _print(answer, "", None if is_wide or not sys.stdout.isatty() else console().width)
 
@@ -54,10 +55,10 @@ def parts_of(answer: "Result") -> dict[str, "Result"]:
 
 
 def fit(rows: Sequence[dict[str, Any]], width: int | None) -> tuple[list[PrintedColumn], list[str]]:
-    """The columns of a table that is at most `width` cells wide, and the names of those left out for want of room.
+    """The columns of a table that is at most `width` cells wide, and the names of the omitted columns.
 
-    First headers are broken after underscores, then columns are left out from the right (the first one, visits and
-    percentage last), then texts are shortened in the middle, the widest first. None: every column as it is.
+    First headers are broken after underscores, then columns are omitted from the right (the first column, visits and
+    percentage last), then texts are shortened in the middle, the widest first. None: no limit.
     """
     from rich.cells import cell_len
 
@@ -80,7 +81,7 @@ def fit(rows: Sequence[dict[str, Any]], width: int | None) -> tuple[list[Printed
 
 
 def shorten(text: str, width: int) -> str:
-    """A text of at most `width` terminal cells: … stands for what is missing in its middle."""
+    """A text of at most `width` terminal cells: … replaces the omitted middle."""
     from rich.cells import cell_len
 
     if cell_len(text) <= width:
@@ -95,7 +96,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def text_of(value: object) -> str:
-    """A value as people read it, without characters that control a terminal."""
+    """A value as readable text, without control characters."""
     from service.core.encoding import encode, plain
 
     match value:
@@ -143,7 +144,7 @@ def _print(answer: "Result", title: str, width: int | None) -> None:
             table.add_row(*(column.cells[number] for column in columns))
         terminal.print(table)
     if left_out:
-        messages().print(f"Not shown for lack of room: {', '.join(left_out)} (--wide shows all, --columns chooses).")
+        messages().print(f"Omitted to fit the terminal: {', '.join(left_out)} (--wide shows all, --columns selects).")
     if width is not None and title:
         terminal.print()
 
@@ -176,7 +177,7 @@ def _name_parts(name: str) -> list[str]:
 
 
 def _wrap(column: PrintedColumn, width: int) -> PrintedColumn:
-    """The column with its header and its cells in a width."""
+    """The column with its header and its cells wrapped to a width."""
     lines: list[str] = []
     for word in _name_parts(column.name):
         if lines and len(lines[-1]) + len(word) <= width:

@@ -1,4 +1,4 @@
-"""Reads JSON bodies of requests: up to a maximum size, valid JSON in UTF-8, and only of the declared form."""
+"""Reads JSON bodies of requests: up to a maximum size, valid JSON in UTF-8, and only of the declared type."""
 
 import re
 from collections.abc import AsyncIterator
@@ -32,8 +32,8 @@ async def received_bytes(request: Request, max_bytes: int) -> AsyncIterator[byte
 async def received_json(request: Request, max_bytes: int, fix: str) -> AsyncIterator[Any]:
     """The JSON value in the body of a request, of at most `max_bytes`; `fix` tells the client what to send instead.
 
-    Raises as `received_bytes` does, and InvalidBody for anything that is not JSON: other encodings than UTF-8, and
-    nesting that the parser refuses (deeper than 1,024), too.
+    Raises the exceptions of `received_bytes`, and InvalidBody for anything that is not JSON, including other encodings
+    than UTF-8 and nesting that the parser rejects (deeper than 1,024).
     """
     async with received_bytes(request, max_bytes) as body:
         try:
@@ -52,11 +52,11 @@ async def received_object(request: Request, kind: type[Body], max_bytes: int) ->
     async with received_bytes(request, max_bytes) as body:
         try:
             body.decode()
-            # no objects are made of what is not declared: 2 MiB of brackets would stop the event loop for 0.7 s
+            # undeclared members are not parsed into objects: 2 MiB of brackets would stop the event loop for 0.7 s
             msgspec.json.decode(body, type=msgspec.Raw)
             value = msgspec.json.decode(body, type=kind)
         except msgspec.ValidationError as error:
-            # what msgspec says, as a sentence that begins with the field
+            # msgspec's message, as a sentence that begins with the field
             where = _WHERE.search(str(error))
             what = _WHERE.sub("", str(error))
             subject = f"`{where[1]}`" if where and where[1] else "The body"

@@ -1,4 +1,4 @@
-"""CORS: which pages of other sites may call the API from a browser. Every answer is JSON, as elsewhere."""
+"""CORS: lets pages of other sites call the API from a browser. Every response is JSON, as elsewhere."""
 
 from typing import Final
 
@@ -24,7 +24,7 @@ class JsonCorsMiddleware(CORSMiddleware):
         super().__init__(app, origins, METHODS, REQUEST_HEADERS, expose_headers=exposed)
 
     def preflight_response(self, request_headers: Headers) -> Response:
-        """The answer to a preflight: 200, or 400 if the page may not send the request that it asks about."""
+        """The response to a preflight: 200, or 400 if the page may not send the request."""
         decided = super().preflight_response(request_headers)
         headers = {name: value for name, value in decided.headers.items() if name not in _OF_THE_BODY}
         if decided.status_code == 200:

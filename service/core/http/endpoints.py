@@ -37,7 +37,7 @@ def _by_method(endpoints: dict[str, Endpoint]) -> Endpoint:
 def endpoint_of(one: Operation, handler: Handler) -> Endpoint:
     """The endpoint of an operation; it sends InvalidBody for a BadInput of the handler.
 
-    The version of what it returns is the entity tag, too.
+    The version of its result is also the entity tag.
     """
     status = int(next(iter(one.answers)))
 

@@ -77,7 +77,7 @@ class InvalidBody(Problem):
 class AllRefused(Problem):
     status = 400
     error = "Every visit was rejected."
-    message = "Correct them as `errors` says, then send them again."
+    message = "Correct the problems in `errors`, then send the visits again."
 
 
 class CrossOriginRefused(Problem):
@@ -120,14 +120,14 @@ class StateConflict(Problem):
     """The body has the job's current status and version."""
 
     status = 409
-    message = "Fetch the job again and decide by its present status."
+    message = "Fetch the job again and decide by its current status."
 
 
 class PreconditionFailed(Problem):
     """Nothing was changed. The body has the job's current status and version."""
 
     status = 412
-    message = "Fetch the job again and retry with its present version, or without If-Match."
+    message = "Fetch the job again and retry with its current version, or without If-Match."
 
 
 class BodyTooLarge(Problem):
@@ -156,44 +156,44 @@ class ClientDisconnected(Problem):
 
     status = 499
     error = "The client disconnected."
-    message = "Wait for the answer."
+    message = "Wait for the response."
 
 
 class InternalError(Problem):
-    message = "Try again; the operator finds the cause in the server's log."
+    message = "Retry; the server's log has the cause for the operator."
 
 
 class TooSlow(Problem):
-    message = "The query took too long and was stopped; ask for fewer days or for one link."
+    message = "The query took too long and was stopped; request fewer days or a single link."
 
 
 class Overloaded(Problem):
     status = 503
     error = "The service is overloaded."
-    message = "Try again in a second."
+    message = "Retry in a second."
     sent_headers: ClassVar = {"Retry-After": "1"}
 
 
 class ClusterDown(Problem):
     status = 503
     error = "The query cluster is unavailable."
-    message = "Try again in a few seconds, or ask for fewer days."
+    message = "Retry in a few seconds, or request fewer days."
     sent_headers: ClassVar = {"Retry-After": "5"}
 
 
 class LakeReplaced(Problem):
     status = 503
     error = "The lake was moved or replaced."
-    message = "Try again when the operator has restarted the service."
+    message = "Retry when the operator has restarted the service."
     sent_headers: ClassVar = {"Retry-After": "5"}
 
 
 class ProviderUnavailable(Problem):
-    """The provider is down, too slow, or its answer cannot be used; the log has the reason."""
+    """The provider is down or too slow, or its response is invalid; the log has the reason."""
 
     status = 503
-    error = "The identity provider does not answer."
-    message = "Try again in a few seconds."
+    error = "The identity provider does not respond."
+    message = "Retry in a few seconds."
     sent_headers: ClassVar = {"Retry-After": "5"}
 
 

@@ -1,4 +1,4 @@
-"""Group commit: one thread makes changes of many requests durable together, then they are acknowledged."""
+"""Group commit: one thread makes changes of many requests durable together, before they are acknowledged."""
 
 import asyncio
 import sqlite3
@@ -16,7 +16,7 @@ Change = TypeVar("Change")
 Outcome = TypeVar("Outcome")
 
 STORAGE_ERRORS: Final = (OSError, sqlite3.OperationalError, OutdatedManifest)
-"""Raised when nothing can be stored now."""
+"""Exceptions raised while nothing can be stored."""
 
 
 class GroupCommit(Generic[Change, Outcome]):
@@ -30,7 +30,7 @@ class GroupCommit(Generic[Change, Outcome]):
     ) -> None:
         """`make` makes changes of a group durable, all or none, in the thread.
 
-        A group rests for as long as its changes took if `needs_rest` says so when they are made.
+        After its changes, a group rests for as long as they took if `needs_rest` returns true.
         """
         self._thread = thread
         self._make = make

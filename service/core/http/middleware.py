@@ -45,8 +45,8 @@ class RequestMiddleware:
     ) -> None:
         """`route_of` returns the route of a path, as shown in logs and metrics, or "" if there is none.
 
-        `monitor` is the application for the monitor port; the server reads it from here. `renders_refusals` says for
-        which paths the application itself answers a refusal, as a page.
+        `monitor` is the application for the monitor port; the server reads it from here. `renders_refusals` tells for
+        which paths the application itself renders rejections, as pages.
         """
         self._renders_refusals = renders_refusals or (lambda _: False)
         self.limiter = limiter
@@ -71,7 +71,7 @@ class RequestMiddleware:
         app, status = self._app, 0
         if not decision.accepted:
             refusal = self.limiter.refusal(decision)
-            # The application answers cross-origin requests, with CORS headers; browsers send preflights on their own.
+            # The application answers cross-origin requests, with CORS headers; browsers send preflights by themselves.
             is_cross_origin = scope["method"] != "OPTIONS" and any(name == b"origin" for name, _ in scope["headers"])
             if is_cross_origin or self._renders_refusals(scope["path"]):
                 scope["refusal"] = refusal

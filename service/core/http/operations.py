@@ -1,4 +1,4 @@
-"""The operations of the API besides the reports, one row each; routes and the OpenAPI document are made from them."""
+"""The operations of the API besides the reports, one row each: the source of routes and OpenAPI."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -83,18 +83,18 @@ RoomHandler = Callable[[Part, Call], Awaitable[object]]
 class Operations(Generic[Part]):
     """The operations of one room, each with its handler.
 
-    A handler is given the part of the service that the room is about, then the call.
+    A handler gets the part of the service for its room, then the call.
     """
 
     def __init__(self) -> None:
         self._handlers: list[tuple[Operation, RoomHandler[Part]]] = []
 
     def __iter__(self) -> Iterator[Operation]:
-        """The rows, in the order in which they were added."""
+        """The rows, in the order of their addition."""
         return (one for one, _ in self._handlers)
 
     def handles(self, one: Operation) -> Callable[[RoomHandler[Part]], RoomHandler[Part]]:
-        """Add an operation, which the decorated function answers."""
+        """Add an operation with the decorated function as its handler."""
 
         def add(handler: RoomHandler[Part]) -> RoomHandler[Part]:
             self._handlers.append((one, handler))

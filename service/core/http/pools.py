@@ -1,6 +1,7 @@
-"""Limits on concurrent queries: one more than there are cores run at once, and MAX_REQUESTS of an organization wait.
+"""Limits on concurrent queries: one more than the number of cores run at once, and MAX_REQUESTS of an organization
+wait.
 
-Queries on a cluster have threads and turns of their own, so that the others go on while it is slow or gone.
+Queries on a cluster have their own threads and queue, so that a slow or unreachable cluster does not block the others.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from service.core.threads import Result, in_thread, lower_priority
 MAX_REQUESTS: Final = 32
 """Maximum number of an organization's requests with running or waiting queries; a dashboard is one. More are rejected.
 
-Its public shares have as many of their own.
+Its public shares have a separate limit of the same size.
 """
 
 CLUSTER_THREADS: Final = 8
@@ -28,12 +29,12 @@ CLUSTER_THREADS: Final = 8
 TEXT_THREADS: Final = 2
 """Threads that render pages and other texts: they hold the interpreter's lock, which the event loop needs, too.
 
-So it rests half of the time while queries of others run, as live visits do.
+So the pool rests half of the time while queries of others run, like live visits.
 """
 
 
 class Pool:
-    """A pool of threads that organizations use in turn. Belongs to one event loop."""
+    """A thread pool that organizations use in turn. Belongs to one event loop."""
 
     def __init__(
         self,
@@ -44,7 +45,7 @@ class Pool:
     ) -> None:
         """`initializer` runs first in each thread; queries have a low priority.
 
-        An organization rests for as long as its work took if `needs_rest` says so when it ends.
+        After its work, an organization rests for as long as it took if `needs_rest` returns true.
         """
         self._needs_rest = needs_rest
         self.executor = ThreadPoolExecutor(threads, thread_name_prefix=name, initializer=initializer)
@@ -57,7 +58,7 @@ class Pool:
         started_at = monotonic()
         running = asyncio.wrap_future(self.executor.submit(work))
         running.add_done_callback(lambda _: self._end(organization, started_at))  # only after the query has ended
-        # retrieve the exception in case the client has left
+        # retrieve the exception in case the client has disconnected
         running.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(running)
 
@@ -107,7 +108,7 @@ class Workers(Pool):
         self.cluster = Pool(CLUSTER_THREADS, "cluster")
         self.texts = Pool(TEXT_THREADS, "text", None, self.serves_others)
         self.writes = Pool(1, "job-write", None, self.serves_others)
-        """Writes of jobs, which wait for each other anyway."""
+        """For writes of jobs, which wait for each other anyway."""
         self._probe_thread = ThreadPoolExecutor(1, thread_name_prefix="probe")
 
     def open_engine(self, engine: Callable[[], Result]) -> Result:

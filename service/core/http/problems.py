@@ -16,7 +16,7 @@ def problem_of(error: Problem | InvalidParameter | QueryTimeout) -> Problem:
             return ParameterRefused(error.problem, error.remedy)
         case ClusterTimeout():
             reason = "The cluster took too long and was stopped."
-            return TooSlow(message=f"{reason} What it has counted is kept for five minutes: try again.")
+            return TooSlow(message=f"{reason} Its results so far are cached for five minutes: retry.")
         case QueryTimeout():
             return TooSlow()
     return error

@@ -17,7 +17,7 @@ from service.core.setting_values import Network
 LIMIT: Final = 60
 WINDOW_SECONDS: Final = 60.0
 MAX_SOURCES: Final = 65_536
-"""Sources that are tracked. Beyond this number the least recently seen one is dropped, to bound memory."""
+"""Maximum number of tracked sources. Beyond it, the least recently seen source is dropped, to bound memory."""
 RATE_LIMIT_HEADERS: Final = (b"x-ratelimit-limit", b"x-ratelimit-remaining", b"x-ratelimit-reset", b"retry-after")
 
 
@@ -55,7 +55,7 @@ class RateLimiter:
         return self.hit(self.sources.of(scope))
 
     def hit(self, source: str) -> RateLimitDecision:
-        """Count a request unless its source has used up its window. A refused request is not counted."""
+        """Count a request unless its source has used up its window. A rejected request is not counted."""
         now = self._clock()
         times = self._times.get(source)
         if times is None:
@@ -76,7 +76,7 @@ class RateLimiter:
     def refusal(self, decision: RateLimitDecision) -> RateLimited:
         """The error for a request that was not accepted."""
         wait = _milliseconds(decision)
-        reason = f"{LIMIT} requests per minute are answered for each source address."
+        reason = f"At most {LIMIT} requests per minute are allowed for each source address."
         message = f"Wait {math.ceil(wait / 1000)} s: {reason}"
         return RateLimited(message=message, retryAfter=wait, limit=LIMIT, remaining=0)
 
@@ -100,7 +100,9 @@ class SourceResolver:
         self._resolve_hop = lru_cache(4_096)(self._resolve_hop_uncached)
 
     def of(self, scope: Scope) -> str:
-        """The source of a request; from a trusted proxy, the last in X-Forwarded-For that is not one either."""
+        """The source of a request; behind trusted proxies, the last address in X-Forwarded-For that is not a trusted
+        proxy.
+        """
         peer = scope["client"][0] if scope.get("client") else ""
         source, is_trusted = self._resolve_hop(peer) or (peer, False)
         if not is_trusted:

@@ -36,10 +36,10 @@ class ReceivedBodies:
     """Counts the bytes of request bodies by owner, and evicts unfinished bodies past a limit.
 
     An owner is an organization, or a client address before authentication. Past the limit of one owner, its oldest
-    unfinished body is evicted; past the limit of all, that of the owner with the most bytes among those above their
-    equal share. The request of an evicted body is answered with Overloaded. After the first FIRST_BYTES
-    of a body, the event loop takes one chunk of each owner's bodies at a time and answers others in between. Belongs to
-    one event loop.
+    unfinished body is evicted; past the total limit, the oldest unfinished body of the owner with the most bytes above
+    its equal share. The request of an evicted body is answered with Overloaded. After the first FIRST_BYTES
+    of a body, the event loop takes one chunk of each owner's bodies at a time and handles other work in between.
+    Belongs to one event loop.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class ReceivedBodies:
         self._unfinished: dict[str, dict[_Body, None]] = {}
         """Unfinished bodies by owner, oldest first."""
         self._turns = WeakValueDictionary[str, asyncio.Lock]()
-        """By owner, held for one round of the event loop by the body that has just taken a chunk."""
+        """Locks by owner, held for one round of the event loop by the body that has just taken a chunk."""
 
     @property
     def bytes_held(self) -> int:
@@ -94,9 +94,9 @@ class ReceivedBodies:
                             await asyncio.sleep(0)
         except ClientDisconnect as error:
             raise InvalidBody("Incomplete body: shorter than Content-Length.", "Send all of it.") from error
-        except TimeoutError as error:  # there is no other deadline than that of an eviction
+        except TimeoutError as error:  # eviction is the only deadline
             raise Overloaded from error
-        if body.is_evicted:  # as it became complete
+        if body.is_evicted:  # it became complete
             raise Overloaded
         return bytes(content)
 

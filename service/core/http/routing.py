@@ -19,7 +19,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 class RouteTable(Router):
     """Routes in a dict by path; only paths with a parameter are matched one by one with regular expressions.
 
-    What an endpoint raises of PROBLEMS becomes the response. RequestMiddleware handles other exceptions.
+    Exceptions in PROBLEMS become the response. RequestMiddleware handles other exceptions.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class RouteTable(Router):
         await response(scope, receive, send)
 
     async def response(self, scope: Scope, receive: Receive) -> Response:
-        """The response of the endpoint. Raises NotFound, MethodNotAllowed, and what the endpoint raises."""
+        """The response of the endpoint. Raises NotFound, MethodNotAllowed, and the exceptions of the endpoint."""
         route = self._route_of(scope["path"])
         if route is None:
             raise NotFound(message=f"The routes are listed at {self._base_path}/openapi.json.")

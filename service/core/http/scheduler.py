@@ -36,9 +36,9 @@ class _Queue:
 class Scheduler:
     """Grants slots to organizations in turn. Belongs to one event loop.
 
-    An organization that has fewer slots than others goes first. One that has a slot gets another one only if one more
-    stays free, for others, and of half of all slots only if none of these asked lately. While it rests, it gets none.
-    Of one organization, shares come last.
+    An organization with fewer slots than others goes first. An organization with a slot gets another one only if one
+    more stays free for others; more than half of all slots only if no other organization asked recently. While it
+    rests, it gets none. Within one organization, shares come last.
     """
 
     def __init__(self, slots: int) -> None:

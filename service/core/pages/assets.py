@@ -1,7 +1,7 @@
 """The stylesheet, the script and the icon of the pages.
 
-A first view costs two requests: the page and its stylesheet, which is compressed once, and named by its content so that
-browsers keep it for good. Script and icon are small enough to be part of each page.
+A first view takes two requests: the page and its stylesheet, which is compressed once, and named by a hash of its
+content so that browsers cache it forever. Script and icon are small enough to be part of each page.
 """
 
 import base64
@@ -28,12 +28,12 @@ _CACHE_CONTROL: Final = "public, max-age=31536000, immutable"
 
 
 def source_of(text: str) -> str:
-    """The source by which a Content-Security-Policy allows an inline style or script: the hash of its text."""
+    """The source of an inline style or script in a Content-Security-Policy: the hash of its text."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 async def stylesheet(request: Request) -> Response:
-    """Return the stylesheet, which browsers may keep for a year. Raises NotFound for another name."""
+    """Return the stylesheet, which browsers may cache for a year. Raises NotFound for another name."""
     if request.path_params["name"] != STYLESHEET:
         raise NotFound
     body, how = (_COMPRESSED_STYLE, GZIP) if wants_gzip(request.scope["headers"], _STYLE) else (_STYLE, VARY)

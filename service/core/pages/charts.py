@@ -1,8 +1,8 @@
 """Charts as SVG, drawn on the server: rows of an answer in, markup out.
 
-A chart is hidden from screen readers; the table below it says the same. Nothing is coloured here: classes name what a
-shape means (people, ai, other), and app.css gives the colours. Text is never stretched: labels are at percentages of
-the real width, and only the shapes between them follow it.
+A chart is hidden from screen readers; the table below it has the same content. Colours are in app.css: classes name the
+meaning of a shape (people, ai, other). Text is never stretched: labels are at percentages of
+the real width, and only the shapes between them are stretched.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ _HATCH: Final = Markup(
     '<rect class="{id}" width="2.5" height="5"/></pattern>'
 )
 _HATCHES: Final = _HATCH.format(id="hatch") + _HATCH.format(id="void")
-"""Over columns in the colour of what is behind them, and where nothing is in that of lines."""
+"""Hatchings: over columns in the colour of the background, elsewhere in the colour of lines."""
 _HATCHED: Final = Markup('<rect class="{kind}" x="{x}%" y="{y}" width="{width}%" height="{height}" fill="url(#{id})"/>')
 _SHIPPED: Final = Markup(
     '<line class="shipped" x1="{x}%" x2="{x}%" y1="0" y2="{y}"/>'
@@ -76,10 +76,10 @@ def time_series(
 ) -> Markup:
     """Columns of people, AI-related and other visits for each hour, day, week or month. Empty without rows.
 
-    rows have total_visits, human_clicks and ai_visits, the earliest first; previous are those of the period before,
-    drawn as a dashed line over the column of the same number. Columns are hatched whose numbers are in partial, because
-    they are not whole, or over their whole height in ahead, because they have not begun, or in missing, because no log
-    was read that covers them. `marks` are short texts at the top of columns, with a line down.
+    rows have total_visits, human_clicks and ai_visits, the earliest first; previous are the rows of the previous
+    period, drawn as a dashed line over the column of the same number. Columns in partial are hatched because they are
+    incomplete; columns in ahead, because they have not begun, and in missing, because no log covers them, are hatched
+    over their whole height. `marks` are short texts at the top of columns, with a line down.
     """
     if not rows:
         return _NOTHING
@@ -143,15 +143,15 @@ def measured_days(
 
 
 def bar(percentage: float | None, kind: str) -> Markup:
-    """A bar that is filled to a percentage between 0 and 100, in the colour of the kind; None is an empty one.
+    """A bar filled to a percentage between 0 and 100, in the colour of the kind; empty for None.
 
-    A share that is not 0 takes at least LEAST percent, so that it is seen.
+    A share above 0 takes at least LEAST percent, so that it is visible.
     """
     return _bar([(kind, min(max(percentage, LEAST), 100) if percentage and percentage > 0 else 0)])
 
 
 def split_bar(people: int, ai: int, other: int) -> Markup:
-    """A full bar divided into people, AI-related and other visits; an empty one without visits."""
+    """A full bar divided into people, AI-related and other visits; empty without visits."""
     total = people + ai + other
     counts = {"people": people, "ai": ai, "other": other}
     words = f"{people:,} by people, {ai:,} by AI, {other:,} by other bots"
@@ -173,7 +173,7 @@ def sparkline(values: Sequence[int]) -> Markup:
 
 
 def multiples(series: Mapping[str, Sequence[int]]) -> Markup:
-    """A line for each name beside its last value, the largest sum first, each on a scale of its own."""
+    """A line for each name next to its last value, the largest sum first, each on its own scale."""
     ordered = sorted(series.items(), key=lambda item: -sum(item[1]))
     items = [_MULTIPLE.format(name=name, line=sparkline(values), last=f"{values[-1]:,}") for name, values in ordered]
     return _MULTIPLES.format(items=joined(*items))
@@ -195,7 +195,7 @@ def _number(value: float) -> str:
 
 
 def _gridlines(highest: int) -> list[int]:
-    """The gridlines of a scale from 0 to at least highest: round numbers, the base line included."""
+    """The gridlines of a scale from 0 to at least highest: round numbers, including the base line."""
     least = max(ceil(highest / 4), 1)
     magnitude = 10 ** (len(str(least)) - 1)
     step = next(step for step in (1 * magnitude, 2 * magnitude, 5 * magnitude, 10 * magnitude) if step >= least)
@@ -249,7 +249,7 @@ def _frame(count: int, scale: Sequence[int], shapes: Markup, labels: Iterable[La
 
 
 def _bar(shares: Iterable[tuple[str, float]], words: str = "") -> Markup:
-    """A bar of parts side by side: the class of each, and its width in percent. `words` say what no number says."""
+    """A bar of adjacent parts: the class of each, and its width in percent. `words` are its text for screen readers."""
     role = f'role="img" aria-label="{words}"' if words else 'aria-hidden="true"'
     x = 0.0
     parts = ""

@@ -32,7 +32,7 @@ LABELS: Final = {
     "oldest_age_seconds": "Oldest (s)", "ttl_seconds": "Kept for (s)", "llms_txt": "llms.txt", "scope": "Endpoint",
     "device_type": "Device",
 }  # fmt: skip
-"""Labels of fields with names that do not make good labels."""
+"""Labels of fields whose names are not good labels."""
 
 _CATEGORIES: Final = {
     "human": "people", "ai_assistant": "for users", "ai_training": "for training", "ai_coding_agent": "coding agents",
@@ -68,18 +68,18 @@ _FIELDS_OF_KIND: Final = {
 }
 _KIND_OF_FIELD: Final = {name: kind for kind, names in _FIELDS_OF_KIND.items() for name in names.split()}
 _KIND_OF_TYPE: Final = {"VARCHAR": "text", "DATE": "day", "TIMESTAMP": "time", "BOOLEAN": "flag", "VARCHAR[]": "list"}
-"""By the type in SQL, for other fields; the rest are numbers."""
+"""Kinds by SQL type, for other fields; all others are numbers."""
 _CSS: Final = {
     **dict.fromkeys(("decimal", "percent", "size"), "number"),
     **dict.fromkeys(("flag", "list", "word"), "text"),
     "month": "day",
 }
-"""The class of the cells of a kind, if it is not called like the kind."""
+"""The CSS class of the cells of a kind, if it differs from the kind."""
 
 
 @dataclass(frozen=True)
 class TableColumn:
-    """One column of a table: a field of an answer, and what its cells look like."""
+    """One column of a table: a field of an answer, and the format of its cells."""
 
     field: str
     label: str
@@ -92,20 +92,20 @@ class TableColumn:
 
 
 SHARE_OF_PEOPLE: Final = TableColumn("share_of_people", "Share", "share")
-"""The share of visits by people, which no report has: its percentage is of all visits."""
+"""The share of visits by people, which is in no report: reports have percentages of all visits."""
 PROOF: Final = TableColumn("proof", "Proof", "text")
 """The number of fetches that are verified, signed, or merely claim a name, and of visits that are contradicted."""
 PEOPLE_VISITORS: Final = TableColumn("people_visitors", "Visitors", "number")
 """The visitors among people and people sent by AI, where the answer has those of all."""
 OTHER: Final = TableColumn("other_visits", "Other", "number")
-"""The visits by neither people nor AI, where the answer has only those and all."""
+"""The visits by neither people nor AI, for answers with people, AI and the total only."""
 PREVIOUS: Final = TableColumn("previous_visits", "Period before", "number")
 """All visits in the corresponding hour or day of the previous period."""
 
 BEFORE: Final = TableColumn("before", "Before", "number")
-"""The figure of a row in the previous period."""
+"""The count of a row in the previous period."""
 CHANGE: Final = TableColumn("change", "Change", "change")
-"""The change of that figure in percent: infinite for new rows, None if unknown."""
+"""The change of that count in percent: infinite for new rows, None if unknown."""
 
 
 def column_of(field: Field) -> TableColumn:
@@ -116,7 +116,7 @@ def column_of(field: Field) -> TableColumn:
 
 
 def cell(column: TableColumn, value: object, color: str, href: str) -> Markup:
-    """The content of a cell. What the API answers is the `value` of its <data> element, or else its text."""
+    """The content of a cell. The value in the API is the `value` of its <data> element, or its text."""
     text = plain(column, value)
     match column.kind:
         case "badge" if value in _SIGNS:  # a sign, hidden from screen readers, and the word
@@ -149,7 +149,7 @@ def _text(value: object) -> str:
 
 
 def _data(value: object, text: str) -> Markup:
-    """A value as the API has it, and the text that is shown."""
+    """A value as in the API, and its displayed text."""
     raw = value if isinstance(value, int | float) else escape("" if value is None else value)
     return Markup(f'<data value="{raw}">{escape(text)}</data>')  # noqa: S704  # a number, or escaped
 

@@ -1,11 +1,11 @@
-"""How pages write numbers, days, times and the API's words."""
+"""Formats numbers, days, times and words of the API for pages."""
 
 from datetime import date, datetime
 from math import inf
 
 
 def humanize(value: str) -> str:
-    """A word of the API as people write it: AI assistant for ai_assistant."""
+    """A word of the API as readable text: AI assistant for ai_assistant."""
     return " ".join({"ai": "AI", "seo": "SEO"}.get(word, word) for word in value.split("_"))
 
 

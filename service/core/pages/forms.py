@@ -1,4 +1,4 @@
-"""Reads what a form submits."""
+"""Reads submitted forms."""
 
 from typing import Final
 from urllib.parse import parse_qsl
@@ -21,7 +21,7 @@ async def form_fields(request: Request, max_bytes: int = MAX_FORM_BYTES) -> dict
 
 
 async def editors_form(request: Request, max_bytes: int = MAX_FORM_BYTES) -> dict[str, str]:
-    """The fields of a form about jobs. Raises Forbidden for viewers, and what `form_fields` raises."""
+    """The fields of a form about jobs. Raises Forbidden for viewers, and the exceptions of `form_fields`."""
     if not request.scope["session"].caller.may_write:
         raise Forbidden("Viewers cannot change jobs.", "Ask an editor to do it.")
     return await form_fields(request, max_bytes)

@@ -1,4 +1,4 @@
-"""How a browser reached the server: the origin of the pages, and whether a request comes from them (CSRF)."""
+"""Determines the origin of the pages for a browser, and whether a request comes from them (CSRF)."""
 
 from starlette.requests import Request
 
@@ -8,14 +8,14 @@ from service.core.settings import Settings
 
 
 class OriginChecker:
-    """Derives the origin of the pages from requests, and rejects writes that other sites caused."""
+    """Derives the origin of the pages from requests, and rejects writes caused by other sites."""
 
     def __init__(self, settings: Settings, sources: SourceResolver) -> None:
         self._public_url = settings.public_url
         self._sources = sources
 
     def is_https(self, request: Request) -> bool:
-        """Whether the browser speaks https: by TRAFFIC_PUBLIC_URL, or by X-Forwarded-Proto of a trusted proxy."""
+        """Whether the browser uses https, by TRAFFIC_PUBLIC_URL, or by X-Forwarded-Proto of a trusted proxy."""
         if self._public_url:
             return self._public_url.startswith("https://")
         peer, protocols = request.client.host if request.client else "", request.headers.get("x-forwarded-proto", "")
@@ -34,7 +34,7 @@ class OriginChecker:
     def check_same_origin(self, request: Request) -> None:
         """Raise Forbidden unless a request that may have effects was made by one of our own pages.
 
-        Browsers say so in Sec-Fetch-Site; where that header is missing, Origin must be ours.
+        Browsers send Sec-Fetch-Site; without that header, Origin must be ours.
         """
         site = request.headers.get("sec-fetch-site")
         is_ours = site == "same-origin" if site else request.headers.get("origin") == self.origin(request)

@@ -1,4 +1,4 @@
-"""Renders templates to responses: one Jinja2 environment, everything escaped, compressed, with the pages' headers."""
+"""Renders templates to responses: one Jinja2 environment, with escaping, compression and the pages' headers."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -34,10 +34,10 @@ _HEADERS: Final = {
 
 
 def headers_of(embedders: Iterable[str] = ()) -> dict[str, str]:
-    """Headers of every response under /app/, in addition to those that every response of the server has.
+    """Headers of every response under /app/, in addition to the headers of all responses of the server.
 
-    Only pages of the origins `embedders` may embed the response. X-Frame-Options cannot name them, so it is sent only
-    where none may.
+    Only pages of the origins `embedders` may embed the response. X-Frame-Options cannot name origins, so it is sent
+    only if embedding is forbidden.
     """
     origins = " ".join(embedders)
     if origins:
@@ -46,7 +46,7 @@ def headers_of(embedders: Iterable[str] = ()) -> dict[str, str]:
 
 
 def environment() -> Environment:
-    """The templates, with everything escaped, and how pages write numbers and times as their filters."""
+    """The Jinja2 environment, with autoescaping, and with the formats of numbers and times as filters."""
     jinja = Environment(
         loader=FileSystemLoader(FOLDERS, encoding="utf-8"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, auto_reload=False,
@@ -60,7 +60,7 @@ class Renderer:
     """Renders the templates of the pages in threads. Templates are compiled when they are first used."""
 
     def __init__(self, root: str, texts: Pool, countries: CountryDatabase | None = None) -> None:
-        """`root` is the path of the pages, without a final slash. Pages name the publisher of `countries`."""
+        """`root` is the path of the pages, without a final slash. Pages name the provider of `countries`."""
         self._texts = texts
         self._environment = environment()
         self._environment.globals |= {
@@ -79,9 +79,9 @@ class Renderer:
         status: int = 200,
         is_compressible: bool = True,
     ) -> Response:
-        """The page that a template makes of the context.
+        """Render a page from a template and the context.
 
-        A page that contains a secret is not compressed: sizes of compressed pages can tell what is in them (BREACH).
+        A page with a secret is not compressed: the size of a compressed page can reveal its content (BREACH).
         """
         accepted = request.scope["headers"] if is_compressible else ()
         body, headers = await self._texts.compute(

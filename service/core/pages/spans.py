@@ -9,7 +9,7 @@ from typing import Any, Final
 from service.core.pages.formats import short_day
 
 Label = tuple[int, str, bool]
-"""A label under a column: its number, the text, and whether a narrow screen has it, too."""
+"""A label under a column: its number, the text, and whether narrow screens show it, too."""
 
 MAX_LABELS: Final = 9
 HOURS_UP_TO: Final = 2
@@ -46,12 +46,12 @@ class ChartDays:
     end: date
     today: date
     hours_begun: int = 24  # of today
-    uncovered: frozenset[date] = frozenset()  # days that are over, which no log and no reports cover
+    uncovered: frozenset[date] = frozenset()  # past days without coverage by logs or reports
     has_today: bool = True  # whether a visit of today, or of a later time, was read or reported
 
     @property
     def last_day(self) -> date:
-        """The last day that is shown and over."""
+        """The last past day shown."""
         return min(self.end, self.today - timedelta(1))
 
     @property
@@ -117,7 +117,7 @@ def hour_labels(days: Sequence[str]) -> list[Label]:
 
 
 def month_labels(months: Sequence[str]) -> list[Label]:
-    """At most nine labels of months, at equal distances that divide a year, or of years."""
+    """At most nine labels of months, at equal distances that divide a year, or labels of years."""
     dates = [date.fromisoformat(month) for month in months]
     chosen: list[int] = []
     for every in (1, 2, 3, 6, 12, 24, 60):

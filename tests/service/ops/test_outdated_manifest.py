@@ -63,7 +63,7 @@ def test_a_server_of_a_replaced_lake_answers_503(lake, opened):
         answer = client.get(overview)
         assert (answer.status_code, answer.json()) == (503, {
             "error": "The lake was moved or replaced.",
-            "message": "Try again when the operator has restarted the service.",
+            "message": "Retry when the operator has restarted the service.",
         })  # fmt: skip
         kept = client.post("/visits", json=[{"url": "https://go.example/a"}])
         assert (kept.status_code, kept.json()["error"]) == (503, "Nothing was stored: the lake was moved or replaced.")
