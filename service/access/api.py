@@ -20,7 +20,7 @@ class NewApiKey(Struct, frozen=True):
 
     name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
     expires_at: Annotated[
-        str | None, Meta(description="a time such as 2027-01-31T12:00:00Z, or a day, whose end by UTC is meant")
+        str | None, Meta(description="a time such as 2027-01-31T12:00:00Z, or a day, at whose end (UTC) it expires")
     ] = None
 
 
@@ -32,7 +32,7 @@ class ApiKey(Struct, frozen=True, forbid_unknown_fields=True):
     created_by: Annotated[str | None, Meta(description="the identity token's `sub`; null for the command line")]
     created_at: Time
     last_used_at: Annotated[Time | None, Meta(description="to the hour, not before created_at")]
-    expires_at: Annotated[Time | None, Meta(description="from when on it is refused; null: never")]
+    expires_at: Annotated[Time | None, Meta(description="time from which it is rejected; null: never")]
     revoked_at: Time | None
 
 
@@ -77,7 +77,7 @@ async def create(keys: ApiKeys, call: Call) -> CreatedApiKey:
 @OPERATIONS.handles(
     Operation(
         "DELETE /settings/api-keys/{id}", "revoke-api-key",
-        "Revoke an API key; a running server refuses it within 5 s.", {"200": ApiKey}, key_manager,
+        "Revoke an API key; a running server rejects it within 5 s.", {"200": ApiKey}, key_manager,
     )
 )  # fmt: skip
 async def revoke(keys: ApiKeys, call: Call) -> ApiKey:

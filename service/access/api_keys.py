@@ -44,7 +44,7 @@ class Key:
 class ApiKeys:
     """The API keys of one lake. Safe to use from several threads and processes.
 
-    All methods but record_use block, so an event loop runs them by `read` and `write` of the database.
+    All methods except record_use block, so an event loop calls them through `read` and `write` of the database.
     """
 
     def __init__(self, database: ControlDatabase, clock: Clock = utc_now) -> None:

@@ -71,7 +71,7 @@ class Authenticator:
         if header is None:
             raise Unauthorized
         scheme, _, rest = header.partition(b" ")
-        bearer = rest.lstrip(b" ")  # after one blank or more (RFC 9110, 11.4)
+        bearer = rest.lstrip(b" ")  # after one or more spaces (RFC 9110, 11.4)
         is_token = 0 < len(bearer) <= MAX_TOKEN_LENGTH and b" " not in bearer and bearer.isascii()
         if scheme.lower() != b"bearer" or not is_token:
             raise Unauthorized

@@ -118,7 +118,7 @@ class JwksClient:
             reading.add_done_callback(lambda _: _call_in(loop, self._refresh_while_idle))
 
     def _refresh_while_idle(self) -> None:
-        """Read the keys again when they are old, though no request asks for one; counted from the end of a read."""
+        """Read old keys again even without requests; their age is counted from the end of a read."""
         asyncio.get_running_loop().call_later(REFRESH_SECONDS + 1, self._refresh_if_old)
 
     def _fetch(self, reading: Future[None]) -> None:
@@ -161,7 +161,7 @@ def _parse_keys(body: bytes) -> dict[str | None, jwt.PyJWK]:
         raise ValueError("not a key set")
     keys = {}
     for entry in entries:
-        with suppress(*_INVALID):  # skip entries that cannot, or must not, be used to verify signatures
+        with suppress(*_INVALID):  # skip entries that cannot or must not be used to verify signatures
             algorithm = _ALGORITHMS[entry["kty"], entry.get("crv")]
             if (
                 entry.get("alg", algorithm) != algorithm

@@ -98,7 +98,7 @@ class OidcClient:
         """Check the `iss` of an authorization response (RFC 9207). Raises Forbidden or ProviderUnavailable."""
         is_required = (await self._discover()).get("authorization_response_iss_parameter_supported") is True
         if issuer != self._settings.jwt_issuer and (is_required or issuer is not None):
-            raise Forbidden("This answer came from another identity provider.", "Begin again from the sign-in page.")
+            raise Forbidden("This response came from another identity provider.", "Begin again from the sign-in page.")
 
     async def user(self, sign_in: PendingSignIn, code: str) -> Caller:
         """Exchange a code for the user who signed in. Raises Unauthorized, Forbidden or ProviderUnavailable."""

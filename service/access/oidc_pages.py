@@ -1,4 +1,4 @@
-"""Signing in at the identity provider: the browser leaves for it, and comes back with a code."""
+"""Signing in at the identity provider: redirects the browser there, and handles its return with a code."""
 
 from functools import partial
 from typing import Final
@@ -41,7 +41,7 @@ async def start(context: PageContext, client: OidcClient, request: Request) -> R
 
 
 async def callback(context: PageContext, client: OidcClient, request: Request) -> Response:
-    """Open a session for a browser that comes back with a code."""
+    """Open a session for a browser that returns with a code."""
     query = request.query_params
     cookie = _cookie_of(query.get("state", ""))
     sign_in = PendingSignIn(query.get("state", ""), context.cookie(request, cookie))

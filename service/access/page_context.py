@@ -28,10 +28,10 @@ class PageLink(NamedTuple):
     path: str  # after /app/
     title: str
     key: str = ""  # the keys that open it
-    section: str = ""  # path prefix of all pages behind it; "": a single page, which keeps the filters
+    section: str = ""  # path prefix of its pages; "": a single page, which keeps the filters
 
     def is_current(self, path: str) -> bool:
-        """Whether the page of a path is behind this link."""
+        """Whether the page of a path belongs to this link."""
         return path.startswith(self.section) if self.section else path == self.path
 
 
@@ -137,6 +137,6 @@ def manager(request: Request) -> Session:
     if not session.caller.may_manage_keys:
         raise Forbidden(
             "This session may not change settings.",
-            "Sign in with a link of an editor: `traffic sign-in` on the server prints one.",
+            "Sign in as an editor: `traffic sign-in` on the server prints a link.",
         )
     return session

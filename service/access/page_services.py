@@ -1,4 +1,4 @@
-"""The parts of the service that every page uses. A server loads this at its start, and Jinja2 with the first page."""
+"""The parts of the service that every page uses. A server loads this at startup, and Jinja2 with the first page."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -26,8 +26,8 @@ class PageServices:
     settings: Settings
     clock: Clock
     workers: Workers
-    oidc: OidcClient | None = None  # None: there is no sign-in at an identity provider
-    countries: CountryDatabase | None = None  # None: only those in logs are known
+    oidc: OidcClient | None = None  # None: no identity provider for signing in
+    countries: CountryDatabase | None = None  # None: only countries in logs are known
 
     def today(self, organization: str) -> date:
         """The current day of an organization."""

@@ -15,7 +15,7 @@ TABS = (PageLink("settings/api-keys", "API keys"), PageLink("settings/sessions",
 
 
 def routes(context: PageContext) -> list[Route]:
-    """The routes of keys and sessions, and of Settings, which begins with the tab of keys."""
+    """The routes of keys and sessions, and of Settings, whose first tab is API keys."""
     pages, root = _SettingsPages(context), f"{context.root}/settings"
     return [
         Route(root, pages.first),
@@ -35,7 +35,7 @@ class _SettingsPages:
         return RedirectResponse(f"{self._context.root}/settings/api-keys", 303)
 
     async def keys(self, request: Request) -> Response:
-        """The organization's API keys (GET); or make one and show it this once (POST)."""
+        """The organization's API keys (GET); or create a key and show it once (POST)."""
         session: Session = request.scope["session"]
         made, problem = None, ""
         if request.method == "POST":
@@ -67,7 +67,7 @@ class _SettingsPages:
         return RedirectResponse(f"{self._context.root}/settings/api-keys", 303)
 
     async def sessions(self, request: Request) -> Response:
-        """The sessions that the caller may end: all of the organization, or for viewers and keys their own."""
+        """The sessions that the caller may end: all of the organization, or for viewers and keys only their own."""
         own: Session = request.scope["session"]
         listed = await self._context.control.read(self._context.sessions.store.sessions_of, own.organization)
         mine = [session for session in listed if own.caller.may_manage_keys or session.id == own.id]

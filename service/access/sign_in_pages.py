@@ -1,4 +1,4 @@
-"""Signing in and out: a one-time link, an API key pasted into the form, or the way to the identity provider."""
+"""Signing in and out: by a one-time link, an API key pasted into the form, or a redirect to the identity provider."""
 
 from functools import partial
 from urllib.parse import quote

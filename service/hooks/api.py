@@ -1,4 +1,4 @@
-"""The operations on Agent Hooks. All are about hooks of the caller's organization: another's do not exist."""
+"""The operations on Agent Hooks of the caller's organization. Hooks of other organizations are not found."""
 
 from msgspec.structs import asdict
 
@@ -13,7 +13,7 @@ OPERATIONS = Operations[Hooks]()
 
 
 def hook_editor(caller: Caller) -> None:
-    """Raise Forbidden for viewers: URLs of hooks often are secrets themselves."""
+    """Raise Forbidden for viewers: URLs of hooks are often secrets themselves."""
     if not caller.may_write:
         raise Forbidden("Viewers may neither see nor change hooks.")
 
@@ -31,7 +31,7 @@ async def list_hooks(hooks: Hooks, call: Call) -> list[Hook]:
 @OPERATIONS.handles(
     Operation(
         "POST /agent-hooks", "create-hook",
-        f"Create an Agent Hook, to which signed messages about jobs are sent. At most {MAX_HOOKS}.",
+        f"Create an Agent Hook, which gets signed messages about jobs. At most {MAX_HOOKS}.",
         {"201": HookWithSecret}, hook_editor, NewHook, 16 * KIB,
     )
 )  # fmt: skip
@@ -48,7 +48,7 @@ async def read(hooks: Hooks, call: Call) -> Hook:
 @OPERATIONS.handles(
     Operation(
         "PATCH /agent-hooks/{id}", "change-hook",
-        "Change a hook. Making it active clears its failures; making it inactive ends what waits for it.",
+        "Change a hook. Activating it clears its failures; deactivating it ends its pending messages.",
         {"200": Hook}, hook_editor, HookChanges, 16 * KIB,
     )
 )  # fmt: skip
@@ -68,7 +68,7 @@ async def delete(hooks: Hooks, call: Call) -> Hook:
 @OPERATIONS.handles(
     Operation(
         "POST /agent-hooks/{id}/test", "test-hook",
-        f"Send a made-up job, with the event {TEST_EVENT}. While one is pending, that is 409.",
+        f"Send a test job, with the event {TEST_EVENT}. 409 while another test is pending.",
         {"202": StartedDelivery}, hook_editor, errors="409",
     )
 )  # fmt: skip
@@ -79,7 +79,7 @@ async def test(hooks: Hooks, call: Call) -> StartedDelivery:
 @OPERATIONS.handles(
     Operation(
         "POST /agent-hooks/{id}/secret", "rotate-hook-secret",
-        "Make a new secret. For 24 hours, messages are signed with the old one, too.",
+        "Create a new secret. For 24 hours, messages are signed with the old secret, too.",
         {"200": HookWithSecret}, hook_editor,
     )
 )  # fmt: skip
@@ -90,7 +90,7 @@ async def rotate(hooks: Hooks, call: Call) -> HookWithSecret:
 @OPERATIONS.handles(
     Operation(
         "GET /agent-hooks/{id}/deliveries", "list-deliveries",
-        f"The newest {MAX_DELIVERIES} messages to a hook with the outcome of their last attempt.",
+        f"The newest {MAX_DELIVERIES} messages to a hook, with the outcome of their last attempt.",
         {"200": list[Delivery]}, hook_editor,
     )
 )  # fmt: skip
@@ -110,5 +110,5 @@ async def replay(hooks: Hooks, call: Call) -> StartedDelivery:
 
 
 def _with_secret(hook: Hook, secret: str) -> HookWithSecret:
-    """A hook and its secret, this once."""
+    """A hook with its secret, which is shown only once."""
     return HookWithSecret(**asdict(hook), secret=secret)

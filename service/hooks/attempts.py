@@ -1,7 +1,7 @@
 """Selects the next message to send, and updates the message and its hook after the attempt.
 
 Organizations take turns, and so do the hooks of an organization. A receiver that does not respond, or asks for a pause,
-pauses its hook with all messages; an error response delays only its message, unless every message gets one.
+pauses its hook with all messages; an error response delays only its message, unless all messages get errors.
 """
 
 import secrets
@@ -115,7 +115,7 @@ def finish(connection: sqlite3.Connection, claimed: ClaimedDelivery, attempt: At
         paused = _record_failure(connection, claimed, attempt, now, jitter)
         if paused is None or attempts >= len(SCHEDULE):
             outcome = "dead"
-        elif not attempt.error:  # otherwise the message waits for nothing but its hook
+        elif not attempt.error:  # otherwise only the pause of the hook delays the message
             pause = max(SCHEDULE[attempts] * jitter, paused)
     at = to_text(now)
     connection.execute(
@@ -160,7 +160,7 @@ def _record_failure(
     if attempt.error:
         pause = SCHEDULE[min(failures, len(SCHEDULE) - 1)] * jitter
     else:
-        others = connection.execute(  # that got errors since the hook's last success
+        others = connection.execute(  # messages with errors since the hook's last success
             "SELECT 1 FROM deliveries WHERE hook_id = ? AND status = 'pending' "
             "AND coalesce(attempted_at, created_at) >= ? AND status_code IS NOT NULL AND id <> ? LIMIT ?",
             [hook_id, since, claimed.id, REFUSED_MESSAGES - 1],

@@ -8,17 +8,17 @@ from service.core.clock import to_text
 from service.core.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
 from service.core.commands.printing import inform, print_rows
 
-app = typer.Typer(help="List Agent Hooks, which are sent signed jobs.", rich_markup_mode=None)
+app = typer.Typer(help="List Agent Hooks, which get signed messages about jobs.", rich_markup_mode=None)
 
 
 @app.callback()
 def hooks() -> None:
-    """Without this callback typer would make `list` the whole group instead of a command in it."""
+    """Keep `list` a subcommand: without this callback, typer would make it the whole group."""
 
 
 @app.command("list")
 def list_hooks(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
-    """List the hooks of an organization. Settings > Agent Hooks and POST /agent-hooks create one.
+    """List the hooks of an organization. Create hooks in Settings > Agent Hooks or with POST /agent-hooks.
 
     Example: traffic hooks list --org acme
     """

@@ -11,7 +11,7 @@ from service.outgoing.connection import OutgoingError
 from service.outgoing.http import request
 
 DEADLINE_SECONDS: Final = 15.0
-"""From before the host is resolved to the last header of the response, after which the connection is closed."""
+"""Time limit from resolving the host to the last header of the response, after which the connection is closed."""
 
 
 class Attempt(NamedTuple):
@@ -20,11 +20,11 @@ class Attempt(NamedTuple):
     status_code: int | None  # of the response; None if there was none
     error: str | None  # one of outgoing.connection.ERRORS if there was no response
     ms: int  # how long it took
-    retry_after: timedelta | None = None  # how long the receiver wants to be left alone
+    retry_after: timedelta | None = None  # the pause requested by the receiver
 
     @property
     def is_success(self) -> bool:
-        """Whether the receiver has taken the message. Only the status counts; the body is not read."""
+        """Whether the receiver accepted the message. Only the status counts; the body is not read."""
         return self.status_code is not None and 200 <= self.status_code < 300
 
 
@@ -50,7 +50,7 @@ async def post(
 
 
 def parse_retry_after(text: str | None, now: datetime) -> timedelta | None:
-    """How long a receiver wants to be left alone, by its header Retry-After; None if there is none or it is invalid."""
+    """The pause requested by a receiver's header Retry-After; None if it is missing or invalid."""
     text = (text or "").strip()
     if text.isascii() and text.isdigit():
         return timedelta(seconds=int(text[:9]))  # nine digits are thirty years

@@ -1,7 +1,7 @@
 """The outbox of messages: rows of control.sqlite, written in the transaction that changes the job.
 
 pending → delivered, after a response 2xx; or dead, after the last attempt or when the hook is inactive. A message may
-arrive more than once, always with the same id and the same bytes. What becomes of it is in attempts.py.
+arrive more than once, always with the same id and the same bytes. Delivery is in attempts.py.
 """
 
 import json
@@ -56,9 +56,9 @@ def enqueue(
 ) -> int:
     """Add a message about a job for each active hook that subscribes to `event`, in the caller's transaction.
 
-    `job` is the record of GET /jobs/{id} without its history and deliveries. What the service itself found replaces
-    what it found before about the same job, if that still waits. Returns the number of hooks. Raises HookConflict if a
-    hook has MAX_PENDING messages waiting; if it is paused as well, it is disabled instead.
+    `job` is the record of GET /jobs/{id} without its history and deliveries. A finding of the service replaces its
+    pending message about the same job. Returns the number of hooks. Raises HookConflict if a hook has MAX_PENDING
+    pending messages; if it is paused as well, it is disabled instead.
     """
     rows = connection.execute(
         "SELECT id, name, events, paused_until FROM hooks WHERE organization = ? AND active ORDER BY created_at, rowid",
@@ -83,7 +83,7 @@ def enqueue(
             except HookConflict:
                 if paused_until is None or paused_until <= to_text(now):
                     raise
-                reason = f"{MAX_PENDING} messages waited, and the receiver did not answer."
+                reason = f"{MAX_PENDING} messages were pending, and the receiver did not respond."
                 deactivate(connection, hook_id, reason, now)
                 continue
         body = bodies[named] = bodies.get(named) or message(organization, named, job, now, address)
@@ -101,7 +101,7 @@ def is_awaited(connection: sqlite3.Connection, organization: str, event: str) ->
 
 
 def check_room(connection: sqlite3.Connection, hook_id: str, name: str) -> None:
-    """Raise HookConflict if MAX_PENDING messages about people's actions wait for a hook."""
+    """Raise HookConflict if a hook has MAX_PENDING pending messages about people's actions."""
     ((count,),) = connection.execute(
         "SELECT count(*) FROM deliveries INDEXED BY deliveries_pending "  # not the index of all its deliveries
         "WHERE hook_id = ? AND status = 'pending' AND NOT is_replaceable",
@@ -163,8 +163,8 @@ def delete_messages(connection: sqlite3.Connection, job_id: str) -> None:
 def message(organization: str, event: str, job: Mapping[str, Any], now: datetime, base_url: str) -> bytes:
     """The body of a message: type, timestamp and data, as Standard Webhooks recommends. `base_url` begins the links.
 
-    Rows of evidence are left out from the end until it has at most MAX_MESSAGE_BYTES; `evidence_rows` of the job tells
-    how many there were.
+    Rows of evidence are omitted from the end until it has at most MAX_MESSAGE_BYTES; `evidence_rows` of the job is
+    their original number.
     """
     shown = dict(job)
     path = f"{base_url}/jobs/{job['id']}"
@@ -185,7 +185,7 @@ def message(organization: str, event: str, job: Mapping[str, Any], now: datetime
 def deactivate(connection: sqlite3.Connection, hook_id: str, reason: str | None, now: datetime) -> None:
     """Make a hook inactive, with a reason if the service does it. Its pending messages become dead.
 
-    What is under way has its last attempt.
+    An attempt in progress is the last one.
     """
     rows = connection.execute(
         "UPDATE hooks SET active = 0, paused_until = NULL, disabled_reason = ? WHERE id = ? RETURNING organization",

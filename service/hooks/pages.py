@@ -1,4 +1,4 @@
-"""Settings > Agent Hooks: their settings and deliveries. For editors only."""
+"""Settings > Agent Hooks: settings and deliveries of hooks. For editors only."""
 
 from collections.abc import Callable
 from typing import Any
@@ -42,7 +42,7 @@ class _HookPages:
         self._root = f"{context.root}/{PATH}"
 
     async def hooks(self, request: Request) -> Response:
-        """The organization's hooks (GET); or create one and show its secret this once (POST)."""
+        """The organization's hooks (GET); or create a hook and show its secret once (POST)."""
         session: Session = request.scope["session"]
         fields: dict[str, str] = {}
         hook, made, problem = None, None, ""
@@ -66,7 +66,7 @@ class _HookPages:
         )  # fmt: skip
 
     async def hook(self, request: Request, status: int = 200, problem: str = "", made: str | None = None) -> Response:
-        """One hook and its deliveries, with the problem of a form, or a secret that was made."""
+        """A hook and its deliveries, with the problem of a form, or a new secret."""
         organization, hook_id = _editor(request), request.path_params["id"]
         hook = await self._hooks.database.read(self._hooks.hook, organization, hook_id)
         deliveries = await self._hooks.database.read(self._hooks.deliveries, organization, hook_id)
@@ -78,7 +78,7 @@ class _HookPages:
         return await self._queue_and_show(request, lambda: self._hooks.send_test(organization, hook_id))
 
     async def rotate(self, request: Request) -> Response:
-        """Give a hook a new secret and show it this once."""
+        """Give a hook a new secret and show it once."""
         organization, hook_id = _editor(request), request.path_params["id"]
         _, made = await self._hooks.database.write(lambda: self._hooks.rotate(organization, hook_id))
         return await self.hook(request, made=made)
@@ -103,7 +103,7 @@ class _HookPages:
         return await self._queue_and_show(request, lambda: self._hooks.replay(organization, ids["id"], ids["delivery"]))
 
     async def _queue_and_show(self, request: Request, work: Callable[[], object]) -> Response:
-        """The hook's page after a message was put into its outbox; with the reason if it may not be."""
+        """The hook's page after queueing a message, or with the reason why it was rejected."""
         try:
             await self._hooks.database.write(work)
         except HookConflict as error:
@@ -115,7 +115,7 @@ class _HookPages:
 
 
 def _editor(request: Request) -> str:
-    """The organization of an editor. Raises Forbidden for viewers: URLs of hooks often are secrets themselves."""
+    """The organization of an editor. Raises Forbidden for viewers: URLs of hooks are often secrets themselves."""
     session: Session = request.scope["session"]
     if not session.caller.may_write:
         raise Forbidden("Viewers may neither see nor change hooks.", "Ask an editor to do it.")

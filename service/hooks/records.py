@@ -17,15 +17,15 @@ Event = Literal[
 EVENTS: Final[tuple[Event, ...]] = get_args(Event)
 """The events that a hook can subscribe to."""
 DEFAULT_EVENTS: Final[tuple[Event, ...]] = ("job.approved",)
-"""Automation acts on what a person has approved."""
+"""Automation acts on approved jobs."""
 DeliveryStatus = Literal["pending", "delivered", "dead"]
 
 HookName = Annotated[str, Meta(min_length=1, max_length=MAX_NAME_LENGTH, description="printable characters")]
-_URL_RULE = "https, without user and fragment; http only into networks that the operator names"
+_URL_RULE = "https, without user and fragment; http only for networks configured by the operator"
 HookUrl = Annotated[str, Meta(max_length=MAX_URL_LENGTH, description=_URL_RULE)]
 HookEvents = Annotated[
     tuple[Event, ...],
-    Meta(min_length=1, description="what is sent to it", extra_json_schema={"default": [*DEFAULT_EVENTS]}),
+    Meta(min_length=1, description="subscribed events", extra_json_schema={"default": [*DEFAULT_EVENTS]}),
 ]
 _MEANINGS = "; ".join(f"{name}: {meaning}" for name, meaning in ERRORS.items())
 HookActive = Annotated[bool, Meta(description="whether messages are sent")]
@@ -41,7 +41,7 @@ class NewHook(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HookChanges(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is to be changed of a hook."""
+    """Changes to a hook."""
 
     name: HookName | UnsetType = UNSET
     url: HookUrl | UnsetType = UNSET
@@ -68,9 +68,9 @@ class Hook(Struct, frozen=True, forbid_unknown_fields=True):
     last_failure_at: Time | None
     consecutive_failures: Annotated[int, Meta(ge=0)]
     paused_until: Annotated[
-        Time | None, Meta(description="nothing is sent before: the receiver failed, or asked for a pause")
+        Time | None, Meta(description="nothing is sent until then: the receiver failed, or requested a pause")
     ]
-    disabled_reason: Annotated[str | None, Meta(description="why the service made it inactive")]
+    disabled_reason: Annotated[str | None, Meta(description="reason why the service disabled it")]
 
 
 class HookWithSecret(Hook, frozen=True):
@@ -80,7 +80,7 @@ class HookWithSecret(Hook, frozen=True):
 
 
 class Delivery(Struct, frozen=True, forbid_unknown_fields=True):
-    """A message to a hook, and its last attempt: without anything that the receiver answered."""
+    """A message to a hook, and its last attempt, without the receiver's response."""
 
     id: Annotated[str, Meta(description="the header webhook-id of the message")]
     hook_id: str
@@ -91,7 +91,7 @@ class Delivery(Struct, frozen=True, forbid_unknown_fields=True):
     status_code: Annotated[int | None, Meta(description="of the last response")]
     error: Annotated[
         str | None,
-        Meta(description=f"why there was no response: {_MEANINGS}", extra_json_schema={"enum": [*ERRORS, None]}),
+        Meta(description=f"reason for a missing response: {_MEANINGS}", extra_json_schema={"enum": [*ERRORS, None]}),
     ]
     ms: Annotated[int | None, Meta(description="duration of the last attempt")]
     created_at: Time

@@ -41,7 +41,7 @@ class NoSuchHook(NotFound, BadInput):
 class Hooks:
     """The hooks of one lake. Safe to use from several threads and processes.
 
-    All methods block, so an event loop runs them by `read` and `write` of the database.
+    All methods block, so an event loop calls them through `read` and `write` of the database.
     """
 
     def __init__(
@@ -101,8 +101,10 @@ class Hooks:
         return found[0]
 
     def change(self, organization: str, hook_id: str, changes: HookChanges) -> Hook:
-        """Change a hook: active clears its failures, inactive ends what waits for it. Raises NoSuchHook or BadInput."""
-        known: dict[str, Any] = msgspec.to_builtins(changes)  # without what stays
+        """Change a hook: activating clears its failures, deactivating ends its pending messages. Raises NoSuchHook or
+        BadInput.
+        """
+        known: dict[str, Any] = msgspec.to_builtins(changes)  # without unchanged fields
         name, url, events = known.get("name"), known.get("url"), known.get("events")
         self._check(name, url, events)
         with self._change(organization, hook_id) as connection:
@@ -141,9 +143,9 @@ class Hooks:
         return self.hook(organization, hook_id), secret
 
     def send_test(self, organization: str, hook_id: str) -> str:
-        """Send a made-up job to a hook at once, whether it is active, paused or neither; returns the delivery's id.
+        """Send a test job to a hook at once, even if it is paused or inactive; return the delivery's id.
 
-        Raises NoSuchHook, or HookConflict while an earlier test is pending or too much else is.
+        Raises NoSuchHook, or HookConflict while an earlier test or too many messages are pending.
         """
         now = self._clock()
         with self._change(organization, hook_id) as connection:
@@ -152,7 +154,7 @@ class Hooks:
                 [hook_id, TEST_EVENT],
             ).fetchone()
             if pending:
-                raise HookConflict(f"the test {pending[0]} is still to be delivered; replay it to send it at once.")
+                raise HookConflict(f"the test {pending[0]} is still pending; replay it to send it at once.")
             _prepare(connection, hook_id)
             job = {
                 "id": "job_00000000000000000000", "organization": organization, "type": "manual", "status": "approved",
@@ -176,9 +178,9 @@ class Hooks:
             connection.execute("INSERT INTO server_address VALUES (?)", [url])
 
     def replay(self, organization: str, hook_id: str, delivery_id: str) -> str:
-        """Send a message again, with the same id and bytes, at once; all attempts are free again. Returns its id.
+        """Resend a message at once, with the same id and bytes and a new series of attempts. Returns its id.
 
-        Raises NoSuchHook, also for a delivery that was deleted, or HookConflict if too much is pending.
+        Raises NoSuchHook, also for a deleted delivery, or HookConflict if too many messages are pending.
         """
         with self._change(organization, hook_id) as connection:
             statuses = connection.execute(
@@ -204,7 +206,7 @@ class Hooks:
             yield connection
 
     def _check(self, name: str | None, url: str | None, events: Sequence[str] | None) -> None:
-        """Check what is not None. Raises BadInput."""
+        """Check the arguments that are not None. Raises BadInput."""
         if name is not None and not (1 <= len(name) <= MAX_NAME_LENGTH and name.isprintable()):
             raise BadInput(f"a hook's name must be 1 to {MAX_NAME_LENGTH} printable characters.")
         if url is not None:
@@ -217,9 +219,10 @@ class Hooks:
 
 
 def _check_url(url: str, allows_http: bool, own_host: str | None) -> None:
-    """Raises BadInput for a URL that no hook may have. Where its host leads is checked at each attempt: it may change.
+    """Raise BadInput for a URL that hooks may not use. The addresses of its host may change: they are checked at each
+    attempt.
 
-    `own_host` is the service's own; plain http is for one's own networks only.
+    `own_host` is the host of this service; plain http is only allowed for configured networks.
     """
     try:
         parts = urlsplit(url)
@@ -242,7 +245,7 @@ def _check_url(url: str, allows_http: bool, own_host: str | None) -> None:
 
 
 def _prepare(connection: sqlite3.Connection, hook_id: str, *, is_waiting: bool = False) -> None:
-    """End the pause of a hook to which a person sends something at once. Raises HookConflict if it has no room."""
+    """End the pause of a hook before a user sends a message. Raises HookConflict if too many are pending."""
     ((name,),) = connection.execute("UPDATE hooks SET paused_until = NULL WHERE id = ? RETURNING name", [hook_id])
     if not is_waiting:
         outbox.check_room(connection, hook_id, name)

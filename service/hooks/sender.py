@@ -20,7 +20,7 @@ from service.hooks.delivery import Attempt, post
 from service.hooks.signature import signature_headers
 
 SLOTS: Final = 128
-"""Maximum number of concurrent attempts. An organization gets another only while more are free than it has."""
+"""Maximum number of concurrent attempts. An organization gets another slot only while more are free than it has."""
 POLL_SECONDS: Final = 1.0
 """Time between two polls for deliveries that are due."""
 STOP_SECONDS: Final = 2.0
@@ -153,7 +153,7 @@ class Sender:
             self._wake.set()
 
     def _look(self) -> ClaimedDelivery | None:
-        """The next delivery; once an hour, after old ones are deleted."""
+        """The next delivery; once an hour, delete old ones first."""
         now = self._clock()
         if self._deleted_at is None or abs(now - self._deleted_at) >= DELETE_AFTER:
             self._deleted_at = now

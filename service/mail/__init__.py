@@ -1,1 +1,1 @@
-"""Weekly reports by mail: settings, the conversation with the SMTP server, and which report is due when."""
+"""Weekly reports by mail."""

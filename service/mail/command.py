@@ -1,4 +1,4 @@
-"""`traffic mail`: sends the report of the last complete week, whether a server sent it already or not."""
+"""`traffic mail`: sends the report of the last complete week, even if a server has sent it already."""
 
 import os
 import sys
@@ -16,8 +16,8 @@ from service.core.settings import read_settings
 
 def mail(
     organization: OrganizationOption,
-    to: Annotated[str, typer.Option(help="addresses, separated by commas; default: those of TRAFFIC_MAIL_TO")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="print headers and text, and send nothing")] = False,
+    to: Annotated[str, typer.Option(help="addresses, separated by commas; default: TRAFFIC_MAIL_TO")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="print headers and text without sending them")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
     """Mail the report of the last complete week, Monday to Sunday, through TRAFFIC_SMTP.
@@ -33,7 +33,7 @@ def mail(
     settings = read_settings(os.environ)
     recipients = parse_addresses(to) if to else settings.mail_to.get(organization, ())
     if not recipients:
-        raise BadInput(f"no mail address for {organization}; name it with --to or in TRAFFIC_MAIL_TO.")
+        raise BadInput(f"no mail address for {organization}; set it with --to or in TRAFFIC_MAIL_TO.")
     if not settings.smtp and not dry_run:
         raise BadInput("no mail server is configured; set TRAFFIC_SMTP and TRAFFIC_MAIL_FROM.")
     opened, sender = open_lake(lake, organization), settings.mail_from or "traffic@localhost"

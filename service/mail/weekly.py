@@ -52,7 +52,7 @@ def weekly_message(
     recipients: tuple[str, ...],
     cancelled: threading.Event | None = None,
 ) -> EmailMessage:
-    """The report of the week that is due: as text with what is to do, and as an HTML file in the attachment."""
+    """The report of the week that is due: text with undecided jobs, and an HTML file as attachment."""
     from service.core.pages import formats  # noqa: PLC0415  # slow: a server loads its pages with the first one
     from service.dashboard.report import Report  # noqa: PLC0415
 
@@ -67,7 +67,7 @@ def weekly_message(
     message["Auto-Submitted"] = "auto-generated"
     to_do = "\n".join(_to_do(JobReader(control).to_do(organization)))
     message.set_content(
-        f"{report.text()}\n{to_do}\n\nThe attached file has the same with charts, and opens in any browser.\n"
+        f"{report.text()}\n{to_do}\n\nThe attached file has the same report with charts, for any browser.\n"
     )
     name = f"traffic-{organization}-{week.first_day}.html"
     message.add_attachment(report.html(now).encode(), "text", "html", filename=name, params={"charset": "utf-8"})
@@ -75,9 +75,9 @@ def weekly_message(
 
 
 def _to_do(jobs: Sequence[tuple[str, str]]) -> list[str]:
-    """Lines about undecided jobs: the MAX_LISTED most urgent, and how many more there are."""
+    """Lines about undecided jobs: the MAX_LISTED most urgent, and the number of others."""
     if not jobs:
-        return ["To do: nothing waits for a decision."]
+        return ["To do: no job needs a decision."]
     lines = ["To do", *(f"  {priority:<6}  {title}" for priority, title in jobs[:MAX_LISTED])]
     more = len(jobs) - MAX_LISTED
     return [*lines, f"  and {more:,} more on the page Jobs"] if more > 0 else lines
@@ -117,7 +117,7 @@ class WeeklyMail:
             except TrafficError as error:
                 if not self._cancelled.is_set() and (organization, week.first_day) not in self._warned:
                     self._warned.add((organization, week.first_day))
-                    _LOG.warning("the weekly report of %s was not mailed, and is tried again: %s", organization, error)
+                    _LOG.warning("the weekly report of %s was not mailed, and will be retried: %s", organization, error)
             else:
                 for problem in problems:
                     _LOG.warning("the weekly report of %s: %s", organization, problem)

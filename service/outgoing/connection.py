@@ -16,15 +16,15 @@ ERRORS: Final = {
     "name_not_resolved": "the host has no address, or its name servers did not answer",
     "address_not_allowed": "one of the host's addresses is not public, and not in `TRAFFIC_HOOK_NETWORKS`",
     "connection_failed": "the connection was refused, or closed before a response",
-    "tls_failed": "no TLS, or a certificate that is invalid, expired or another host's",
+    "tls_failed": "no TLS, or a certificate that is invalid, expired or for another host",
     "timed_out": "no complete response within the time limit, which is 15 seconds for hooks",
-    "invalid_response": "what was received is not an HTTP response",
+    "invalid_response": "the received data is not an HTTP response",
 }
-"""Why there was no response."""
+"""The reasons for a missing response."""
 
 
 class OutgoingError(Exception):
-    """There was no complete response. `error` is one of ERRORS; the message says what happened."""
+    """There was no complete response. `error` is one of ERRORS; the message has the details."""
 
     def __init__(self, error: str, reason: object) -> None:
         text = f"{type(reason).__name__}: {reason}" if isinstance(reason, Exception) else str(reason)
@@ -59,7 +59,7 @@ async def connect(
             except BaseException:
                 candidate.close()
                 raise
-        except OSError as error:  # whose text in an event loop names the address instead of the cause
+        except OSError as error:  # asyncio's message names the address instead of the cause
             failure = OSError(error.errno, os.strerror(error.errno)) if error.errno else error
         else:
             return candidate

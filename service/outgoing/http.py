@@ -1,4 +1,4 @@
-"""HTTP requests with one deadline over the name, the connection, TLS, headers and body, and limits of their sizes."""
+"""HTTP requests with one deadline for name, connection, TLS, headers and body, and with size limits."""
 
 import asyncio
 import socket

@@ -17,7 +17,7 @@ from service.outgoing.connection import OutgoingError, connect
 
 CONNECT_SECONDS: Final = 5.0
 REPLY_SECONDS: Final = 15.0
-"""Time-out of each reply of the server."""
+"""Time limit for each reply of the server."""
 CONVERSATION_SECONDS: Final = 60.0
 """Deadline for the whole conversation, starting with the name lookup."""
 MAX_REPLY: Final = 200
@@ -37,7 +37,7 @@ class Mailer:
         self._cancel: Callable[[], object] = lambda: None
 
     def send(self, message: EmailMessage, sender: str, recipients: tuple[str, ...]) -> list[str]:
-        """Send one message. Returns problems despite which it may have been delivered, a sentence each.
+        """Send one message. Returns problems that did not stop the delivery to all recipients, as sentences.
 
         Raises MailFailed when it was sent to no recipient, with a message that has no password.
         """
@@ -61,10 +61,10 @@ class Mailer:
             self._cancel()
 
     async def _send(self, message: EmailMessage, sender: str, recipients: tuple[str, ...]) -> list[str]:
-        """Raises what `send` translates.
+        """Raises the exceptions that `send` translates.
 
-        A password is sent within TLS only, to a server whose certificate is valid. Without one, TLS is used where it is
-        offered, whatever the certificate: a mail server of one's own often has one that it signed itself.
+        A password is only sent over TLS, to a server with a valid certificate. Without a password, TLS is used if it is
+        offered, with any certificate: private mail servers often have a self-signed certificate.
         """
         server, task = self._server, asyncio.current_task()
         if task:
@@ -102,7 +102,7 @@ class Mailer:
             raise self._failed(f"refused every recipient: {' '.join(problems)}".rstrip("."))
         try:
             await client.data(message.as_bytes())
-        except (errors.SMTPServerDisconnected, OSError, asyncio.CancelledError):  # also a deadline, and an interruption
+        except (errors.SMTPServerDisconnected, OSError, asyncio.CancelledError):  # also at deadlines
             problems.append(f"The mail server {self._server.host} did not confirm the mail, which may have arrived.")
         else:
             with suppress(errors.SMTPException, OSError, asyncio.CancelledError):  # the message is delivered already

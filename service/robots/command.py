@@ -1,4 +1,4 @@
-"""`traffic robots`: what blocking AI crawlers would save and cost, and visits that violated a robots.txt."""
+"""`traffic robots`: computes the savings and costs of blocking AI crawlers, and lists violations of a robots.txt."""
 
 from collections import Counter
 from contextlib import closing
@@ -29,15 +29,13 @@ DomainOption = Annotated[str, typer.Option(help="only visits to this domain")]
 def plan(
     organization: OrganizationOption,
     block: Annotated[list[str], typer.Option(help="operator, or operator:purpose, to block; may be repeated")] = [],  # noqa: B006  # typer copies it
-    write_as: Annotated[
-        str, typer.Option("--as", help="what --block prints: robots.txt, nginx or caddy")
-    ] = "robots.txt",
+    write_as: Annotated[str, typer.Option("--as", help="output of --block: robots.txt, nginx or caddy")] = "robots.txt",
     robots: Annotated[
-        Path | None, typer.Option(help="your robots.txt: count the requests that it forbids, as `ignored`")
+        Path | None, typer.Option(help="your robots.txt: count requests that violate it, as `ignored`")
     ] = None,
     domain: DomainOption = "",
     is_job: Annotated[
-        bool, typer.Option("--job", help="make the file of --block a job, whose outcome is measured once it is shipped")
+        bool, typer.Option("--job", help="turn the file of --block into a job, measured once it is shipped")
     ] = False,
     output: FormatOption = "table",
     lake: LakeOption = DEFAULT_LAKE,
@@ -45,8 +43,8 @@ def plan(
     """Print what AI crawlers fetched in the 28 days before today, or the file that blocks some of them.
 
     Purposes are asked, indexed, trained and coding. With --block, comments say what it would have saved, and how many
-    people the products of those operators sent. Nothing obliges a crawler to obey robots.txt; nginx and Caddy refuse
-    it. Requests that only use another's name are left out.
+    people the products of those operators sent. A crawler may ignore robots.txt; nginx and Caddy reject
+    it. Requests under a false name are left out.
 
     Example: traffic robots plan --org acme --block OpenAI:trained
     """
@@ -57,7 +55,7 @@ def plan(
     if write_as not in plans.SNIPPETS:
         raise BadInput(f"--as {write_as!r} is not known; use {', '.join(plans.SNIPPETS)}.")
     if is_job and not block:
-        raise BadInput("--job needs --block: a job is about the crawlers that a file keeps out.")
+        raise BadInput("--job needs --block: a job is about the blocked crawlers.")
     rules = plans.read_robots(robots) if robots else None
     first, last, waiting, found, ignored = _read_fetches(lake, organization, rules, domain)
     if block:
@@ -75,14 +73,14 @@ def plan(
     rows: Result = [one.row(ignored) for one in found]
     if rows or output != "table":
         print_answer(rows, output)
-    judged = f"; {plural(waiting, 'day')} not judged yet, people sent may be bots in disguise" if waiting else ""
+    judged = f"; {plural(waiting, 'day')} not judged yet: some people sent may be bots" if waiting else ""
     inform(f"{first} to {last}{judged}. Choose with --block, as in --block OpenAI:trained.")
 
 
 def _read_fetches(
     lake: Path, organization: str, rules: "Protego | None", domain: str
 ) -> tuple[date, date, int, list["Crawled"], Counter[str] | None]:
-    """The first and the last day, how many are not judged, what was fetched, and requests against rules by agent."""
+    """The first and the last day, the number of days not judged, the fetches, and violations of rules by agent."""
     from queries import Reader
     from service.robots import plans
 
@@ -101,15 +99,15 @@ def _read_fetches(
 
 @app.command("check")
 def check(
-    file: Annotated[Path, typer.Argument(help="the robots.txt that your server answers with")],
+    file: Annotated[Path, typer.Argument(help="the robots.txt that your server returns")],
     organization: OrganizationOption,
     domain: DomainOption = "",
     output: FormatOption = "table",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Print the visits of crawlers to paths that a robots.txt closes to them, in the 28 days before today.
+    """Print the visits of crawlers to paths that a robots.txt disallows for them, in the 28 days before today.
 
-    With a robots.txt for each domain, add --domain. Visits from before the file was changed count as well.
+    If each domain has its own robots.txt, add --domain. Visits before the file was changed count as well.
 
     Example: traffic robots check robots.txt --org acme
     """

@@ -31,7 +31,7 @@ async def robots_page(context: DashboardContext, request: Request) -> Response:
     chosen = request.query_params.getlist("block")
     try:
         plan = robots.cost(found, chosen)
-    except BadInput as error:  # a bookmark of other days
+    except BadInput as error:  # from a bookmark on another day
         chosen, problem = [], str(error)
         plan = robots.cost(found, chosen)
     if request.method == "POST":

@@ -111,7 +111,7 @@ def robots_txt(blocked: Cost) -> Iterator[str]:
 
 def nginx(blocked: Cost) -> Iterator[str]:
     """Lines for nginx: a map outside the server blocks, and a rule for each server block."""
-    yield "# beside the server blocks"
+    yield "# outside the server blocks"
     yield "map $http_user_agent $is_blocked_agent {"
     yield "    default 0;"
     for pattern in _patterns(blocked):

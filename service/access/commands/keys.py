@@ -18,7 +18,7 @@ def create(
     organization: OrganizationOption,
     name: Annotated[str, typer.Option(help="what the key is for")],
     expires_at: Annotated[
-        str, typer.Option(help="a day like 2027-01-31, at whose end by UTC the key expires, or a time; default: never")
+        str, typer.Option(help="a day like 2027-01-31, at whose end (UTC) the key expires, or a time; default: never")
     ] = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
@@ -40,7 +40,7 @@ def list_keys(lake: LakeOption = DEFAULT_LAKE) -> None:
     with opened_control(lake) as control:
         keys = ApiKeys(control).all_keys()
     if not keys:
-        inform("No API keys yet; `traffic keys create` makes one.")
+        inform("No API keys yet; create one with `traffic keys create`.")
         return
     names = "id", "organization", "name", "created_at", "created_by", "last_used_at", "expires_at", "revoked_at"
     rows = [[getattr(key, name) or "" for name in names] for key in keys]

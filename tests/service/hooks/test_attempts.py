@@ -370,7 +370,7 @@ def test_a_paused_hook_with_100_messages_is_disabled(outbox, caplog):
     hook, _ = outbox.waiting(count=MAX_PENDING)
     outbox.finish(outbox.claim(), SILENCE)
     assert outbox.enqueue() == 0
-    assert_ended(outbox, hook, "100 messages waited, and the receiver did not answer.", caplog)
+    assert_ended(outbox, hook, "100 messages were pending, and the receiver did not respond.", caplog)
     assert outbox.sender.pending() == 0
 
 

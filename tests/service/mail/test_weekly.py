@@ -110,7 +110,7 @@ def test_a_mail_lists_ten_jobs_and_counts_the_others(weekly, control):
 
 
 def test_a_mail_says_that_nothing_is_to_do(weekly):
-    assert "To do: nothing waits for a decision." in sent(weekly)
+    assert "To do: no job needs a decision." in sent(weekly)
 
 
 def test_by_default_no_mail_is_sent(lake, opened, monkeypatch):
