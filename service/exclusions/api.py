@@ -29,20 +29,20 @@ class NewExclusion(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             min_length=1,
             max_length=choices.MAX_VALUE_LENGTH,
-            description="an address or a network; a pattern (RE2) that user agents contain, in any case; or a path "
-            "with all below it",
+            description="an address or a network; a case-insensitive pattern (RE2) of user agents; or a path, "
+            "including everything below it",
         ),
     ]
 
 
 class ExclusionRule(Struct, frozen=True, forbid_unknown_fields=True):
-    """A rule by which visits are set aside."""
+    """A rule that sets visits aside."""
 
-    id: Annotated[str | None, Meta(description="null where the value is hidden")]
+    id: Annotated[str | None, Meta(description="null if the value is hidden")]
     kind: ExclusionKind
-    value: Annotated[str | None, Meta(description="in its normal form; null: viewers do not see addresses")]
-    since: Annotated[Time, Meta(description="when it was added: it sets aside what landed since then")]
-    visits: Annotated[int, Meta(description="that it has set aside as they landed; those of several rules are of each")]
+    value: Annotated[str | None, Meta(description="normalized; null: viewers do not see addresses")]
+    since: Annotated[Time, Meta(description="when it was added: it sets aside visits that landed since then")]
+    visits: Annotated[int, Meta(description="set aside when landing; a visit of several rules counts for each")]
 
 
 class FilesChoice(Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,7 +54,7 @@ class FilesChoice(Struct, frozen=True, forbid_unknown_fields=True):
 @OPERATIONS.handles(
     Operation(
         "GET /exclusions", "list-exclusions",
-        "The rules by which visits of the owner are set aside. Viewers do not see addresses.",
+        "The rules that set the owner's visits aside. Viewers do not see addresses.",
         {"200": list[ExclusionRule]},
     )
 )  # fmt: skip
@@ -66,8 +66,8 @@ async def list_rules(lake: Lake, call: Call) -> list[ExclusionRule]:
 @OPERATIONS.handles(
     Operation(
         "POST /exclusions", "add-exclusion",
-        "Set visits aside from now on: they are stored, but not counted. 200: the rule was there. Roles that may write "
-        "only.",
+        "Set visits aside from now on: they are stored, but not counted. 200: the rule already existed. Roles that may "
+        "write only.",
         {"201": ExclusionRule, "200": ExclusionRule}, writer, NewExclusion, 4 * KIB, errors="409",
         description="Addresses are not stored with visits. For visits by an agent or to a path that landed before, run "
         "`traffic reclassify` on the server.",
@@ -92,9 +92,9 @@ async def read_files(lake: Lake, call: Call) -> FilesChoice:
         "PUT /exclusions/files", "switch-files",
         "Leave files out of answers, or count them. Roles that may write only.",
         {"200": FilesChoice}, writer, FilesChoice, 4 * KIB, errors="409",
-        description="It holds for all days at once: no cached answer of before is given any more. The server counts "
-        "closed days ahead in its next maintenance; until then, answers take longer. 409: visits of older rules would "
-        "have to be classified first, which `traffic files aside` does on the server.",
+        description="It applies to all days at once: earlier answers are no longer served from the cache. The server "
+        "recounts closed days in its next maintenance; until then, answers are slower. 409: visits of older rules must "
+        "be classified first, by `traffic files aside` on the server.",
     )
 )  # fmt: skip
 async def switch_files(lake: Lake, call: Call) -> FilesChoice:
@@ -106,8 +106,8 @@ async def switch_files(lake: Lake, call: Call) -> FilesChoice:
 @OPERATIONS.handles(
     Operation(
         "DELETE /exclusions/{id}", "remove-exclusion",
-        "Count again what lands from now on; what a rule set aside stays so until `traffic reclassify`, or for ever if "
-        "it was an address. Roles that may write only.",
+        "Count such visits again from now on; earlier ones stay set aside until `traffic reclassify`, or forever for "
+        "an address. Roles that may write only.",
         {"200": ExclusionRule}, writer,
     )
 )  # fmt: skip
@@ -115,7 +115,7 @@ async def remove(lake: Lake, call: Call) -> ExclusionRule:
     reject_body(call.request)
     removed = await asyncio.to_thread(choices.remove_rule, lake, call.organization, call.path["id"])
     if removed is None:
-        raise NotFound("No rule has this id.", "List the rules to see which there are.")
+        raise NotFound("No rule has this id.", "List the rules to see their ids.")
     return _record(removed)
 
 

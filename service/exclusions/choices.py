@@ -50,7 +50,7 @@ def switch_files(lake: Lake, organization: str, *, aside: bool) -> None:
         return
     if aside and not marks_all_files(lake, organization):
         raise StateConflict(
-            "It is not known of all stored visits whether they are files.",
-            f"Run `traffic files aside --org {organization}` on the server, which looks at them first.",
+            "Some stored visits are not yet checked for being files.",
+            f"Run `traffic files aside --org {organization}` on the server, which checks them first.",
         )
     exclusions.switch_files(organization, aside=aside)

@@ -1,4 +1,4 @@
-"""`traffic files` and `traffic exclude`: what answers leave out."""
+"""`traffic files` and `traffic exclude`: leave visits out of answers."""
 
 from typing import Annotated, Final, get_args
 
@@ -23,8 +23,8 @@ from service.core.commands.printing import inform, progress_bar
 app = typer.Typer(help="Leave your own visits out of answers.", rich_markup_mode=None)
 
 AddressArgument = Annotated[str, typer.Argument(help="an address or a network, such as 203.0.113.0/24")]
-AgentOption = Annotated[str, typer.Option(help="a pattern (RE2) that user agents contain, in any case")]
-PathOption = Annotated[str, typer.Option(help="a path with all below it, such as /admin")]
+AgentOption = Annotated[str, typer.Option(help="a case-insensitive pattern (RE2) of user agents")]
+PathOption = Annotated[str, typer.Option(help="a path, including everything below it, such as /admin")]
 
 
 def files(
@@ -33,10 +33,10 @@ def files(
     yes: Annotated[bool, typer.Option("--yes", help="switch without asking")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Leave images, styles, scripts and fonts out of answers, or count them as any visit. They stay stored.
+    """Leave images, styles, scripts and fonts out of answers, or count them like other visits. They stay stored.
 
-    They count unless you say so. First, it says how many there are; visits that an older version stored are classified
-    again, so that they are known.
+    By default they count. The command shows their number first, and classifies visits stored by an older version
+    again to recognize files.
 
     Example: traffic files aside --org acme
     """
@@ -93,7 +93,8 @@ def add(
 def list_rules(
     organization: OrganizationOption, output: FormatOption = "table", lake: LakeOption = DEFAULT_LAKE
 ) -> None:
-    """Print what an organization excludes, since when, and how many visits each rule has set aside as they landed.
+    """Print the exclusion rules of an organization, their dates, and the number of visits each has set aside when
+    landing.
 
     Example: traffic exclude list --org acme
     """
@@ -116,7 +117,7 @@ def remove(
     path: PathOption = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Count visits again that a rule sets aside. For those that landed before, by agent or path, run reclassify.
+    """Remove a rule, so that its visits count again. For earlier visits by agent or path, run reclassify.
 
     Example: traffic exclude remove --path /admin --org acme
     """

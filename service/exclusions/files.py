@@ -16,8 +16,8 @@ class FilesPlan(NamedTuple):
 
     stored: int  # visits of the organization
     files: int  # visits that are files
-    unmarked: int  # visits of older rules, which are reclassified first
-    changed: int  # visits of older rules that change class
+    unmarked: int  # visits classified by older rules, which are reclassified first
+    changed: int  # of these, visits whose class changes
 
 
 def plan_files(lake: Lake, organization: str, progress: Progress = ignore_progress) -> FilesPlan:
@@ -33,7 +33,7 @@ def plan_files(lake: Lake, organization: str, progress: Progress = ignore_progre
 
 
 def switch_files(lake: Lake, organization: str, *, aside: bool, progress: Progress = ignore_progress) -> None:
-    """Set files aside or count them, and count closed days ahead. Raises LakeDamaged for a damaged file.
+    """Set files aside or count them, and rebuild rollups. Raises LakeDamaged for a damaged file.
 
     History is first marked day by day, and judged again, since marking a day discards its judgement. The switch comes
     last: until then, answers do not change.

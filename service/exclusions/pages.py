@@ -27,13 +27,13 @@ PATH: Final = "left-out"
 DAYS: Final = ENTRIES["left-out"]
 REQUESTS: Final = ENTRIES["left-out-requests"]
 PAGE: Final = Page(
-    PATH, "Left out of people", "Requests that are not counted, and bots that more than a name gives away.", ()
+    PATH, "Left out of people", "Requests that are not counted, and bots that are not recognized by name.", ()
 )
 REASONS: Final = {
     "file": "file", "own": "own", "disguised": "disguised", "loaded_ahead": "loaded ahead", "probe": "probe",
     "no_agent": "no user agent",
 }  # fmt: skip
-"""The page's words for the reasons why a request is left out."""
+"""The page's texts for the reasons why a request is left out."""
 KINDS: Final = {"address": "Address", "agent": "User agent", "path": "Path"}
 Rows = Sequence[Mapping[str, Any]]
 
@@ -82,7 +82,7 @@ class _ExclusionPages:
         self._lake = context.services.lake
 
     async def left_out(self, request: Request, problem: str = "", fields: Mapping[str, str] | None = None) -> Response:
-        """The page, with the problem of a form and its input."""
+        """The page, with the problem of a form and the entered values."""
         context, session = self._context, request.scope["session"]
         view = await View.start(context, request, PAGE)
         if view.stored.is_empty:
@@ -161,9 +161,9 @@ def parts_of(days: Rows, requests: Rows, today: str, *, is_aside: bool) -> tuple
     """Both halves of the page: visits not counted, and visits that count as bots."""
     aside = {"files": "Files", "own": "Own"} if is_aside else {"own": "Own"}
     of_parts = (
-        ("not-counted", "Not counted", "Stored, but in no number of other pages.", aside),
+        ("not-counted", "Not counted", "Stored, but not counted on any other page.", aside),
         (
-            "bots", "Counted as bots", "By what they asked for or did, whatever their agents are called.",
+            "bots", "Counted as bots", "Recognized by their requests or behavior, not by their user agents.",
             {
                 "disguised": "Disguised", "loaded_ahead": "Loaded ahead", "probes": "Probes",
                 "no_agent": "No user agent",

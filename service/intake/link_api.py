@@ -35,17 +35,17 @@ from service.core.http.responses import JsonResponse
 from service.core.threads import lower_priority
 
 EVERY_DOMAIN: Final = "*"
-"""The domain, in URLs, of a link for every domain."""
+"""The domain that stands for every domain in URLs."""
 MAX_WAITING_EDITS: Final = 8
-"""Edits of one organization that wait for those under way; further ones are answered with Overloaded."""
+"""Maximum number of an organization's waiting edits; further edits are answered with Overloaded."""
 
 OPERATIONS = Operations["LinkService"]()
 LinkEdits = GroupCommit[LinkEdit, tuple[Link | None, Link | None]]
-"""Makes edits. Those of an organization that wait are one change, since each writes its file of links anew."""
+"""Makes edits. All waiting edits of an organization are one change, since each change writes a file."""
 
 
 def link_edits(lake: Lake, serves_others: Callable[[str], bool]) -> LinkEdits:
-    """The thread that edits the links of a lake. What it returns is a link before and after the edit.
+    """The thread that edits the links of a lake. It returns the link before and after each edit.
 
     An organization rests while queries of others run or wait.
     """
@@ -57,12 +57,12 @@ Tag = Annotated[str, Meta(min_length=1, max_length=MAX_TAG_LENGTH)]
 
 
 class LinkTarget(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a link is to lead, and its tags."""
+    """The target of a link, and its tags."""
 
     target_url: Annotated[str, Meta(max_length=MAX_TARGET_URL_LENGTH, description="an http or https address")]
     tags: Annotated[
         Annotated[list[Tag], Meta(max_length=MAX_TAGS)] | None,
-        Meta(description="all of its tags; without these, it keeps those it has"),
+        Meta(description="all of its tags; without this, it keeps its current ones"),
     ] = None
 
 
@@ -70,7 +70,7 @@ class StoredLink(Struct, frozen=True, forbid_unknown_fields=True):
     """A link."""
 
     short_code: str
-    domain: Annotated[str, Meta(description="in its normal form; * for every domain")]
+    domain: Annotated[str, Meta(description="normalized; * for every domain")]
     target_url: str
     created_at: Annotated[Time, Meta(description="when it was added, or its target last changed")]
     tags: Annotated[list[Tag], Meta(max_length=MAX_TAGS, description="sorted")]
@@ -92,7 +92,7 @@ class LinkService:
 
 
 @OPERATIONS.handles(
-    Operation("GET /links/{domain}/{short_code}", "get-link", "Where a short code leads.", {"200": StoredLink})
+    Operation("GET /links/{domain}/{short_code}", "get-link", "The link of a short code.", {"200": StoredLink})
 )
 async def read(links: LinkService, call: Call) -> StoredLink:
     short_code, domain = _short_code_and_domain(call.path)
@@ -102,7 +102,7 @@ async def read(links: LinkService, call: Call) -> StoredLink:
 @OPERATIONS.handles(
     Operation(
         "PUT /links/{domain}/{short_code}", "put-link",
-        "Add a link (201), or change where it leads and its tags (200). Roles that may write only.",
+        "Add a link (201), or change its target and tags (200). Roles that may write only.",
         {"200": StoredLink, "201": StoredLink}, writer, LinkTarget, 16 * KIB,
     )
 )  # fmt: skip
@@ -134,7 +134,7 @@ async def delete(links: LinkService, call: Call) -> StoredLink:
 
 
 def _short_code_and_domain(path: Mapping[str, str]) -> tuple[str, str]:
-    """The short code in an address and the normal form of the domain, "" for every one. Raises InvalidParameter."""
+    """The short code in a path and its normalized domain, "" for every domain. Raises InvalidParameter."""
     domain = "" if path["domain"] == EVERY_DOMAIN else normalized_host(path["domain"])
     if domain is None:
         raise InvalidParameter("domain", HOST_RULE, f"Use {EVERY_DOMAIN} for every domain.")

@@ -1,4 +1,4 @@
-"""Receives live visits. They are classified in turns between organizations, stored together, and then acknowledged."""
+"""Receives live visits: classifies them, organizations taking turns, stores them together, then acknowledges them."""
 
 import asyncio
 import logging
@@ -46,8 +46,9 @@ class ReceivedVisits(Struct, frozen=True, forbid_unknown_fields=True):
 class VisitReceiver:
     """Stores the visits of concurrent requests in batches, one commit each. Belongs to one event loop.
 
-    One thread does all of it. Between two steps of a submission, it stores what is ready and goes on with another
-    organization. While queries of others run, an organization rests after each step for as long as that took.
+    One thread does all the work. Between two steps of a submission, it stores prepared visits and continues with
+    another organization. While other organizations' queries run, an organization rests after each step for as long as
+    it took.
     """
 
     def __init__(self, make_intake: "Callable[[], LiveIngest]", serves_others: Callable[[str], bool]) -> None:
@@ -59,9 +60,10 @@ class VisitReceiver:
             lambda _, batch: self._store(batch), self._pool.executor
         )
         self._large_bodies: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        """By organization: one large body at a time is parsed and prepared, or several would be held half done."""
+        """Locks by organization: one large body at a time is parsed and prepared, to avoid keeping several half
+        done."""
         self._without_turn = 0
-        """Number of visits that wait to be stored, or are being stored, without having taken a turn."""
+        """Number of visits that are stored, or wait to be stored, without a turn."""
         self.accepted = 0
         """Number of visits stored since the start."""
 
@@ -140,8 +142,8 @@ class VisitReceiver:
         "Send live visits. Durable when acknowledged; included in answers computed 12 s later.",
         {"202": ReceivedVisits}, writer,
         {"application/json": Annotated[list[Reported], Meta(max_length=MAX_ROWS)], "application/x-ndjson": str},
-        description="Refused visits are reported by their index; the others are stored. If all are refused, the answer "
-        "is 400. Visits sent twice count twice. A request that timed out may have been stored or not.",
+        description="Rejected visits are reported by their index; the others are stored. If all are rejected, the "
+        "response is 400. Visits sent twice count twice. A request that timed out may have been stored or not.",
     )
 )  # fmt: skip
 async def receive(receiver: VisitReceiver, call: Call) -> ReceivedVisits:

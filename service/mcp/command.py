@@ -6,7 +6,7 @@ from service.core.commands.options import DEFAULT_LAKE, CommandRow, LakeOption, 
 def mcp(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
     """Serve the reports as tools of the Model Context Protocol, over stdin and stdout, for one assistant.
 
-    It only reads. An assistant starts it by itself; add this line to its list of servers.
+    It only reads. Assistants start it themselves: add this command to their list of servers.
 
     Example: traffic mcp --org acme --lake /srv/traffic
     """
@@ -27,7 +27,7 @@ def mcp(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> No
         read = open_lake(lake, organization)
         opened.enter_context(closing(read.manifest))
         toolbox = Toolbox(lake_sources(read, organization, opened))
-        for line in filter(bytes.strip, sys.stdin.buffer):  # a message a line, answered one after another
+        for line in filter(bytes.strip, sys.stdin.buffer):  # one message per line, answered in order
             message = None
             try:
                 message = orjson.loads(line)

@@ -1,6 +1,6 @@
 """Answers the Model Context Protocol: one JSON-RPC message, one answer, no session. Both transports use it.
 
-Speaks the stateless revision 2026-07-28 and, without keeping anything either, the handshake of the earlier ones
+Supports the stateless revision 2026-07-28 and the handshake of earlier revisions, also without state
 (https://modelcontextprotocol.io/specification). Small enough to need no SDK.
 """
 

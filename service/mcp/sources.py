@@ -29,7 +29,7 @@ ScopeOf = Callable[[Mapping[str, str]], Scope]
 def lake_sources(lake: Lake, organization: str, opened: ExitStack) -> Sources:
     """Read an open lake. Free SQL runs on an engine that opens the folders of this organization only.
 
-    `opened` gets whatever has to be closed, which the caller does.
+    `opened` gets the resources that the caller must close.
     """
     warehouse = opened.enter_context(closing(Warehouse(lake, load_traffic_values(None))))
     control = opened.enter_context(closing(ControlDatabase(lake)))

@@ -1,7 +1,7 @@
-"""Formats results of tools as text that fits into a conversation: a line that explains it, then JSON, truncated to fit.
+"""Formats results of tools as text that fits into a conversation: an explanation, then JSON, truncated to fit.
 
-Referrers, paths, campaigns and user agents are untrusted, and a language model reads them here: they are ASCII (by
-the escapes of JSON), cut to MAX_TEXT_LENGTH, and announced as data.
+Referrers, paths, campaigns and user agents are untrusted, and a language model reads them: they are escaped to ASCII,
+truncated to MAX_TEXT_LENGTH, and marked as data.
 """
 
 import json
@@ -20,7 +20,7 @@ _NOTE_LENGTH: Final = 250
 
 
 def text_of(meaning: str, answer: object, tokens: int = DEFAULT_TOKENS) -> str:
-    """`meaning`, then the answer as JSON: the first rows that fit into the tokens, and how to get the others.
+    """`meaning`, then the answer as JSON: the first rows that fit into the tokens, and how to get the rest.
 
     In an object, all lists are cut to the same length.
     """

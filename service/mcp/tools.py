@@ -1,7 +1,7 @@
 """The tools, made from the catalog: their arguments and results. Both transports use them.
 
-A tool returns text: one line that says what the rows are, by which SQL and rules, then the rows as JSON, cut to
-DEFAULT_TOKENS unless it is asked for more. A filter that would be ignored is refused: a model would believe in it.
+A tool returns text: one line with the meaning of the rows, their SQL and rules, then the rows as JSON, truncated to
+DEFAULT_TOKENS unless more are requested. A filter that would be ignored is rejected: a model would rely on it.
 """
 
 import asyncio
@@ -69,10 +69,10 @@ class Sources:
     hint: Callable[[Mapping[str, str]], str]
     """The hint for days without visits, given parameters of the API; "" if there are visits."""
     run_sql: Callable[[str, Mapping[str, str]], Rows] | None = None
-    """Runs a SELECT over the relations; None where free SQL is not offered."""
+    """Runs a SELECT over the relations; None if free SQL is not offered."""
     rules_version: Callable[[], str] = rules_version
     in_thread: Callable[[Callable[[], str]], Awaitable[str]] = asyncio.to_thread
-    """Makes a text."""
+    """Runs a function in a thread."""
 
 
 class ToolFailed(Exception):
@@ -225,7 +225,7 @@ class Toolbox:
         return object_with_content(f"A job. {source} {_DATA}", to_builtins(record), content, tokens)
 
     def _run_sql(self, arguments: Mapping[str, str], tokens: int) -> str:
-        parameters = _parameters_of(arguments, ENTRIES["bot-traffic"])  # which accepts every one, as own SQL does
+        parameters = _parameters_of(arguments, ENTRIES["bot-traffic"])  # which accepts all parameters, like own SQL
         run_sql = self._sources.run_sql
         assert run_sql  # noqa: S101  # the tool exists only with it
         result = run_sql(arguments.get("sql", ""), parameters)

@@ -155,7 +155,7 @@ def test_an_import_says_that_bunny_cuts_addresses(lake, traffic, tmp_path):
     )
     run = traffic("import", str(tmp_path / "bunny.log"), "--org", "acme")
     assert "1 visit imported from 1 line (bunny)" in run.err
-    assert "several people may then count as one visitor" in run.err
+    assert "several people may count as one visitor" in run.err
 
 
 @pytest.mark.parametrize("command", [("import", "access.log"), ("follow", "", "--once")], ids=["import", "follow"])

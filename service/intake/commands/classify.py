@@ -39,8 +39,8 @@ def classify(
 ) -> None:
     """Classify a GET request and print which rules matched; or, with --jsonl, print one JSON object per input line.
 
-    The --ip is checked against the IP lists that `traffic agents refresh` stored in the lake, whose own
-    agents and newer tables are known, too.
+    The --ip is checked against the IP lists that `traffic agents refresh` stored in the lake. The lake's own
+    agents and newer tables are used, too.
 
     Example: traffic classify --user-agent "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
     """
@@ -105,7 +105,7 @@ def _classify_lines(name: str, rules: "_Rules") -> None:
     """Print one result per line, in order; an error object for an invalid line. Raises BadInput if there was one."""
     import orjson
 
-    given = sys.stdin.buffer if name == "-" and sys.stdin else ()  # a program may start this one without stdin
+    given = sys.stdin.buffer if name == "-" and sys.stdin else ()  # stdin may be closed
     try:
         opened = nullcontext(given) if name == "-" else Path(name).open("rb")  # noqa: SIM115  # closed below
     except OSError as error:
@@ -120,7 +120,7 @@ def _classify_lines(name: str, rules: "_Rules") -> None:
                 answer = {"line": number, "error": str(error)}
             output.write(orjson.dumps(answer) + b"\n")
             if name == "-":
-                output.flush()  # the writer of stdin may wait for each result
+                output.flush()  # the program that writes to stdin may wait for each result
     output.flush()
     if failed:
         told = f"{name}: {plural(failed, 'line')} could not be classified"

@@ -1,4 +1,4 @@
-"""Choices before an organization's first visit, some of them final: asked once on a terminal, otherwise reported."""
+"""Choices before an organization's first visit, some of them final: prompted once on a terminal, otherwise reported."""
 
 import os
 import re
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 _NONE: Final = "none"
 _SEARCHED_BYTES: Final = 16 << 20
-"""Bytes at the beginning of each log that are searched for the user's own address."""
+"""Number of bytes at the beginning of each log that are searched for the user's own address."""
 
 
 def ask_first_choices(lake: Lake, organization: str, logs: Sequence[Path], files: str, database: Path | None) -> None:
     """Ask for the zone, for files and countries unless flags choose them, and for own addresses.
 
-    Nothing is changed before all is answered. Raises BadInput for a log that cannot be read.
+    Nothing is changed before all questions are answered. Raises BadInput for a log that cannot be read.
     """
     from data.local_time import check_zone
     from data.logs.source import beginning
@@ -34,18 +34,18 @@ def ask_first_choices(lake: Lake, organization: str, logs: Sequence[Path], files
     for log in logs:  # report an unreadable log before asking
         beginning(log, 1)
     own = own_address(os.environ, logs)
-    inform(f"{organization} is new. Some choices are made before its first visit; enter takes what is in brackets.")
+    inform(f"{organization} is new. Some choices come before its first visit; Enter selects the default in brackets.")
     zone = answer_to("Time zone of its days, which cannot be changed later", guessed_zone(os.environ), check_zone)
     aside = (
         answer_to("Images, styles, scripts and fonts: aside or counted", "aside", _checked_aside) if not files else None
     )
     if own:
         inform(f"You are connected from {own}, which is in these logs.")
-    question = "Addresses or networks of your own, which answers leave out, separated by spaces"
+    question = "Your own addresses or networks, to be left out of answers, separated by spaces"
     rules = answer_to(question, own or _NONE, _checked_addresses)
     download = None
     if not _has_countries(lake, database):
-        question = "Downloaded database of countries; `traffic countries` names free ones"
+        question = "Downloaded country database; `traffic countries` lists free ones"
         download = answer_to(question, _NONE, _checked_download)
     with lake.import_lock():  # a running import has read the zone
         lake.manifest.organizations.set_zone(organization, zone)
@@ -65,11 +65,11 @@ def report_first_import(
     if not read:
         return
     if not any(summary.with_fetch_metadata for summary in read):
-        inform("No headers `Sec-Fetch-*` are logged, so files are known by their paths alone. One line of the server's")
+        inform("No headers `Sec-Fetch-*` are logged, so only paths show which are files. One line of the server's")
         inform("  configuration adds them: data/logs/README.md#recommended-log-formats")
     if not any(lake.ip_lists.glob("*.json")):
-        inform("No address lists are in the lake. By those that `traffic agents refresh` fetches, agents are verified")
-        inform("  and more machines told from people, in what is imported from then on.")
+        inform("The lake has no address lists. With the lists of `traffic agents refresh`, later imports verify agents")
+        inform("  and tell more machines from people.")
     if is_asked:
         return
     zone, exclusions = lake.manifest.organizations.zone(organization), lake.manifest.exclusions
@@ -80,9 +80,9 @@ def report_first_import(
     inform(
         f"{organization} is new: days are those of {zone}, files are {files}, own visits {own}, countries {countries}."
     )
-    inform("  Its time zone stays. Own addresses and countries that are set up later do not reach these visits.")
+    inform("  Its time zone cannot change. Own addresses and countries set up later do not apply to these visits.")
     inform(
-        "  To begin again, use `traffic zone set`, `traffic exclude add` and `traffic countries` for another name, and"
+        "  To start over, use `traffic zone set`, `traffic exclude add` and `traffic countries` for another name, and"
     )
     inform(f"  import for that; `traffic erase --org {organization} --all` deletes these visits.")
 
@@ -106,7 +106,7 @@ def guessed_zone(environ: Mapping[str, str], root: Path = Path("/")) -> str:
 
 
 def own_address(environ: Mapping[str, str], logs: Sequence[Path]) -> str:
-    """The address from which this session of SSH came, if it is in one of the logs; otherwise "". Raises BadInput."""
+    """The client address of this SSH session, if it is in one of the logs; otherwise "". Raises BadInput."""
     from data.logs.source import beginning
     from data.rules.ip_lists import parse_address
 

@@ -55,12 +55,12 @@ def follow(
     every: Annotated[
         float, typer.Option(min=0.01, help="seconds between two reads; 60 saves requests to a bucket")
     ] = 10,
-    once: Annotated[bool, typer.Option("--once", help="for a folder or bucket: read what is there, then exit")] = False,
+    once: Annotated[bool, typer.Option("--once", help="for a folder or bucket: read all objects, then exit")] = False,
     geoip: Annotated[str, flag("geoip")] = setting("geoip").default,
     trusted_proxies: Annotated[str, flag("trusted_proxies")] = setting("trusted_proxies").default,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Import a log from its beginning, then each line that is added to it, until Ctrl-C or SIGTERM.
+    """Import a log from its beginning, then each new line, until Ctrl-C or SIGTERM.
 
     Every complete line is imported exactly once, even if the command is killed and restarted or the log is also
     imported with `traffic import`. The log may be rotated, by renaming or by copying and truncating;
@@ -68,8 +68,8 @@ def follow(
     the last run, such as access.log.1 or access.log.2.gz in the same folder, are imported first; older ones are
     ignored. The first run over a long log takes a while: a bar shows the progress, and imported visits count at once.
 
-    Of a folder or bucket, each object's content is imported once, plain, .gz, .zst or .parquet; of an object that has
-    grown, what is new. Nothing there is changed or deleted. A bucket's credentials: the usual AWS variables.
+    In a folder or bucket, each object's content is imported once, plain, .gz, .zst or .parquet; if an object has
+    grown, its new lines. Nothing there is changed or deleted. A bucket needs the usual AWS variables.
 
     Example: traffic follow /var/log/nginx/access.log --org acme --domain go.example.com
     """
@@ -86,7 +86,7 @@ def follow(
 
     def show(done: int, total: int) -> None:
         status.show(follower.totals, done, total)
-        if drop:  # one pass may take hours; of a log, the position is known after each
+        if drop:  # a pass may take hours; for a log, the position is known after each
             status.report(follower.totals)
 
     follower: Follower | DropFollower

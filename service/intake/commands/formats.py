@@ -1,4 +1,4 @@
-"""`traffic formats`: lists the formats of logs, and explains why a log is not read."""
+"""`traffic formats`: lists the log formats, and explains why a log cannot be read."""
 
 import shlex
 from pathlib import Path
@@ -23,7 +23,7 @@ _MAX_VALUE: Final = 80
 
 @app.callback(invoke_without_command=True)
 def list_formats(context: typer.Context) -> None:
-    """List the formats of logs; explain why one is not read.
+    """List the log formats; explain why a log cannot be read.
 
     Example: traffic formats
     """
@@ -38,11 +38,11 @@ def list_formats(context: typer.Context) -> None:
 
 
 @app.command("explain")
-def explain_log(file: Annotated[Path, typer.Argument(help="a log that is not read, or not as it should be")]) -> None:
-    """Print which format the first lines of a log come nearest to, where they differ, and a flag with which it is read.
+def explain_log(file: Annotated[Path, typer.Argument(help="a log that is not read, or read incorrectly")]) -> None:
+    """Print the nearest format of the first lines of a log, where they differ, and a flag that makes it readable.
 
-    The flag is --log-format for plain lines, --columns for JSON and CSV. It was tried on the first 1,000 lines. Look at
-    what it found in the first of them before you import with it.
+    The flag is --log-format for plain lines, --columns for JSON and CSV. It was tried on the first 1,000 lines. Check
+    the values that it reads from the first line before you import with it.
 
     Example: traffic formats explain custom.log
     """
@@ -89,7 +89,7 @@ def _difference(unread: "UnreadLine") -> str:
 
 
 def _print_proposal(found: "Explanation", proposal: "Proposal") -> None:
-    """Print a flag as it can be pasted, how much it reads, and what it found in the first line."""
+    """Print a flag for pasting, how much it reads, and the values that it reads from the first line."""
     flag = f"{proposal.flag} {shlex.quote(proposal.value)}"
     typer.echo(f"\nWith this flag, {_share(proposal.read, proposal.lines)}:\n\n  {printable(flag)}\n")
     typer.echo("In the first line it found:\n")

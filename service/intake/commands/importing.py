@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from data.ingest.summary import Summary
     from data.rules.ip_lists import Network
 
-DomainOption = Annotated[str, typer.Option(help="domain of lines that name no host; required where none does")]
+DomainOption = Annotated[str, typer.Option(help="domain of lines without a host; required if no line has one")]
 FormatOption = Annotated[
     str, typer.Option("--format", help=f"auto, or one of {', '.join(FORMATS)}; for Parquet files: ndjson")
 ]
@@ -44,7 +44,7 @@ ColumnsOption = Annotated[
     ),
 ]
 CapturesOption = Annotated[
-    str, typer.Option(help="request headers that HAProxy captures, in order, - for one not needed: Host,-,User-Agent")
+    str, typer.Option(help="request headers that HAProxy captures, in order, - to skip one: Host,-,User-Agent")
 ]
 
 
@@ -61,25 +61,25 @@ def import_logs(
     geoip: Annotated[str, flag("geoip")] = setting("geoip").default,
     trusted_proxies: Annotated[str, flag("trusted_proxies")] = setting("trusted_proxies").default,
     files_choice: Annotated[
-        str, typer.Option("--files", help="aside or counted: what answers do with files; only for a new organization")
+        str, typer.Option("--files", help="aside: leave files out of answers, or counted; only for a new organization")
     ] = "",
     again: Annotated[
-        bool, typer.Option("--again", help="import all lines, also of a log that was imported before and erased")
+        bool, typer.Option("--again", help="import all lines, even if they were imported before and erased")
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="read and classify, show dates and short codes, but change nothing")
     ] = False,
     yes: Annotated[
         bool,
-        typer.Option("--yes", help="ask nothing about a new organization; with --again: restore what was erased"),
+        typer.Option("--yes", help="ask nothing about a new organization; with --again: restore erased visits"),
     ] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Import access logs. A log that was imported before is skipped; of a log that has grown, new lines are added.
+    """Import access logs. A log that was imported before is skipped; if it has grown, its new lines are added.
 
-    A log is known by its content, whatever its name, and keeps the --domain of its first import. Finally, the past days
-    of the organization are judged, as `traffic compact` does. On a terminal, the first import of an organization asks
-    for its time zone, files, own addresses and countries.
+    A log is identified by its content, not by its name, and keeps the --domain of its first import. Finally, the past
+    days of the organization are judged, as by `traffic compact`. On a terminal, the first import of an organization
+    asks for its time zone, files, own addresses and countries.
 
     Example: traffic import /var/log/nginx/access.log* --org acme --domain go.example.com
     """
@@ -111,12 +111,12 @@ def import_logs(
 
 
 def _ask_again(importer: "Importer", files: list[Path], options: "Options") -> None:
-    """Ask before logs are imported again that may contain what was erased. Raises BadInput without a terminal."""
+    """Ask before importing logs again that may contain erased visits. Raises BadInput without a terminal."""
     planned = [_run(importer, file, options, dry_run=True, again=True) for file in files]
     if erasures := sorted({str(erasure) for summary in planned for erasure in summary.erasures}):
-        inform(f"These logs may contain what was erased: {'; '.join(erasures)}.")
+        inform(f"These logs may contain erased visits: {'; '.join(erasures)}.")
         check_can_ask(yes=False)
-        ask("Import it again?")
+        ask("Import them again?")
 
 
 def choose_files(lake: Lake, organization: str, choice: str, dry_run: bool) -> None:
@@ -128,14 +128,14 @@ def choose_files(lake: Lake, organization: str, choice: str, dry_run: bool) -> N
         return
     if lake.manifest.files.span(organization):
         raise BadInput(
-            f"{organization} has visits already: `traffic files {choice} --org {organization}` changes that."
+            f"{organization} already has visits; to change it, run `traffic files {choice} --org {organization}`."
         )
     if not dry_run:
         exclusions.switch_files(organization, aside=aside)
 
 
 def judge_past_days(lake: Lake, organization: str | None) -> None:
-    """Judge the past days, of one organization or of all, that were not judged since visits landed; show progress."""
+    """Judge the past days of one organization, or of all, with visits that were not judged yet; show progress."""
     from data.tasks.compaction import COMMAND_THREADS, Compactor
 
     with progress_bar("Judging") as progress:
@@ -172,7 +172,7 @@ def options_of(
 
 
 def existing_database(geoip: str) -> Path | None:
-    """The country database that is named, if one is. Raises BadInput if it does not exist."""
+    """The configured country database, if any. Raises BadInput if it does not exist."""
     if geoip and not Path(geoip).exists():
         raise BadInput(f"--geoip (or TRAFFIC_GEOIP) is {geoip}, which does not exist; name a country database.")
     return Path(geoip) if geoip else None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from data.links.links import Link, LinkChanges
 
 MAX_SHOWN: Final = 10
-"""The number of links that a message names."""
+"""Maximum number of links that a message names."""
 
 app = typer.Typer(help="Import, change, list and export target URLs.", rich_markup_mode=None)
 
@@ -39,13 +39,13 @@ def import_(
     organization: OrganizationOption,
     format_name: Annotated[
         str,
-        typer.Option("--format", help="auto, csv, shlink, yourls, bitly, dub, kutt or rebrandly: whose export it is"),
+        typer.Option("--format", help="format: auto, csv, shlink, yourls, bitly, dub, kutt or rebrandly"),
     ] = "auto",
     columns: Annotated[
-        str, typer.Option(help="which columns of a CSV to read, such as short_code=Slug,target_url=Long URL")
+        str, typer.Option(help="the columns of a CSV to read, such as short_code=Slug,target_url=Long URL")
     ] = "",
     skip_invalid: Annotated[
-        bool, typer.Option("--skip-invalid", help="leave out links that cannot be kept, and name them")
+        bool, typer.Option("--skip-invalid", help="leave out invalid links, and list them")
     ] = False,
     tag: Annotated[list[str] | None, typer.Option(help="a tag for each of these links; may be repeated")] = None,
     tags_from_utm: Annotated[
@@ -56,10 +56,10 @@ def import_(
     yes: Annotated[bool, typer.Option("--yes", help="with --replace: remove without asking")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Add the links in a file, and change those whose short code and domain are known. Others stay.
+    """Add the links in a file, and update links with the same short code and domain. Other links stay.
 
-    With --replace, all other links are removed, after a question. A file with tags says which ones a link has; without
-    them, links keep theirs. --tag and --tags-from-utm add some. Exports of Shlink, YOURLS, Bitly, Dub, Kutt and
+    With --replace, all other links are removed, after confirmation. If the file has tags, they replace a link's tags;
+    otherwise links keep theirs. --tag and --tags-from-utm add tags. Exports of Shlink, YOURLS, Bitly, Dub, Kutt and
     Rebrandly are recognized; for any other CSV, --columns names the columns to read.
 
     Example: traffic links import links.csv --org acme
@@ -91,15 +91,15 @@ def import_(
 @app.command("add")
 def add(
     short_code: Annotated[str, typer.Argument(metavar="CODE", help="the short code")],
-    target_url: Annotated[str, typer.Argument(metavar="URL", help="where it leads: an http or https address")],
+    target_url: Annotated[str, typer.Argument(metavar="URL", help="the target: an http or https URL")],
     organization: OrganizationOption,
-    domain: Annotated[str, typer.Option(help="the only domain on which it leads there")] = "",
+    domain: Annotated[str, typer.Option(help="the only domain of the link; without it, every domain")] = "",
     tag: Annotated[
-        list[str] | None, typer.Option(help="one of its tags; may be repeated; without any, it keeps those it has")
+        list[str] | None, typer.Option(help="a tag; may be repeated; without tags, it keeps its current ones")
     ] = None,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Add one link, or change where it leads, or its tags.
+    """Add a link, or change its target or tags.
 
     Example: traffic links add launch https://example.com/launch --org acme --tag spring
     """
@@ -120,7 +120,7 @@ def remove(
     yes: Annotated[bool, typer.Option("--yes", help="remove without asking")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Remove one link, after a question. Its visits stay.
+    """Remove a link, after confirmation. Its visits stay.
 
     Example: traffic links remove launch --org acme --yes
     """
@@ -154,12 +154,12 @@ def list_links(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE
 def export(
     organization: OrganizationOption,
     format_name: Annotated[str, typer.Option("--format", help="csv, caddy or nginx")] = "csv",
-    domain: Annotated[str, typer.Option(help="only the links that work on this domain")] = "",
+    domain: Annotated[str, typer.Option(help="only the links for this domain")] = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Print the links that work on a domain, and the shipped redirects of jobs: as CSV, or for Caddy or nginx.
+    """Print the links for a domain, and the shipped redirects of jobs: as CSV, or for Caddy or nginx.
 
-    Links that the web server cannot be given are left out, and named on stderr.
+    Links that the web server's configuration cannot express are left out, and listed on stderr.
 
     Example: traffic links export --org acme --domain go.example.com --format nginx > links.conf
     """
@@ -188,7 +188,7 @@ def export(
 
 
 def _print_csv(links: Iterable["Link"]) -> None:
-    """Print links in the format of `traffic links import`, so as they are."""
+    """Print links in the format of `traffic links import`, unmodified."""
     from data.links.links import COLUMNS
     from data.links.tags import joined_tags
 

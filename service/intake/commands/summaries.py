@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 MIN_SHORT_CODE_SHARE: Final = 5
 """The percentage of paths with short codes below which a preview warns."""
 OLD: Final = timedelta(days=30)
-"""The default range of queries, copied because they load slowly: it excludes older visits."""
+"""The default range of queries, which excludes older visits. A copy, because queries are slow to import."""
 
 
 def report(file: Path, summary: "Summary", options: "Options", lake: Lake, *, dry_run: bool) -> None:
-    """Print what was read of a log, and what was not."""
+    """Print which part of a log was read, and which was not."""
     zone = lake.manifest.organizations.zone(options.organization)
     if summary.already_imported:
         without = ", without a domain" if summary.begun_without_domain else ""
@@ -72,10 +72,10 @@ def _report_lines(file: Path, summary: "Summary", dry_run: bool) -> None:
 
 
 def _report_no_agents(file: Path, summary: "Summary") -> None:
-    """Print what a log without user agents means."""
+    """Print the consequences of a log without user agents."""
     inform("  this log has no user agents: people cannot be distinguished from bots, so no visit counts as human")
     if summary.log_format in NAMED_COLUMN_FORMATS:
-        inform(f"  (`traffic formats explain {quote(str(file))}` says whether other columns have them)")
+        inform(f"  (`traffic formats explain {quote(str(file))}` shows whether other columns have them)")
 
 
 def _report_aside(summary: "Summary", lake: Lake, organization: str) -> None:
@@ -94,7 +94,7 @@ def _report_aside(summary: "Summary", lake: Lake, organization: str) -> None:
 
 
 def report_people(lake: Lake, organization: str, summaries: list["Summary"]) -> None:
-    """Print how many visits of the imported days are people's, according to answers."""
+    """Print the number of visits by people on the imported days, as in answers."""
     firsts, lasts = ([day for one in summaries if (day := getattr(one, name))] for name in ("first_day", "last_day"))
     if firsts:
         from data.tasks.people import count_people
@@ -105,12 +105,12 @@ def report_people(lake: Lake, organization: str, summaries: list["Summary"]) -> 
 
 
 def _report_oddities(summary: "Summary") -> None:
-    """Print oddities of visits that landed nevertheless."""
+    """Print unusual facts about imported visits."""
     for agent, count in summary.contradicted.most_common():
         visits = plural(count, "visit")
         inform(f"  {visits} claiming to be {agent}, but not from its operator's addresses: other_bot, contradicted")
     if summary.contradicted:
-        inform("  (if these are addresses of a proxy of yours, name its networks in TRAFFIC_TRUSTED_PROXIES)")
+        inform("  (if these are addresses of your own proxy, set TRAFFIC_TRUSTED_PROXIES to its networks)")
     if summary.behind_proxy:
         share = percentage(summary.behind_proxy, summary.visits)
         inform(
@@ -119,7 +119,7 @@ def _report_oddities(summary: "Summary") -> None:
             "$http_x_forwarded_for, Apache: %{X-Forwarded-For}i, as the last quoted field)"
         )
     if summary.visits and summary.log_format == "bunny":
-        inform("  Bunny cuts addresses unless its zone says otherwise: several people may then count as one visitor")
+        inform("  Bunny truncates addresses by default: several people may count as one visitor")
     if summary.assets:
         inform(f"  {plural(summary.assets, 'request')} for images, styles, scripts and fonts left out")
     if summary.repaired:
@@ -129,11 +129,11 @@ def _report_oddities(summary: "Summary") -> None:
 
 
 def _warn(summary: "Summary", zone: str) -> None:
-    """Warn of a log that was probably not understood, and of one that default queries do not include."""
+    """Warn about a log that was probably misread, and about a log outside the default range of queries."""
     from data.local_time import today
 
     if 100 * summary.with_short_code < MIN_SHORT_CODE_SHARE * summary.visits:
-        inform("  warning: few of its paths are links; --short-code-pattern says where in a path the short code is")
+        inform("  warning: few of its paths are links; set --short-code-pattern to find the short codes in paths")
     age = today(zone, datetime.now(UTC)) - summary.last_day if summary.last_day else timedelta(0)
     if age >= OLD:
         from queries import DEFAULT_RANGE, RANGES
