@@ -29,7 +29,7 @@ class Copy(NamedTuple):
     def upload_problem(self) -> str:
         """Why objects written earlier may still appear in it; "" if none can."""
         until = self.settles_at
-        return f"an upload that was cut off may still appear until {until:%Y-%m-%d %H:%M} UTC." if until else ""
+        return f"an interrupted upload may still appear until {until:%Y-%m-%d %H:%M} UTC." if until else ""
 
 
 class Copies:

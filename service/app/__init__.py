@@ -1,1 +1,1 @@
-"""Puts a server together; the only room that knows all others."""
+"""Assembles a server; the only room that imports all others."""

@@ -73,7 +73,7 @@ class _Parts:
     """The long-lived objects of the service, which the application closes when it stops."""
 
     def __init__(self, settings: Settings, clock: Clock, log: Log | None, opened: ExitStack) -> None:
-        """`opened` gets whatever has to be closed as soon as it is open; if this fails, the caller closes it."""
+        """`opened` gets each resource as soon as it is open; if this fails, the caller closes them."""
         self.opened = opened
         self.lake = lake = Lake(settings.lake, create=True)
         opened.callback(lake.manifest.close)
@@ -99,7 +99,7 @@ class _Parts:
             opened = Warehouse(lake, values, settings.memory, seconds, in_background=True)
             return open_cluster(lake, opened, replace(options, seconds=seconds), values) if options else opened
 
-        memory_of_process = "" if options else settings.memory  # many visits are the cluster's
+        memory_of_process = "" if options else settings.memory  # large rollups are counted by the cluster
         self.detection = DailyDetection(lake, self.jobs, clock, detecting_engine, memory_of_process)
         mail = None
         if settings.smtp and settings.mail_to:
@@ -136,7 +136,7 @@ class _Parts:
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
         """Run maintenance and the sender of hooks while the server runs; then close everything, dependents first.
 
-        Everything is closed, too, if one part fails while it starts or ends.
+        Everything is also closed if a part fails to start or end.
         """
         async with AsyncExitStack() as stack:
             stack.enter_context(self.opened)
@@ -155,7 +155,7 @@ def create_app(
 ) -> RequestMiddleware:
     """The ASGI application over the lake of `settings`, which is created if missing. Raises BadInput or LakeDamaged.
 
-    The end of its lifespan closes what it opens; so does this function if it fails. A caller that may fail before the
+    The end of its lifespan closes its resources; so does this function if it fails. A caller that may fail before the
     lifespan begins passes `opened`, and closes it.
     """
     opened = opened or ExitStack()
@@ -238,7 +238,7 @@ def _metrics(parts: _Parts, limiter: RateLimiter, bodies: ReceivedBodies, clock:
                   lambda: bool(lake.manifest.problem)),
             ObservedMetric("traffic_answers_held", "Answers in the cache.", lambda: len(parts.cache)),
             by_outcome("traffic_hook_deliveries", "Attempts to send messages.", lambda: sender.outcomes),
-            by_outcome("traffic_cluster_answers", "Answers that the cluster was asked for.",
+            by_outcome("traffic_cluster_answers", "Answers requested from the cluster.",
                        lambda: parts.cluster_outcomes),
             gauge("traffic_copy_age_seconds", "Age of the oldest published copy.", copy_age),
             gauge("traffic_copies_due", "Copies that may hold erased visits.",
@@ -246,8 +246,8 @@ def _metrics(parts: _Parts, limiter: RateLimiter, bodies: ReceivedBodies, clock:
             gauge("traffic_jobs", "Jobs by status.", parts.jobs.counts, label="status"),
             gauge("traffic_silent_sources", "Sources that are silent.",
                   lambda: sum(open_silences(parts.jobs).values())),
-            gauge("traffic_hook_pending", "Messages that wait to be sent.", sender.pending),
-            gauge("traffic_hook_dead", "Messages that were given up.", sender.dead),
+            gauge("traffic_hook_pending", "Pending messages.", sender.pending),
+            gauge("traffic_hook_dead", "Abandoned messages.", sender.dead),
             gauge("traffic_hooks_disabled", "Hooks that the service disabled.", sender.disabled),
             counter("traffic_detection_failures", "Failed detections.", lambda: parts.detection.failures),
             ObservedMetric("traffic_body_bytes", "Bytes of request bodies in memory.", lambda: bodies.bytes_held),

@@ -1,4 +1,4 @@
-"""The way into the pages. A server loads it at its start, and templates and static files with the first page."""
+"""The entry point of the pages. A server loads it at startup, and templates and static files with the first page."""
 
 import asyncio
 from typing import TYPE_CHECKING

@@ -26,12 +26,12 @@ _ERRORS: Final = {
 """The errors of every operation by status."""
 _MORE_ERRORS: Final = {
     "403": "The token's role may not do this.",
-    "404": "It does not exist.",
-    "409": "Its status does not allow that.",
+    "404": "Not found.",
+    "409": "Its status does not allow this.",
     "412": "It has another version than If-Match says.",
     "413": "The body exceeds a limit.",
 }
-"""Those of some."""
+"""The errors of some operations by status."""
 _HEADERS: Final = {
     "X-Request-Id": "id of this request in the server's log",
     "X-RateLimit-Limit": "requests answered per minute for one source address",
@@ -41,9 +41,9 @@ _HEADERS: Final = {
 }
 _CONDITIONS: Final = {
     "412": ("If-Match", 'the version that the job must have, such as "7"; else 412'),
-    "304": ("If-None-Match", "the ETag of the answer that is known; 304 without a body while it is the same"),
+    "304": ("If-None-Match", "the ETag of the known response; 304 without a body while it is unchanged"),
 }
-"""The request header that goes with a status, and its meaning."""
+"""The request header for a status, and its meaning."""
 _PATH_PARAMETERS: Final[dict[str, Schema]] = {
     "number": {"schema": {"type": "integer", "minimum": 1}},
     "domain": {"description": "a host, or * for the link for every domain"},
@@ -52,7 +52,7 @@ _PATH_PARAMETERS: Final[dict[str, Schema]] = {
 
 
 class Error(Struct, frozen=True, rename={"retry_after": "retryAfter"}):
-    """Why a request was refused."""
+    """The reason for rejecting a request."""
 
     error: str
     message: str | UnsetType = UNSET
@@ -163,7 +163,7 @@ def _operation(one: Operation, schema_of: dict[str, Schema]) -> dict[str, Any]:
 
 
 def _parameter(name: str, place: str, description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A parameter that may be left out."""
+    """An optional parameter."""
     return {"name": name, "in": place, "required": False, "description": description, "schema": schema}
 
 
@@ -175,7 +175,7 @@ def _bodies(one: Operation) -> dict[str, Any]:
 
 
 def _response(schema: Schema | None, description: str = "The answer.") -> dict[str, Any]:
-    """A response with a body of this schema, or without one, and the headers that every response has."""
+    """A response with a body of this schema, or without a body, and the headers of all responses."""
     content = {"application/json": {"schema": schema}} if schema else {}
     headers = {name: _ref("headers", name) for name in _HEADERS}
     return {"description": description, "headers": headers, "content": content}

@@ -1,4 +1,4 @@
-"""Every operation of the API beside the reports, from all rooms, in the order in which they are documented."""
+"""Every operation of the API besides the reports, from all rooms, in the order of the documentation."""
 
 from itertools import chain
 from typing import Final
@@ -42,4 +42,4 @@ OPERATIONS: Final = tuple(
     )
 )  # fmt: skip
 PUBLIC_PATHS: Final = frozenset(one.route.split()[1] for one in OPERATIONS if one.is_public)
-"""Those that need no token."""
+"""Paths that need no token."""

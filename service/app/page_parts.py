@@ -1,4 +1,4 @@
-"""The parts of the service that pages are made from."""
+"""The parts of the service used by pages."""
 
 from dataclasses import dataclass
 

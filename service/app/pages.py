@@ -1,4 +1,4 @@
-"""All pages together: those of each room, the gate before them, and errors as pages."""
+"""All pages: the pages of each room, their authentication, and error pages."""
 
 from functools import partial
 from typing import Final
@@ -70,7 +70,7 @@ class PagesApp:
         """Answer a request under /app/."""
         request, failure = Request(scope, receive), None
         try:
-            answering = self._response(request)  # only GET and HEAD may be stopped, as others write
+            answering = self._response(request)  # only GET and HEAD may be cancelled: other methods write
             response = await (while_connected(answering, receive) if request.method in _READING else answering)
         except ClientDisconnected as error:
             response = Response(status_code=error.status)  # only the log reads it
@@ -99,7 +99,7 @@ class PagesApp:
         return await self._table.response(request.scope, request.receive)
 
     def _to_sign_in(self, request: Request) -> Response:
-        """To the sign-in page, which leads back to the page that was asked for."""
+        """Redirect to the sign-in page, which leads back to the requested page."""
         target = request.url.path
         if request.url.query:
             target += f"?{request.url.query}"
@@ -110,7 +110,7 @@ class PagesApp:
         return RedirectResponse(f"{self._root}/", 303)
 
     async def _problem_page(self, request: Request, problem: Problem) -> Response:
-        """An error as a page: what is wrong, what to do, and a way back."""
+        """An error page: the problem, a remedy, and a link back."""
         is_shared = request.url.path.startswith(f"{self._root}/share/")
         body = problem.body
         if isinstance(problem, NotFound | MethodNotAllowed):

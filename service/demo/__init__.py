@@ -1,1 +1,1 @@
-"""The made-up traffic of `traffic demo`, its countries, and a problem for every detector."""
+"""The sample traffic of `traffic demo`, its countries, and a problem for every detector."""

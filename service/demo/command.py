@@ -40,7 +40,7 @@ def demo(
     visits: Annotated[int, typer.Option(min=1, help="number of visits to generate")] = VISITS,
     target: Annotated[str, flag("publish")] = "",
 ) -> None:
-    """Generate sample traffic, import it into a temporary lake and serve it, as dashboard and API, to see it at once.
+    """Generate sample traffic, import it into a temporary lake and serve it as dashboard and API.
 
     Settings such as TRAFFIC_HOOK_NETWORKS apply as for `traffic serve`, except TRAFFIC_LAKE and TRAFFIC_VALUES.
 
@@ -106,12 +106,12 @@ def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
     total = plural(problems + repairs.visits + summary.visits, "generated visit")
     console.print(f"{total} imported, {summary.first_day} to {summary.last_day}.")
     judge_past_days(lake, "demo")
-    with console.status("Measuring what was repaired …"):
+    with console.status("Measuring repairs …"):
         decide(lake, "demo", now)
 
 
 def import_problems(lake: Lake, folder: Path, now: datetime) -> int:
-    """Import the requests in which every detector finds something, and the list of addresses they need. How many."""
+    """Import requests with findings for every detector, and the address list they need; return their number."""
     from data.ingest.importer import Importer, Options
     from data.rules.tables import IpList, load
     from data.store.ip_list_files import refresh
@@ -119,7 +119,7 @@ def import_problems(lake: Lake, folder: Path, now: datetime) -> int:
     from service.demo.problems import IP_LIST, IP_LIST_CONTENT, REQUESTS, write_log
 
     rows = [row for row in load(IpList, "ip_lists") if row.name == IP_LIST]
-    for result in refresh(lake, rows, lambda _: IP_LIST_CONTENT, now):  # by which impostors are known
+    for result in refresh(lake, rows, lambda _: IP_LIST_CONTENT, now):  # to recognize impostors
         if result.error:
             raise BadInput(result.error)
     write_log(folder / "problems.log", REQUESTS, now.date())

@@ -1,4 +1,4 @@
-"""The countries of the sample's addresses, which no country database knows because they are reserved."""
+"""The countries of the sample's addresses, which are reserved and so in no country database."""
 
 from bisect import bisect
 from ipaddress import ip_address
@@ -11,9 +11,9 @@ PEOPLE: Final = (
     ("ZA", 3), ("NG", 2), ("AT", 2), ("NO", 2), ("AR", 2), ("UA", 2), ("KE", 1), ("EG", 1), ("NZ", 1), ("PT", 1),
     ("CL", 1), ("VN", 1), ("IS", 1),
 )  # fmt: skip
-"""Of 256 networks of people."""
+"""Number of the 256 networks of people in each country."""
 AGENTS: Final = (("US", 50), ("IE", 6), ("DE", 4), ("SG", 4))
-"""Of 64 addresses of a network of agents, which run in data centers."""
+"""Number of the 64 addresses in each network of agents, which run in data centers, in each country."""
 
 
 class SampleCountries:
@@ -29,6 +29,6 @@ class SampleCountries:
 
 
 def _country(weights: tuple[tuple[str, int], ...], number: int) -> str:
-    """The country that a number falls to, of as many numbers as the sum of the weights."""
+    """The country for a number below the sum of the weights."""
     ends = list(accumulate(weight for _, weight in weights))
     return weights[bisect(ends, number)][0]

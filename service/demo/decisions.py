@@ -1,4 +1,4 @@
-"""What was decided about the sample before today: two paths were repaired, and a third in vain."""
+"""Decisions about the sample before today: two paths were repaired successfully, and a third without success."""
 
 from contextlib import closing
 from datetime import datetime, timedelta

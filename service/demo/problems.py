@@ -1,7 +1,8 @@
-"""Problems for the sample: for every detector of jobs, requests of the last 28 days in which it finds something.
+"""Problems for the sample: for every detector of jobs, requests of the last 28 days with a finding.
 
 They are the same every day. People and agents come from a range reserved for benchmarks (RFC 2544); impostors of
-agents come from one that was taken out of use (RFC 7526), since an address that cannot be public proves nothing.
+agents come from a deprecated public range (RFC 7526), since addresses that are not public neither verify nor
+contradict.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from service.demo.sample import ASSISTANTS, DOMAINS, MONTHS, PLATFORMS, TRAINERS
 
 IP_LIST: Final = "openai-gptbot"
 IP_LIST_CONTENT: Final = b'{"prefixes": [{"ipv4Prefix": "192.88.99.64/26"}]}'
-"""A made-up list of addresses like that of GPTBot's operator, without those of the sample's impostors."""
+"""A sample of an address list like that of GPTBot's operator, without the addresses of the sample's impostors."""
 
 _CHATGPT_USER, _CLAUDE_USER = ASSISTANTS[0][0], ASSISTANTS[2][0]
 _GPTBOT, _BYTESPIDER = TRAINERS[0][0], TRAINERS[3][0]
@@ -84,7 +85,7 @@ REQUESTS: Final = (
 
 
 class Repair(NamedTuple):
-    """A problem with a path, and what was done about it, or said to be done, some days ago."""
+    """A problem with a path, and what was done about it, or only claimed to be done, some days ago."""
 
     type: str
     domain: str
@@ -104,15 +105,15 @@ REPAIRS: Final = (
     ),
     Repair("server_errors", DOMAINS[0], "/signup", 30, "What answers the path has enough memory now."),
 )  # fmt: skip
-"""Of the first, the log says that it helped; of the second, that it changed nothing; of the third, that its rate fell,
-while that of its control did not."""
+"""In the log, the first repair helped, the second changed nothing, and the rate of the third fell, unlike its
+control's."""
 REPAIRED_REQUESTS: Final = (
     Requests(60, 13, 42, DOMAINS[1], "/team-page", 404, _CHATGPT_USER),
     Requests(24, 1, 12, DOMAINS[1], "/team-page", 302, _CHATGPT_USER),
     Requests(120, 1, 60, DOMAINS[1], "/press-kit", 404, _CLAUDE_USER),
     Requests(90, 31, 60, DOMAINS[0], "/signup", 502),
     Requests(240, 1, 60, DOMAINS[0], "/signup", 302),
-    # the control, about which nothing was done
+    # the control, which was not repaired
     Requests(100, 11, 60, DOMAINS[0], "/checkout", 502),
     Requests(240, 11, 60, DOMAINS[0], "/checkout", 302),
 )

@@ -87,7 +87,7 @@ STRAYS: Final = (
 
 MIX: Final = (("people", 62), ("referred", 3), ("assistants", 6), ("trainers", 8), ("coders", 1), ("others", 20))
 GROWTH: Final = {"referred": 1.8, "assistants": 1.9, "trainers": 1.3, "coders": 2.6}
-"""The factor by which a kind of traffic grows from the beginning of the sample to its end."""
+"""The growth factor of each kind of traffic from the beginning of the sample to its end."""
 
 _BOTS: Final = {
     "assistants": (ASSISTANTS, HUMAN_HOURS),
@@ -95,7 +95,7 @@ _BOTS: Final = {
     "coders": (CODERS, HUMAN_HOURS),
     "others": (OTHERS, FLAT_HOURS),
 }
-"""Those of the kinds that are not people: their agents, and when they visit."""
+"""The agents of each kind of bot, and the hours of their visits."""
 MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -108,7 +108,7 @@ class Sample:
     days: int = 90
     links: int = 2_000
     seed: int = 20
-    last_second: int = _DAY_SECONDS  # of the last day: it has no later visits, and fewer if it is not over
+    last_second: int = _DAY_SECONDS  # on the last day: it has no later visits
 
     def lines(self) -> Iterator[str]:
         """Log lines without their newlines, ordered by time."""

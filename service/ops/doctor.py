@@ -1,4 +1,4 @@
-"""Checks of an installation: its settings, its disk, the lake, and what the lake still lacks."""
+"""Checks of an installation: its settings, its disk, and the lake."""
 
 import sqlite3
 import stat
@@ -30,21 +30,21 @@ from service.ops.owner_checks import check_exclusions, check_names_in_use, check
 
 PREFIX: Final = "TRAFFIC_"
 MISSPELT: Final = 0.75
-"""How alike two names are, from 0 to 1, if one may be the other with a mistake."""
+"""Minimum similarity, from 0 to 1, of a misspelt name and the intended name."""
 MIN_FREE_BYTES: Final = 100_000_000
-"""With less free space, imports and queries that spill soon fail."""
+"""With less free space, imports and spilling queries will soon fail."""
 FEW_FREE_BYTES: Final = 2_000_000_000
 MAX_SYNC_SECONDS: Final = 0.2
-"""Each answer to POST /visits waits for the disk at least this long."""
+"""Maximum acceptable time of a sync: each response to POST /visits waits for one."""
 MAX_LIST_AGE: Final = timedelta(days=14)
 MAX_ANSWER_SECONDS: Final = 2.0
 
 
 def examine(environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
-    """Check the installation that these environment variables describe, at a time in UTC; each as soon as it is done.
+    """Check the installation described by these environment variables, at a time in UTC; yield each result at once.
 
-    Without valid settings or a lake that opens, there is nothing else to check. A file is written beside the lake's
-    staged files and deleted; nothing else is changed.
+    Without valid settings or a lake that can be opened, nothing else is checked. A file is written into the staging
+    folder and deleted; nothing else is changed.
     """
     try:
         settings = read_settings(environ)
@@ -82,7 +82,7 @@ def examine(environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
 
 
 def check_published(lake: Lake) -> Check:
-    """Whether the published copies follow the lake, as they were when they were last published."""
+    """Check whether the published copies matched the lake at their last publication."""
     published = lake.manifest.copies.find()
     for copy in published:
         if copy.problem:
@@ -90,11 +90,11 @@ def check_published(lake: Lake) -> Check:
         if copy.due_since:
             text = f"{copy.target} may hold visits of {copy.organization} that were erased; run `traffic publish`."
             return Check("warning", "copies", text)
-    return Check("ok", "copies", "published ones follow the lake." if published else "none is published.")
+    return Check("ok", "copies", "published copies are up to date." if published else "nothing is published.")
 
 
 def check_names(environ: Mapping[str, str]) -> Check:
-    """Check for variables that are named like misspelt settings, which have no effect."""
+    """Check for variables with misspelt names of settings, which have no effect."""
     known = {setting.variable.removeprefix(PREFIX) for setting in SETTINGS}
     for variable in sorted(environ):
         name = variable.removeprefix(PREFIX)
@@ -105,11 +105,11 @@ def check_names(environ: Mapping[str, str]) -> Check:
 
 
 def check_address(settings: Settings) -> Check:
-    """Which clients can connect, and whose X-Forwarded-For is trusted."""
+    """Check which clients can connect, and whose X-Forwarded-For is trusted."""
     subject, host, proxies = "proxies", settings.host, settings.trusted_proxies
     unlimited = [str(network) for network in proxies if not network.prefixlen]
     if unlimited:
-        text = "so any client can choose the address by which it is limited; name the networks of your proxies only."
+        text = "so any client can choose its address for the rate limit; name the networks of your proxies only."
         return Check("warning", subject, f"TRAFFIC_TRUSTED_PROXIES has {unlimited[0]}, {text}")
     named = ", ".join(map(str, proxies))
     try:
@@ -130,7 +130,7 @@ def check_address(settings: Settings) -> Check:
 
 
 def check_space(root: Path, free: int) -> Check:
-    """Whether the disk has room: `free` are its bytes."""
+    """Check whether the disk has room; `free` is in bytes."""
     text = f"{free / 1e9:,.1f} GB are free at {root}"
     if free >= FEW_FREE_BYTES:
         return Check("ok", "disk space", f"{text}.")
@@ -139,7 +139,7 @@ def check_space(root: Path, free: int) -> Check:
 
 
 def check_sync(lake: Lake, clock: Callable[[], float] = time.perf_counter) -> Check:
-    """Whether this user can write into the lake, and how long the disk takes to confirm it."""
+    """Check whether this user can write into the lake, and how long a sync takes."""
     if lake.is_read_only and not has_room(lake.root):
         return Check("broken", "disk writes", f"{lake.root} cannot be written: its disk is full; make room on it.")
     if lake.is_read_only:
@@ -165,7 +165,7 @@ def check_sync(lake: Lake, clock: Callable[[], float] = time.perf_counter) -> Ch
 
 
 def check_files(lake: Lake) -> Check:
-    """Whether this user can read every live file; their bytes are up to `traffic verify`."""
+    """Check whether this user can read every live file; `traffic verify` checks their bytes."""
     paths = [lake.root / path for path in lake.manifest.files.live_of_any_kind()]
     if link := next(filter(None, (link_problem(lake.root, path) for path in paths)), ""):
         return Check("broken", "files", f"{link}.")
@@ -178,12 +178,12 @@ def check_files(lake: Lake) -> Check:
     if not problems:
         return Check("ok", "files", f"{plural(len(paths), 'file')} can be read.")
     others = f", and {plural(len(problems) - 1, 'other file')} cannot either" if len(problems) > 1 else ""
-    remedy = "give them to this user with chown -R, or run `traffic verify` and restore what it names from a backup."
+    remedy = "give them to this user with chown -R, or run `traffic verify` and restore the listed files from a backup."
     return Check("broken", "files", f"{problems[0]}{others}; {remedy}")
 
 
 def check_secrecy(lake: Lake) -> Check:
-    """Whether other users of this machine can read the databases with secrets."""
+    """Check whether other users of this machine can read the databases with secrets."""
     paths = lake.root / "control.sqlite", lake.root / "salts.sqlite"  # hashes of keys and sessions; salts of visitors
     open_to_all = [path for path in paths if path.exists() and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)]
     if open_to_all:
@@ -193,14 +193,14 @@ def check_secrecy(lake: Lake) -> Check:
 
 
 def check_clock(lake: Lake, status: LakeStatus, now: datetime) -> Check:
-    """Whether the clock agrees with the times that the lake recorded, and with those of its disk."""
+    """Check the clock against the times recorded in the lake, and the times of its disk."""
     remedy = "set it by NTP; see timedatectl."
     if status.clock_was_at:
         text = f"it is {now:%Y-%m-%d %H:%M} UTC, but the lake recorded {status.clock_was_at:%Y-%m-%d %H:%M}"
         return Check("warning", "clock", f"{text}: it is behind, or was ahead; {remedy}")
     probe = lake.staging / f"doctor-{uuid.uuid4().hex}"
     probe.touch()
-    difference = abs(now.timestamp() - probe.stat().st_mtime)  # which the disk has given it
+    difference = abs(now.timestamp() - probe.stat().st_mtime)  # set by the disk
     probe.unlink()
     if difference > TOLERANCE.total_seconds():
         return Check("warning", "clock", f"it differs from the times of the disk by {difference:,.0f} s; {remedy}")
@@ -219,18 +219,18 @@ def check_lists(status: LakeStatus, now: datetime) -> Check:
 
 
 def check_countries(lake: Lake, settings: Settings) -> Check:
-    """Whether countries are looked up, and in which database."""
+    """Check the country database."""
     try:
         database = country_database(lake, settings.geoip)
     except BadInput as error:
         return Check("broken", "countries", f"{error}; run `traffic countries`, or set another in TRAFFIC_GEOIP.")
     if database is None:
-        return Check("ok", "countries", "only those in logs are known; `traffic countries` sets up a database.")
+        return Check("ok", "countries", "only countries in logs are known; `traffic countries` sets up a database.")
     return Check("ok", "countries", f"they are looked up in {database.description}.")
 
 
 def check_keys(lake: Lake, settings: Settings) -> Check:
-    """Whether a key or an identity provider gives access to the API."""
+    """Check whether a key or an identity provider gives access to the API."""
     with closing(ControlDatabase(lake)) as control:
         active = [key for key in ApiKeys(control).all_keys() if key.state == "active"]
     if active:
@@ -242,7 +242,7 @@ def check_keys(lake: Lake, settings: Settings) -> Check:
 
 
 def check_answer(lake: Lake, status: LakeStatus, now: datetime) -> Check:
-    """How long the first answer takes, of the organization with the most visits: its dashboard of 30 days."""
+    """Measure the first answer for the organization with the most visits: its dashboard of 30 days."""
     if not status.total.visits:
         return Check("warning", "first answer", "no visits to count; run `traffic import`.")
     organization = max(status.organizations, key=lambda name: status.organizations[name].visits)
@@ -254,12 +254,12 @@ def check_answer(lake: Lake, status: LakeStatus, now: datetime) -> Check:
     seconds = time.perf_counter() - started_at
     text = f"the dashboard of {organization} took {seconds:,.1f} s, with the start of the engine"
     if seconds > MAX_ANSWER_SECONDS:
-        return Check("warning", "first answer", f"{text}; run `traffic compact`, which counts past days ahead.")
+        return Check("warning", "first answer", f"{text}; run `traffic compact`, which precomputes past days.")
     return Check("ok", "first answer", f"{text}.")
 
 
 def check_cluster(lake: Lake, options: ClusterOptions, status: LakeStatus) -> Check:
-    """Whether the cluster can be reached, each executor reads the lake's newest day, and how long an answer takes."""
+    """Check whether the cluster can be reached and each executor reads the lake's newest day; measure an answer."""
     subject = "cluster"
     if not status.total.visits:
         return Check("warning", subject, "no visits to count; run `traffic import`.")

@@ -1,4 +1,4 @@
-"""What `traffic doctor` says of the headers in the logs of a lake."""
+"""The check of `traffic doctor` for headers in the logs of a lake."""
 
 from typing import Final
 
@@ -10,20 +10,20 @@ _TOLD: Final = BITS["fetch_sent"] | BITS["fetch_absent"]
 
 
 def headers_in_words(lake: Lake) -> str:
-    """A sentence about the newest visits of each organization: whether their log has the headers `Sec-Fetch-*`."""
+    """A sentence on whether the logs of each organization's newest visits have the headers `Sec-Fetch-*`."""
     told = {name: _has_fetch_metadata(lake, name) for name in lake.manifest.organizations.names()}
     without = [name for name, has_some in told.items() if has_some is False]
     if not without:
         return "the newest visits were logged with Sec-Fetch-*." if any(told.values()) else "no visits yet."
     which = without[0] if len(without) == 1 else f"{plural(len(without), 'organization')} (such as {without[0]})"
     return (
-        f"the newest visits of {which} were logged without Sec-Fetch-*, so files are known by their paths alone; "
+        f"the newest visits of {which} were logged without Sec-Fetch-*, so files are recognized only by their paths; "
         "data/logs/README.md#recommended-log-formats adds them."
     )
 
 
 def _has_fetch_metadata(lake: Lake, organization: str) -> bool | None:
-    """Whether a visit of an organization's newest day tells of them; None without visits."""
+    """Whether a visit on an organization's newest day has a fact about them; None without visits."""
     files = lake.manifest.files
     span = files.span(organization)
     newest = files.facts_by_day(organization, span[1], span[1]) if span else {}

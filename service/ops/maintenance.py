@@ -1,4 +1,4 @@
-"""The background work of a server on its lake, in its own threads: TASKS says what it does and how often.
+"""The background work of a server on its lake, in its own threads: TASKS lists the tasks and their intervals.
 
 The tasks are implemented in data/, queries/, jobs/ and mail/.
 """
@@ -43,7 +43,7 @@ CHECK_AFTER: Final = timedelta(hours=24)
 """How often the checksum of each file is verified again."""
 
 START_DELAY_SECONDS: Final = 1.0
-"""Background work starts after this, so that it does not slow down the first requests."""
+"""Delay of the background work, so that it does not slow down the first requests."""
 
 QUIET_PERIOD: Final = timedelta(minutes=10)
 """How long a past day must be without new visits before its files are merged and counted."""
@@ -109,7 +109,7 @@ class Maintenance:
         await asyncio.to_thread(self._run_safely, Maintenance._flush)
 
     async def _repeat(self, seconds: int, tasks: Sequence["Task"]) -> None:
-        """Let all tasks take turns until none has more to do, again and again."""
+        """Let all tasks take turns until none has more to do, at each interval."""
         await asyncio.sleep(START_DELAY_SECONDS)
         while True:
             while any([await self._take_turn(task.step) for task in tasks]):
@@ -119,7 +119,7 @@ class Maintenance:
     async def _take_turn(self, step: "Step") -> bool:
         """Run steps for TURN_SECONDS, at least one. Returns whether there is more to do.
 
-        After each it sleeps as long as that took, so that queries get half of the machine; a turn at most.
+        After each step it sleeps as long as the step took, at most a turn, so that queries get half of the machine.
         """
         ends_at, has_more = time.monotonic() + TURN_SECONDS, True
         while has_more:
@@ -171,11 +171,11 @@ class Maintenance:
         return self._compactor.run(wait=False, limit=1, are_past=True).partitions > 0
 
     def build_rollups(self) -> bool:
-        """Count past days ahead."""
+        """Precompute counts of past days."""
         return self._rollups.run(wait=False, limit=1) > 0
 
     def recheck_rollups(self) -> None:
-        """Verify what was counted ahead, once a day. A damaged rollup is logged and built again."""
+        """Verify rollups once a day. A damaged rollup is logged and rebuilt."""
         for path in damaged_rollups(self._lake, before=self._clock() - CHECK_AFTER):
             raise LakeDamaged(f"{self._lake.root / path} was not what was written; its visits are counted again.")
 
@@ -197,7 +197,7 @@ class Maintenance:
         return True
 
     def publish(self) -> bool:
-        """Publish what landed or changed, if TRAFFIC_PUBLISH is set: one organization after the other."""
+        """Publish new and changed visits, if TRAFFIC_PUBLISH is set: one organization after the other."""
         if self._publisher is None:
             return False
         self._to_publish = self._to_publish or self._lake.manifest.organizations.names()
@@ -207,7 +207,7 @@ class Maintenance:
         return bool(self._to_publish)
 
     def follow_erasures(self) -> None:
-        """Let published copies follow what was erased, wherever they were out of reach."""
+        """Apply erasures to published copies that were unreachable."""
         for followed in follow_erasures(self._lake):
             if followed.problem:
                 name, organization, problem = followed
@@ -229,15 +229,15 @@ class Maintenance:
         self._compactor.sweep()
 
     def detect_jobs(self) -> bool:
-        """Run the detectors of jobs once a day, and measure what was shipped."""
+        """Run the detectors of jobs once a day, and measure shipped implementations."""
         return self._detection is not None and self._detection.run_next()
 
     def find_silences(self) -> None:
-        """Make a job of each source of visits that has fallen silent."""
+        """Create a job for each source of visits that has become silent."""
         update_silences(self._lake, Jobs(self._control), self._clock())
 
     def write_links(self) -> None:
-        """Write the links of redirects that a kill or a full disk left unwritten."""
+        """Write links of redirects that were left unwritten by a kill or a full disk."""
         problem, jobs = None, Jobs(self._control)
         for organization in organizations_that_want_links(self._control):
             try:
@@ -252,25 +252,25 @@ class Maintenance:
         fold_due(self._lake, self._clock())
 
     def send_mail(self) -> None:
-        """Send the reports of the week, if mail is set up."""
+        """Send the weekly reports, if mail is configured."""
         if self._mail:
             self._mail.send_due()
 
 
 Step = Callable[[Maintenance], bool | None]
-"""Does one step of a task. Returns whether there is more to do now; not if it returns nothing."""
+"""Does one step of a task. Returns whether there is more to do now; None means no."""
 
 
 class Task(NamedTuple):
-    """Something that a server does by itself, as the first line of its step's docstring says."""
+    """A background task; the first line of its step's docstring describes it."""
 
     name: str
-    every: int  # seconds between two rounds; tasks of one interval take turns, and wait for no others
+    every: int  # seconds between two rounds; tasks with the same interval take turns, independently of others
     step: Step
 
     @property
     def what(self) -> str:
-        """What it does, in a sentence."""
+        """Its description, as a sentence."""
         return (self.step.__doc__ or "").partition("\n")[0]
 
 

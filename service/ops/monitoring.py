@@ -1,4 +1,4 @@
-"""Health, in the API and on the monitor port, which has metrics too and is reachable from this machine only."""
+"""Health, in the API and on the monitor port, which also has metrics and can only be reached from this machine."""
 
 import asyncio
 import time
@@ -20,7 +20,7 @@ HEALTH_CACHE_SECONDS: Final = 1.0
 
 
 class HealthCheck:
-    """Checks whether a real query works, at most once per HEALTH_CACHE_SECONDS for all who ask."""
+    """Checks whether a real query works, at most once per HEALTH_CACHE_SECONDS for all callers."""
 
     def __init__(self, probe: Callable[[], Awaitable[object]], clock: Callable[[], float] = time.monotonic) -> None:
         self._probe = probe

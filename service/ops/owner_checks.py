@@ -1,4 +1,4 @@
-"""Checks of what the owner of a lake has added: agents of their own, and rules for own visits."""
+"""Checks of a lake owner's configuration: own agents, and rules for own visits."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -10,11 +10,11 @@ from data.text import plural
 from service.ops.check import Check
 
 MAX_IDLE: Final = timedelta(days=7)
-"""How long a rule may set no visit aside before it is doubted."""
+"""Time without a match after which a rule is reported."""
 
 
 def check_own_agents(lake: Lake) -> Check:
-    """Whether the lake's own table of agents is valid."""
+    """Check whether the lake's own table of agents is valid."""
     try:
         own = own_agents(lake)
     except BadInput as error:
@@ -23,7 +23,7 @@ def check_own_agents(lake: Lake) -> Check:
 
 
 def check_names_in_use(lake: Lake) -> Check:
-    """Which tables of agents and referrers are in use."""
+    """Check which tables of agents and referrers are in use."""
     try:
         names = names_in_use(lake)
     except BadInput as error:
@@ -35,12 +35,12 @@ def check_names_in_use(lake: Lake) -> Check:
 
 
 def check_exclusions(lake: Lake, now: datetime) -> Check:
-    """Whether each rule for own visits has set any aside since it was added."""
+    """Check whether each rule for own visits has set any visits aside since it was added."""
     exclusions = lake.manifest.exclusions
     records = [(name, record) for name in lake.manifest.organizations.names() for record in exclusions.records(name)]
     for name, (rule, since, visits) in records:
         if not visits and now - since > MAX_IDLE:
-            text = f"no visit that landed since {since:%Y-%m-%d} was by {rule.kind} {rule.value}"
+            text = f"no visit since {since:%Y-%m-%d} matches the rule {rule.kind} {rule.value}"
             return Check("warning", "own visits", f"{text}; see `traffic exclude list --org {name}`.")
     rules, visits = plural(len(records), "rule"), sum(record.visits for _, record in records)
     text = f"{rules} set aside {plural(visits, 'visit')}." if records else "no rule sets any aside."

@@ -1,4 +1,4 @@
-"""The queries of one request: they are admitted together, and share one snapshot of the lake."""
+"""The queries of one request, which are admitted together and share one snapshot of the lake."""
 
 import asyncio
 import threading
@@ -11,7 +11,7 @@ from service.core.http.errors import ClusterDown
 from service.core.http.pools import Pool, Workers
 
 MAX_RETRIES: Final = 3
-"""Files may be replaced again while a query is retried, on a busy machine more than once."""
+"""Maximum number of retries: files may be replaced again during a retry, on a busy machine more than once."""
 
 
 class QueryBatch:
@@ -24,7 +24,7 @@ class QueryBatch:
     def __init__(
         self, engine: Engine, workers: Workers, scope: Scope, is_share: bool, entries: Sequence[Entry]
     ) -> None:
-        """`entries` are those that are asked for. If there are several, they share the visits of a link."""
+        """`entries` are the requested entries. If there are several, they share the visits of a link."""
         self._engine = engine
         self._workers = workers
         self._pool: Pool = workers
@@ -78,7 +78,7 @@ class QueryBatch:
 
             taking = self._workers.compute(*self._turn, take)
             self._snapshot = asyncio.create_task(taking)
-            # without anything left that awaits it, its error is ignored
+            # not awaited any more, so its error is ignored
             self._snapshot.add_done_callback(lambda task: task.cancelled() or task.exception())
         return self._snapshot
 

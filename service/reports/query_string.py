@@ -10,7 +10,7 @@ from data.links.index import LinkIndex
 from queries import Entry, Scope, parameters_of, scope_from, select_parameters
 
 MAX_CACHED_QUERY_BYTES: Final = 512
-"""Longer query strings are parsed every time, so that the cache stays small."""
+"""Longer query strings are not cached, so that the cache stays small."""
 
 
 def parse_parameters(query_string: bytes, known: Collection[str]) -> Mapping[str, str]:
@@ -20,9 +20,9 @@ def parse_parameters(query_string: bytes, known: Collection[str]) -> Mapping[str
 
 
 def parse_scope(query_string: bytes, entry: Entry, organization: str, today: date, targets: LinkIndex) -> Scope | None:
-    """The scope that a query string asks `entry` for; None if the links must be read for it. Raises InvalidParameter.
+    """The scope of a query string for `entry`; None if it depends on the links. Raises InvalidParameter.
 
-    Cached without the links, which change: use parse_parameters and scope_from for these, in a thread.
+    Cached, unlike scopes that depend on links, which change: use parse_parameters and scope_from for them, in a thread.
     """
     parse = _parse_scope if len(query_string) <= MAX_CACHED_QUERY_BYTES else _parse_scope.__wrapped__
     return parse(query_string, parameters_of(entry), organization, today, targets)

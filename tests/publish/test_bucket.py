@@ -226,7 +226,7 @@ def test_a_slow_store_times_out_and_keeps_what_it_received(lake, bucket, name, m
         server.how = ""
         LakePublisher(lake, name).publish("acme")
     (found,) = verify_copies(lake)
-    assert "an upload that was cut off may still appear until" in found.reason
+    assert "an interrupted upload may still appear until" in found.reason
 
 
 def test_the_demo_publishes_and_others_read_its_rows(bucket, spark_session, tmp_path):

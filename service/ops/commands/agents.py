@@ -1,4 +1,4 @@
-"""`traffic agents`: the agents that are known, newer tables of them, and the IP lists of their operators."""
+"""`traffic agents`: lists known agents, and updates their tables and the IP lists of their operators."""
 
 import hashlib
 import os
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from service.core.setting_values import PinnedFile
 
 DOWNLOAD_SECONDS: Final = 20
-"""For each file, redirects included."""
+"""Time limit for each file, including redirects."""
 RELEASE: Final = "rules.toml"
-"""The file of a release, in a folder of `--from` as in the lake."""
+"""The file name of a release, in the folder of `--from` and in the lake."""
 _PINNED: Final = setting("rules")
 
 app = typer.Typer(
@@ -38,10 +38,10 @@ def list_agents(
     is_own: Annotated[bool, typer.Option("--own", help="only the agents of the lake's own table, agents.toml")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Print the agents that are known by their user agents, in the order in which they are tried.
+    """Print the agents that are recognized by their user agents, in order of precedence.
 
-    First come those of the lake's own table, agents.toml in its folder, then those of a release that `refresh` fetched,
-    or else those that are shipped.
+    The lake's own table, agents.toml in its folder, comes first, then the release downloaded by `refresh`, or
+    otherwise the shipped table.
 
     Example: traffic agents list --own
     """
@@ -60,14 +60,14 @@ def list_agents(
     if rows:
         print_rows(("table", *names), rows)
     else:
-        inform(f"The lake has no agents of its own; write them to {opened.own_agents}.")
+        inform(f"The lake has no agents of its own; add them to {opened.own_agents}.")
 
 
 @app.command()
 def release(file: Annotated[Path, typer.Argument(help="the file to write, such as rules.toml")]) -> None:
-    """Write the agents and referrers that this version knows to FILE, for installations of older versions.
+    """Write this version's agents and referrers to FILE, for installations of older versions.
 
-    Put it where they can fetch it by https, and set TRAFFIC_RULES there to its address and checksum, as it is printed.
+    Publish it over https, and set TRAFFIC_RULES there to its URL and checksum, as printed.
 
     Example: traffic agents release rules.toml
     """
@@ -78,23 +78,23 @@ def release(file: Annotated[Path, typer.Argument(help="the file to write, such a
         file.write_bytes(content)
     except OSError as error:
         raise BadInput(f"{file} cannot be written: {error.strerror}") from error
-    inform(f"{file} has the names of {newest_check(content)}. With the address at which you put it:")
+    inform(f"{file} has the names of {newest_check(content)}. With the URL where you publish it:")
     typer.echo(f"{_PINNED.variable}=https://…/{file.name}#sha256={hashlib.sha256(content).hexdigest()}")
 
 
 @app.command()
 def refresh(
     folder: Annotated[
-        str, typer.Option("--from", help=f"read <list>.* and {RELEASE} from this folder instead of fetching them")
+        str, typer.Option("--from", help=f"read <list>.* and {RELEASE} from this folder instead of downloading them")
     ] = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Fetch the IP lists that operators publish for their agents, and networks of hosting providers.
+    """Download the IP lists that operators publish for their agents, and networks of hosting providers.
 
-    By the former, imports verify what agents claim to be, by the latter they tell more machines from people.
+    Imports use the former to verify agents, and the latter to tell more machines from people.
 
-    With TRAFFIC_RULES, newer tables of agents and referrers are fetched first, and used if they have their checksum.
-    What cannot be fetched or is implausible keeps its last version, and the exit code is 1.
+    With TRAFFIC_RULES, newer tables of agents and referrers are downloaded first, and used if their checksum matches.
+    A list that cannot be downloaded or is implausible keeps its last version, and the exit code is 1.
 
     Example: traffic agents refresh
     """
@@ -116,7 +116,7 @@ def refresh(
 
 
 def _refresh_names(lake: Lake, pinned: "PinnedFile", folder: str) -> bool:
-    """Take the release that the settings name, and say which names are in use. Whether that failed."""
+    """Install the release in the settings, and print which names are in use. Return whether that failed."""
     from data.store.lake_tables import names_of, sha256_of_release, store_release
 
     problem = ""
@@ -133,7 +133,7 @@ def _refresh_names(lake: Lake, pinned: "PinnedFile", folder: str) -> bool:
 
 
 def _refresh_lists(lake: Lake, rows: "Sequence[IpList]", folder: str) -> bool:
-    """Fetch the lists into the lake, and print them. Whether one failed."""
+    """Download the lists into the lake, and print them. Return whether any failed."""
     from rich.progress import track
 
     from data.rules.ip_lists import folder_fetcher
@@ -164,7 +164,7 @@ def _read(name: str) -> bytes:
 
 
 def _fetched(url: str) -> bytes:
-    """Fetch the content of an address, at most as large as an IP list or a release. Raises BadInput."""
+    """Download a URL, at most as large as an IP list or a release. Raises BadInput."""
     import asyncio
 
     from data.rules.ip_lists import MAX_LIST_BYTES

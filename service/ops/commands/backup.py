@@ -16,7 +16,7 @@ def backup(
     folder: Annotated[
         Path,
         typer.Argument(
-            metavar="DIR", help="folder to create; it must not exist, and appears only when the copy is complete"
+            metavar="DIR", help="folder to create; it must not exist, and appears only once the copy is complete"
         ),
     ],
     lake: LakeOption = DEFAULT_LAKE,
@@ -27,9 +27,9 @@ def backup(
     with their secrets, IP lists and rejected lines, but never the salts of visitor hashes. `traffic erase` does not
     change backups: delete those that still contain erased visits.
 
-    To restore a lake: stop the server, move the damaged lake away, copy the backup to where it was
-    (cp -a DIR data/lake), run `traffic verify`, start the server. To restore a single file that `traffic verify`
-    names: copy the file of the same path from a backup that has it.
+    To restore a lake: stop the server, move the damaged lake away, copy the backup to its place
+    (cp -a DIR data/lake), run `traffic verify`, start the server. To restore a single file listed by `traffic verify`,
+    copy the file with the same path from a backup.
 
     Example: traffic backup /backups/2026-11-21
     """

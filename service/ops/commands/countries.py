@@ -1,4 +1,4 @@
-"""`traffic countries`: names free country databases, and sets one up from its downloaded file."""
+"""`traffic countries`: lists free country databases, and sets up a downloaded one."""
 
 import os
 from pathlib import Path
@@ -25,7 +25,7 @@ FREE_DATABASES: Final = (
         "https://dev.maxmind.com/geoip/geolite2-free-geolocation-data",
     ),
 )  # fmt: skip
-"""Country databases that cost nothing: name, licence, what it asks for, and the page that offers them and names it."""
+"""Free country databases: name, licence, its conditions, and the page with the download and the licence."""
 
 
 def countries(
@@ -34,8 +34,8 @@ def countries(
 ) -> None:
     """List free country databases, or set up the downloaded FILE.
 
-    An address is looked up in it, then it is copied into the lake, where import, follow and serve find it unless
-    TRAFFIC_GEOIP or --geoip names another. Run this again for a newer file. Nothing is fetched from the network.
+    It is checked by looking up an address, then copied into the lake, where import, follow and serve use it unless
+    TRAFFIC_GEOIP or --geoip names another. Run this again for a newer file. It does not use the network.
 
     Example: traffic countries dbip-country-lite-2026-11.mmdb.gz
     """
@@ -53,8 +53,8 @@ def countries(
     inform(f"It {'replaces' if before else 'is copied to'} {opened.country_database}.")
     set_up(opened, download)
     inform(
-        "Visits that are imported from now on have countries; restart `traffic serve` and `traffic follow` for theirs. "
-        "Past visits get none, as their addresses are gone."
+        "Visits imported from now on have countries; restart `traffic serve` and `traffic follow` to use it there. "
+        "Past visits have none, since addresses are not stored."
     )
     if named := os.environ.get(setting("geoip").variable):
         inform(f"{setting('geoip').variable} names {named}, which is used instead: unset it.")

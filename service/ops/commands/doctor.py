@@ -11,9 +11,9 @@ from service.core.settings import setting
 
 
 def doctor(lake: LakeOption = DEFAULT_LAKE) -> None:
-    """Check settings, disk, files, clock, agents, keys, a first answer and the cluster: a line each, with a remedy.
+    """Check settings, disk, files, clock, agents, keys, a first answer and the cluster: one line each, with a remedy.
 
-    The output ends with what a running server does by itself, and how often.
+    The output ends with the background tasks of a running server and their intervals.
 
     Run it as the user of the service and with its environment. The exit code is 1 if something is broken; warnings
     leave it at 0.
@@ -27,7 +27,7 @@ def doctor(lake: LakeOption = DEFAULT_LAKE) -> None:
     for check in examine({**os.environ, setting("lake").variable: str(lake)}, datetime.now(UTC)):
         typer.echo(f"{check.level:7}  {check.subject:12}  {printable(check.text)}")
         is_broken |= check.level == "broken"
-    typer.echo("\nA running server does by itself:")
+    typer.echo("\nBackground tasks of a running server:")
     for task in TASKS:
         every = f"{task.every} s" if task.every < 60 else f"{task.every // 60} min"
         typer.echo(f"{every:7}  {task.name:15}  {task.what}")

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from service.jobs.erasure import ErasedEvidence
 
 NOT_REACHED: Final = (
-    "This covers the lake's folder. Not reached are backups and snapshots of it, the logs that servers keep "
-    "themselves, log files that were imported, and answers that were given before."
+    "This covers the lake's folder. It does not erase backups and snapshots of it, the logs of web servers, "
+    "imported log files, or answers already sent."
 )
 LOG_WAIT_SECONDS: Final = 600
 
@@ -46,10 +46,10 @@ def erase(
 ) -> None:
     """Delete the visits that match all given criteria, and print a receipt as JSON.
 
-    The visits stop counting at once, also in a running server; some seconds later their files are deleted, too. Their
-    logs still count as imported, so only `traffic import --again` restores the visits. The evidence of jobs that counts
-    such visits is deleted with them, except with --visitor: evidence names no visitors. Published copies follow before
-    the receipt is printed; if one cannot be reached, the receipt says so and the exit code is 1.
+    The visits stop counting at once, also in a running server; seconds later their files are deleted, too. Their
+    logs still count as imported, so only `traffic import --again` restores the visits. The evidence of jobs about
+    such visits is deleted with them, except with --visitor: evidence names no visitors. Published copies are updated
+    before the receipt is printed; if a copy cannot be reached, the receipt says so and the exit code is 1.
 
     Example: traffic erase --org acme --domain old.example --before 2026-01-01 --dry-run
     """
@@ -80,11 +80,11 @@ def erase(
 
 
 def report_due(followed: "Collection[FollowedCopy]") -> None:
-    """Say which copies may still hold what was deleted, and end with exit code 1 if any does."""
+    """Report copies that may still contain deleted visits, and exit with code 1 if there are any."""
     due = [copy for copy in followed if copy.problem]
     for copy in due:
         problem = printable(f"Not done at {copy.target} for {copy.organization}: {copy.problem}")
-        inform(f"{problem} A running server tries again, and so does `traffic publish`.")
+        inform(f"{problem} A running server retries, and so does `traffic publish`.")
     if due:
         raise typer.Exit(1)
 
@@ -116,10 +116,10 @@ def _criteria(flags: Mapping[str, str | None], everything: bool) -> "Criteria":
 
     given = {name: value for name, value in flags.items() if value is not None}
     for name, value in given.items():
-        if not value:  # such as an unset shell variable, which would delete more than intended
+        if not value:  # such as from an unset shell variable: it would delete more than intended
             raise BadInput(f"{name} is empty.")
     if everything and given:
-        raise BadInput(f"--all means every visit; remove --all or {' and '.join(given)}.")
+        raise BadInput(f"--all deletes every visit; remove --all or {' and '.join(given)}.")
     if not everything and not given:
         raise BadInput(f"choose what to delete: {', '.join(flags)}, or --all.")
     if {"--domain", "--no-domain"} <= given.keys():

@@ -16,19 +16,18 @@ _TARGET = setting("publish")
 def publish(
     target: Annotated[str, typer.Argument(envvar=_TARGET.variable, help=_TARGET.meaning)] = "",
     organization: OnlyOrganizationOption = "",
-    forget: Annotated[
-        bool, typer.Option("--forget", help="stop publishing there, and leave what is there as it is")
-    ] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="stop publishing there, without deleting anything")] = False,
     again: Annotated[
-        bool, typer.Option("--again", help="read every object there; put what is missing or was changed, the log too")
+        bool,
+        typer.Option("--again", help="read every object there; upload missing or changed ones again, and the log"),
     ] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
     """Publish every live file of visits and links, each organization as two Delta tables, in a folder or a bucket.
 
-    What is there already is not sent again. A server with TRAFFIC_PUBLISH does this itself, within a minute. Erasures
-    and retention reach what was published, until it is forgotten. Credentials, region and endpoint of a bucket are
-    those of the usual AWS variables.
+    Existing objects are not uploaded again. A server with TRAFFIC_PUBLISH does this itself, within a minute. Erasures
+    and retention apply to published copies, until they are forgotten. Credentials, region and endpoint of a bucket
+    come from the usual AWS variables.
 
     Example: traffic publish s3://bucket/traffic
     """
@@ -43,7 +42,7 @@ def publish(
     opened = Lake(lake)
     if forget:
         copies = opened.manifest.copies.forget(name)
-        inform(f"{plural(copies, 'organization')} at {name} forgotten; what is there is yours to delete.")
+        inform(f"{plural(copies, 'organization')} at {name} forgotten; delete the copies there yourself.")
         return
     publisher = LakePublisher(opened, name)
     for one in chosen_organizations(opened, organization):

@@ -1,4 +1,4 @@
-"""`traffic rebuild`: makes a lost or damaged manifest again from the visit files."""
+"""`traffic rebuild`: recreates a lost or damaged manifest from the visit files."""
 
 from contextlib import closing
 from pathlib import Path
@@ -16,14 +16,14 @@ from service.core.commands.printing import inform, printable, progress_bar
 def rebuild(
     yes: Annotated[bool, typer.Option("--yes", help="answer every question with yes")] = False,
     discard_unknown: Annotated[
-        bool, typer.Option("--discard-unknown", help="delete the files that the present manifest does not know")
+        bool, typer.Option("--discard-unknown", help="delete the files that the current manifest does not know")
     ] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Make the manifest again from the visit files, if it is lost, damaged, or older than they are.
+    """Recreate the manifest from the visit files, if it is lost, damaged, or older than the files.
 
-    Stop the server first. A copy of the old manifest is kept, and no visit is deleted. Visits that were not yet in
-    a file are lost with a lost manifest. Afterwards, --discard-unknown deletes the files that still do not count.
+    Stop the server first. A copy of the old manifest is kept, and no visits are deleted. Pending visits are lost with
+    a lost manifest. Afterwards, --discard-unknown deletes the files that still do not count.
 
     Example: traffic rebuild --yes
     """
@@ -44,21 +44,21 @@ def rebuild(
         typer.echo(printable(reason))
     inform(f"The manifest now counts {plural(result.visits, 'visit')} in {plural(result.files, 'file')}.")
     if one.old is None:
-        inform("Visits that were not yet in a file are lost with the manifest.")
+        inform("Pending visits, not yet in a file, are lost with the manifest.")
     elif result.pending:
-        inform(f"{plural(result.pending, 'visit')} not yet in a file were taken over.")
+        inform(f"Kept {plural(result.pending, 'pending visit')}.")
     if result.copy:
-        inform(f"The old manifest is kept as {result.copy}; `traffic erase` does not reach into it.")
+        inform(f"The old manifest is kept as {result.copy}; `traffic erase` does not change it.")
     if one.plan.repeated:
         files = plural(len(one.plan.repeated), "file")
-        inform(f"{files} not counted: their visits are in others. See `traffic verify`.")
+        inform(f"{files} not counted: other files have their visits. See `traffic verify`.")
     inform("Run `traffic verify`, then start the server.")
     if result.damaged:
         raise typer.Exit(1)
 
 
 def _is_confirmed(question: str, yes: bool) -> bool:
-    """Whether --yes or the answer on the terminal says yes. Raises BadInput where there is none."""
+    """Whether --yes or the answer on the terminal says yes. Raises BadInput without a terminal."""
     check_can_ask(yes, otherwise="answer every question with yes")
     return yes or is_confirmed(question)
 

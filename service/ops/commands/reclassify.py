@@ -11,7 +11,7 @@ from service.core.commands.printing import inform, print_rows, progress_bar
 from service.intake.commands.importing import judge_past_days
 
 _REASONS: Final = {"file": "file", "own_rule": "excluded"}
-"""Words for marked visits, by the name of the signal."""
+"""Texts for marked visits, by the name of the signal."""
 
 
 def reclassify(
@@ -21,9 +21,9 @@ def reclassify(
 ) -> None:
     """Classify stored visits again if their rules have changed, day by day, and show how many changed category.
 
-    Rules are those of this version, the lake's own agents, and what `traffic exclude` says of user agents and paths.
-    Results of IP verification are kept, because addresses are not stored. Finally, past days are judged again, as
-    `traffic compact` does. If it is interrupted, run it again to continue.
+    It uses the rules of this version, the lake's own agents, and the exclusions of user agents and paths.
+    Results of IP verification are kept, because addresses are not stored. Finally, past days are judged again, as by
+    `traffic compact`. If it is interrupted, run it again to continue.
 
     Example: traffic reclassify --dry-run
     """

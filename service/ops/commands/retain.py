@@ -34,12 +34,12 @@ def retain(
     ] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Delete the visits that are older than a number of days, after showing how many there are.
+    """Delete visits older than a number of days, after showing their number.
 
     The evidence of jobs about such days is deleted with them.
 
-    A server whose TRAFFIC_RETENTION_DAYS is set does this without asking. If the clock is more than a day after the
-    newest visit and after the last run, it may be ahead: the command warns before it asks, and refuses --yes alone.
+    A server with TRAFFIC_RETENTION_DAYS does this without asking. If the clock is more than a day after the
+    newest visit and after the last run, it may be ahead: the command warns, and --yes alone is not enough.
 
     Example: traffic retain --days 400 --dry-run
     """

@@ -33,7 +33,7 @@ class SetAside(NamedTuple):
 
     @property
     def reasons(self) -> str:
-        """Both in words; "" for nothing."""
+        """Both as text; "" if nothing is set aside."""
         rules = plural(self.exclusions, "rule") if self.exclusions else ""
         return " and ".join(filter(None, ("files" if self.files_aside else "", rules)))
 
@@ -46,7 +46,7 @@ def status(
 ) -> None:
     """Print the files and stored visits of each organization, pending visits, and when files were last checked.
 
-    Answers count fewer visits than are stored where an organization sets some aside, which is below.
+    If an organization sets visits aside, answers count fewer than are stored; a line below has their number.
 
     Example: traffic status --format json
     """
@@ -117,9 +117,9 @@ def _print_lake(
         erased = [copy.due_since for copy in each if copy.due_since]
         warning = f"; may hold visits erased {_age(min(erased), now)}: run `traffic publish`" if erased else ""
         until = max((copy.settles_at for copy in each if copy.settles_at), default=None)
-        warning += f"; an upload that was cut off may still appear until {to_text(until)}" if until else ""
+        warning += f"; an interrupted upload may still appear until {to_text(until)}" if until else ""
         problem = next((printable(copy.problem) for copy in each if copy.problem), "")
-        warning += f"; not published last time: {problem}" if problem else ""
+        warning += f"; last publication failed: {problem}" if problem else ""
         whole = f"{plural(len(each), 'organization')}, last complete copy: {_age(oldest, now)}{warning}"
         copies.append((f"copy at {printable(target)}", whole))
     due = "; older rules classified some visits: run `traffic reclassify`" if status.reclassify_due else ""
@@ -140,8 +140,8 @@ def _print_lake(
     ):
         table.add_row(*row)
     if outdated := status.total.outdated_days:
-        table.add_row("signals", f"an earlier version judged {plural(outdated, 'day')}; a server judges them again, or "
-                      "`traffic behaviour rejudge`")  # fmt: skip
+        table.add_row("signals", f"{plural(outdated, 'day')} judged by an earlier version; a server judges them again, "
+                      "or `traffic behaviour rejudge`")  # fmt: skip
     if status.clock_was_at:
         was = f"was ahead: times up to {_moment(status.clock_was_at, None)} were recorded; they count as old"
         table.add_row("clock", was)
@@ -157,7 +157,7 @@ def _moment(moment: datetime | None, day: object) -> str:
 
 
 def _age(moment: datetime | None, now: datetime) -> str:
-    """How long ago a moment was, in the largest unit that gives at least 2."""
+    """The age of a time, in the largest unit with a count of at least 2."""
     if moment is None:
         return "never"
     seconds = max(0, int((now - moment).total_seconds()))

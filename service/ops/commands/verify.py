@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 def verify(
     organization: OnlyOrganizationOption = "",
     is_published: Annotated[
-        bool, typer.Option("--published", help="also read every object of the copies that were published")
+        bool, typer.Option("--published", help="also read every object of the published copies")
     ] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Verify the checksum of every live file, and check links, implementations of jobs and databases, too.
+    """Verify the checksum of every live file, and check links, implementations of jobs and databases.
 
-    Prints one line for each damaged file, with what is wrong; the exit code is then 1. Imports and queries may
+    Prints one line with the problem for each damaged file; the exit code is then 1. Imports and queries may
     continue meanwhile.
 
     Example: traffic verify --org acme
@@ -35,7 +35,7 @@ def verify(
 
     try:
         opened = Lake(lake, must_write=False)
-    except LakeDamaged as error:  # told like any damaged file
+    except LakeDamaged as error:  # reported like any damaged file
         typer.echo(printable(str(error)))
         raise LakeDamaged(
             "without its manifest nothing can be checked: run `traffic rebuild`, or restore the lake from a backup."
@@ -54,14 +54,14 @@ def verify(
         typer.echo(printable(f"{path}: {reason}"))
     _print_summary(result)
     if at_copies:
-        inform(f"{plural(len(at_copies), 'problem')} with published copies; each line says what helps.")
+        inform(f"{plural(len(at_copies), 'problem')} with published copies; each line has its remedy.")
     if result.findings or at_copies:
         raise typer.Exit(1)
 
 
 _ABSENT: Final = {
     "control.sqlite": "control.sqlite is missing: if the lake had API keys, jobs or hooks, copy it from a backup.",
-    "salts.sqlite": "salts.sqlite is missing: visitors of the last 48 hours count anew, as after restoring a backup.",
+    "salts.sqlite": "salts.sqlite is missing: visitors of the last 48 hours count again, as after restoring a backup.",
 }
 
 
@@ -85,6 +85,6 @@ def _print_summary(result: "VerificationResult") -> None:
     if result.unknown:
         inform(
             f"{plural(result.unknown, 'visit file')} not in the manifest, in visits/ or unknown/: no query reads them. "
-            "`traffic rebuild` makes a manifest that counts them, `traffic rebuild --discard-unknown` says what they "
-            "are and deletes them."
+            "`traffic rebuild` creates a manifest that counts them, `traffic rebuild --discard-unknown` lists and "
+            "deletes them."
         )

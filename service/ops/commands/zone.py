@@ -1,4 +1,4 @@
-"""`traffic zone`: the time zone of an organization, whose days and hours its answers have."""
+"""`traffic zone`: the time zone of an organization, for the days and hours in its answers."""
 
 from typing import Annotated
 
@@ -19,14 +19,14 @@ def set_zone(
     organization: OrganizationOption,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Set the time zone of an organization before its first visit. Its days, hours and weeks are then of that zone.
+    """Set the time zone of an organization before its first visit. It determines its days, hours and weeks.
 
     Example: traffic zone set Europe/Berlin --org acme
     """
     check_organization(organization)
     check_zone(zone)
     opened = created_lake(lake)
-    with opened.import_lock():  # an import that runs has read the zone
+    with opened.import_lock():  # a running import has read the zone
         opened.manifest.organizations.set_zone(organization, zone)
     inform(f"Days of {organization} are those of {zone}.")
 

@@ -1,4 +1,4 @@
-"""`traffic behaviour`: whether the signals of a day make bots of its people in answers, and what they say."""
+"""`traffic behaviour`: shows the signals of judged days, and switches whether answers use them."""
 
 from contextlib import closing
 from pathlib import Path
@@ -21,12 +21,12 @@ from service.core.commands.options import (
 )
 from service.core.commands.printing import inform, print_rows, progress_bar
 
-app = typer.Typer(help="Show disguised bots, and count them as bots or not.", rich_markup_mode=None)
+app = typer.Typer(help="Show bots in disguise, and choose whether they count as bots.", rich_markup_mode=None)
 
 
 @app.command("on")
 def switch_on(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
-    """Count as bots the visits that their whole day shows to be automated. This is the default.
+    """Count visits as bots if the whole day shows that they are automated. This is the default.
 
     Example: traffic behaviour on --org acme
     """
@@ -35,7 +35,7 @@ def switch_on(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE)
 
 @app.command("off")
 def switch_off(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
-    """Classify each visit by its own request alone, whatever its day shows. Stored visits do not change.
+    """Classify each visit by its own request alone, ignoring the whole day. Stored visits do not change.
 
     Example: traffic behaviour off --org acme
     """
@@ -48,9 +48,10 @@ def rejudge(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="show what would change, but change nothing")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Judge past days again that an earlier version of this program judged. A running server does so by itself.
+    """Judge past days again if an earlier version of this program judged them. A running server does this
+    automatically.
 
-    If it is interrupted, run it again to continue. Answers of a day change when it is done.
+    If it is interrupted, run it again to continue. The answers for a day change once it is done.
 
     Example: traffic behaviour rejudge --dry-run
     """

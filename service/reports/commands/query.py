@@ -1,4 +1,4 @@
-"""`traffic query` and `traffic views`: the answers of the API and their relations, without a server."""
+"""`traffic query` and `traffic views`: print the answers of the API and their relations, without a server."""
 
 import os
 import threading
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 NoDomainOption = Annotated[bool, typer.Option("--no-domain", help="only visits without a domain")]
 ValuesOption = Annotated[str, flag("values")]
 EngineOption = Annotated[
-    str, typer.Option(help="cluster that answers instead of this machine, without a time limit, as sc://host:15002")
+    str, typer.Option(help="cluster to use instead of this machine, without a time limit, such as sc://host:15002")
 ]
 _DAYS = "--start-date and --end-date"
 MAX_CLUSTER_SECONDS = 24 * 3600.0
@@ -43,10 +43,10 @@ def query(
     context: typer.Context,
     no_domain: NoDomainOption = False,
     output: FormatOption = "table",
-    part: Annotated[str, typer.Option(help="print only this member of an answer with several parts")] = "",
+    part: Annotated[str, typer.Option(help="print only this part of an answer with several parts")] = "",
     columns: Annotated[str, typer.Option(help="print only these columns, separated by commas")] = "",
     is_raw: RawOption = False,
-    is_wide: Annotated[bool, typer.Option("--wide", help="whole columns, wider than the terminal")] = False,
+    is_wide: Annotated[bool, typer.Option("--wide", help="do not fit columns to the terminal")] = False,
     values: ValuesOption = setting("values").default,
     memory: Annotated[str, flag("memory")] = setting("memory").default,
     engine: EngineOption = "",
@@ -55,7 +55,7 @@ def query(
 ) -> None:
     """Print an answer, with the same rows as GET /analytics/NAME; with --format json the bytes are identical.
 
-    With --format csv, an apostrophe precedes whatever a spreadsheet would run as a formula; --raw leaves it out.
+    With --format csv, an apostrophe precedes text that a spreadsheet would run as a formula; --raw omits it.
 
     Example: traffic query top-links --org acme --range 90d --format csv
     """
@@ -63,7 +63,7 @@ def query(
     from service.core.encoding import plain
 
     if engine and name.endswith(".sql"):
-        raise BadInput("--engine answers endpoints; SQL of your own runs on this machine.")
+        raise BadInput("--engine is for endpoints; your own SQL runs on this machine.")
     check_format(output, is_raw=is_raw)
     entry = _entry(name)
     members = dict(entry.members) if entry else {}
@@ -79,7 +79,7 @@ def query(
     opened = open_lake(lake, organization)
     scope = _scope(opened, entry or ENTRIES["bot-traffic"], organization, context.obj, no_domain)
     with_values = load_traffic_values(Path(values) if values else None)
-    flags = {"engine": engine, "engine_from": "0", "engine_lake": engine_lake}  # whatever the environment says
+    flags = {"engine": engine, "engine_from": "0", "engine_lake": engine_lake}  # regardless of the environment
     cluster = cluster_options(read_settings(os.environ, **flags)) if engine else None
     if answered and cluster:
         answer = _answer_of_cluster(cluster, opened, answered, scope, with_values)
@@ -101,12 +101,12 @@ def views(
     no_domain: NoDomainOption = False,
     values: ValuesOption = setting("values").default,
     is_described: Annotated[
-        bool, typer.Option("--describe", help="print instead what the relations and their columns mean")
+        bool, typer.Option("--describe", help="print the meaning of the relations and their columns instead")
     ] = False,
     output: Annotated[str, typer.Option("--format", help="for --describe: table (the default) or json")] = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Print a SQL script that defines the same relations in DuckDB's own shell, so that templates run there unchanged.
+    """Print an SQL script that defines the same relations in DuckDB's own shell, so that templates run there unchanged.
 
     Example: traffic views --org acme > acme.sql; duckdb -init acme.sql; then .read queries/templates/devices.sql
     """
@@ -131,7 +131,7 @@ def views(
 
 
 def _entry(name: str) -> "Entry | None":
-    """The entry of that name; None for a file of SQL."""
+    """The entry with this name; None for an SQL file."""
     from queries import CACHE_STATS, ENTRIES
 
     if name in ENTRIES:
@@ -144,7 +144,7 @@ def _entry(name: str) -> "Entry | None":
 
 
 def _outline(entry: "Entry") -> "Result":
-    """An answer of the entry's shape without values, to refuse what cannot be printed before anything is counted."""
+    """An answer with the entry's shape but no values, to reject unsupported formats before counting."""
     if entry.members:
         return {name: _outline(member) for name, member in entry.members}
     return [{field.name: None for field in entry.fields}]
@@ -166,7 +166,7 @@ def _scope(lake: Lake, entry: "Entry", organization: str, parameters: dict[str, 
 def _answer_of_cluster(
     options: "ClusterOptions", lake: Lake, entry: "Entry", scope: "Scope", values: "list[TrafficValue]"
 ) -> "Result":
-    """The answer of a cluster, whatever its size. Interrupted, it interrupts the query on the cluster, too."""
+    """The answer of a cluster, regardless of its size. An interruption also interrupts the query on the cluster."""
     from concurrent.futures import ThreadPoolExecutor
 
     from rich.console import Console

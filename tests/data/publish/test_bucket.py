@@ -220,7 +220,7 @@ def test_a_copy_without_its_mark_is_found_and_mended(store, lake, publish):
     publish()
     del store.buckets["bucket"]["lake/traffic.json"]
     assert f"{PLACE}/traffic.json is missing: `traffic publish --again` repairs it." in reasons(lake)
-    with pytest.raises(BadInput, match=r"traffic\.json is gone"):
+    with pytest.raises(BadInput, match=r"traffic\.json is missing"):
         publish()
     publish(again=True)
     assert reasons(lake) == []
@@ -274,7 +274,7 @@ def test_a_late_put_keeps_an_erasure_due_while_it_may_appear(store, lake, publis
         publish()
     store.mend()
     problem = erase(lake, clock)
-    assert "an upload that was cut off may still appear until" in problem
+    assert "an interrupted upload may still appear until" in problem
     assert any("may still appear until" in reason for reason in reasons(lake))
     assert lake.manifest.copies.find()[0].settles_at
     store.apply_late()

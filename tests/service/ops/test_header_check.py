@@ -8,7 +8,7 @@ from data.signals import BITS
 from service.ops.header_check import headers_in_words
 from tests.support.visits import land, visit
 
-WITHOUT = "were logged without Sec-Fetch-*, so files are known by their paths alone"
+WITHOUT = "were logged without Sec-Fetch-*, so files are recognized only by their paths"
 
 
 @pytest.mark.parametrize("fact", ["fetch_sent", "fetch_absent"])

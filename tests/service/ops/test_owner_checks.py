@@ -36,5 +36,5 @@ def test_a_new_rule_is_not_doubted_yet(lake):
 def test_a_rule_that_sets_nothing_aside_is_doubted(lake):
     rule_of(lake)
     found = check_exclusions(lake, NOW + timedelta(days=8))
-    told = f"no visit that landed since {NOW:%Y-%m-%d} was by path /admin; see `traffic exclude list --org acme`."
+    told = f"no visit since {NOW:%Y-%m-%d} matches the rule path /admin; see `traffic exclude list --org acme`."
     assert found == ("warning", "own visits", told)
