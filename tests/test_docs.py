@@ -239,7 +239,7 @@ def test_the_shell_answers_as_a_document_says(workshop):
         assert run.stdout.strip()
 
 
-def test_every_dependency_has_its_reason_beside_it():
+def test_every_dependency_has_a_reason():
     groups = [DEPENDENCIES, *PROJECT["dependency-groups"].values()]
     text = (ROOT / "pyproject.toml").read_text("utf-8")
     reasons = dict(re.findall(r'"([^"\n]+)"[\],]+ +# (\S.*)$', text, re.MULTILINE))
@@ -270,7 +270,7 @@ def test_requirements_have_every_dependency_and_what_builds_it():
     assert {re.match(r"[\w-]+", one)[0].lower().replace("_", "-") for one in wanted} <= names
 
 
-def test_what_builds_the_program_is_a_group_of_dependencies():
+def test_build_tools_are_a_dependency_group():
     assert PROJECT["dependency-groups"]["build"] == PROJECT["build-system"]["requires"]
 
 

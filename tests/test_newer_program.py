@@ -111,7 +111,7 @@ def test_an_older_lake_answers_as_before_with_new_seeds(lake, told, counted_ahea
 
 
 @by_the_newer
-def test_a_backup_of_it_is_the_same_lake(lake, told, tmp_path):
+def test_a_backup_of_it_equals_the_lake(lake, told, tmp_path):
     back_up(lake, tmp_path / "backup")
     with opened(tmp_path / "backup") as restored:
         assert answers(restored) == told

@@ -170,7 +170,7 @@ def test_every_column_of_1_0_0_is_filled_in_it(lake):
 @pytest.mark.parametrize(
     ("database", "migrations"), [("manifest.sqlite", database.MIGRATIONS), (CONTROL, control_database.MIGRATIONS)]
 )
-def test_its_tables_are_those_of_the_first_migration(root, database, migrations):
+def test_its_tables_match_the_first_migration(root, database, migrations):
     with closing(sqlite3.connect(root / database)) as stored, closing(sqlite3.connect(":memory:")) as made:
         assert stored.execute("PRAGMA user_version").fetchone() == (1,)
         made.executescript(migrations[0])
@@ -199,7 +199,7 @@ def test_it_answers_as_it_did_and_accepts_what_was_shown_once(root):
 
 
 @pytest.mark.parametrize("organization", ORGANIZATIONS)
-def test_its_answers_are_those_of_a_recount_and_it_goes_on(lake, organization, tmp_path):
+def test_the_lake_matches_the_recount_and_still_works(lake, organization, tmp_path):
     assert recounted(lake, organization) == answers(lake, organization)
     before, waiting = len(visits_of(lake, organization)), pending.flush_all(lake) // len(ORGANIZATIONS)
     log = tmp_path / "more.log"

@@ -159,7 +159,7 @@ def test_names_of_tests_are_plain_english():
     assert [name for name in names if says_no.search(name) or PRONOUN.search(name)] == []
 
 
-def test_the_floors_say_whom_they_mean():
+def test_the_floors_use_no_vague_pronouns():
     """In messages, docstrings, comments, SQL and pages. The migrations of a release are left as they are."""
     released = (*database.MIGRATIONS, *control_database.MIGRATIONS)
     files = [path for floor in ("data", "queries", "service") for path in (ROOT / floor).rglob("*")]

@@ -66,7 +66,7 @@ def of(case, unit, ratio, who="a peer"):
     ("unit", "ratio", "expected", "text"),
     [("ms", 0.1, "faster", "10"), ("ms", 2, "slower", "0.5"), ("requests/s", 2, "faster", "2")],
 )
-def test_a_bar_says_who_is_faster_and_by_how_much(unit, ratio, expected, text):
+def test_a_bar_shows_which_is_faster_and_by_how_much(unit, ratio, expected, text):
     texts, ((kind, start, end),), lines = drawn(of("import", unit, ratio))
     assert kind == expected
     assert text in texts
@@ -87,7 +87,7 @@ def test_a_chart_without_peers_draws_no_bars():
     assert drawn(*other)[1] == []
 
 
-def test_the_picture_of_the_documents_is_that_of_their_table():
+def test_the_picture_matches_the_table_of_figures():
     rows = [line.strip("|").split("|") for line in (BENCHMARKS / "figures.md").read_text("utf-8").splitlines()]
     cells = [[cell.strip() for cell in row] for row in rows if len(row) == 10]
     figures = [
@@ -99,7 +99,7 @@ def test_the_picture_of_the_documents_is_that_of_their_table():
     assert (BENCHMARKS / "ratios.svg").read_text("utf-8") == picture(figures)
 
 
-def test_a_programs_memory_excludes_that_of_its_measurer() -> None:
+def test_a_programs_memory_excludes_its_measurer() -> None:
     large = bytearray(b"1" * 150_000_000)
     taken = run([sys.executable, "-c", "sum(range(1_000_000))"])
     assert taken.megabytes < 100
@@ -163,7 +163,7 @@ def test_waits_are_counted_from_when_a_request_was_due():
     assert max(times) >= 1000 * (CONNECTIONS - 1) / RATE
 
 
-def test_what_is_not_answered_by_200_ends_the_measurement():
+def test_a_response_other_than_200_ends_the_measurement():
     with pytest.raises(ExceptionGroup) as raised:
         asyncio.run(asked(BUSY, ["/a"], 2 / RATE, held_back=2))
     assert "busy" in str(raised.value.exceptions[0])

@@ -15,15 +15,15 @@ def test_the_file_is_small():
     assert FILE.stat().st_size <= 300_000
 
 
-def test_rows_are_of_automata_of_people_or_aside():
+def test_rows_are_bots_people_or_aside():
     assert {row.label for row in ROWS} == {"automaton", "person", "aside"}
 
 
-def test_rows_are_of_the_latest_three_years():
+def test_rows_are_from_the_last_three_years():
     assert {row.year for row in ROWS} <= {2024, 2025, 2026}
 
 
-def test_every_row_stands_for_lines():
+def test_every_row_represents_lines():
     assert min(row.lines for row in ROWS) > 0
 
 
@@ -31,7 +31,7 @@ def test_user_agents_are_no_longer_than_those_that_are_read():
     assert max(len(row.user_agent) for row in ROWS) <= MAX_USER_AGENT_LENGTH
 
 
-def test_both_halves_are_of_different_repositories():
+def test_both_halves_come_from_different_repositories():
     learned, reported = ({row.repository for row in ROWS if row.half == half} for half in ("learn", "report"))
     assert learned
     assert reported

@@ -64,7 +64,7 @@ def test_interval_goes_from_the_4th_to_the_12th_of_15_ratios():
         (0.95, 0.8, 0.99, "faster"),
     ],
 )
-def test_verdict_needs_an_interval_beside_1_and_5_percent(ratio, low, high, verdict):
+def test_a_verdict_needs_an_interval_and_5_percent(ratio, low, high, verdict):
     assert of(ratio, low, high).verdict == verdict
     assert is_slower([of(1, 0.9, 1.1), of(ratio, low, high)]) == (verdict == "slower")
 

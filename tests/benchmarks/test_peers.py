@@ -64,7 +64,7 @@ def test_clickhouse_gives_every_number_that_we_give(world, warehouse, tmp_path):
     clickhouse.close()
 
 
-def test_who_answers_another_question_is_not_a_peer(world, warehouse):
+def test_a_peer_with_different_answers_is_rejected(world, warehouse):
     class Other(Raw):
         def ask(self, member, scope):
             return super().ask(member, replace(scope, end_date=date(2026, 10, 30)))
@@ -95,11 +95,11 @@ def test_a_bar_counts_from_that_many_visits_on():
 
 
 @pytest.mark.parametrize(("visits", "most"), [(1_000_000, 1.5), (20_000_000, 1)])
-def test_the_bar_of_the_largest_lakes_comes_first(visits, most):
+def test_bars_of_the_largest_lakes_come_first(visits, most):
     assert bar_of(beside("cold dashboard", "ms", {OURS: [1.0], REFRESHED: [1.0]}, visits)[1]).most == most
 
 
-def test_the_row_of_a_missed_bar_says_so():
+def test_the_row_of_a_missed_bar_is_marked():
     assert row_of(cold(0.06, 20_000_000)[1])[-3:] == ("0.06", "≤ 0.05", "missed")
 
 

@@ -24,7 +24,7 @@ def test_the_file_is_small():
     assert FILE.stat().st_size < 20_000
 
 
-def test_views_are_of_machines_of_people_or_doubtful():
+def test_views_are_labelled_machine_person_or_doubtful():
     assert {view.label for view in views()} == {"machine", "person", "doubtful"}
 
 
@@ -34,7 +34,7 @@ def test_there_are_many_views_and_many_of_them_of_people():
     assert labels["person"] >= 150
 
 
-def test_views_are_of_several_sites():
+def test_views_come_from_several_sites():
     assert len({view.site for view in views()}) >= 8
 
 
@@ -100,7 +100,7 @@ DAYS = [
 """What is else of a visitor-day, and which signals it has."""
 
 
-def test_a_visitor_day_is_judged_as_it_was():
+def test_a_visitor_day_keeps_its_judgement():
     rows = of_days([NO_DAY._replace(**changes) for changes, _ in DAYS])
     assert all(row.landed for row in rows)
     assert [{signal.name for signal in SIGNALS if row.signals & signal.bit} for row in rows] == [

@@ -138,7 +138,7 @@ def test_tables_that_compare_fit_a_phone(opened):
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if name not in OF_ACME])
-def test_words_of_attackers_are_only_words(opened, name):
+def test_attackers_words_are_only_words(opened, name):
     watched = opened(HOSTILE)
     page = watched.goto(PAGES[name])
     for width in WIDTHS:

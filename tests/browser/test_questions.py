@@ -68,7 +68,7 @@ def clicks(request, shop, opened):
     assert 0 < clicks.count <= 3
 
 
-def test_how_many_people_came_last_month(clicks, shop):
+def test_the_number_of_people_last_month_is_found(clicks, shop):
     clicks.on("More", "Last month")
     shown = clicks.page.locator("ul.tiles data[data-field=human_clicks]").get_attribute("value")
     assert int(shown) == recount("traffic-overview", shop.names["visits"], LAST_MONTH)["human_clicks"] > 0
@@ -83,14 +83,14 @@ def test_from_where_they_came(clicks, shop):
     assert shown == sorted((count for count in people.values() if count), reverse=True)[: len(shown)] != []
 
 
-def test_which_paths_ai_read(clicks, shop):
+def test_paths_read_by_ai_are_found(clicks, shop):
     clicks.on("Paths", within="nav")
     clicks.on("AI", within="nav.groups")
     rows = recount("paths", shop.names["visits"], replace(LAST_30_DAYS, traffic_group="ai"))
     assert clicks.column("paths", "path") == [row["path"] for row in rows] != []
 
 
-def test_which_links_have_no_visits(clicks, shop):
+def test_links_without_visits_are_found(clicks, shop):
     clicks.on("Links", within="nav")
     clicks.on("without visits only", "Find")
     visited = {v["short_code"] for v in shop.names["visits"] if LAST_30_DAYS.start_date <= v["day"]}

@@ -160,33 +160,33 @@ def visit_through_proxy(folder, behind, tls):
 
 
 @pytest.mark.parametrize(("name", "layout"), [("nginx", NGINX), ("apache2", APACHE)])
-def test_a_recommended_line_tells_what_was_sent(lake, tmp_path, tls, name, layout):
+def test_a_recommended_line_has_the_sent_facts(lake, tmp_path, tls, name, layout):
     with serving_pages(name, tmp_path, tls) as port:
         visit(tmp_path, port, tls["tls"])
     assert facts(lake, tls["log"], layout=parse_layout(layout)) == WANTED
 
 
 @pytest.mark.parametrize(("name", "layout"), [("nginx", NGINX), ("apache2", APACHE)])
-def test_a_recommended_line_behind_a_proxy_tells_the_same(lake, tmp_path, tls, name, layout):
+def test_a_recommended_line_has_the_same_facts_behind_a_proxy(lake, tmp_path, tls, name, layout):
     with serving_pages(name, tmp_path, tls) as behind:
         visit_through_proxy(tmp_path, behind, tls)
     assert facts(lake, tls["log"], layout=parse_layout(layout)) == WANTED
 
 
-def test_the_recommended_captures_of_haproxy_tell_what_was_sent(lake, tmp_path, tls):
+def test_recommended_haproxy_captures_have_the_sent_facts(lake, tmp_path, tls):
     with haproxy(tmp_path, tls) as port:
         visit(tmp_path, port, tls["tls"])
     assert facts(lake, tls["log"], log_format="haproxy") == WANTED
 
 
-def test_the_captures_of_haproxy_behind_a_proxy_tell_the_same(lake, tmp_path, tls):
+def test_haproxy_captures_work_behind_a_proxy(lake, tmp_path, tls):
     with haproxy(tmp_path, tls) as behind:
         visit_through_proxy(tmp_path, behind, tls)
     assert facts(lake, tls["log"], log_format="haproxy") == WANTED
 
 
 @pytest.mark.parametrize("encoder", ["json", "console"])
-def test_a_real_caddy_tells_what_was_sent(lake, tmp_path, tls, encoder):
+def test_a_real_caddy_logs_the_sent_headers(lake, tmp_path, tls, encoder):
     plain = free_port()
     with serving("caddy", tmp_path, OF_CADDY.format(host=HOST, plain=plain, encoder=encoder, **tls)):
         visit(tmp_path, plain, tls["tls"])

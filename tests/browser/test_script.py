@@ -13,7 +13,7 @@ def values(page, entry, column):
     )
 
 
-def test_a_click_on_a_heading_sorts_the_table_and_says_so(opened):
+def test_a_click_on_a_heading_sorts_and_marks_the_column(opened):
     page = opened().goto("agents")
     heading = page.locator("table[data-entry='bot-traffic'] th[data-field=visits]")
     column = heading.evaluate("head => head.cellIndex + 1")
@@ -84,7 +84,7 @@ POINT_INSIDE = """path => {
 """Where a country is seen: in the middle of its box may be another one, as Portugal is in that of Spain."""
 
 
-def test_a_country_that_is_touched_says_its_number(opened):
+def test_a_touched_country_shows_its_number(opened):
     page = opened(viewport={"width": 390, "height": 844}, has_touch=True).goto("people")
     page.touchscreen.tap(*page.locator("#geographic .q5").first.evaluate(POINT_INSIDE))
     rows = [row.locator("th, td").all_text_contents() for row in page.locator("#geographic tbody tr").all()]
@@ -173,7 +173,7 @@ def test_pages_work_without_javascript(opened, names, path):
         assert page.locator("#time-series table").is_visible()
 
 
-def test_a_page_asks_for_nothing_once_it_is_loaded(opened):
+def test_a_loaded_page_makes_no_further_requests(opened):
     watched = opened()
     page = watched.goto("")
     page.wait_for_load_state("networkidle")

@@ -65,7 +65,7 @@ def cluster_at(sample):
         engine.close()
 
 
-def test_the_manifest_decides_who_answers(lake, cluster_at):
+def test_the_manifest_decides_which_engine_answers(lake, cluster_at):
     land(lake, "acme", [visit(visited_at=datetime(2026, 11, 1, hour)) for hour in range(12)])
     nobody = "sc://127.0.0.1:1"
 
@@ -81,7 +81,7 @@ def test_the_manifest_decides_who_answers(lake, cluster_at):
     assert answer(engine, "traffic-overview", ACME)["total_visits"] == 12
 
 
-def test_every_table_of_sail_is_that_of_one_machine(warehouse, cluster_at, sail):
+def test_every_table_of_sail_equals_ours(warehouse, cluster_at, sail):
     """Schemas, too. Under filters, and for other organizations, test_answers.py and test_made_up_visits.py ask it."""
     engine = cluster_at(sail.address)
     snapshot, local = engine.snapshot(ACME), warehouse.snapshot(ACME)

@@ -78,7 +78,7 @@ def counting(landed, tmp_path):
     return counting
 
 
-def test_rollups_counted_by_sail_are_those_of_one_machine(counting, counted_here, sail, tell):
+def test_rollups_counted_by_sail_equal_ours(counting, counted_here, sail, tell):
     with counting(sail.address) as (lake, builder):
         assert builder.run() == 2
         assert rows_of(lake) == counted_here[0]
@@ -88,7 +88,7 @@ def test_rollups_counted_by_sail_are_those_of_one_machine(counting, counted_here
         tell(rows=sum(len(rows) for rows, _ in counted_here[1]))
 
 
-def test_a_rollup_counted_by_spark_is_that_of_one_machine(counting, counted_here, spark, tell):
+def test_a_rollup_counted_by_spark_equals_ours(counting, counted_here, spark, tell):
     """Of the month with the crowded day, every relation; Spark plans each for a second."""
     with counting(spark.address) as (lake, builder):
         months = builder._months_to_build()

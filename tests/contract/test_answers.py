@@ -96,7 +96,7 @@ def ask_of_value(shared_lake, opened, key_of, tmp_path_factory):
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: f"{example['ask']}: {example['name']}")
-def test_an_answer_is_that_of_its_example(ask, example, request):
+def test_an_answer_matches_its_example(ask, example, request):
     asked = request.getfixturevalue("ask_of_value") if example.get("is_valued") else ask
     visits = [row for group in example["visits"] for row in came(**group)]
     answer = asked(example["ask"], visits, example.get("links", ()), **example.get("query", {}))

@@ -233,7 +233,7 @@ def test_the_query_after_an_engine_that_ended_is_answered(ended):
     assert ended.answer(OVERVIEW, snapshot)["total_visits"] == 1
 
 
-async def test_a_request_asks_again_after_its_engine_ended(ended, workers):
+async def test_a_request_is_retried_after_its_engine_ended(ended, workers):
     answers = Answers(ended, AnswerCache(), workers)
     assert b'"total_visits":1,' in await answers.body(OVERVIEW, Scope("acme", *DAYS))
 

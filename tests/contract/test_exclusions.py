@@ -59,7 +59,7 @@ def test_a_rule_is_normalized_when_added(client, shared_lake):
     assert shared_lake.manifest.exclusions.rules(client.organization) == (Exclusion("address", "203.0.113.0/24"),)
 
 
-def test_a_rule_that_is_there_is_said_to_be(client):
+def test_an_existing_rule_is_reported_as_existing(client):
     answers = [add(client, PATH), add(client, {"kind": "path", "value": "/admin"})]
     assert [answer.status_code for answer in answers] == [201, 200]
     assert answers[0].json() == answers[1].json()
@@ -76,7 +76,7 @@ def test_a_removed_rule_is_gone(client, shared_lake):
     ("kind", "value"),
     [("address", "203.0.113.0/33"), ("path", "admin"), ("agent", "("), ("agent", ".*"), ("ip", "::1")],
 )
-def test_a_value_that_is_none_of_its_kind_is_refused(client, kind, value):
+def test_a_value_of_the_wrong_kind_is_rejected(client, kind, value):
     answer = add(client, {"kind": kind, "value": value})
     assert answer.status_code == 400
     assert listed(client) == []

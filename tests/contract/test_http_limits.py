@@ -199,7 +199,7 @@ def is_let_in(connection):
         return False
 
 
-def test_a_source_holds_64_connections_and_others_are_let_in(connected, told):
+def test_a_source_is_limited_to_64_connections(connected, told):
     with ExitStack() as stack:
 
         def opened(count):

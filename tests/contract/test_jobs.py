@@ -113,7 +113,7 @@ def test_an_api_key_may_write(asked, shared_lake, key_of, found):
     assert (job["status"], line["actor"], line["actor_kind"]) == ("reviewed", key[:12], "key")
 
 
-def test_an_implementation_that_is_none_does_not_exist(asked, approved):
+def test_a_malformed_implementation_number_is_404(asked, approved):
     asked.post(f"{approved}/implementations", json=TEXT)
     for number in ("2", "0", "-1", "x", "1.0", "9" * 30, "\u0661"):
         path = f"{approved}/implementations/{number}"
@@ -155,7 +155,7 @@ def test_a_job_by_hand_is_a_record_that_names_its_writer(asked):
      ("{}/actions", {"action_id": "resolve"}, "note", "x", 2_000), ("{}/implementations", TEXT, "note", "x", 2_000),
      ("{}/implementations", TEXT, "content", "\x01", MAX_CONTENT_BYTES)],
 )  # fmt: skip
-def test_what_is_too_large_is_413_and_what_just_fits_is_taken(asked, approved, where, body, name, letter, most):
+def test_a_body_above_the_limit_is_413_and_at_the_limit_fits(asked, approved, where, body, name, letter, most):
     path = where.format(approved)
     response = asked.post(path, json={**body, name: letter * (most + 1)})
     assert (response.status_code, list(response.json())) == (413, ["error", "message"])

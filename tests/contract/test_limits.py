@@ -158,7 +158,7 @@ def test_the_rate_limiter_agrees_with_a_naive_model(script):
 @settings(max_examples=200, derandomize=True)
 @given(st.floats(0, 1e6), st.floats(0, 61), st.floats(0, 61))
 @example(4095.538142885824, 60.0, 0.0)  # by one rounding 60 seconds later, by another not quite
-def test_whatever_a_clock_says_a_429_tells_to_wait(start, pause, later):
+def test_a_429_asks_to_wait_with_any_clock(start, pause, later):
     clock = Clock(start)
     limiter = RateLimiter((), clock)
     for _ in range(LIMIT):

@@ -88,7 +88,7 @@ def test_tags_that_no_link_may_have_are_refused(client, stored, tags, told):
     assert stored() == []
 
 
-def test_a_star_is_every_domain_and_no_other(client, stored):
+def test_a_star_means_only_the_link_for_every_domain(client, stored):
     assert put(client, "*/sale", "https://shop.example/all").json() == body("sale", "*", "https://shop.example/all")
     assert client.get("/links/go.example/sale").status_code == 404
     assert put(client, "go.example/sale", "https://shop.example/go").status_code == 201
@@ -127,7 +127,7 @@ def test_an_address_that_no_link_can_have_is_refused(client, stored, address, er
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-def test_a_body_that_no_link_is_written_by_is_refused(client, method):
+def test_a_body_without_a_valid_link_is_rejected(client, method):
     assert client.request(method, "/links/*/a", content=b"{}").status_code == 400
 
 
@@ -166,7 +166,7 @@ def test_changes_that_wait_for_one_another_are_written_once(client, shared_lake,
     assert len(written) <= 2
 
 
-def test_a_full_disk_is_told_and_changes_nothing(client, shared_lake, stored, monkeypatch):
+def test_a_full_disk_is_reported_and_changes_nothing(client, shared_lake, stored, monkeypatch):
     put(client, "*/sale")
 
     def full(*_, **__):

@@ -293,7 +293,7 @@ def test_slow_clients_do_not_hold_up_the_end(filled, serving):
         assert process.wait(20) == 0
 
 
-def test_a_large_body_comes_over_a_slow_line(port_and_header):
+def test_a_large_body_arrives_over_a_slow_connection(port_and_header):
     """It takes longer than the pause that a body may make."""
     port, header = port_and_header
     body = ROW + b" " * ((4 << 20) - len(ROW))

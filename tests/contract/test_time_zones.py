@@ -35,7 +35,7 @@ def ask(shared_lake, opened, key_of):
 
 
 @pytest.mark.parametrize("organization", ZONES)
-def test_days_and_hours_are_those_of_the_zone(ask, organization):
+def test_days_and_hours_follow_the_zone(ask, organization):
     zone, _, today, hour, visits = ZONES[organization]
     week = ask(organization, "time-series", range="7d").json()
     assert (week[-1]["date"], week[-1]["total_visits"], len(week)) == (today, 1, 7)

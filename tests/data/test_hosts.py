@@ -16,7 +16,7 @@ def test_a_host_has_one_normal_form(text, host):
 
 
 @examples_at_once("text")
-def test_what_is_not_a_host_is_refused(text):
+def test_invalid_hosts_are_rejected(text):
     assert normalized_host(text) is None
     with pytest.raises(BadInput) as refused:
         check_host(text, "--domain")
@@ -39,7 +39,7 @@ def test_a_long_text_is_refused_at_once():
 
 @given(st.text(max_size=40) | st.text("aü-.:[]%/@", max_size=12))
 @settings(max_examples=500, derandomize=True)
-def test_whatever_is_given_the_normal_form_is_plain_and_final(text):
+def test_normalization_is_plain_and_idempotent(text):
     host = normalized_host(text)
     if host is not None:
         assert host == normalized_host(host)

@@ -22,13 +22,13 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("zone", "moment", "offset"), CHANGES)
-def test_an_offset_is_that_of_its_minute(zone, moment, offset):
+def test_offsets_are_computed_per_minute(zone, moment, offset):
     assert utc_offset(moment, zone) == offset
     assert utc_offsets(pa.array([moment, moment], pa.timestamp("us")), zone).to_pylist() == [offset] * 2
 
 
 @pytest.mark.parametrize("zone", ["America/Los_Angeles", "Asia/Kolkata", "Pacific/Auckland", "Australia/Lord_Howe"])
-def test_times_of_a_year_are_those_of_the_standard_library(zone):
+def test_times_of_a_year_match_the_standard_library(zone):
     moments = [datetime(2026, 1, 1) + timedelta(minutes=37 * number) for number in range(14_000)]
     expected = [
         moment.replace(tzinfo=UTC).astimezone(ZoneInfo(zone)).replace(tzinfo=None, fold=0) for moment in moments

@@ -40,7 +40,7 @@ def test_each_column_is_declared_once_with_its_version():
     assert all(1 <= column.since <= SCHEMA_VERSION for column in COLUMNS)
 
 
-def test_what_a_newer_version_wrote_is_refused_in_one_sentence():
+def test_data_of_a_newer_version_is_rejected_in_one_sentence():
     for version in range(1, SCHEMA_VERSION + 1):
         check_version(version, "a file")
     newer = SCHEMA_VERSION + 2

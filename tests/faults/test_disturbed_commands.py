@@ -80,7 +80,7 @@ def test_rejected_lines_are_kept_even_if_the_import_was_killed(program, traceabl
     assert [*(tmp_path / "lake" / "rejects").iterdir()]
 
 
-def test_a_full_disk_is_told_in_one_line(program, traceable, tmp_path):
+def test_a_full_disk_is_reported_in_one_line(program, traceable, tmp_path):
     two_logs(tmp_path)
     words = ("in_order", "traffic", "import", "a.log", *INTO)
     run = program.trace(tmp_path, *words, options=("-e", "inject=fdatasync:error=ENOSPC"))

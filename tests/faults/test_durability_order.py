@@ -61,7 +61,7 @@ def assert_in_order(calls, folder):
     return placed
 
 
-def test_an_import_tells_of_visits_that_are_synced(program, traceable, tell, tmp_path):
+def test_an_import_reports_only_synced_visits(program, traceable, tell, tmp_path):
     nothing(tmp_path)
     names = [f"log{number}.log" for number in range(scaled(5, 100))]
     for name in names:
@@ -75,7 +75,7 @@ def test_an_import_tells_of_visits_that_are_synced(program, traceable, tell, tmp
     tell(batches=len(names), files=sum(placed), out_of_order=0)
 
 
-def test_the_intake_tells_of_visits_that_are_synced(program, traceable, tell, tmp_path):
+def test_the_intake_acknowledges_only_synced_visits(program, traceable, tell, tmp_path):
     nothing(tmp_path)
     names = [f"batch{number}" for number in range(scaled(20, 1000))]
     calls = succeeded(program.trace(tmp_path, "in_order", "keep", "lake", *names).calls)

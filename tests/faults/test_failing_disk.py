@@ -103,7 +103,7 @@ def test_only_commands_that_write_fail_on_a_full_disk(program, tmp_path):
     assert re.search(r"manifest\.sqlite cannot be used: the disk is full or fails \(.*\); free space", run.told)
 
 
-async def test_background_work_goes_on_when_its_trouble_cannot_be_told(lake, control, monkeypatch):
+async def test_background_work_continues_if_logging_fails(lake, control, monkeypatch):
     flushes = []
 
     def full(_):

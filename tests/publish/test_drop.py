@@ -67,7 +67,7 @@ def test_a_key_with_a_newline_is_named_and_passed_over(lake, name):
     assert following.follower.has_failed
 
 
-def test_a_bucket_that_is_down_is_waited_for(lake, bucket, name):
+def test_an_unreachable_bucket_is_retried(lake, bucket, name):
     open_target(name).put("1", content("/1"))
     following = Following(lake, name)
     bucket.stop()

@@ -176,7 +176,7 @@ CLAIMS = [
 
 
 @pytest.mark.parametrize(("claim", "probes", "confidence"), CLAIMS)
-def test_a_scanner_loses_the_name_that_it_borrows(lake, claim, probes, confidence):
+def test_a_scanner_loses_its_claimed_name(lake, claim, probes, confidence):
     columns = {"agent": "SomeBot", "operator": "Some", "confidence": "high", "visitor": 1, "user_agent": "SomeBot/1"}
     paths = ["/sale", *(f"/.env.{number}" for number in range(probes))]
     land(lake, "acme", [
@@ -190,7 +190,7 @@ def test_a_scanner_loses_the_name_that_it_borrows(lake, claim, probes, confidenc
     assert found.rows == [("SomeBot", confidence, category, None if is_taken else claim.get("ai_source"))]
 
 
-def test_a_borrowed_name_counts_while_behaviour_is_off(lake):
+def test_a_scanners_claimed_name_counts_with_behaviour_off(lake):
     paths = [f"/.env.{number}" for number in range(3)]
     claim = {"bot_category": "ai_training", "agent": "SomeBot", "confidence": "high", "visitor": 1}
     land(lake, "acme", [visit(path=path, short_code=None, status=404, is_malicious=True, **claim) for path in paths])

@@ -144,7 +144,7 @@ def check_dashboard(warehouse: Warehouse, recounted: Callable[[str, Scope], Any]
 
 @pytest.mark.usefixtures("counted")
 @pytest.mark.parametrize("scope", SCOPES, ids=lambda scope: "-".join(scope.filters.values()) or "whole")
-def test_every_bounded_answer_is_that_of_the_recount(warehouse, recounted, scope):
+def test_every_bounded_answer_matches_the_recount(warehouse, recounted, scope):
     snapshot = warehouse.snapshot(scope)
     for name in BOUNDED if scope.traffic_type is None else ["bot-traffic"]:
         assert warehouse.answer(ENTRIES[name], snapshot) == recounted(name, scope), name
@@ -152,7 +152,7 @@ def test_every_bounded_answer_is_that_of_the_recount(warehouse, recounted, scope
         check_dashboard(warehouse, recounted, scope)
 
 
-def test_visits_are_cut_only_on_days_whose_rollups_may_be_cut(warehouse, monkeypatch):
+def test_visits_are_cut_only_on_days_with_cut_rollups(warehouse, monkeypatch):
     snapshot, entries = warehouse.snapshot(SCOPES[1]), [ENTRIES["referrers"]]
     assert snapshot.high_cardinality_days == (CROWDED, BUSY)
     assert warehouse.with_shared_visits(snapshot, entries).high_cardinality_days == (CROWDED,)
@@ -254,7 +254,7 @@ def test_a_report_reads_each_link_once(tmp_path, name):
     assert 1_000 < rows_scanned(json.loads(plan)) < 1_100
 
 
-def test_the_constants_are_those_of_the_recount():
+def test_the_constants_match_the_recount():
     constants = re.findall(r"^CREATE MACRO (max_\w+)\(\) AS (\d+);", "\n".join(prelude()), re.MULTILINE)
     assert constants == [("max_values_per_day", "10000"), ("max_rows", "1000")]
     assert (MAX_VALUES_PER_DAY, MAX_COUNTED, MAX_ROWS) == (10_000, 10_000, 1_000)

@@ -36,7 +36,7 @@ def keep(lake, *paths):
     land(lake, "acme", [visit(visited_at=datetime(2026, 3, 2), path=path) for path in paths])
 
 
-def test_what_is_published_is_read_there_and_the_rest_is_sent(lake, there, copy):
+def test_published_visits_are_read_and_the_rest_is_sent(lake, there, copy):
     keep(lake, "/a", "/b")
     links(lake, "acme", [{"short_code": "a", "target_url": "https://x.example/"}])
     sent = copy.sources(snapshot(lake))

@@ -163,7 +163,7 @@ def test_every_detector_is_recounted():
     assert FINDERS.keys() == DETECTORS.keys()
 
 
-def test_what_a_job_measures_is_recounted():
+def test_measures_of_jobs_match_the_recount():
     assert MEASURED.keys() == JOB_KINDS.keys()
 
 

@@ -72,7 +72,7 @@ def views(lake):
 
 
 @needs_driven
-def test_people_of_a_driven_log_are_those_who_saw_a_page(driven):
+def test_people_in_a_driven_log_are_visitors_of_pages(driven):
     with closing(Warehouse(driven)) as warehouse:
         day = date(2026, 11, 28)
         answer = warehouse.answer(ENTRIES["traffic-overview"], warehouse.snapshot(Scope("acme", day, day)))

@@ -41,7 +41,7 @@ def test_a_product_of_ai_has_the_name_of_its_ai_source():
         assert table.find(host, table.path_of(host, "ai")).ai_source == source
 
 
-def test_operators_are_those_of_the_rules():
+def test_operators_match_the_rules():
     assert OPERATORS.read_text("utf-8") == operators_sql(), "run: uv run python -m tests.support.docs"
 
 

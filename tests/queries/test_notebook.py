@@ -94,7 +94,7 @@ def test_parameters_mean_what_they_mean_to_the_api(reader):
 
 
 @examples_at_once("arguments", "message")
-def test_what_cannot_be_asked_is_refused_with_a_remedy(reader, arguments, message):
+def test_unsupported_queries_are_rejected_with_a_remedy(reader, arguments, message):
     with pytest.raises(BadInput, match=re.escape(message)):
         reader.query(**{"name": "devices", "organization": "acme"} | arguments)
 

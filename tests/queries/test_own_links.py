@@ -106,7 +106,7 @@ def test_domains_of_own_visits_alone_are_in_no_breakdown(asker):
     assert found == {"go.example": (4, 1), "link.example": (1, 0), "unknown": (1, 1)}
 
 
-def test_values_to_filter_by_leave_out_those_of_own_visits(asker):
+def test_filter_values_exclude_own_visits(asker):
     values = {row["filter"]: row["values"] for row in answer(asker, "filter-values", WHOLE)}
     assert (values["domain"], values["short_code"]) == (["go.example", "link.example"], ["mine"])
     assert (values["target_url"], values["traffic_type"]) == ([], ["ai_assistant"])
@@ -120,7 +120,7 @@ def test_operators_reach_links_that_only_their_owner_opened(asker):
 
 
 @pytest.mark.parametrize("name", SCOPES)
-def test_every_answer_about_links_is_that_of_the_recount(asker, name):
+def test_every_answer_about_links_matches_the_recount(asker, name):
     rows = [row | {"organization": "acme"} for row in VISITS]
     for entry in READERS:
         assert answer(asker, entry, SCOPES[name]) == recount(entry, rows, SCOPES[name], LINKS), entry
@@ -151,7 +151,7 @@ def test_own_sql_has_a_row_without_visits_for_such_a_link(lake):
 
 
 @pytest.mark.parametrize("is_counted_ahead", [False, True])
-def test_a_link_stays_one_when_a_rule_comes_and_goes(lake, warehouse, is_counted_ahead):
+def test_a_link_stays_a_link_when_a_rule_is_added_and_removed(lake, warehouse, is_counted_ahead):
     rule = Exclusion("agent", OWNER)
     landed(lake, [row | {"signals": None} for row in VISITS])
     found = []

@@ -107,7 +107,7 @@ READING, WRITING, SETTING, OTHERS = (tables(__file__)[name] for name in ("READIN
 
 
 @pytest.mark.parametrize("sql", READING + WRITING + SETTING)
-def test_what_own_sql_may_not_do_is_refused(lake, own_sql, untouched, sql):
+def test_forbidden_sql_is_rejected(lake, own_sql, untouched, sql):
     python_variable = [SECRET]  # noqa: F841  # a name that an engine open to Python would find
     outside = lake.root.parent
     text = sql.format(outside=outside, lake=lake.root, visits=VISITS.format(lake=lake.root))
@@ -138,7 +138,7 @@ def test_every_public_relation_is_described_and_can_be_read(own_sql):
 
 
 @examples_at_once("sql")
-def test_what_only_reads_is_answered(lake, own_sql, sql):
+def test_read_only_statements_are_answered(lake, own_sql, sql):
     assert own_sql.sql(sql.format(lake=lake.root), SCOPE).rows
 
 
@@ -166,7 +166,7 @@ def test_own_sql_answers_every_template_as_the_warehouse_does(lake, warehouse, o
 
 
 @pytest.mark.parametrize(("max_rows", "is_cut"), [(2, True), (3, False), (4, False), (None, False)])
-def test_rows_past_the_limit_are_left_out_and_that_is_said(own_sql, max_rows, is_cut):
+def test_rows_past_the_limit_are_omitted_with_a_note(own_sql, max_rows, is_cut):
     found = own_sql.sql("FROM range(3) AS numbers(number)", SCOPE, max_rows)
     assert found == (["number"], [(0,), (1,), (2,)][:max_rows], is_cut)
 
@@ -359,7 +359,7 @@ def test_the_process_knows_no_secret_and_has_no_database_open(lake, monkeypatch)
     assert {path for path in files if not path.startswith(("/dev/null", "socket:", lock))} == set()
 
 
-def test_what_is_received_can_hold_values_only():
+def test_only_plain_values_are_unpickled():
     with pytest.raises(pickle.UnpicklingError, match=r"posix\.system is not a value of SQL"):
         PlainUnpickler(io.BytesIO(pickle.dumps(("rows", [(os.system,)])))).load()
 

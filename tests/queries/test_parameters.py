@@ -51,7 +51,7 @@ def test_a_domain_matches_its_normalized_and_older_spelling(scoped, given, expec
     assert scoped(domain=given).domain == expected
 
 
-def test_visits_without_a_domain_are_those_of_the_domain_unknown(scoped):
+def test_the_domain_unknown_selects_visits_without_one(scoped):
     assert scoped(domain="Unknown") == Scope("acme", date(2026, 2, 14), TODAY, no_domain=True)
 
 

@@ -415,7 +415,7 @@ def test_a_compacted_day_is_counted_from_its_new_file(counted, few_relations):
 
 
 @pytest.mark.parametrize("criteria", [Criteria(short_code="sale"), Criteria(before=date(2026, 2, 9))], ids=str)
-def test_what_is_erased_is_in_no_answer_and_soon_in_no_rollup(counted, criteria):
+def test_erased_visits_leave_answers_and_then_rollups(counted, criteria):
     lake, warehouse = counted
     old = {path: path.read_bytes() for path in rollups(lake)}
     erased = Eraser(lake).run("acme", criteria)
@@ -433,7 +433,7 @@ def test_what_is_erased_is_in_no_answer_and_soon_in_no_rollup(counted, criteria)
         assert told == [(0,)]
 
 
-def test_what_is_too_old_to_be_kept_leaves_its_rollup(counted):
+def test_expired_days_leave_their_rollup(counted):
     lake, warehouse = counted
     old = rollups(lake)
     retained = apply_retention(lake, 10, datetime(2026, 2, 20, tzinfo=UTC))
@@ -508,7 +508,7 @@ def test_a_day_changed_while_it_is_counted_is_not_closed(lake, warehouse, monkey
     assert not [*lake.staging.glob("*.parquet")]
 
 
-def test_a_damaged_month_stops_no_other(lake, warehouse, few_relations):
+def test_a_damaged_month_does_not_block_others(lake, warehouse, few_relations):
     file = next(file for file in lake.manifest.files.live("acme") if file.day == date(2026, 2, 5))
     flip(lake.root / file.path)
     builder = RollupBuilder(lake)

@@ -176,7 +176,7 @@ def test_a_lake_may_lie_in_a_folder_of_any_plain_name(tmp_path):
 
 
 @pytest.mark.parametrize("folder", ["organization=other/lake", "day=2020-01-01/lake", "a*b", "a?b", "[a] b"])
-def test_a_lake_whose_path_looks_like_a_pattern_is_not_misread(tmp_path, folder):
+def test_a_lake_path_with_wildcards_is_rejected_or_read(tmp_path, folder):
     visits_of_a_lake_at(tmp_path / "a b")  # which a pattern would match
     with suppress(BadInput):
         assert visits_of_a_lake_at(tmp_path / folder) == 1

@@ -259,7 +259,7 @@ def test_an_unknown_organization_is_refused(filled, tmp_path, command):
 
 
 @examples("command")
-def test_a_command_that_makes_a_lake_says_so(tmp_path, monkeypatch, command):
+def test_a_command_that_creates_a_lake_reports_it(tmp_path, monkeypatch, command):
     monkeypatch.setattr(server, "serve_on", lambda app, listener, *_: listener.close())
     (tmp_path / "links.csv").write_text("short_code,target_url\na,https://shop.example/\n")
     words = [str(tmp_path / word) if word.endswith(".csv") else word for word in command]

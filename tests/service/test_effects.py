@@ -60,7 +60,7 @@ def test_lists_are_fetched_from_their_addresses(traffic, lake, receiver, monkeyp
     assert sorted(snapshots(lake)) == ["one", "three", "two"]
 
 
-def test_two_at_the_same_time_and_readers_all_come_to_an_end(lake, forks):
+def test_two_writers_and_readers_all_finish(lake, forks):
     days = range(1, 11)
     for number in range(3):  # a file of each day, with two visits
         rows = [visit(visited_at=datetime(2026, 3, day, 12, 0, number), path=f"/{day}-{number}") for day in days]
@@ -94,7 +94,7 @@ def test_a_server_looks_up_visits_in_the_country_database(traffic, lake, opened,
     assert copied.read_bytes() == lake.country_database.read_bytes()
 
 
-def test_disk_checks_tell_failures_from_warnings(lake, monkeypatch):
+def test_disk_checks_distinguish_failures_from_warnings(lake, monkeypatch):
     seconds = iter(range(100))
     check = check_sync(lake, lambda: next(seconds))
     assert (check.level, "1,000.0 ms" in check.text) == ("warning", True)

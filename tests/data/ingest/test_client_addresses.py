@@ -33,7 +33,7 @@ def clients():
         ("::ffff:10.0.0.1", "2001:DB8::0:1", "2001:db8::1"),
     ],
 )
-def test_a_client_is_the_first_stranger_from_the_right(clients, peer, forwarded, client):
+def test_the_client_is_the_first_untrusted_address_from_right(clients, peer, forwarded, client):
     assert clients.client(peer, forwarded) == client
 
 
@@ -52,7 +52,7 @@ def test_a_client_is_the_first_stranger_from_the_right(clients, peer, forwarded,
         ("", "", ""),
     ],
 )
-def test_without_a_stranger_the_nearest_to_the_server_counts(clients, peer, forwarded, client):
+def test_without_untrusted_address_the_nearest_one_counts(clients, peer, forwarded, client):
     assert clients.client(peer, forwarded) == client
 
 
@@ -101,7 +101,7 @@ def test_behind_a_proxy_its_word_counts(clients, peer, forwarded, scheme):
         ("for=unknown;proto=https", "https"),
     ],
 )
-def test_forwarded_tells_the_scheme_of_its_client(clients, forwarded, scheme):
+def test_forwarded_gives_the_scheme_of_the_client(clients, forwarded, scheme):
     request = {"ip": ["10.0.0.1"], "forwarded": [forwarded], "protocol": ["HTTP/1.1"], "scheme": ["http"]}
     found = clients.resolve(pa.table(request | {"forwarded_proto": pa.array([None], pa.string())}))
     assert (found["scheme"].to_pylist() if "scheme" in found.schema.names else [None]) == [scheme]

@@ -559,7 +559,7 @@ EVENTS = st.one_of(
 
 @given(events=st.lists(EVENTS, max_size=14))
 @tried(8)
-def test_whatever_happens_every_line_lands_once(shared, tmp_path_factory, events):
+def test_every_line_lands_once_in_random_histories(shared, tmp_path_factory, events):
     site = Chance(shared, tmp_path_factory.mktemp("site"))
     for name, *arguments in events:
         if name == "tick" and arguments == [61]:
@@ -576,7 +576,7 @@ def test_whatever_happens_every_line_lands_once(shared, tmp_path_factory, events
     assert list(site.lake.staging.iterdir()) == []
 
 
-def test_a_tick_reads_only_imports_that_the_log_can_go_on_from(site, monkeypatch):
+def test_a_tick_reads_only_imports_it_can_continue(site, monkeypatch):
     for number in range(20):
         site.write(lines(f"/{number}", "/x", "/y", "/z"), f"other{number}")  # longer than the log
         site.importer.run(site.folder / f"other{number}", site.options)

@@ -270,6 +270,6 @@ def test_a_log_with_one_private_address_gets_a_proxy_warning(lake, load):
 
 
 @pytest.mark.parametrize("address", ["5.5.5.5", "10.0.0.{number}"])
-def test_a_log_of_clients_is_not_called_that_of_a_proxy(lake, load, address):
+def test_a_log_of_clients_is_not_taken_for_a_proxys(lake, load, address):
     text = "".join(line(f"/{number}", address.format(number=number)) for number in range(20))
     assert load(text).behind_proxy == 0

@@ -246,7 +246,7 @@ def test_an_organization_may_look_like_a_number_or_an_option(lake, load, organiz
     assert [visit["organization"] for visit in landed(lake, organization)] == [organization]
 
 
-def test_the_domain_of_a_line_wins_over_that_of_the_import(logs):
+def test_the_domain_of_a_line_overrides_the_imports(logs):
     default = Options("acme", "Default.Example:80")
     for text, options, name in (
         ("A.Example:80 " + line("/a") + "a.example " + line("/b"), replace(default, log_format="vhost-combined"), "1"),
@@ -284,7 +284,7 @@ def test_a_log_without_hosts_needs_a_domain_when_required(logs, log_format):
 
 
 @examples("names_hosts", "text")
-def test_whether_a_log_needs_a_domain_is_seen_from_its_lines(logs, names_hosts, text):
+def test_the_need_for_a_domain_is_detected_from_lines(logs, names_hosts, text):
     options = Options("acme", needs_domain=True)
     if names_hosts:
         logs.load(text, options)
@@ -304,7 +304,7 @@ def test_the_same_log_of_another_organization_is_another_import(lake, load):
 ASSETS, NO_ASSETS = tables(__file__)["assets"], tables(__file__)["no_assets"]
 
 
-def test_assets_are_left_out_and_counted_where_it_is_asked_for(logs):
+def test_assets_are_left_out_and_counted_on_request(logs):
     text = "".join(map(line, ASSETS + NO_ASSETS)) + "garbage\n"
     summary = logs.load(text, Options("acme", skip_assets=True))
     assert (summary.visits, summary.assets, summary.rejected) == (len(NO_ASSETS), len(ASSETS), 1)
@@ -330,7 +330,7 @@ PACKED = {"": bytes, "gzip": gzip.compress, "zstd": lambda text: pa.Codec("zstd"
 
 
 @examples("what", "steps", "there")
-def test_lines_count_once_however_their_log_comes_again(logs, what, steps, there):
+def test_lines_count_once_even_if_their_log_is_copied(logs, what, steps, there):
     """A step: lines by their paths, or a text; how the log comes; and what the summary tells, if it is not refused."""
     for step in steps:
         words = step.get("lines", "").split()

@@ -286,7 +286,7 @@ def test_a_link_with_the_name_of_a_probe_is_not_malicious(lake, intake):
     assert column(lake, "is_malicious") == {"/phpmyadmin": False, "/.env": True}
 
 
-def test_senders_that_land_together_are_told_apart(lake, intake):
+def test_senders_that_land_together_are_distinguished(lake, intake):
     sent = [
         Submission("acme", [b'{"path":"/a1"}', b"x", b'{"path":"/a2"}']),
         Submission("other", [b"x", b'{"path":"/b"}']),
@@ -356,7 +356,7 @@ def test_a_damaged_list_is_named_once_and_stops_no_visit(lake, caplog, fetched, 
     assert column(lake, "confidence") == dict.fromkeys(("/before", "/meanwhile", "/later"), confidence)
 
 
-def test_a_country_that_is_told_wins_over_the_database(lake, countries):
+def test_a_reported_country_wins_over_the_database(lake, countries):
     intake = LiveIngest(lake, countries=countries, now=lambda: NOW)
     rows = {
         "/told": ("FR", "81.2.69.7", "FR"), "/found": ("XX", "81.2.69.7", "DE"), "/neither": ("", "203.0.113.7", None),

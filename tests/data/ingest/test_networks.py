@@ -91,7 +91,7 @@ def test_visits_of_a_log_land_with_the_kinds_of_their_networks(logs):
     assert found == {number: BITS.get(fact) for number, (_, fact) in enumerate(KINDS)}
 
 
-def test_a_network_counts_beside_facts_of_the_request(logs):
+def test_networks_and_facts_of_requests_are_combined(logs):
     line = '52.95.110.1 - - [01/Mar/2026:10:05:00 +0000] "GET /?id=1\'+union+select+1-- HTTP/1.1" 200 1 "-" "Chrome"\n'
     logs.load(line, Options("acme", domain="go.example.com"))
     assert [visit["signals"] for visit in logs.visits()] == [BITS["attacked"] | BITS["from_hosting"]]

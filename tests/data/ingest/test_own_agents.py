@@ -52,7 +52,7 @@ def test_an_import_with_a_bad_table_is_refused(lake):
         Importer(lake)
 
 
-def test_a_followed_log_knows_agents_that_came_meanwhile(lake, tmp_path):
+def test_a_followed_log_uses_agents_added_meanwhile(lake, tmp_path):
     log = tmp_path / "a.log"
     log.write_text(line("/before"))
     follower = Follower(lake, Importer(lake), log, OPTIONS, notify=pytest.fail)
@@ -113,7 +113,7 @@ def test_history_loses_own_agents_with_their_table(lake):
 
 
 @pytest.mark.parametrize("is_excluding", [False, True])
-def test_what_was_reclassified_is_no_longer_due(lake, is_excluding):
+def test_reclassified_visits_are_no_longer_due(lake, is_excluding):
     land(lake, "acme", [visit(path="/a", user_agent=USER_AGENT)])
     write_table(lake)
     if is_excluding:

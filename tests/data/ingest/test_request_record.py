@@ -131,7 +131,7 @@ def test_a_log_format_of_apache_has_the_facts_of_its_directives(facts):
         ("$ssl_protocol", "TLSv1.2", "https"),
     ],
 )
-def test_a_layout_that_names_tls_tells_the_scheme(facts, directive, logged, wanted):
+def test_a_layout_with_tls_variables_gives_the_scheme(facts, directive, logged, wanted):
     layout = f'%h %t "%r" "{directive}"' if "%" in directive else f'$remote_addr [$time_local] "$request" "{directive}"'
     line = f'198.51.100.7 [01/Mar/2026:10:05:03 +0000] "GET / HTTP/1.1" "{logged}"\n'
     assert facts(line, layout=parse_layout(layout)) == [wanted]

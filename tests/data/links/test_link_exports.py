@@ -111,7 +111,7 @@ def test_impossible_columns_are_refused(read, columns, complaint):
 
 
 @examples_at_once("how", "content", "complaint")
-def test_what_is_wrong_is_named_with_its_place(read, how, content, complaint):
+def test_problems_are_reported_with_their_location(read, how, content, complaint):
     with pytest.raises(BadInput) as caught:
         read(content, **how)
     assert complaint in str(caught.value)

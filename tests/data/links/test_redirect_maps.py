@@ -163,7 +163,7 @@ def test_a_link_of_the_domain_beats_a_rule_that_decodes_like_it():
     assert "evil" not in exported.text
 
 
-def test_a_path_stays_taken_by_a_link_whose_target_is_left_out():
+def test_a_path_stays_taken_by_a_link_without_valid_target():
     own, rule = link("fine", "https://no host/", "go.example"), link("fine", "https://evil.example/")
     assert nginx_map([rule, own]).written == 0
 

@@ -77,7 +77,7 @@ CAPTURES = [
 
 
 @pytest.mark.parametrize(("captures", "captured", "wanted"), CAPTURES)
-def test_named_captures_tell_what_their_names_say(load, captures, captured, wanted):
+def test_named_captures_give_the_facts_of_their_names(load, captures, captured, wanted):
     _, visits = load(LINE % captured, captures)
     assert known(visits) == [wanted]
 
@@ -107,13 +107,13 @@ def test_a_log_of_another_format_is_refused_with_captures(load):
         load('203.0.113.7 - - [04/Mar/2026:10:05:03 +0000] "GET /a HTTP/1.1" 200 1 "-" "x"\n', "Host")
 
 
-def test_without_names_captures_are_those_of_the_manual():
+def test_captures_without_names_are_the_recommended_ones():
     manual = (ROOT / "data/logs/README.md").read_text("utf-8")
     captures = re.findall(r"^(?:capture request header |http-request capture req\.hdr\()([\w-]+)", manual, re.MULTILINE)
     assert tuple(map(str.lower, captures)) == RECOMMENDED
 
 
-def test_named_as_in_the_manual_captures_tell_the_same(load):
+def test_captures_named_as_recommended_give_the_same_facts(load):
     line = LINE % "{b.example|Firefox|https://t.co/a|navigate|document||de||198.51.100.7|https} "
     (_, unnamed), (_, named) = load(line, ""), load(line + LINE % "", ",".join(RECOMMENDED))
     assert known(unnamed) == [("b.example", "Firefox", "t.co", "https fetch_sent navigation language_sent")]

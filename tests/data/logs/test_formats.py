@@ -225,7 +225,7 @@ def test_a_column_that_a_format_does_not_select_is_null(log, monkeypatch):
 
 
 @OWN
-def test_what_a_file_does_not_name_is_a_get_that_went_well(log, write):
+def test_missing_columns_default_to_a_successful_get(log, write):
     rows = [{"time": "2026-03-04T10:05:03", "path": "/abc?q=1", "domain": "Go.Example.com"}]
     log.load(write(rows), "csv" if write is as_csv else "ndjson")
     (visit,) = log.visits()
@@ -280,7 +280,7 @@ def test_times_in_parquet_are_utc(log, kind):
     assert [visit["visited_at"] for visit in log.visits()] == [at]
 
 
-def test_columns_of_every_kind_stand_beside_those_that_are_read(log):
+def test_unread_columns_of_every_kind_are_ignored(log):
     beside = {"b": b"\xff\0", "l": [1], "s": {"x": None}, "row": 1, "batch": 2}
     rows = [{"time": 1772618703, "path": "/", "status": status} | beside for status in (404.0, None, float("nan"))]
     summary = log.load(parquet(rows), "ndjson")

@@ -121,7 +121,7 @@ def test_every_line_that_is_not_empty_is_answered_once(read):
     assert [found[place] for place in (0, 2, 3)] == [FORMAT_LINES["combined"][1]] * 3
 
 
-def test_line_numbers_go_on_from_the_first():
+def test_line_numbers_continue_from_the_first():
     lines = split_lines(b"a\n\nb\r\nc", 41)
     assert lines.to_pydict() == {"number": [41, 43, 44], "line": ["a", "b", "c"]}
 
@@ -140,7 +140,7 @@ def test_entries_of_one_request_at_vercel_count_once(read):
     assert found[1]["reason"] == "another entry of the same request"
 
 
-def test_the_manual_tells_fastly_to_log_what_is_read():
+def test_the_manuals_fastly_format_has_all_fields():
     manual = (ROOT / "data/logs/README.md").read_text("utf-8")
     (recommended,) = re.findall(r'^ *(\{"timestamp".*\})$', manual, re.MULTILINE)
     assert re.findall(r'"(\w+)":', recommended) == list(json.loads(FORMAT_LINES["fastly"][0]))
@@ -264,7 +264,7 @@ def test_columns_stand_in_any_order_and_others_shift_none(read, log_format):
 
 @pytest.mark.parametrize("log_format", CUSTOM)
 @pytest.mark.parametrize("index", [0, 1, 6, len(FIELD_NAMES)])
-def test_a_field_more_that_is_accepted_shifts_no_other(read, monkeypatch, log_format, index):
+def test_an_optional_field_does_not_shift_others(read, monkeypatch, log_format, index):
     names = (*FIELD_NAMES[:index], "bytes", *FIELD_NAMES[index:])
     monkeypatch.setattr("data.logs.columns.FIELD_NAMES", names)
     monkeypatch.setattr("data.logs.formats.FIELD_NAMES", names)
@@ -320,7 +320,7 @@ def test_formats_whose_required_text_is_absent_are_skipped(reader, monkeypatch):
         ([COMMON] * SAMPLE_LINES + [COMBINED] * 2 * SAMPLE_LINES, "common"),
     ],
 )
-def test_the_format_is_that_of_most_lines_at_the_beginning(detected, lines, log_format):
+def test_the_format_is_detected_from_the_first_lines(detected, lines, log_format):
     assert detected(*lines) == log_format
 
 
@@ -345,7 +345,7 @@ SPOILT = st.builds(
 
 @given(st.lists(SPOILT, min_size=20, max_size=40))
 @tried(3)
-def test_whatever_a_line_holds_every_reader_answers_for_it(reader, lines):
+def test_every_reader_accounts_for_any_line(reader, lines):
     table = split_lines("\n".join(lines).encode(), 2)
     usual, _, _ = tables(__file__)["test_an_nginx_log_format_reads_what_it_says"][-1]
     directive = FORMAT_LINES["w3c"][0].partition("\n")[0].encode()

@@ -44,5 +44,5 @@ def test_an_object_that_is_cut_off_differs_where_it_ends():
 
 
 @pytest.mark.parametrize("line", ["", "garbage", "one two three four", '{"a": 1}'])
-def test_what_is_like_no_format_has_no_nearest(line):
+def test_a_line_unlike_any_format_has_no_nearest_format(line):
     assert nearest_format(line).log_format == ""

@@ -56,7 +56,7 @@ def refusal(row):
 # Whole rows
 
 
-def test_every_field_is_taken_as_it_is_told():
+def test_every_reported_field_is_stored():
     row = {
         "time": "2026-03-04T12:30:00.25+02:00", "ip": "203.0.113.7", "method": "POST", "status": 404,
         "url": "https://Go.Example:8443/abc?utm_source=News#top", "user_agent": "Mozilla/5.0",
@@ -69,7 +69,7 @@ def test_every_field_is_taken_as_it_is_told():
 
 
 @pytest.mark.parametrize("nothing", [{}, dict.fromkeys(FIELDS)], ids=["absent", "null"])
-def test_what_is_not_told_has_its_default(nothing):
+def test_missing_fields_have_their_defaults(nothing):
     expected = ReportedVisit(NOW, "", ("", "/abc", ""), "GET", 200, "", "", "", None)
     assert read(nothing | {"path": "/abc"}) == expected
 
@@ -79,7 +79,7 @@ def test_a_path_and_a_url_that_is_a_path_are_the_same(domain):
     assert read({"url": "/a?x=1", "domain": domain, "path": ""}) == told(path="/a?x=1", domain=domain)
 
 
-def test_of_a_key_that_comes_twice_the_last_one_counts():
+def test_the_last_of_duplicate_keys_counts():
     assert read('{"path": "/a", "status": 404, "path": "/b", "status": 200}') == told(path="/b")
 
 
@@ -154,7 +154,7 @@ def test_a_number_that_no_machine_holds_is_refused_at_once(time):
 
 @given(st.datetimes(datetime(1973, 3, 4), NOW + timedelta(1)))
 @some
-def test_every_unit_and_zone_tells_the_same_moment(moment):
+def test_every_unit_and_zone_gives_the_same_time(moment):
     micros = (moment - EPOCH) // timedelta(microseconds=1)
     assert told(time=micros).visited_at == moment
     assert told(time=f"{moment.isoformat()}Z").visited_at == moment
@@ -175,7 +175,7 @@ def test_a_time_with_a_zone_is_kept_in_utc(moment):
 
 
 @examples_at_once("url", "target")
-def test_a_url_tells_domain_path_and_query(url, target):
+def test_a_url_gives_domain_path_and_query(url, target):
     assert read({"url": url}).target == target
     assert read({"path": url}).target == target
 
@@ -283,7 +283,7 @@ def test_a_malformed_array_is_rejected(body):
         split_rows(body)
 
 
-def test_what_stands_between_two_lines_belongs_to_its_row_alone():
+def test_text_between_two_lines_belongs_to_its_row():
     rows = split_rows(A + b"\n{\n" + B + b"\nnull\n[1]\n" + A)
     wrong = [NO_OBJECT, None, "Expected `object`, got `null`", "Expected `object`, got `array`"]
     assert [why if isinstance(why := outcome(row), str) else None for row in rows] == [None, *wrong, None]
@@ -298,7 +298,7 @@ MANY = 1_000_000  # rows or blank lines; 2 MB
 
 
 @pytest.mark.parametrize("body", [b"[" + b"0," * MANY + b"0]", b'["",' * MANY, b"0\n" * MANY, b"\n" * 2 * MANY])
-def test_a_body_of_millions_of_rows_is_told_by_its_first_ones(body):
+def test_a_body_of_millions_of_rows_is_rejected_early(body):
     def split():
         _short_array.cache_clear()
         with suppress(BadInput):
@@ -315,5 +315,5 @@ def test_too_many_rows_are_refused_whatever_they_contain(start, between, end):
             split_rows(start + between.join([row] * (MAX_ROWS + 1)) + end)
 
 
-def test_what_separates_lines_for_people_separates_none_here():
+def test_unicode_line_separators_do_not_split_lines():
     assert len(split_rows('{"path":"/\u2028\x85\x0b"}'.encode())) == 1

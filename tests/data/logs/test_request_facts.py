@@ -48,7 +48,7 @@ def test_a_text_of_a_record_is_a_fact(record, facts):
         ("same-origin", "empty", {"fetch_sent"}),
     ],
 )
-def test_fetch_metadata_tell_pages_from_their_parts(mode, dest, facts):
+def test_fetch_metadata_distinguish_pages_from_parts(mode, dest, facts):
     bits = request_facts(RequestRecord(fetch_mode=mode, fetch_dest=dest)) or 0
     assert {name for name, bit in BITS.items() if bits & bit} == facts
 
@@ -83,7 +83,7 @@ SCRIPT = {"scheme": "http", "accept": "*/*", "accept_language": "de"}
         ({"fetch_mode": "navigate"}, False),
     ],
 )
-def test_accept_names_a_page_unless_a_file_or_data_is_asked_for(changes, is_told):
+def test_accept_without_html_means_a_file_or_data(changes, is_told):
     bits = request_facts(RequestRecord(**SCRIPT | changes)) or 0
     assert (bits & BITS["accepts_no_page"] != 0) is is_told
 

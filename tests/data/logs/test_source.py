@@ -56,7 +56,7 @@ def unzipped(content: bytes) -> bytes:
 
 @pytest.mark.parametrize("name", ["access.log", "access.log.gz", "access.zst", "no suffix"])
 @pytest.mark.parametrize("packed", [bytes, gz, zst, zst_after_skipped], ids=["plain", "gzip", "zstd", "skipped"])
-def test_the_first_bytes_tell_the_compression_whatever_the_name(tmp_path, name, packed):
+def test_the_first_bytes_determine_the_compression(tmp_path, name, packed):
     path = write(tmp_path, packed(TEXT), name)
     content = identify(path, ())
     assert (content.size, content.sha256) == (len(TEXT), hashlib.sha256(TEXT).hexdigest())
@@ -80,7 +80,7 @@ def test_zeros_that_pad_a_gzip_file_are_not_content(tmp_path):
     assert not identify(path, ()).is_truncated
 
 
-def test_zeros_behind_a_gzip_member_are_not_kept(tmp_path):
+def test_zeros_after_a_gzip_member_are_dropped(tmp_path):
     path = write(tmp_path, gz(TEXT) + bytes(16 * source.CHUNK_BYTES))
     assert traced_peak(lambda: identify(path, ())) < 4 * source.CHUNK_BYTES
 

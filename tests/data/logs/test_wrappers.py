@@ -99,7 +99,7 @@ def test_an_object_of_a_known_format_stays_what_it_is(reader, read, log_format):
     assert read(log_format, text) == {1: FORMAT_LINES[log_format][1]}
 
 
-def test_an_object_keeps_its_own_reason_where_its_text_is_none(read):
+def test_an_object_keeps_its_reason_without_a_text(read):
     printed = json.dumps({"projectId": "prj_a", "message": '{"level": "info"}'})
     assert [row["reason"] for row in read("vercel", printed).values()] == ["not a request (no proxy)"]
 
@@ -117,7 +117,7 @@ def test_refused_lines_keep_their_numbers_in_the_file(logs):
     assert summary.rejects == [(2, "not in the combined format"), (5, "not in the combined format")]
 
 
-def test_what_an_object_lacks_is_not_the_reason_of_its_text(read):
+def test_a_wrapped_text_is_not_rejected_for_missing_keys(read):
     rows = read("ndjson", in_docker('{"time": "2026-03-04", "event": "bye"}\n') + in_docker("plain\n"))
     assert {row["reason"] for row in rows.values()} == {"no url or path that begins with /"}
 
@@ -150,7 +150,7 @@ def test_columns_of_wrapped_json_are_proposed(tmp_path):
     assert (proposal.flag, proposal.read) == ("--columns", 1)
 
 
-def test_a_wrapped_log_that_has_grown_goes_on(logs):
+def test_a_grown_wrapped_log_is_continued(logs):
     text = in_docker(f"{COMBINED}\n")
     for count in (1, 2, 2):
         summary = logs.load(text * count, Options("acme", "go.example"))
@@ -253,7 +253,7 @@ ODD = st.builds(
 
 @given(st.lists(st.one_of(OBJECTS, CUT, ODD), min_size=20, max_size=40))
 @tried(3)
-def test_whatever_is_wrapped_every_reader_answers_once(reader, lines):
+def test_every_reader_accounts_for_wrapped_lines_once(reader, lines):
     table = split_lines("\n".join(lines).encode(), 2)
     for log_format in ("combined", "haproxy", "caddy", "vercel", "ndjson"):
         numbers = reader.read_all(table, log_format, FormatContext(b"time,path"))["number"].to_pylist()

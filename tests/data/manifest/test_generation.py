@@ -139,7 +139,7 @@ def test_a_rebuild_never_lowers_the_generation(lake, is_lost, copied, now):
         assert numbers(lake.root) == (now, now)
 
 
-def test_an_older_manifest_beside_a_newer_log_is_noticed(lake, tmp_path):
+def test_an_older_manifest_with_a_newer_wal_is_detected(lake, tmp_path):
     land(lake, "acme", [visit(visited_at=MOMENT, path="/known")])
     database_of(lake.manifest).rows("PRAGMA wal_checkpoint(TRUNCATE)")
     older = tmp_path / "older.sqlite"

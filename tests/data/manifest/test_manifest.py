@@ -117,7 +117,7 @@ def test_a_manifest_that_is_not_a_database_is_reported_damaged(tmp_path):
             Manifest(tmp_path / name)
 
 
-def test_a_batch_whose_files_cannot_be_placed_is_not_there(manifest):
+def test_a_batch_is_not_registered_if_moving_files_fails(manifest):
     def full():
         raise OSError("no space left")
 
@@ -173,14 +173,14 @@ def test_batches_of_a_domain_come_longest_first(manifest):
     assert manifest.logs.batches("other", "") == []
 
 
-def test_live_files_are_of_the_organization_asked_for(manifest):
+def test_live_files_are_filtered_by_organization(manifest):
     other = replace(FILE, organization="other", path="visits/organization=other/day=2026-03-01/1.parquet")
     land(manifest, files=[other], organization="other")
     assert (live(manifest), live(manifest, organization="other")) == ([], [other])
     assert live(manifest, organization="othe%") == []
 
 
-def test_live_files_are_of_the_days_asked_for(manifest):
+def test_live_files_are_filtered_by_days(manifest):
     days = [date(2025, 12, 31), date(2026, 1, 1), date(2026, 1, 2), date(2026, 10, 1)]
     land(manifest, files=[file_of(day) for day in days])
     assert [file.day for file in live(manifest, days[1], days[2])] == days[1:3]
@@ -189,7 +189,7 @@ def test_live_files_are_of_the_days_asked_for(manifest):
     assert live(manifest, days[3], days[0]) == []
 
 
-def test_organizations_are_those_whose_logs_landed(manifest):
+def test_organizations_are_found_by_their_landed_logs(manifest):
     for name in ("other", "acme"):
         path = f"visits/organization={name}/day=2026-03-01/1.parquet"
         land(manifest, files=[replace(FILE, organization=name, path=path)], organization=name)
@@ -246,7 +246,7 @@ def test_an_older_manifest_is_copied_and_then_upgraded(tmp_path, older, caplog):
     ]
 
 
-def test_a_copy_that_a_killed_program_began_is_made_anew(tmp_path, older):
+def test_a_copy_begun_by_a_killed_program_is_recreated(tmp_path, older):
     begun = tmp_path / f"{BEFORE}.partial"
     begun.write_bytes(b"half a page")
     Manifest(older).close()

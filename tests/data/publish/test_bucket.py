@@ -86,7 +86,7 @@ def test_a_bucket_that_became_versioned_leaves_an_erasure_due(store, lake, publi
     assert "it keeps earlier versions of objects" in copy.problem
 
 
-def test_publishing_tells_that_a_bucket_became_versioned(store, lake, publish, clock):
+def test_publishing_reports_that_a_bucket_became_versioned(store, lake, publish, clock):
     canary(lake)
     publish()
     store.versioning = "Enabled"
@@ -203,7 +203,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize(("damage", "reason"), DAMAGES.items(), ids=[one.__name__ for one in DAMAGES])
-def test_a_damaged_copy_is_found_and_mended(store, lake, publish, damage, reason):
+def test_a_damaged_copy_is_found_and_repaired(store, lake, publish, damage, reason):
     for day in (2, 3, 4):
         canary(lake, day)
         publish()
@@ -215,7 +215,7 @@ def test_a_damaged_copy_is_found_and_mended(store, lake, publish, damage, reason
     assert reasons(lake) == []
 
 
-def test_a_copy_without_its_mark_is_found_and_mended(store, lake, publish):
+def test_a_copy_without_its_mark_is_found_and_repaired(store, lake, publish):
     canary(lake)
     publish()
     del store.buckets["bucket"]["lake/traffic.json"]
@@ -234,7 +234,7 @@ def test_a_copy_that_is_behind_is_found(store, lake, publish, clock):
     assert reasons(lake) == ["is behind: visits or links have changed since; `traffic publish` copies them"]
 
 
-def test_a_publisher_whose_table_is_deleted_does_not_go_on(store, lake):
+def test_a_publisher_stops_if_its_table_is_deleted(store, lake):
     publisher = LakePublisher(lake, PLACE)
     canary(lake)
     publisher.publish("acme")
@@ -298,9 +298,7 @@ CHECKPOINT_DAMAGES = {
 @pytest.mark.parametrize("is_read_without", [True, False], ids=["all versions", "later versions only"])
 @pytest.mark.parametrize("damage", CHECKPOINT_DAMAGES)
 @pytest.mark.parametrize("name", ["_last_checkpoint", ".checkpoint.parquet"])
-def test_a_damaged_checkpoint_is_read_around_and_written_again(
-    store, lake, clock, caplog, name, damage, is_read_without
-):
+def test_a_damaged_checkpoint_is_skipped_and_rewritten(store, lake, clock, caplog, name, damage, is_read_without):
     canary(lake)
     LakePublisher(lake, PLACE).publish("acme")
     versions = dict(store.buckets["bucket"])

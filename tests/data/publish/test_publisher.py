@@ -88,7 +88,7 @@ def test_the_log_says_of_merges_only_that_no_value_changed(lake, there, publish,
     assert changed() == [("remove", True), ("add", True)]
 
 
-def test_the_log_tells_no_more_of_visits_than_their_number(lake, there, publish):
+def test_the_log_has_only_the_number_of_visits(lake, there, publish):
     land(lake, "acme", [at(2, path="/secret", short_code="secret"), at(2)])
     publish()
     (add,) = [action["add"] for action in published.versions_of(there / "acme/visits")[0] if "add" in action]
@@ -221,7 +221,7 @@ def test_after_many_versions_readers_begin_with_a_checkpoint(lake, there, publis
 
 
 @pytest.mark.parametrize("named", [None, 0], ids=["none", "an earlier one"])
-def test_a_checkpoint_that_nothing_names_is_written_again(lake, there, publish, monkeypatch, named):
+def test_an_unreferenced_checkpoint_is_written_again(lake, there, publish, monkeypatch, named):
     """A program may be killed between writing a checkpoint and naming it, and readers go by the name."""
     monkeypatch.setattr(publishing, "MAX_VERSIONS", 1)
     for day in (2, 3):
@@ -248,7 +248,7 @@ def test_a_current_copy_is_recorded_every_two_minutes(lake, there):
     assert recorded == [NOW, NOW, NOW + timedelta(minutes=3)]
 
 
-def test_a_publication_that_is_interrupted_goes_on_later(lake, there):
+def test_an_interrupted_publication_resumes_later(lake, there):
     land(lake, "acme", [at(2), at(3)])
     publisher = LakePublisher(lake, str(there))
     publisher.interrupt()
@@ -337,7 +337,7 @@ def test_a_target_has_one_form(text, name, monkeypatch, tmp_path):
 
 
 @examples_at_once("text")
-def test_what_names_no_target_is_refused(text):
+def test_invalid_targets_are_rejected(text):
     with pytest.raises(BadInput, match="write a folder or a bucket like s3://bucket/prefix"):
         parse_target(text)
 

@@ -117,7 +117,7 @@ def test_a_backup_holds_what_counts_and_nothing_else(lake, tmp_path):
     assert [path.name for path in tmp_path.iterdir() if "copy" in path.name] == ["copy"]
 
 
-def test_a_restored_lake_gives_the_same_answers_and_goes_on(lake, tmp_path):
+def test_a_restored_lake_answers_and_works_as_before(lake, tmp_path):
     back_up(lake, tmp_path / "copy")
     shutil.copytree(tmp_path / "copy", tmp_path / "restored")
     log = tmp_path / "again.log"
@@ -250,7 +250,7 @@ def overwritten(_, path):
         ("manifest.sqlite", lambda _, path: turn_an_index(path), "{} is damaged: .*live_files.*older backup"),
     ],
 )
-def test_what_is_damaged_is_named_and_leaves_no_backup(lake, tmp_path, place, damage, told):
+def test_a_damaged_file_is_named_and_prevents_the_backup(lake, tmp_path, place, damage, told):
     path = {"visits": lake.root / sorted(live(lake))[3], "links": links_path(lake)}.get(place, lake.root / place)
     damage(lake, path)
     with pytest.raises(LakeDamaged, match=told.format(re.escape(path.name))):
@@ -258,7 +258,7 @@ def test_what_is_damaged_is_named_and_leaves_no_backup(lake, tmp_path, place, da
     assert [path.name for path in tmp_path.iterdir()] == ["lake"]
 
 
-def test_a_full_disk_is_told_and_leaves_no_backup(lake, tmp_path):
+def test_a_full_disk_is_reported_and_leaves_no_backup(lake, tmp_path):
     back_up(lake, tmp_path / "whole")
     sizes = {name: (tmp_path / "whole" / name).stat().st_size for name in names(tmp_path / "whole")}
     largest = max(sizes, key=sizes.get)
@@ -293,7 +293,7 @@ def test_a_file_erased_during_the_backup_is_not_in_it(lake, tmp_path):
         assert (found.findings, found.unknown, found.files) == ([], 0, copied.files)
 
 
-def test_what_an_earlier_attempt_copied_is_not_copied_again(lake, tmp_path, monkeypatch):
+def test_a_retry_does_not_copy_files_again(lake, tmp_path, monkeypatch):
     *others, last = lake.manifest.files.live("acme")
     copied, real = Counter(), backup._copy_file
     monkeypatch.setattr(backup, "_copy_file", lambda file, target: (copied.update([file.name]), real(file, target))[1])

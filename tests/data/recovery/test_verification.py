@@ -332,7 +332,7 @@ def test_a_file_that_is_about_to_land_is_not_an_orphan(lake):
     assert verify_lake(lake).unknown == 0
 
 
-def test_visits_that_wait_and_cannot_be_read_are_told_of(lake):
+def test_unreadable_pending_visits_are_reported(lake):
     enqueue(lake.manifest, [("acme", packed([visit()]))], datetime.now(UTC))
     assert verify_lake(lake).findings == []
     with database_of(lake.manifest).transaction() as db:

@@ -141,7 +141,7 @@ def test_a_campaign_naming_an_ai_host_shows_the_row_of_the_host(signs):
     assert rules(signs(query=f"utm_source=WWW.{host}"))[0] == f'referrers.toml: "{host}" as utm_source'
 
 
-def test_an_agent_that_must_be_the_whole_user_agent_says_so(signs):
+def test_an_exact_token_is_shown_as_exact(signs):
     row = next(row for row in AGENTS if row.exact)
     assert f'agents.toml: exactly "{row.token}"' in rules(signs(row.token))
     assert f'agents.toml: exactly "{row.token}"' not in rules(signs(row.token + " 1"))
@@ -248,7 +248,7 @@ def test_an_overlong_user_agent_costs_no_more_than_the_longest(classifier, fille
     | st.integers(1000, 1100).map(lambda length: ("word " * length)[:length])
 )
 @settings(max_examples=300)
-def test_what_was_made_readable_stays_as_it_is(logged):
+def test_readable_text_stays_unchanged(logged):
     request = Request.from_log(logged, "GET", "https://a.example/", "a=b")
     assume("\\" not in request.user_agent and "%" not in request.user_agent)
     assert Request.from_log(*request) == request
@@ -257,6 +257,6 @@ def test_what_was_made_readable_stays_as_it_is(logged):
 @pytest.mark.parametrize(
     "escaped", [lambda text: "".join(f"\\x{byte:02X}" for byte in text.encode()), lambda text: text.replace(" ", "%20")]
 )
-def test_signs_are_those_of_what_was_sent_however_it_was_logged(signs, escaped):
+def test_signs_do_not_depend_on_the_escaping_of_the_log(signs, escaped):
     for user_agent in (GPTBOT, IPHONE, "curl/8.5.0", *(row.example for row in HEURISTICS)):
         assert signs(escaped(user_agent)) == signs(user_agent)

@@ -138,7 +138,7 @@ def test_a_word_within_a_word_is_not_an_agent_of_an_ai_product(told, user_agent)
 
 
 @examples_at_once("what", "referrer", "expected", "user_agents")
-def test_people_and_automata_that_look_alike_are_told_apart(told, what, referrer, expected, user_agents):
+def test_similar_people_and_bots_are_distinguished(told, what, referrer, expected, user_agents):
     for user_agent in user_agents:
         found = told(user_agent, referrer=referrer)._asdict()
         assert {name: found[name] for name in expected} == expected, (what, user_agent)
@@ -176,7 +176,7 @@ def test_the_example_of_a_row_has_its_name(row):
     assert browser_of(row.example) == row.name
 
 
-def test_no_name_of_ua_parser_stands_in_two_rows():
+def test_no_name_of_ua_parser_is_in_two_rows():
     names = [name for row in BROWSERS for name in row.names]
     assert len(set(names)) == len(names)
 
@@ -279,7 +279,7 @@ LEAST = {("people", "bot_category"): 1.0, ("people", "device_type"): 0.98} | dic
 
 
 @pytest.mark.parametrize(("name", "label"), LEAST)
-def test_the_corpus_comes_out_as_it_is_labelled(classifier, name, label):
+def test_the_corpus_is_classified_as_labelled(classifier, name, label):
     rows = [row for row in labelled(name) if label in row]
     told = [(row[label], getattr(classifier.classify(request_of(row)), label), row) for row in rows]
     wrong = [(expected, found, row) for expected, found, row in told if found != expected]
@@ -299,7 +299,7 @@ def test_every_row_of_the_corpus_has_labels_and_a_source(name):
         assert row["source"].startswith("https://")
 
 
-def test_no_request_stands_twice_in_the_corpus():
+def test_the_corpus_has_no_duplicate_requests():
     requests = [
         (name, row.get("user_agent"), row.get("referrer"), row.get("url")) for name in NAMES for row in labelled(name)
     ]

@@ -60,7 +60,7 @@ def test_a_lone_surrogate_is_searched_as_any_text():
     assert [own.of_agent("\ud800bot"), own.of_path("/a/\ud800")] == [BITS["own_rule"]] * 2
 
 
-def test_the_digest_is_that_of_agents_and_paths():
+def test_the_digest_covers_agents_and_paths():
     rules = [Exclusion("agent", "a"), Exclusion("path", "/a")]
     digests = {OwnRules(some).digest for some in ([], rules[:1], rules[1:], rules)}
     assert len(digests) == 4

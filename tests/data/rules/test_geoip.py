@@ -81,7 +81,7 @@ RECORDS = st.recursive(
 
 
 @given(record=RECORDS)
-def test_whatever_a_record_holds_gives_two_characters_or_none(record):
+def test_any_record_gives_two_characters_or_none(record):
     told = _code_in(record)
     assert told is None or (len(told) == 2 and told.isascii() and told == told.upper())
 
@@ -89,7 +89,7 @@ def test_whatever_a_record_holds_gives_two_characters_or_none(record):
 # Files that are no database
 
 
-def test_what_is_not_a_database_is_refused_naming_it(tmp_path, file, database):
+def test_a_file_that_is_not_a_database_is_rejected_by_name(tmp_path, file, database):
     database({HERE: MAXMIND})
     whole = file.read_bytes()
     for path in (tmp_path / "nowhere.mmdb", tmp_path):
@@ -127,7 +127,7 @@ def test_a_database_with_damaged_metadata_is_refused_or_read(tmp_path_factory, d
     assert told in {None, "DE"} or str(damaged) in told
 
 
-def test_an_address_whose_record_is_damaged_has_no_country(file, database):
+def test_an_address_with_a_damaged_record_has_no_country(file, database):
     database({HERE: IPINFO, "5.5.5.0/24": {"country": "FR"}})
     file.write_bytes(file.read_bytes().replace(b"BDE", b"B\xff\xfe"))
     countries = CountryDatabase(file)
@@ -142,7 +142,7 @@ print(CountryDatabase(Path(sys.argv[1])).lookup("81.2.69.7"))
 """
 
 
-def test_a_record_whose_key_is_damaged_ends_no_process(file, database):
+def test_a_damaged_key_in_a_record_does_not_crash(file, database):
     database({"81.2.69.0/24": {"country": {"iso_code": "DE"}}}, ip_version=4)
     file.write_bytes(file.read_bytes().replace(b"Gcountry", b"\xa1country"))  # one byte: the key is a number now
     ended = subprocess.run([sys.executable, "-c", ASK, file], cwd=ROOT, capture_output=True, text=True, check=False)

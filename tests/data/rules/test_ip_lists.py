@@ -156,7 +156,7 @@ def refused():
             yield body[:40], form, body.encode(), NO_SUCH_FORM
 
 
-def test_what_is_not_such_a_list_is_refused_with_a_reason():
+def test_a_malformed_list_is_rejected_with_a_reason():
     for name, form, body, reason in refused():
         with pytest.raises(BadInput) as refusal:
             parse_networks(body, form)
@@ -238,7 +238,7 @@ def test_a_list_that_fails_does_not_stop_the_others(lake):
     assert list(lake.staging.iterdir()) == []
 
 
-def test_what_is_left_of_removed_lists_does_no_harm(lake):
+def test_files_of_removed_lists_are_ignored(lake):
     list(refresh(lake, [list_of(), list_of("long-gone")], lambda row: prefixes(*OLD), NOW))
     (lake.ip_lists / "gptbot.json~").write_text("an editor's")
     (lake.ip_lists / "README.txt").write_text("somebody's")

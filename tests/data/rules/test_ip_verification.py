@@ -84,7 +84,7 @@ INSIDE = IpVerdict(True, "inside home of 2026-03-15")
 
 
 @examples_at_once("lists", "agents", "addresses", "inside", "reason")
-def test_an_address_is_inside_outside_or_tells_nothing(verifier, lists, agents, addresses, inside, reason):
+def test_an_address_is_inside_outside_or_inconclusive(verifier, lists, agents, addresses, inside, reason):
     """An IPv4 address may be written as IPv6."""
     asked = verifier(**{name: {"home": HOME, "annex": ANNEX}[name] for name in lists.split()})
     for agent in agents:
@@ -158,7 +158,7 @@ def test_an_address_that_proves_nothing_leaves_an_agent_as_it_is(verifier, addre
 @pytest.mark.parametrize(
     "says", [HUMAN_CLASSIFICATION, CRAWLER._replace(agent="Unknown"), CRAWLER._replace(agent="Named"), LIBRARY]
 )
-def test_people_and_agents_without_lists_stay_who_they_are(verifier, says):
+def test_people_and_agents_without_lists_are_unchanged(verifier, says):
     asked = verifier(home=HOME)
     for address in ("20.42.10.7", "5.5.5.5"):
         assert asked.verify(says, address, DAY) == says
@@ -243,7 +243,7 @@ def test_every_list_is_fetched_over_https():
     assert [row.url for row in IP_LISTS if not row.url.startswith("https://")] == []
 
 
-def test_every_list_but_those_of_hosting_is_that_of_an_agent():
+def test_every_list_but_hosting_belongs_to_an_agent():
     named = {way.removeprefix("ip:") for row in load(Agent, "agents") for way in row.verify if way.startswith("ip:")}
     assert named == {row.name for row in IP_LISTS if not row.hosting}
 

@@ -83,7 +83,7 @@ def test_as_many_long_tokens_as_may_be_are_compiled():
 
 
 @pytest.mark.parametrize("content", [b"a = [", b"\xff", b"a = " + b"[" * 5_000, b"[[agents]]\n"])
-def test_what_is_not_a_table_of_agents_is_refused(content):
+def test_a_file_that_is_not_an_agents_table_is_rejected(content):
     with pytest.raises(BadInput, match=r"^agents\.toml: .*; correct it, or remove the row"):
         checked_agents("agents.toml", content)
 
@@ -99,7 +99,7 @@ def test_the_deciding_rule_says_that_a_row_is_own():
     assert first_match(rows(MONITOR), USER_AGENT).rule == 'own agents.toml: "Intranet-Monitor/"'
 
 
-def test_an_own_row_comes_before_shipped_ones():
+def test_own_rows_precede_shipped_rows():
     own = rows({**MONITOR, "example": f"{GPTBOT} {USER_AGENT}"})
     assert first_match(own, f"{GPTBOT} {USER_AGENT}").classification.agent == "Intranet Monitor"
 
@@ -119,7 +119,7 @@ def test_the_shared_classifier_knows_own_rows():
     assert agents[0] != agents[1] == "Intranet Monitor"
 
 
-def test_without_own_rows_the_version_is_that_of_shipped_rules():
+def test_without_own_rows_the_rules_version_is_shipped():
     assert rules_version(LakeTables()) == Classifier().rules_version
 
 
@@ -153,5 +153,5 @@ def test_the_rows_of_the_manual_classify_their_examples():
     assert all(one.rule.startswith("own agents.toml") for one in told)
 
 
-def test_the_limits_in_the_manual_are_those_of_the_program():
+def test_the_limits_in_the_manual_match_the_program():
     assert f"{MAX_BYTES // 1_000_000} MB or {MAX_ROWS} rows" in MANUAL

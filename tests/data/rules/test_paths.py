@@ -97,6 +97,6 @@ def test_the_example_of_an_attack_is_matched_by_its_own_row(paths, row):
 
 
 @pytest.mark.parametrize("is_attack", [True, False], ids=["attacks", "words of people"])
-def test_attacks_in_queries_are_told_from_ordinary_words(paths, is_attack):
+def test_attacks_in_queries_differ_from_ordinary_words(paths, is_attack):
     for query in tables(__file__)["attacks" if is_attack else "words of people"]:
         assert paths.is_attack(query) is is_attack, query

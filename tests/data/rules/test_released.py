@@ -34,7 +34,7 @@ def test_a_release_is_as_new_as_its_newest_row():
     assert newest_check(release_of(checked="2099-01-02")) == "2099-01-02"
 
 
-def test_a_file_without_rows_is_of_no_day():
+def test_a_file_without_rows_has_no_day():
     assert newest_check(b"") == ""
 
 
@@ -106,5 +106,5 @@ def test_another_release_has_another_version_of_rules(released):
     assert rules_version(LakeTables((), released)) != rules_version(LakeTables((), other))
 
 
-def test_the_day_of_the_shipped_tables_is_that_of_a_row():
+def test_the_date_of_the_shipped_tables_is_in_a_row():
     assert CHECKED in {str(row.checked) for row in (*load(Agent, "agents"), *load(Referrer, "referrers"))}

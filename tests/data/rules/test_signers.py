@@ -95,7 +95,7 @@ def test_only_an_agent_of_the_same_operator_keeps_its_name(classifier, user_agen
 
 
 @pytest.mark.parametrize("confidence", ["verified", "contradicted", "medium"])
-def test_what_an_address_decided_stays(signers, confidence):
+def test_results_of_address_verification_are_kept(signers, confidence):
     by_address = bot_classification("other", "Claude-User", confidence, method="ip_range")
     assert signers.named(by_address, CHATGPT) is by_address
 

@@ -101,6 +101,6 @@ def test_history_without_own_agents_is_due(lake):
     assert status_of(lake, NOW).reclassify_due
 
 
-def test_the_status_of_a_lake_with_a_bad_table_is_told(lake):
+def test_the_status_reports_a_bad_table(lake):
     lake.own_agents.write_text("[[agent]]\n")
     assert rules_version_of(lake) == status_of(lake, NOW).rules_version == rules_version()

@@ -84,7 +84,7 @@ def test_a_replacing_file_names_the_files_it_replaces(lake):
 
 
 @pytest.mark.parametrize("way", ["erased", "expired"])
-def test_where_nothing_is_left_one_file_without_visits_says_so(lake, way):
+def test_a_removal_record_replaces_the_last_visits(lake, way):
     removed, batches = set(), set()
     for day in (1, 2, 3):
         land(lake, "acme", [visit(visited_at=datetime(2026, 3, day))])

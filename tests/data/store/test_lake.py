@@ -283,7 +283,7 @@ def at_version_0(path):
         (lambda path: path.write_bytes(b"no database" * 100), "cannot be used (file is not a database)"),
     ],
 )
-def test_no_manifest_is_created_beside_visits_that_exist(lake, landed, lose, problem, create):
+def test_no_manifest_is_created_if_visits_exist(lake, landed, lose, problem, create):
     lake.manifest.close()
     lose(lake.root / "manifest.sqlite")
     before = bytes_on_disk(lake)
@@ -337,7 +337,7 @@ def test_a_lock_that_takes_long_is_waited_for_with_a_warning(lake, monkeypatch, 
     ]
 
 
-def test_a_rewrite_of_all_organizations_excludes_those_of_one(lake):
+def test_a_rewrite_of_all_organizations_excludes_any_other(lake):
     with lake.rewrite_lock(organization="acme"):
         assert [may_rewrite(lake, name) for name in ("other", "acme", None)] == [True, False, False]
     with lake.rewrite_lock():

@@ -39,7 +39,7 @@ def test_a_release_that_was_stored_is_used(lake):
     assert agents(lake_tables(lake))[0] == "Newcomer"
 
 
-def test_where_names_come_from_is_told(lake):
+def test_the_source_of_names_is_reported(lake):
     store(lake)
     assert names_in_use(lake) == Names(str(lake.released), "2099-01-02")
 
@@ -89,7 +89,7 @@ def test_a_damaged_release_is_refused_by_its_path(lake, content):
         lake_tables(lake)
 
 
-def test_a_release_that_came_meanwhile_is_known(lake):
+def test_a_release_stored_meanwhile_is_used(lake):
     current = CurrentTables(lake)
     store(lake)
     assert agents(current.current())[0] == "Newcomer"

@@ -221,7 +221,7 @@ def test_an_edit_of_links_that_changed_meanwhile_is_refused(edited):
     assert ("e", "") in targets(edited)
 
 
-def test_what_a_killed_edit_left_is_deleted_before_the_next(edited):
+def test_leftovers_of_a_killed_edit_are_deleted_by_the_next(edited):
     left = changes_path(edited).with_name(f"{'0' * 64}-00000000.changes.parquet")
     left.write_bytes(changes_path(edited).read_bytes())
     remove(edited, "a")
@@ -263,7 +263,7 @@ def test_a_clock_set_back_does_not_bring_back_older_links(edited, monkeypatch):
         assert targets(again)["a", ""] == "https://shop.example/last"
 
 
-def test_a_rebuild_tells_of_changes_whose_whole_file_is_missing(edited):
+def test_a_rebuild_reports_changes_without_their_whole_file(edited):
     name = links_path(edited).name
     links_path(edited).unlink()
     with rebuilt(edited) as again:

@@ -120,7 +120,7 @@ def test_the_newest_link_to_a_url_is_found_in_any_spelling(lake):
         assert index.short_code_of(url) == newest.get(normalized_url(url)), url
 
 
-def test_looking_up_a_url_does_not_normalize_those_of_links(lake, monkeypatch):
+def test_looking_up_a_url_does_not_normalize_links(lake, monkeypatch):
     split, counts = link_index.urlsplit, []
     monkeypatch.setattr(link_index, "urlsplit", lambda url: (counts.append(url), split(url))[1])
     for count in (1, 300):

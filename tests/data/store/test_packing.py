@@ -39,7 +39,7 @@ def test_visits_of_several_packs_come_out_in_their_order(packs):
     assert table.to_pylist() == [{"day": row["day"], **row} for rows in packs for row in rows]
 
 
-def test_what_repeats_is_packed_once():
+def test_repeated_values_are_packed_once():
     moments = {"visited_at": [datetime(2026, 3, 4)] * 1_000}
     one, many = packed([visit()]), pack(moments, [0] * 1_000, {"agent": ["an agent of a long name"]})
     assert (one.visits, many.visits) == (1, 1_000)

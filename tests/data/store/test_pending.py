@@ -279,7 +279,7 @@ def test_a_failure_after_the_commit_leaves_all_landed(three_files, monkeypatch):
 
 
 @pytest.mark.parametrize("statement", ["BEGIN", "COMMIT"])
-def test_what_cannot_be_kept_is_not_kept_and_the_next_visits_are(lake, monkeypatch, statement):
+def test_unstorable_visits_do_not_block_later_ones(lake, monkeypatch, statement):
     with failing_writer(lake, monkeypatch, statement), pytest.raises(sqlite3.OperationalError):
         keep(lake, "/lost")
     keep(lake, "/kept")
@@ -292,7 +292,7 @@ def test_of_several_organizations_all_are_kept_or_none(lake):
     assert waiting(lake) == []
 
 
-def test_what_cannot_be_read_waits_on_and_holds_nothing_else_up(lake):
+def test_unreadable_visits_stay_pending_without_blocking(lake):
     for path in ("/a", "/damaged", "/b", "/c"):
         keep(lake, path)
     keep(lake, "/d", organization="other")

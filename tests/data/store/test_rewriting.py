@@ -137,7 +137,7 @@ def test_a_failure_after_all_days_are_erased_leaves_them_erased(case, tmp_path, 
         assert assert_whole_and_finished_by_the_next_run(case, lake) == 3
 
 
-def test_what_is_stopped_goes_on_where_it_stopped(case, tmp_path):
+def test_a_stopped_drop_follower_resumes_where_it_stopped(case, tmp_path):
     days = []
 
     def stop(done, whole):
@@ -289,7 +289,7 @@ def test_long_texts_are_reclassified_when_memory_is_short(long_texts, monkeypatc
         (policies.JUDGING, True, True),
     ],
 )
-def test_a_policy_says_who_waits(lake, policy, may_land, may_rewrite):
+def test_a_policy_decides_which_tasks_wait(lake, policy, may_land, may_rewrite):
     """The locks of merging and judging are taken by `rewrite_each`, which skips what others rewrite."""
     free = []
 

@@ -150,7 +150,7 @@ def test_dead_files_are_counted_apart(lake):
     assert found.organizations["other"] == OrganizationStatus()
 
 
-def test_the_oldest_check_is_that_of_a_live_file(lake):
+def test_the_oldest_check_is_of_a_live_file(lake):
     land(lake, "acme", at(4, 3, 2, 1))
     one, two, three, _ = sorted(lake.manifest.files.live("acme"), key=lambda file: file.day)
     for file, days in ((one, 9), (two, 8), (three, 7)):
@@ -159,7 +159,7 @@ def test_the_oldest_check_is_that_of_a_live_file(lake):
     assert status_of(lake, NOW).oldest_check_at == NOW - timedelta(8)
 
 
-def test_the_oldest_salt_is_told_by_its_age_only(lake):
+def test_the_oldest_salt_is_reported_by_its_age_only(lake):
     salts = daily_salts(lake.salts, [date(2026, 3, 9)], NOW - timedelta(hours=30))
     salts |= daily_salts(lake.salts, [date(2026, 3, 10)], NOW)
     found = status_of(lake, NOW)
@@ -248,7 +248,7 @@ def test_a_status_does_not_wait_for_a_writer(lake):
         assert status_of(lake, NOW).total.files == 1
 
 
-def test_the_status_names_a_lake_whose_manifest_is_damaged(lake):
+def test_the_status_names_a_lake_with_a_damaged_manifest(lake):
     with database_of(lake.manifest).transaction() as db:
         db.execute("DROP TABLE epochs")
     with pytest.raises(LakeDamaged, match=str(lake.root)):

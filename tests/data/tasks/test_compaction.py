@@ -312,7 +312,7 @@ def test_a_damaged_file_is_named_once_other_days_are_merged(two_days, damage, th
 
 
 @pytest.mark.parametrize("damage", ["overwritten", "replaced meanwhile"])
-def test_a_day_that_cannot_be_merged_holds_up_no_other(lake, monkeypatch, damage):
+def test_an_unmergeable_day_does_not_block_others(lake, monkeypatch, damage):
     for day in (3, 4, 5):
         land_files(lake, day, 2)
     (broken, *_) = files_on(lake, 4)
@@ -523,7 +523,7 @@ def test_files_dated_by_a_fast_clock_are_swept_within_a_day(lake):
         assert Compactor(lake, lambda: NOW + later).sweep() == swept  # noqa: B023
 
 
-def test_what_an_import_stages_or_places_meanwhile_is_not_swept(lake, reopened, load, monkeypatch):
+def test_files_of_a_running_import_are_not_swept(lake, reopened, load, monkeypatch):
     other, swept, threads = reopened(), [], []
     hashing, moving = landing.sha256_of, landing.move_durably
 

@@ -442,7 +442,7 @@ def stored_texts(path):
     return {text for column in columns for chunk in column.chunks for text in chunk.dictionary.to_pylist()}
 
 
-def test_an_erasure_reaches_texts_that_came_with_other_days(lake, tmp_path):
+def test_an_erasure_removes_texts_shared_with_other_days(lake, tmp_path):
     log = tmp_path / "access.log"
     log.write_text(line("/canary", 17) + line("/kept", 18))
     Importer(lake).run(log, Options("acme"))
@@ -455,7 +455,7 @@ def test_an_erasure_reaches_texts_that_came_with_other_days(lake, tmp_path):
 
 
 @pytest.mark.parametrize("call", [1, 2], ids=["erasure", "compaction"])
-def test_what_is_not_deleted_yet_goes_with_the_next_run(lake, call):
+def test_the_next_run_deletes_remaining_files(lake, call):
     land(lake, "acme", [*CANARIES, visit(visited_at=CANARIES[0]["visited_at"])])
     erased = erase(lake, domain="canary.example")
     with failing_at(Files, "purge", call):
@@ -469,7 +469,7 @@ def test_what_is_not_deleted_yet_goes_with_the_next_run(lake, call):
 
 
 @pytest.mark.parametrize(("owner", "name"), [(erasing, "write_visits"), (Manifest, "replace"), (Compactor, "sweep")])
-def test_no_log_lands_and_no_file_is_written_anew_meanwhile(lake, monkeypatch, owner, name):
+def test_imports_and_rewrites_wait_meanwhile(lake, monkeypatch, owner, name):
     land(lake, "acme", [visit(short_code=code) for code in "ab"])
     original, rewritable = getattr(owner, name), []
 
@@ -487,7 +487,7 @@ def test_no_log_lands_and_no_file_is_written_anew_meanwhile(lake, monkeypatch, o
     assert rewritable == [False]
 
 
-def test_erasures_beside_imports_and_merges_lose_nothing_else(lake, tmp_path):
+def test_erasures_during_imports_and_merges_lose_nothing(lake, tmp_path):
     days, log, erased, done = [17, 18, 19], tmp_path / "a.log", [], threading.Event()
     for number in range(4):
         moments = [datetime(2015, 5, day, number) for day in days]

@@ -75,7 +75,7 @@ def test_many_visitors_without_headers_do_not_hide_each_other(lake):
     assert told(lake) >= BOTH
 
 
-def test_people_stay_people_beside_who_lacks_headers(lake):
+def test_people_stay_people_despite_visitors_without_headers(lake):
     land(lake, "acme", [*PEOPLE, page(9, BARE)])
     assert told(lake, 1) == set()
 

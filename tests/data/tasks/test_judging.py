@@ -169,7 +169,7 @@ def test_the_recount_sees_every_signal_in_some_of_these_days():
 # Whom a signal spares
 
 
-def test_an_office_of_a_hundred_stays_human_beside_a_scanner(lake):
+def test_an_office_of_a_hundred_stays_human_despite_a_scanner(lake):
     office = [at(number, path=f"/p{number}", visitor=7) for number in range(100)]
     land(lake, "acme", [*office, *(probe(number, visitor=8, path=f"/.env{number}") for number in range(50))])
     judge(lake)
@@ -233,7 +233,7 @@ def test_one_probe_in_a_long_session_is_an_operators(lake, changes, is_probed):
     assert ("probed" in told(lake, "visitor")[1]) is is_probed
 
 
-def test_errors_are_missing_pages_that_only_one_visitor_asks_for(lake):
+def test_errors_are_pages_missed_by_one_visitor_only(lake):
     links(lake, "acme", [{"short_code": "own", "target_url": "https://shop.example/"}])
     gone = [at(n, path="/gone", status=404, visitor=visitor) for visitor in (1, 2, 3) for n in range(6)]
     own = [at(n, path="/own", short_code="own", status=404, visitor=4) for n in range(6)]
@@ -355,7 +355,7 @@ def test_a_day_of_an_older_version_is_judged_again(lake):
     assert versions(lake) == [BEHAVIOUR_VERSION]
 
 
-def test_unjudged_days_come_before_those_of_older_versions(lake):
+def test_unjudged_days_precede_days_of_older_versions(lake):
     judged_before(lake, BEHAVIOUR_VERSION - 1)
     land(lake, "acme", [visit(visited_at=NOON + timedelta(hours=-24), path="/c")])
     due = days_to_merge(lake, TODAY, timedelta(0), None, BEHAVIOUR_VERSION)
@@ -367,7 +367,7 @@ def test_a_lower_version_leaves_days_that_any_version_judged(lake):
     assert days_to_merge(lake, TODAY, timedelta(0), None, 1) == []
 
 
-def test_a_comparison_tells_what_judging_again_finds(lake):
+def test_a_comparison_matches_judging_again(lake):
     judged_before(lake, BEHAVIOUR_VERSION - 1)
     (file,) = lake.manifest.files.live("acme")
     found = compare_judgements(lake, "acme", lambda: TODAY)

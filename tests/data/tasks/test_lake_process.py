@@ -61,7 +61,7 @@ def merge_while(merging, happens):
         assert files(merging._lake) == [(3, 1, False), (4, 1, False), (4, 1, False)]
 
 
-def test_a_day_is_merged_and_judged_and_no_other(lake):
+def test_only_the_given_day_is_merged_and_judged(lake):
     for _ in range(2):  # the second time nothing is left to do
         LakeProcess(lake).run(*MERGE)
         assert files(lake) == [(3, 1, False), (4, 2, True)]
@@ -84,7 +84,7 @@ def test_a_damaged_file_is_named(lake):
     assert len(files(lake)) == 3
 
 
-def test_a_call_whose_process_was_killed_waits_an_hour(lake, slow_start, monkeypatch):
+def test_a_call_is_not_retried_for_an_hour_after_a_kill(lake, slow_start, monkeypatch):
     merging = LakeProcess(lake)
     told = "^the process for merge_day acme 2026-03-04 exited with status -9, probably out of memory.$"
     with pytest.raises(TrafficError, match=told):

@@ -45,7 +45,7 @@ EXAMPLES = {
 
 
 @pytest.mark.parametrize(("requests", "unfollowed"), EXAMPLES.values(), ids=EXAMPLES)
-def test_what_follows_shows_which_pages_were_opened(lake, requests, unfollowed):
+def test_later_requests_show_which_pages_were_opened(lake, requests, unfollowed):
     assert judged(lake, requests) == unfollowed
 
 

@@ -374,7 +374,7 @@ def test_a_reclassified_agent_stays_verified_or_contradicted(lake, under, before
     assert (result.rewritten, result.changed) == (1, before != after)
 
 
-def test_what_the_addresses_of_a_log_said_outlives_them(lake, load, under):
+def test_results_of_addresses_outlive_the_addresses(lake, load, under):
     """That an agent is verified or contradicted, and which one an address showed behind the name of a browser."""
     networks = {"openai-gptbot": "20.42.10.0/24", "openai-chatgpt-user": "20.42.20.0/24"}
     lists = [row for row in reference.load(IpList, "ip_lists") if row.name in networks]
@@ -480,7 +480,7 @@ def test_a_log_stays_known_after_a_reclassification(lake, load, under):
     assert told == [("/a", "human"), ("/b", "ai_training"), ("/other", "human")]
 
 
-def test_a_dry_run_tells_the_same_and_changes_nothing_on_disk(lake, load, under):
+def test_a_dry_run_reports_the_same_and_changes_no_file(lake, load, under):
     load(line() + line(agent=NEWTHING) + line(day=18, referrer="https://ask.example/") + line("/secret")[:-1])
     load(line(agent=NEWTHING), "other")
     before = bytes_on_disk(lake)

@@ -47,7 +47,7 @@ def there(lake):
 
 @pytest.mark.parametrize(("days", "first"), [(1, 9), (2, 8), (8, 2), (99_999, 1)])
 @pytest.mark.parametrize("now", [NOW, NOW.astimezone(timezone(timedelta(hours=-5)))], ids=["UTC", "the evening before"])
-def test_today_in_utc_and_so_many_days_before_it_are_kept(lake, now, days, first):
+def test_today_in_utc_and_the_days_before_it_are_kept(lake, now, days, first):
     fill(lake, "acme", 1, 2, 3, 8, 9, 10)
     left = [day for day in (1, 2, 3, 8, 9, 10) if day >= first]
     retained = apply_retention(lake, days, now)
@@ -148,7 +148,7 @@ def test_a_failed_retention_is_finished_by_the_next_run(lake):
     assert there(lake) == {file.path for name in ("acme", "other") for file in lake.manifest.files.live(name)}
 
 
-def test_an_organization_whose_visits_are_all_gone_is_remembered(lake):
+def test_an_organization_without_visits_is_remembered(lake):
     assert apply_retention(lake, 1, NOW) == RetentionResult(date(2026, 3, 9), [], [])
     fill(lake, "acme", 1)
     retained = apply_retention(lake, 3, NOW)
@@ -217,7 +217,7 @@ def test_visits_in_unknown_files_count_as_evidence_of_the_clock(lake):
     assert clock_problem(lake, NOW) == ""
 
 
-def test_a_clock_a_day_ahead_of_all_records_is_doubted(lake):
+def test_a_clock_a_day_ahead_of_all_records_is_a_problem(lake):
     assert clock_problem(lake, NOW) == ""
     fill(lake, "acme", 1, 8)
     fill(lake, "other", 9)

@@ -56,7 +56,7 @@ def test_a_typing_error_in_a_key_is_noticed(keys):
         assert not is_well_formed_key(key[:place] + ("a" if key[place] != "a" else "b") + key[place + 1 :])
 
 
-def test_what_has_not_the_form_of_a_key_opens_nothing(keys):
+def test_malformed_keys_are_rejected(keys):
     key = keys.create_key("acme", "a")
     for wrong in ("", "tak_", key[:-1], f"{key}0", f" {key}", key.upper(), key[:20] + "ü" + key[21:]):
         assert not is_well_formed_key(wrong)

@@ -429,7 +429,7 @@ def test_a_callback_without_its_state_or_code_is_refused(at, provider):
             assert returned(browser, asked, next=target).headers["location"] == "/app/"
 
 
-def test_a_failing_token_endpoint_asks_users_to_try_again_later(at, provider):
+def test_a_failing_token_endpoint_is_503(at, provider):
     answers = [
         (401, {"error": "invalid_client"}), (500, {}), (302, {}), (200, b"<html>"), (200, []), (200, {}),
         (200, {"id_token": 7}), (200, b"[" * 50_000), (200, b" " * 70_000),
@@ -463,7 +463,7 @@ def test_a_bad_discovery_document_is_fetched_again_in_5_seconds(lake, settings, 
     assert asyncio.run(client.authorization_url(sign_in)).startswith(f"{provider.issuer}/authorize?")
 
 
-def test_an_unreachable_provider_asks_users_to_try_again_later(at, provider, caplog):
+def test_an_unreachable_provider_is_503(at, provider, caplog):
     with at() as browser:
         asked = begun(browser, provider)
         provider.close()

@@ -158,7 +158,7 @@ def test_every_error_is_what_the_document_says(asked, document):
             assert complaints(document, schema(document, path, str(status)), answer.json()) == []
 
 
-def test_what_is_said_of_sent_visits_is_what_the_document_says(asked, document):
+def test_responses_to_visits_match_the_openapi_document(asked, document):
     sent = [{"url": "https://go.example/a", "time": 1_772_600_000}, {"nonsense": 1}]
     for rows, status in ((sent, 202), (sent[1:], 400)):
         answer = asked.post("/visits", json=rows)
@@ -187,7 +187,7 @@ def test_every_example_is_a_body_that_its_operation_takes():
         assert msgspec.convert(body, kind)
 
 
-def test_what_is_answered_to_writes_is_what_the_document_says(asked, document, shared_lake):
+def test_responses_to_writes_match_the_openapi_document(asked, document, shared_lake):
     with open_store(Jobs, shared_lake) as jobs:
         jobs.upsert(broken(), datetime(2026, 3, 15, tzinfo=UTC))
     job = next(row["id"] for row in asked.get("/jobs").json() if row["type"] == "broken_link")
@@ -195,7 +195,7 @@ def test_what_is_answered_to_writes_is_what_the_document_says(asked, document, s
     (delivery,) = asked.post(f"/agent-hooks/{hook}/test").json().values()
     of_room = {"agent-hooks": hook, "exclusions": rule_id(Exclusion("path", "/admin"))}
     ids = {"{number}": "1", "{domain}": "go.example", "{short_code}": "new", "{delivery}": delivery}
-    for method, path, body, status in tables(__file__)["test_what_is_answered_to_writes_is_what_the_document_says"]:
+    for method, path, body, status in tables(__file__)["test_responses_to_writes_match_the_openapi_document"]:
         address = path.replace("{id}", of_room.get(path.split("/")[1], job))
         for name, value in ids.items():
             address = address.replace(name, value)

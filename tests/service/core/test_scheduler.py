@@ -34,7 +34,7 @@ async def test_organizations_take_turns(given, order):
     assert await order_of(*((name, False, name) for name in given)) == [*order]
 
 
-async def test_a_share_comes_after_members_who_keep_their_order():
+async def test_shares_come_after_members_in_order():
     given = ("a", True, "share"), ("a", False, "anna"), ("a", True, "another share"), ("a", False, "ben")
     assert await order_of(*given) == ["anna", "ben", "share", "another share"]
 
@@ -58,7 +58,7 @@ async def test_an_organization_takes_no_second_place_that_is_the_last(monkeypatc
     await mine[2]
 
 
-async def test_beside_another_an_organization_has_half_of_the_slots():
+async def test_two_organizations_get_half_of_the_slots_each():
     scheduler = Scheduler(3)
     await scheduler.acquire("b")
     scheduler.release("b")
@@ -146,7 +146,7 @@ async def test_an_organization_that_rests_lets_others_go_first():
 
 
 @pytest.mark.parametrize(("organization", "rests"), [("a", [0.0]), ("b", [pytest.approx(0.02, abs=0.01)])])
-async def test_work_beside_queries_of_others_rests_as_long_as_it_took(monkeypatch, organization, rests):
+async def test_work_rests_as_long_as_it_took_during_others_queries(monkeypatch, organization, rests):
     times, given = iter([1.0, 1.02]), []
     release = Scheduler.release
     monkeypatch.setattr(Scheduler, "release", lambda self, name, rest=0: given.append(rest) or release(self, name))

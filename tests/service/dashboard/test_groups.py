@@ -53,7 +53,7 @@ def test_all_visits_are_shown_where_all_are_chosen(page_of, path):
 
 
 @pytest.mark.parametrize(("query", "group"), [("", "people"), ("?traffic_group=all", None)])
-def test_hours_are_those_of_the_group_that_is_shown(page_of, shared_lake, query, group):
+def test_hours_are_counted_for_the_shown_group(page_of, shared_lake, query, group):
     rows = tables(page_of(f"times{query}"))["hourly-activity", None]
     assert rows == as_cells(answer(shared_lake, "hourly-activity", group), rows[0])
 

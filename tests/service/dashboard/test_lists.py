@@ -86,7 +86,7 @@ def test_links_without_visits_are_listed_alone_and_counted(browser):
     assert f"of {len(rows)} links" in page.one("nav", aria_label="Pages of links").text
 
 
-def test_the_csv_beside_a_list_has_all_links_that_are_found(browser):
+def test_the_csv_of_a_list_has_all_found_links(browser):
     page = browser.read("links?search=item&sort=target_url&part=2&range=7d")
     rows = browser.csv(page.one("section", id="all-links").one("a", class_="csv")["href"])
     start = NOW.date() - timedelta(6)
@@ -127,7 +127,7 @@ def test_the_form_keeps_filters_and_order(browser):
     assert kept == {"range": "7d", "domain": "go.example", "sort": "domain", "order": "descending"}
 
 
-def test_a_target_with_several_short_codes_says_so(browser):
+def test_a_target_with_several_short_codes_has_a_note(browser):
     page = browser.read("links?target_url=https://SHOP.example/Item-1")
     assert "3 short codes lead to this target; these are the visits of code-5, the newest." in page.text
     assert [row["short_code"] for row in shown(page)] == ["code-5"]

@@ -116,7 +116,7 @@ def left(weekly, browsing):
     return left
 
 
-def test_a_page_is_not_drawn_for_a_reader_who_left(left, monkeypatch):
+def test_a_page_is_not_rendered_after_a_disconnect(left, monkeypatch):
     leaving, rendered, filled = threading.Event(), [], PageContent.filled
 
     def filled_while_the_reader_leaves(*given):

@@ -146,7 +146,7 @@ def responses(application, shared_lake):
 
 
 @pytest.mark.parametrize(("path", "scope"), SHOWN)
-def test_the_numbers_of_a_page_are_those_of_the_api(browser, api, path, scope):
+def test_the_numbers_of_a_page_match_the_api(browser, api, path, scope):
     group = {page.path: page.group for page in NAMED}.get(path)
     asked = f"{scope}{'&' if scope else '?'}traffic_group={group}" if group else scope
     compare(browser.read(f"{path}{scope}"), api, asked)
@@ -199,7 +199,7 @@ def test_the_page_of_a_platform_shows_only_its_rows(browser, api, internal, sour
         assert rows == as_cells([row for row in answer if row[key] == source], rows[0])
 
 
-def test_the_page_of_a_platform_without_visits_says_so(browser):
+def test_the_page_of_a_platform_without_visits_has_a_note(browser):
     unknown = browser.read("ai/%3Cb%3ENobody")
     assert unknown.all("section") == []
     assert "No visits by this platform in this period." in unknown.text
@@ -366,14 +366,14 @@ def operators_row(page):
     return row
 
 
-def test_one_column_tells_apart_who_says_what_an_agent_is(lake, acme):
+def test_lists_are_compared_in_separate_columns(lake, acme):
     ways = ((0, "verified"), (BITS["signed"], "verified"), (BITS["signed"], "high"), (0, "high"), (0, "low"))
     land(lake, "acme", [visit(**READ, signals=signals, confidence=confidence) for signals, confidence in ways])
     assert operators_row(acme.read("ai"))["proof"] == "2 verified, 1 signed, 2 claimed"
 
 
 @pytest.mark.parametrize(("days", "told"), [("2026-03-14", "0.5"), ("2026-03-13", "")])
-def test_people_per_answer_are_told_where_each_day_is_covered(lake, acme, tmp_path, days, told):
+def test_people_per_answer_needs_covered_days(lake, acme, tmp_path, days, told):
     kinds = [("ai_assistant", "assistant_fetch")] * 2 + [("ai_referral", "referral")]
     agents = {"agent": "ChatGPT-User", "operator": "OpenAI", "ai_source": "ChatGPT"}
     land(lake, "acme", [visit(**READ | agents | {"bot_category": kind, "agent_kind": of}) for kind, of in kinds])
@@ -853,7 +853,7 @@ def test_a_csv_file_of_no_table_is_refused(browser, name, status):
     assert browser.get(f"export/{name}.csv").status_code == status
 
 
-def test_a_panel_tells_the_lines_that_print_the_same(browser):
+def test_a_panel_has_commands_that_print_the_same(browser):
     page = browser.read("agents?range=7d&domain=go.example&traffic_type=ai")
     lines = [one.text for one in page.one("section", id="bot-traffic").one("details", class_="yourself").all("code")]
     url = "http://testserver/analytics/bot-traffic?range=7d&domain=go.example&traffic_type=ai"

@@ -71,7 +71,7 @@ def api(shared_lake, opened):
 
 
 @examples("flags", "query")
-def test_the_numbers_of_a_report_are_those_of_the_api(report, api, flags, query):
+def test_the_numbers_of_a_report_match_the_api(report, api, flags, query):
     page = read(report(*flags).out)
     shown = tables(page)
     assert {name for name, _ in shown} >= {"time-series", "ai-sources", "bot-traffic", "geographic"}
@@ -97,7 +97,7 @@ def test_a_report_is_one_small_self_contained_file(report):
     assert "@import" not in style
 
 
-def test_words_of_strangers_stay_words(report):
+def test_untrusted_words_stay_words(report):
     assert "<script" not in report().out
     text = report("--format", "text", "--range", "7d").out
     assert "\ufffd[31m\ufffd'\"><script>" in text

@@ -56,7 +56,7 @@ def test_files_that_count_are_in_neither_part(lake, acme):
     assert facts(acme, "files") == {"files": 2}
 
 
-def test_the_share_of_files_that_count_is_said_by_their_switch(lake, acme):
+def test_the_switch_of_files_shows_their_share(lake, acme):
     store(lake, FILE, FILE, FILE, {})
     assert "3 of 4, 75.0 %." in acme.read(PAGE).one("section", id="files").text
 

@@ -167,7 +167,7 @@ def test_a_hook_that_fails_for_five_days_is_disabled(outbox, caplog):
     assert outbox.health(hook).consecutive_failures == times
 
 
-def test_a_hook_that_is_activated_again_starts_anew(outbox):
+def test_a_reactivated_hook_starts_over(outbox):
     hook, _ = failed_for_five_days(outbox)
     again = outbox.hooks.change("acme", hook.id, HookChanges(active=True))
     assert (again.active, again.disabled_reason, again.consecutive_failures) == (True, None, 0)
@@ -264,7 +264,7 @@ def test_three_error_responses_pause_a_hook_until_a_success(outbox, receiver):
     assert len(delivered) >= 15
 
 
-def test_a_repeatedly_refused_message_delays_no_other(outbox, receiver):
+def test_a_repeatedly_rejected_message_does_not_delay_others(outbox, receiver):
     hook, _ = outbox.waiting(there := receiver(*[FAILS] * 4, TAKES))
     for _ in range(4):
         outbox.clock.now = outbox.only(hook).next_attempt_at

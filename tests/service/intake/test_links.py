@@ -171,7 +171,7 @@ def test_an_invalid_organization_or_a_missing_file_is_refused(imported, tmp_path
         read_export(tmp_path, NOW)
 
 
-def test_what_is_listed_is_read_again_as_it_was(imported, lake):
+def test_exported_links_can_be_imported_unchanged(imported, lake):
     text = (
         "short_code,domain,target_url,created_at,tags\n"
         'a,,"https://shop.example/?q=""x"",y",2026-01-01T00:00:00.000001Z,"=1+1,""a, """"b"""""",<b>"\n'

@@ -80,12 +80,12 @@ def test_folders_of_two_domains_are_two_causes():
         ("referral_drop", [{"domain": None, "short_code": code, "ai_source": "ChatGPT"} for code in "ab"]),
     ],
 )
-def test_what_one_rule_or_product_does_is_one_cause(kind, subjects):
+def test_effects_of_one_rule_or_product_are_one_cause(kind, subjects):
     found = [Finding(kind, "acme", subject, {}, 1.0) for subject in subjects]
     assert [len(one.findings) for one in causes_of(DETECTORS[kind], found, days_before(NOW.date()))] == [2]
 
 
-def test_the_weight_of_a_cause_is_that_of_its_findings():
+def test_the_weight_of_a_cause_sums_its_findings():
     (cause,) = causes_of(DETECTOR, findings("/old/a", "/old/b"), days_before(NOW.date()))
     assert cause.weight == 80
 
@@ -273,7 +273,7 @@ def test_a_redirect_can_be_for_one_path_of_a_job(jobs, approved):
     assert [one.path for one in jobs.redirects("acme")] == ["/old/b"]
 
 
-def test_the_outcome_is_of_the_path_that_was_redirected(jobs, approved):
+def test_the_outcome_is_measured_for_the_redirected_path(jobs, approved):
     attach(jobs, approved, redirect_to=TARGET, subject=2)
     mark(jobs, approved)
     (shipped,) = read_shipped(jobs.database, "acme")

@@ -149,7 +149,7 @@ DAYS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max
 
 
 @given(DAYS, DAYS)
-def test_the_chances_are_those_of_all_orders_of_the_days(before, after):
+def test_p_values_match_all_permutations_of_the_days(before, after):
     days = [DayCount(SHIPPED, min(pair), max(pair)) for pair in before + after]
     values = surplus(days)
     found = [chance(values[: len(before)], values[len(before) :], 1, up) for up in (False, True)]

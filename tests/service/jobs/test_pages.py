@@ -306,7 +306,7 @@ def test_a_decision_about_an_outdated_job_is_refused(acme, jobs, job):
     assert jobs.record("acme", job.id).status == "reviewed"
 
 
-def test_messages_about_a_job_are_those_of_its_record(lake, acme, jobs, job):
+def test_messages_about_a_job_match_its_record(lake, acme, jobs, job):
     assert acme.read(f"jobs/{job.id}").all("section", aria_labelledby="messages") == []
     with open_store(Hooks, lake) as hooks:
         hook, _ = hooks.create("acme", "Chat", "https://chat.example/hook")
@@ -352,7 +352,7 @@ def test_a_shipped_job_shows_its_measured_days(lake, acme, shipped):
     assert marked.one("th").one("data")["value"] == "2026-03-09"
 
 
-def test_the_chart_of_a_rate_shows_the_control_beside_each_day(acme, jobs, shipped, monkeypatch):
+def test_the_chart_of_a_rate_shows_the_control_for_each_day(acme, jobs, shipped, monkeypatch):
     table = acme.read(f"jobs/{shipped.id}").one("table", data_entry="jobs/broken_link.measure")
     assert "control" not in table.text
     period, control = Measure(5, 30, 60), (Measure(28, 30, 60), Measure(7, 1, 4))
@@ -383,7 +383,7 @@ def test_the_chart_of_a_rate_shows_the_control_beside_each_day(acme, jobs, shipp
     [("improved", "answer"), ("improved", "rate"), ("unchanged", "rate"), ("worse", "rate"),
      ("not_measurable", "answer"), ("waiting", "rate")],
 )  # fmt: skip
-def test_an_outcome_is_told_in_words_with_its_numbers(acme, jobs, job, status, judged_by):
+def test_an_outcome_is_explained_with_its_numbers(acme, jobs, job, status, judged_by):
     ship(jobs, job.id, NOW - timedelta(days=6))
     sums = Measure(14, 1400, 1600), Measure(5, 3, 30)
     found = JobOutcome(status, *sums, 0.00042, NOW, date(2026, 4, 7), judged_by)
@@ -395,7 +395,7 @@ def test_an_outcome_is_told_in_words_with_its_numbers(acme, jobs, job, status, j
     assert ("does not prove the cause" in text) == (judged_by == "rate")
 
 
-def test_a_job_written_by_hand_says_by_whom_and_has_no_evidence(acme, jobs):
+def test_a_manual_job_has_an_author_and_no_evidence(acme, jobs):
     made = jobs.create(manual_job("acme", "Look at <b>this</b>", "It is odd.", ANNA, NOW), ANNA, NOW)
     page = acme.read(f"jobs/{made.id}")
     assert page.one("h1").text == "Look at <b>this</b>"

@@ -91,7 +91,7 @@ def test_a_redirect_outlives_its_evidence_and_its_job(jobs, lake, approve):
     assert exported(jobs, lake) == {"/guide/old": TARGET}
 
 
-def test_what_is_refused_writes_neither_link_nor_implementation(jobs, lake, approve):
+def test_a_rejected_redirect_writes_nothing(jobs, lake, approve):
     job_id = approve("/gone", short_code="gone")
     for draft, problem in [
         (Draft("patch", redirect_to="https://go.example.com/gone"), "the path itself"),

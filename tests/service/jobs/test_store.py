@@ -52,7 +52,7 @@ def act(jobs, job, action, now=NOW, **how):
     return jobs.act("acme", job.id, action, ANNA, now, **how)
 
 
-def test_what_is_found_becomes_a_new_job_with_its_evidence(jobs, only):
+def test_a_finding_becomes_a_new_job_with_its_evidence(jobs, only):
     assert jobs.upsert(broken(), NOW) == "created"
     job = only()
     assert job.id.startswith("job_")
@@ -72,7 +72,7 @@ def test_a_new_job_offers_the_actions_of_its_type(jobs, only):
     assert offered == [("add_redirect", True), ("review", False), ("dismiss", False)]
 
 
-def test_hooks_are_told_of_a_new_job_without_its_history(jobs, events):
+def test_messages_about_a_new_job_omit_its_history(jobs, events):
     jobs.upsert(broken(), NOW)
     assert names(events) == ["created"]
     assert "history" not in events[0][1]

@@ -32,7 +32,7 @@ def found(kind, subject, untrusted=(), **row):
 
 
 @pytest.mark.parametrize("kind", DETECTORS)
-def test_hostile_text_stands_only_in_its_columns_encoded_and_cut(jobs, kind):
+def test_hostile_text_is_encoded_cut_and_only_in_its_columns(jobs, kind):
     shown = {}
     for path in ["/plain", *HOSTILE]:
         subject, told = {"domain": "go.example.com", "path": path}, {"short_code": path[1:], "agent": path}

@@ -374,7 +374,7 @@ def test_jobs_are_filtered_up_to_a_limit(session, asked, count):
     assert len(json.loads(session.texts[asked].split("\n")[1])) == count
 
 
-def test_a_list_that_was_limited_says_so(session):
+def test_a_limited_list_reports_its_limit(session):
     assert "Only the newest 20 of 30" in session.texts["every job"]
     assert len(session.texts["every job"]) < MAX_LENGTH
 
@@ -391,7 +391,7 @@ def test_a_job_has_its_implementation_outcome_evidence(session):
     assert found["evidence"]["rows"][0]["path"] == session.job.path
 
 
-def test_a_long_implementation_is_cut_unless_more_is_asked_for(session):
+def test_a_long_implementation_is_cut_to_max_tokens(session):
     short = session.texts["cut job"]
     assert len(short) < MAX_LENGTH
     assert "Its content is cut; call again with max_tokens" in short

@@ -12,12 +12,12 @@ WITHOUT = "were logged without Sec-Fetch-*, so files are recognized only by thei
 
 
 @pytest.mark.parametrize("fact", ["fetch_sent", "fetch_absent"])
-def test_a_log_with_the_headers_is_said(lake, fact):
+def test_a_log_with_the_headers_is_reported(lake, fact):
     land(lake, "acme", [visit(signals=BITS[fact]), visit()])
     assert headers_in_words(lake) == "the newest visits were logged with Sec-Fetch-*."
 
 
-def test_a_log_without_them_is_said_with_the_line(lake):
+def test_a_log_without_the_headers_names_the_configuration(lake):
     land(lake, "acme", [visit(signals=BITS["https"])])
     assert headers_in_words(lake).startswith(f"the newest visits of acme {WITHOUT}; data/logs/README.md#")
 

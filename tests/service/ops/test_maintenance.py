@@ -166,7 +166,7 @@ def test_visits_are_flushed_once_the_oldest_is_ten_seconds_old(lake, clock, chor
     chores.flush_if_due()
 
 
-def test_visits_get_their_file_when_there_are_too_many(lake, chores, monkeypatch):
+def test_too_many_pending_visits_are_flushed(lake, chores, monkeypatch):
     assert FLUSH_VISITS == 20_000
     monkeypatch.setattr(upkeep, "FLUSH_VISITS", 50)
     pending.enqueue(lake.manifest, [("acme", packed([visit(path="/a")] * 49))], NOW)
@@ -447,7 +447,7 @@ ERRORS = {
 
 
 @examples("place")
-def test_each_error_of_a_chore_is_logged_once_and_stops_no_other(
+def test_task_errors_are_logged_once_and_block_no_others(
     lake, control, clock, hasty, broken, monkeypatch, caplog, place
 ):
     if place != "data.manifest.pending.Pending.backlog":

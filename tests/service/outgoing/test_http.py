@@ -68,7 +68,7 @@ def authority(tmp_path_factory):
 
 @pytest.mark.parametrize(("script", "status", "body"), [row[1:] for row in HOSTILE["servers"]],
                          ids=[row[0] for row in HOSTILE["servers"]])  # fmt: skip
-def test_what_a_server_answers_is_taken_or_refused_in_time(receiver, script, status, body):
+def test_a_response_is_accepted_or_rejected_in_time(receiver, script, status, body):
     there = receiver(list(script))
     assert posted(there.url, seconds=SECONDS if status == "timed_out" else 60) == status
     try:

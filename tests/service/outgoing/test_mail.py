@@ -36,7 +36,7 @@ def sent(port, host="127.0.0.1", tls=False, **user):
 
 @pytest.mark.parametrize(("script", "outcome"), [row[1:] for row in HOSTILE], ids=[row[0] for row in HOSTILE])
 @pytest.mark.parametrize("bound", ["REPLY_SECONDS", "CONVERSATION_SECONDS"])
-def test_what_a_server_answers_is_taken_or_refused_in_time(monkeypatch, script, outcome, bound):
+def test_a_response_is_accepted_or_rejected_in_time(monkeypatch, script, outcome, bound):
     if {"hang", "drip"} & {*script.values()}:
         monkeypatch.setattr(mail, bound, 0.5)
     with ScriptedServer(script) as server:

@@ -159,7 +159,7 @@ async def test_organizations_and_scopes_never_share_an_answer(answers, engine):
     assert sum(engine.computed.values()) == 6
 
 
-async def test_a_failure_reaches_all_who_wait_and_is_not_cached(answers, engine):
+async def test_a_failure_reaches_all_callers_and_is_not_cached(answers, engine):
     engine.failure = RuntimeError("out of order")
     failures = await asyncio.gather(*(answers.body(OVERVIEW, MINE) for _ in range(50)), return_exceptions=True)
     assert {str(failure) for failure in failures} == {"out of order"}
@@ -193,7 +193,7 @@ async def test_a_member_does_not_wait_for_a_query_of_a_share(answers, engine):
     assert len(set(await asyncio.gather(share, *members))) == 1
 
 
-async def test_who_leaves_takes_along_an_entry_asked_for_twice(answers, engine):
+async def test_a_disconnect_cancels_a_duplicate_entry_too(answers, engine):
     engine.open.clear()
     before = asyncio.all_tasks()
     asking = asyncio.create_task(answers.get([(DEVICES, MINE), (DEVICES, MINE)]))

@@ -98,7 +98,7 @@ def test_a_value_that_no_program_holds_is_named(asked, sql, told):
     assert refused.err.count("\n") == 1
 
 
-def test_an_assistant_goes_on_after_such_a_value(lake):
+def test_an_assistant_continues_after_such_a_value(lake):
     (_, refused), (answer, failed) = said(lake, ["SELECT INTERVAL 5000000 YEAR", "SELECT 1 AS one"])
     assert (refused, failed) == (True, False)
     assert json.loads(answer.split("\n")[1]) == [{"one": 1}]
