@@ -1,4 +1,4 @@
-"""What the tests of the service share: a lake, the application asked in process, and the program on a real socket."""
+"""Fixtures for all tests: a lake, the application in this process, and the program on a real socket."""
 
 import gc
 import importlib
@@ -92,7 +92,7 @@ def shared_lake(tmp_path_factory, new_lake):
 
 @pytest.fixture(scope="module")
 def today():
-    """The date by UTC, for tests of what reads the clock itself: with less than two minutes left, the next day's."""
+    """The date in UTC, for tests of code that reads the clock: the next day's in the last two minutes of a day."""
     while (now := datetime.now(UTC)).date() != (later := now + MIN_REST_OF_DAY).date():
         midnight = later.replace(hour=0, minute=0, second=0, microsecond=0)
         time.sleep((midnight - now).total_seconds())
@@ -123,7 +123,7 @@ def key_of():
 
 @pytest.fixture(scope="session")
 def opened(settings, key_of):
-    """Opens the application over a lake and asks it in process, with a key of acme unless told otherwise.
+    """Opens the application over a lake and sends requests in process, by default with a key of acme.
 
     Every request comes from a source address of its own, so that no test meets the rate limit by accident.
     """
@@ -285,7 +285,7 @@ def pytest_runtest_makereport(item, call):
 
 @pytest.fixture(scope="session")
 def anyio_backend():
-    """In what tests that are coroutines run."""
+    """The event loop for coroutine tests."""
     return "asyncio"
 
 
@@ -333,10 +333,10 @@ def pytest_collection_finish():
 
 
 def pytest_unconfigure():
-    """Collect everything at the end, or libraries warn of what they take for leaks."""
+    """Collect all garbage at the end; otherwise libraries warn about apparent leaks."""
     gc.unfreeze()
 
 
 def pytest_xdist_auto_num_workers():
-    """One process more than cores: many a test waits for a process of its own rather than works."""
+    """One process more than cores: many tests mostly wait for another process."""
     return (os.cpu_count() or 1) + 1

@@ -1,4 +1,4 @@
-"""Figures: how they are measured, of several runs in one, in the file of all figures, and in their picture."""
+"""Tests figures: their measurement, medians of several runs, the file of all figures, and the picture."""
 
 import asyncio
 import contextlib
@@ -114,7 +114,7 @@ def test_a_program_that_fails_is_not_measured() -> None:
 
 
 def test_a_program_is_measured_until_it_writes_a_text() -> None:
-    """It would go on for an hour."""
+    """Otherwise it would run for an hour."""
     code = "import sys, time; print('all done', file=sys.stderr, flush=True); time.sleep(3600)"
     taken = run([sys.executable, "-c", code], until="done")
     assert [line for _, line in taken.lines] == ["all done\n"]

@@ -1,4 +1,4 @@
-"""The user agents of public logs: what is kept of them, and how well bots are told among them."""
+"""Tests the user agents of public logs, and how well bots are recognized among them."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Made-up visits: what an import of their log would have landed, and always the same."""
+"""Generated visits equal an import of their log, and are always the same."""
 
 from datetime import date
 
@@ -16,7 +16,7 @@ from tests.support.manifests import database_of
 
 SAMPLE = Sample(3_000, date(2026, 10, 31), days=12, links=40)
 UNTOLD = ("domain", "country", "visitor")
-"""What a line of a log in the combined format does not tell, and what no two lakes have alike."""
+"""Columns that a combined log does not contain, and columns that differ in every lake."""
 
 
 @pytest.fixture(scope="module")

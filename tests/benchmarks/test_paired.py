@@ -92,7 +92,7 @@ def trial(pairs):
 
 
 def measured(pairs, seconds=lambda side, number: len(side.name), times=1):
-    """The order in which two sides were measured, and what was found."""
+    """The order in which two sides were measured, and the results."""
     order = []
 
     def measure(side, number):

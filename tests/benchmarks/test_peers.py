@@ -1,4 +1,4 @@
-"""Peers answer the same question, or are none; bars are kept or missed."""
+"""Peers give the same answers or are rejected; bars are kept or missed."""
 
 import importlib.util
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The evidence for what people are: page views that were read, fleets that are planted, and the shares of both."""
+"""Tests the evidence about people: labelled page views, planted fleets, and the shares of both."""
 
 from collections import Counter
 from datetime import date
@@ -52,7 +52,7 @@ JUDGED = [
     ({"loads": True, "user_agent": NEW.format("128.0.0.0")}, {"stale", "superseded_bare"}),
     ({"loads": True, "user_agent": NEW.format("128.0.0.0"), "files": 1, "agent_files": 1}, set()),
 ]
-"""What is else of a view, and which signals its day has."""
+"""Overridden fields of a view, and the signals of its day."""
 
 
 def test_the_day_of_a_view_is_judged_as_it_was():
@@ -97,7 +97,7 @@ DAYS = [
         {"hosting_single"},
     ),
 ]
-"""What is else of a visitor-day, and which signals it has."""
+"""Overridden fields of a visitor-day, and its signals."""
 
 
 def test_a_visitor_day_keeps_its_judgement():

@@ -1,7 +1,7 @@
-"""What the tests in a real browser share: Chromium, a server with sample traffic, and signed-in pages.
+"""Fixtures for tests in a real browser: Chromium, a server with sample traffic, and signed-in pages.
 
 They need Debian's package chromium and the dependency group "browser"; without them they skip and say so, or fail where
-TRAFFIC_TESTS is "all". Every test is a source of its own, named by X-Forwarded-For, so that none meets the rate limit.
+TRAFFIC_TESTS is "all". Every test has its own source address, sent in X-Forwarded-For, to avoid the rate limit.
 """
 
 import io
@@ -50,7 +50,7 @@ def missing(what):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    """Run these tests last: Playwright's event loop runs until the end, and no other test could run one beside it."""
+    """Run these tests last: Playwright's event loop runs until the end, and other tests could not start one."""
     items.sort(key=lambda item: item.path.parent == HERE)
 
 
@@ -80,7 +80,7 @@ class Dashboard:
     names: dict
 
     def entrance(self, organization="acme"):
-        """The address of a new one-time link."""
+        """The URL of a new one-time link."""
         return f"{self.address}/app/enter?code={link_of(self.lake, organization, utc_now)}"
 
     def cookie(self, organization):

@@ -26,11 +26,11 @@ FONTS = """<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd">
         for family in ("system-ui", "sans", "sans-serif")
     )
 )
-"""Chromium's system font; what a system has by default is not what readers have."""
+"""Chromium's system font: a system's default font is not what readers have."""
 
 
 WORDS = b"tEXt", b"Description\0"
-"""The chunk of the PNG with what is to be read in the picture, by which a test sees that it is out of date."""
+"""The PNG chunk with the texts in the picture, by which a test detects that it is out of date."""
 
 
 def with_words(png: bytes, words: str) -> bytes:

@@ -61,7 +61,7 @@ COLOR = """async ([picture, x]) => {
 
 
 def color_of(page, selector, x=None):
-    """The colour that is drawn in the middle of an element, or so many pixels from its left."""
+    """The colour drawn in the middle of an element, or at a distance in pixels from its left."""
     picture = base64.b64encode(page.locator(selector).first.screenshot()).decode()
     blank = page.context.browser.new_page()
     try:

@@ -1,4 +1,4 @@
-"""Printed pages, and the report as a file without a network: the tables are in them, what a screen needs is not."""
+"""Printed pages, and the report as a file without a network, contain the tables, but no screen controls."""
 
 import unicodedata
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""What the script adds to pages, and that everything is there without it."""
+"""Tests the script's additions to pages, and that pages are complete without it."""
 
 import pytest
 
@@ -81,7 +81,7 @@ POINT_INSIDE = """path => {
         if (document.elementFromPoint(x, y) === path) return [x, y];
     }
 }"""
-"""Where a country is seen: in the middle of its box may be another one, as Portugal is in that of Spain."""
+"""A visible point of a country: the middle of its box may be another country, as with Portugal and Spain."""
 
 
 def test_a_touched_country_shows_its_number(opened):

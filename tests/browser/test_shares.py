@@ -1,4 +1,4 @@
-"""A shared link in a browser that is nobody: it opens, a page of a named origin embeds it, and no other."""
+"""A shared link opens in a browser that is not signed in, and can be embedded only by configured origins."""
 
 import re
 

@@ -123,7 +123,7 @@ def test_an_invented_link_is_two_clicks_from_its_redirect_form(opened, axe):
 
 @pytest.fixture
 def visitor(chromium, serving, identity_provider, tmp_path):
-    """A browser at a server of its own, whose users sign in at the provider; nothing else can be reached."""
+    """A browser at its own server, with users who sign in at the provider; it can reach nothing else."""
     lake = lake_of(tmp_path, "acme", Sample(200, datetime.now(UTC).date() - timedelta(days=1), 3))
     port = str(free_port())
     address = f"http://127.0.0.1:{port}"

@@ -3,7 +3,7 @@
 from urllib.parse import quote
 
 HOSTILE = "hostile"
-"""The organization whose visits are hostile."""
+"""The organization with hostile visits."""
 
 PAGES = {
     "overview": "",
@@ -48,7 +48,7 @@ WORDS = (
     "{{ 7 * 7 }}",
     "w" * 8_000,
 )
-"""What an attacker writes wherever a visitor's words are kept."""
+"""An attacker's text for every stored field of a visitor."""
 
 
 def hostile_lines(day):

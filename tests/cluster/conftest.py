@@ -1,4 +1,4 @@
-"""What the tests on a real cluster share: Apache Spark and Sail on loopback, and a lake to count.
+"""Fixtures for tests on a real cluster: Apache Spark and Sail on loopback, and a lake to count.
 
 They need Debian's package openjdk-17-jre-headless and the dependency group "cluster"; without them they skip and say
 so, or fail where TRAFFIC_TESTS is "all".

@@ -20,7 +20,7 @@ READY_SECONDS = 300
 
 
 class Process:
-    """A program in a process group of its own, whose output goes into a file."""
+    """A program in a separate process group, with its output in a file."""
 
     def __init__(self, log, command, ready, env):
         """Start it and wait until its log matches `ready`; the match is kept."""
@@ -133,7 +133,7 @@ class Spark:
 
     @contextlib.contextmanager
     def stopped_executors(self):
-        """In this context no query ends by itself."""
+        """In this context, queries do not end until cancelled."""
         wait_until(lambda: len(self.executors()) == len(self.workers))
         executors = self.executors()
         try:

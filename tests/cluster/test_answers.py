@@ -1,4 +1,4 @@
-"""Every compiled text gives the same rows on Spark and on Sail as its origin on DuckDB: values, order and types.
+"""Every compiled query returns the same rows on Spark and on Sail as its original on DuckDB: values, order and types.
 
 Four scopes of a sample lake, and a day with too many words, in sessions whose time zone is not UTC. Spark plans a text
 for a second: under filters it is asked every second text, a list where it is searched and sorted, and in the scope
@@ -64,7 +64,7 @@ BOUNDED = ("referrers", "utm-campaigns", "domain-breakdown", "bot-traffic")
 
 
 def some_visit(random):
-    """A visit with any value that a column may have, also none and what looks like the row of the rest."""
+    """A visit with any possible value of each column, including null and a text like the row `(other)`."""
     kind = random.choice([*CATEGORY_OF_KIND, *[None] * 6])
     category = CATEGORY_OF_KIND.get(kind, "human")
     is_ai, is_bot = category.startswith("ai"), category not in {"human", "ai_referral"}

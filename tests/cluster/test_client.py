@@ -1,4 +1,4 @@
-"""The client that users install, the extra `cluster`, beside the servers that these tests run."""
+"""Tests the client that users install, the extra `cluster`, with the servers of these tests."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Answers of a real cluster: as on one machine, while executors die, and interrupted."""
+"""Tests answers of a real cluster: equal to one machine, with dying executors, and interrupted."""
 
 import os
 import signal
@@ -52,7 +52,7 @@ def warehouse(sample):
 
 @pytest.fixture
 def cluster_at(sample):
-    """Opens an engine that asks the cluster at an address whatever the size."""
+    """Opens an engine that always uses the cluster at an address."""
     opened = []
 
     def cluster_at(address, lake=sample, **options):
@@ -181,7 +181,7 @@ def test_a_query_that_takes_too_long_is_interrupted(cluster, cluster_at, monkeyp
 
 @pytest.fixture
 def cancel_endless(cluster_at, monkeypatch, tell):
-    """Asks a cluster an endless query, cancels it while it runs, and returns what was raised."""
+    """Runs an endless query on a cluster, cancels it, and returns the exception."""
 
     def cancel_endless(cluster):
         engine, entry, cancelled = cluster_at(cluster.address), ENTRIES["traffic-overview"], threading.Event()
@@ -294,6 +294,6 @@ def test_doctor_names_an_unreachable_cluster_without_its_token(sample):
 
 
 def checked(lake, **variables):
-    """What `traffic doctor` says of the cluster."""
+    """The check of `traffic doctor` for the cluster."""
     checks = examine({"TRAFFIC_LAKE": str(lake.root), **variables}, datetime.now(UTC))
     return next(check for check in checks if check.subject == "cluster")

@@ -1,4 +1,4 @@
-"""The API over a real cluster: the same bytes, and everything else goes on without it."""
+"""The API over a real cluster returns the same bytes, and everything else works without it."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Every answer of Sail, over visits nobody would think of, is that of one machine.
+"""Every answer of Sail, over randomly generated visits, equals the answer of one machine.
 
 A sample of three lakes; with `TRAFFIC_FAULTS=10` ten times as many, with `TRAFFIC_FAULTS=all` 40.
 """

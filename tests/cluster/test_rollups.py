@@ -1,4 +1,4 @@
-"""Rollups whose visits a cluster counts: row by row those that one machine counts."""
+"""Rollups counted by a cluster equal rollups counted by one machine, row by row."""
 
 import os
 import shutil
@@ -52,7 +52,7 @@ def rows_of(lake):
 
 @pytest.fixture(scope="module")
 def counted_here(landed, tmp_path_factory):
-    """The rows that one machine counts, before and after more days."""
+    """The rows counted by one machine, before and after more days."""
     folder = tmp_path_factory.mktemp("here") / "lake"
     shutil.copytree(landed, folder)
     with opened(folder) as lake:

@@ -194,7 +194,7 @@ BAD_CLAIMS = {
 
 
 def signed_with(secret, kid="rsa", algorithm="HS256"):
-    """HMAC with what everybody knows as its secret."""
+    """HMAC tokens with public values as the secret."""
     signed = b".".join((encoded({"alg": algorithm, "kid": kid}), encoded(claims())))
     return b".".join((signed, encoded(hmac.digest(secret, signed, "sha256")))).decode()
 
@@ -229,7 +229,7 @@ SECRETS = [
     (public(RSA, PEM, PKCS1),), (public(ED, RAW, RAW_PUBLIC), "ed"), (public(ED, RAW, RAW_PUBLIC), "ed", "EdDSA"),
     (json.dumps(published(RSA, "rsa")).encode(),),
 ]  # fmt: skip
-"""Public keys as secrets, in every form that one has."""
+"""Public keys as HMAC secrets, in every encoding."""
 SIGNED = [
     (OTHER_ED, "EdDSA", {"kid": "ed"}), (ED, "EdDSA"), (ED, "EdDSA", {"kid": "ec"}), (OTHER_EC, "ES256", {"kid": "ec"}),
     (STRANGER,), (EC, "ES256", {"kid": "rsa"}), (RSA, "RS512"), (RSA, "PS256"),
@@ -254,7 +254,7 @@ BAD_ENDS = [',"n":' + "9" * 5_000 + "}", ',"n":' + "[" * 3_000 + "}", ',"n":' + 
 
 
 def crafted():
-    """Every token that must not enter, by what is wrong with it."""
+    """Every token that must be rejected, by its defect."""
     payload = json.dumps(claims())
     yield from ((name, raw_token(GOOD_HEADER, json.dumps(claims(**changes)))) for name, changes in BAD_CLAIMS.items())
     yield from ((row, with_signature(*row)) for row in SIGNATURES)
@@ -278,7 +278,7 @@ sources = itertools.count(1)
 
 
 async def answered(app, header):
-    """The status, the bytes and the telling headers of the answer to one Authorization header."""
+    """The status, body and relevant headers of the response to one Authorization header."""
     number, told = next(sources), []
     scope = {
         "type": "http", "method": "GET", "path": "/jobs", "raw_path": b"/jobs", "query_string": b"", "root_path": "",
@@ -298,7 +298,7 @@ async def answered(app, header):
 
 
 async def trials(app, tokens):
-    """The tokens that were not refused in the one way of every refusal."""
+    """The tokens that were not rejected with the uniform response."""
     expected = await answered(app, b"")
     assert (expected[0], expected[2][b"www-authenticate"]) == (401, b"Bearer")
     answers = [(token, await answered(app, b"Bearer " + token.encode("utf-8", "surrogatepass"))) for token in tokens]
@@ -401,7 +401,7 @@ def gate(shared, settings, tmp_path):
 
 @examples("chosen", "said", "expected")
 async def test_configured_claims_identify_the_caller(gate, chosen, said, expected):
-    """No role is viewer, any other may write, unless the operator names those that may."""
+    """A missing role means viewer, all others may write, unless the operator lists the roles that may."""
     changes = {name: ABSENT if value == "(absent)" else value for name, value in said.items()}
     found = await entered(gate(**chosen), token(**changes))
     assert expected == (found and (found.organization, found.role, found.may_write))

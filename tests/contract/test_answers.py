@@ -1,4 +1,4 @@
-"""Every endpoint over HTTP: a few visits in, the exact answer out, its fields in their order.
+"""Every endpoint over HTTP returns the exact answer for a few visits, with its fields in order.
 
 The examples stand in test_answers.json: who came (a kind of visit, and what is special about this one), what is asked
 for, and the answer. What no example shows, tests/queries/test_recount.py counts by hand.
@@ -38,7 +38,7 @@ def written(answer):
 
 
 def came(who, times=1, visited_at="2026-03-04T12:30", **columns):
-    """So many visits of a kind."""
+    """A number of visits of a kind."""
     return [visit(**KINDS[who] | columns, visited_at=datetime.fromisoformat(visited_at))] * times
 
 
@@ -49,7 +49,7 @@ def expected(example):
 
 
 class Asked:
-    """The application; whoever asks for a test is an organization of its own."""
+    """The application; each test has its own organization."""
 
     _numbers = itertools.count()
 
@@ -166,7 +166,7 @@ def mine(ask):
 
 @pytest.fixture
 def statistics(ask, mine):
-    """The statistics of that organization, by what they are about."""
+    """The statistics of an organization, by endpoint."""
 
     def statistics(**query):
         return {row["scope"]: row for row in ask.get("/analytics/cache-stats", mine, **query)}

@@ -1,4 +1,4 @@
-"""Settings > API Keys: who may list, make and revoke keys, and what a key does from then on."""
+"""Tests who may list, create and revoke API keys, and the effect on requests."""
 
 import re
 import sqlite3

@@ -1,4 +1,4 @@
-"""JSON bodies and callers: every route refuses what it does not declare and who may not, and nothing is changed."""
+"""Every route rejects undeclared JSON bodies and unauthorized callers, and changes nothing."""
 
 import json
 import tracemalloc

@@ -1,4 +1,4 @@
-"""Answers compressed with gzip: only for who asks, the same bytes inside, and compressed once while they are cached."""
+"""Answers are compressed with gzip only on request, with the same content, and once while they are cached."""
 
 import asyncio
 import gzip

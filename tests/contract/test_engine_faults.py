@@ -264,7 +264,7 @@ def test_a_health_check_keeps_its_cursor_for_the_next(lake):
 
 
 class Gated(Warehouse):
-    """A real warehouse that tells nothing of its files before its gate is open."""
+    """A real warehouse that does not list its files before its gate is open."""
 
     def __init__(self, lake):
         super().__init__(lake)
@@ -306,7 +306,7 @@ async def test_a_client_joining_as_another_disconnects_is_answered(lake, workers
 
 
 class Sharing(Warehouse):
-    """Reads what answers share once it was told to stop, or after ten seconds."""
+    """Reads the shared visits once it was told to stop, or after ten seconds."""
 
     def __init__(self, lake):
         super().__init__(lake)

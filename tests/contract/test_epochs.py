@@ -1,4 +1,4 @@
-"""Answers when history is classified anew, erased or merged: what rests on the old visits is never given again."""
+"""After history is reclassified, erased or merged, answers computed from the old visits are never served."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ def erase(lake):
 
 
 CHANGES = [(reclassify, (0, 6, 4)), (erase, (2, 0, 0))]
-"""What becomes of the ten visits of STALE, which count as people's before."""
+"""The result for the ten visits of STALE, which counted as human before."""
 
 
 def asked(client, name="traffic-overview", headers=None):

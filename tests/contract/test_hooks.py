@@ -1,4 +1,4 @@
-"""Agent Hooks over HTTP: who may see and change them, what is refused, and where the secret is shown."""
+"""Tests Agent Hooks over HTTP: permissions, rejected input, and where the secret is shown."""
 
 import functools
 import io

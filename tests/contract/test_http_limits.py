@@ -29,7 +29,7 @@ ROW = b'{"path":"/x","user_agent":"Mozilla/5.0","ip":"203.0.113.9"}\n'
 
 @pytest.fixture(scope="module")
 def place(shared_lake, serving, key_of):
-    """The port of a server and a key; it ends without having told of any trouble."""
+    """The port of a server and a key; checks that it ends without having logged problems."""
     land(shared_lake, "acme", [visit()])
     with serving(shared_lake) as server:
         yield server.port, key_of(shared_lake).encode()
@@ -181,7 +181,7 @@ def test_garbage_waits_for_the_answers_to_the_requests_before_it(told, place):
 
 
 def test_of_endless_requests_at_once_few_wait(connected, place):
-    """Where the first takes long, the others wait: so many as a source may ask, and no more."""
+    """If the first request is slow, the others wait: as many as a source may send, and no more."""
     key = b"Authorization: Bearer " + place[1]
     with connected() as connection:
         connection.sendall(request(SLOW % 3, key) + request(b"/nothing") * 500)

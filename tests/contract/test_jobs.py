@@ -1,4 +1,4 @@
-"""Jobs over HTTP: who may write what, of which size and form, and what a stale or forbidden write is told."""
+"""Tests jobs over HTTP: permissions, sizes and types of writes, and responses to stale or forbidden ones."""
 
 import json
 

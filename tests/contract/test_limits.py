@@ -1,4 +1,4 @@
-"""The limit of 60 requests in any 60 seconds for each source: what is counted, what is told, and who a source is."""
+"""Tests the limit of 60 requests in any 60 seconds for each source: counting, responses and sources."""
 
 import ipaddress
 import math

@@ -1,4 +1,4 @@
-"""Links over HTTP: programs read, set and remove them one by one; who may, and what is refused."""
+"""Tests reading, setting and removing single links over HTTP: permissions and rejected input."""
 
 import itertools
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait

@@ -1,4 +1,4 @@
-"""The rules of the contract and of what it leaves open, one by one, over HTTP."""
+"""Tests the rules of the contract, and our decisions where it is silent, over HTTP."""
 
 import threading
 from datetime import date, datetime, timedelta
@@ -98,7 +98,7 @@ def problem(response):
 
 @examples("query", "first", "last")
 def test_the_days_of_a_query(days, query, first, last):
-    """A custom range stands above `range`, but half of one takes no effect; a future end is capped at today."""
+    """Custom dates override `range`, but a single date has no effect; a future end is capped at today."""
     assert days(**query) == (first, last)
 
 

@@ -1,4 +1,4 @@
-"""Clients that are slow, on purpose or not: who means it is cut off in time, who does not is served, and others, too.
+"""Slow attackers are cut off in time; slow legitimate clients and all others are served.
 
 All tests together try 300 slow connections; `TRAFFIC_FAULTS=all` tries 2,000, and all at the true deadlines.
 """
@@ -118,7 +118,7 @@ class Slow:
 
 
 def look(port, kinds):
-    """See what the system still keeps for the server: not every end is told to the client."""
+    """Read which sockets the system still keeps for the server: clients are not notified of every close."""
     with Path("/proc/net/tcp").open() as lines:
         fields = [line.split()[1:4] for line in lines]
     ends = [end for start, end, state in fields[1:] if start.endswith(f":{port:04X}") and state in OPEN_STATES]

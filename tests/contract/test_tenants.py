@@ -1,4 +1,4 @@
-"""No tenant sees another: canaries in every field of one organization, hostile words in the questions of another."""
+"""Tenants are isolated: one has canaries in every field, another sends hostile queries."""
 
 import json
 import random
@@ -33,7 +33,7 @@ def hostile():
 
 @pytest.fixture(scope="module")
 def client(shared_lake, with_provider):
-    """The application over acme's visits, and the visits of another whose every word is a canary."""
+    """The application over acme's visits, and the visits of another organization with canaries in every text."""
     words = {
         name: f"{CANARY}-{name}"
         for name in ("domain", "short_code", "path", "ai_source", "agent", "operator", "operating_system", "browser",

@@ -1,4 +1,4 @@
-"""POST /visits: visits in, exact JSON out, and what was acknowledged is kept; tests/faults kills its server."""
+"""POST /visits returns exact JSON and keeps acknowledged visits; tests/faults kills its server."""
 
 import asyncio
 import gzip
@@ -344,7 +344,7 @@ def gate(monkeypatch):
 
 
 def until(condition, pause=0.005):
-    """Wait for something that comes by itself."""
+    """Wait for a condition."""
     given_up = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < given_up
@@ -555,7 +555,7 @@ def test_a_refused_requests_body_is_not_read_as_the_next_request(served, size):
 
 
 def test_visits_of_many_concurrent_senders_are_each_counted_once(served, tell):
-    """Beside them, others send the same and leave at once, half of them with a reset."""
+    """Meanwhile, other clients send the same and disconnect at once, half of them with a reset."""
     caller, lake = served
     paths = {f"/many-{sender}-{turn}-{number}" for sender in range(12) for turn in range(4) for number in range(5)}
     statuses, barrier = [], threading.Barrier(12)

@@ -16,7 +16,7 @@ ACME = Options("acme")
 
 @pytest.fixture
 def reopened(lake):
-    """Opens the lake again, as another process would, or any other one."""
+    """Opens the lake again, like another process, or any other lake."""
     lakes = []
 
     def reopened(root=lake.root, create=False):

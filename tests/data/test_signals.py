@@ -1,4 +1,4 @@
-"""The table of signals: their bits and masks, which files keep for ever, and the version of what they mean."""
+"""Tests the table of signals: permanent bits, masks, and the version of their meaning."""
 
 import hashlib
 import re

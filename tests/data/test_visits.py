@@ -1,4 +1,4 @@
-"""The one table of a visit's columns, and what is derived from it."""
+"""Tests the table of a visit's columns, and everything derived from it."""
 
 import pyarrow as pa
 import pytest

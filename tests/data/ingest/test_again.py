@@ -1,4 +1,4 @@
-"""A log that is imported once more after its visits were erased: it lands once, and only where there is room."""
+"""A log imported again after its visits were erased lands once, and only if none of its visits is left."""
 
 from collections import Counter
 from datetime import date

@@ -1,4 +1,4 @@
-"""Why visits land set aside: files, and what their owner excludes; from logs and live, and by reclassification."""
+"""Tests visits set aside as files or by their owner's rules: from logs, live, and by reclassification."""
 
 import json
 from datetime import UTC, datetime

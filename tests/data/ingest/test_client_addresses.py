@@ -1,4 +1,4 @@
-"""Whose address a request came from: walked from the right over proxies, never what a client says of itself."""
+"""The client's address is found from the right over proxies, never from the client's own claims."""
 
 from ipaddress import ip_network
 

@@ -1,4 +1,4 @@
-"""Numbers for what repeats: they lead back to what they stand for, whatever repeats and however often."""
+"""Dictionary encoding can be reversed for any values and any repetitions."""
 
 import datetime as dt
 

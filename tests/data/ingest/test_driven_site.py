@@ -18,11 +18,11 @@ SPECIAL = {
     63: {"fetch_sent"},  # an image that a service worker fetched: no-cors, empty
     109: {"fetch_sent", "page_part", "loaded_ahead"},  # a script of a prerendered page
 }
-"""What the labels of these lines do not tell about Sec-Fetch-* and Sec-Purpose."""
+"""Facts about Sec-Fetch-* and Sec-Purpose that the labels of these lines do not contain."""
 
 
 def expected(number, reading, scheme):
-    """The facts of a line of the driven site, by its label, which tells who sent it."""
+    """The expected facts of a line of the driven site, by the label of its sender."""
     reading = reading.removeprefix("headless:")
     if reading == "program":
         return {scheme, "fetch_absent", "language_absent"}

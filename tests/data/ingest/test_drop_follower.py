@@ -1,4 +1,4 @@
-"""Objects in a drop folder, their visits out: each content once, whoever reads it, is killed or rebuilds meanwhile."""
+"""Objects in a drop folder land once per content, despite concurrent readers, kills and rebuilds."""
 
 import errno
 import gzip
@@ -25,7 +25,7 @@ from tests.support.manifests import database_of
 
 
 class Place:
-    """A drop folder, and who follows it into a lake."""
+    """A drop folder and its follower."""
 
     def __init__(self, folder, lake):
         self.folder, self.lake = folder, lake
@@ -243,7 +243,7 @@ def test_a_name_with_a_line_break_is_named_and_passed_over(place):
 
 
 class FailingDisk:
-    """A source whose disk fails."""
+    """A source on a failing disk."""
 
     def open(self, mode):
         raise OSError(errno.EIO, "Input/output error")

@@ -1,4 +1,4 @@
-"""A growing log in, its visits out: each line once, whatever rotates, restarts, fails and imports meanwhile."""
+"""Each line of a growing log lands once, despite rotation, restarts, failures and concurrent imports."""
 
 import csv
 import errno
@@ -41,7 +41,7 @@ names = map("org-{}".format, itertools.count())
 
 
 class Site:
-    """A server that writes a log, what rotates it, and who follows it. Seconds pass when a test says so."""
+    """A server that writes a log, its rotation, and its follower. Time is simulated."""
 
     def __init__(self, shared, folder):
         self.lake, self.importer = shared
@@ -111,7 +111,7 @@ class Site:
 
     @cached_property
     def twin(self):
-        """Another who follows this log."""
+        """Another follower of this log."""
         twin = Site((self.lake, self.importer), self.folder)
         twin.options = self.options
         return twin
@@ -134,7 +134,7 @@ class Site:
         self.tick()
 
     def load(self, name="access.log"):
-        """Import by hand, beside."""
+        """Import the log manually at the same time."""
         return self.importer.run(self.folder / name, self.options)
 
     def visits(self):
@@ -155,7 +155,7 @@ class Site:
             self.tick()
 
     def hears(self, *words):
-        """The operator was told this sentence alone since the last one."""
+        """Check that the operator got exactly this message since the last check."""
         assert self.told == [" ".join(words).replace("LOG", str(self.log))]
         self.told.clear()
 
@@ -391,7 +391,7 @@ def test_a_lake_restored_from_a_backup_gets_the_rest_again(site):
 
 
 def rotate_unread(site, error):
-    """Rotate a log with a line that nobody followed; it cannot be opened then."""
+    """Rotate a log with a line that was not followed; it cannot be opened then."""
     site.grow("/a")
     site.kill()
     site.write(lines("/b"))

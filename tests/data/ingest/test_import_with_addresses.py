@@ -35,7 +35,7 @@ REQUESTS = {
     path: (line(path, ip, **how), SAYS[without], SAYS[with_lists])
     for path, (ip, without, with_lists, how) in tables(__file__)["requests"].items()
 }
-"""Requests by their paths; what is said of them without lists of addresses, and with."""
+"""Requests by their paths, and their classification without and with address lists."""
 LOG = "".join(text for text, _, _ in REQUESTS.values())
 UNCHECKED = {path: says for path, (_, says, _) in REQUESTS.items()}
 CHECKED = {path: says for path, (_, _, says) in REQUESTS.items()}

@@ -1,4 +1,4 @@
-"""Logs in, visits out: what an import lands, whatever happens before, beside and after it."""
+"""Tests the visits landed by imports, in all circumstances."""
 
 import csv
 import gzip

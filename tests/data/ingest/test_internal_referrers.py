@@ -1,4 +1,4 @@
-"""Referrers of one's own hosts and of spammers: the same from a log, from a program, and after a reclassification."""
+"""Internal and spam referrers are the same from a log, from a program, and after a reclassification."""
 
 import json
 from datetime import UTC, datetime

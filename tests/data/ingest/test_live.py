@@ -68,13 +68,13 @@ def test_a_step_ends_after_the_chunk_that_takes_its_time(intake, monkeypatch, ro
 
 
 def send(intake, *rows, organization="acme"):
-    """Land rows, given as dicts, as one sender's."""
+    """Land rows, given as dicts, of one sender."""
     (landed,) = intake.land([Submission(organization, [json.dumps(row).encode() for row in rows])])
     return landed
 
 
 def landed(lake, organization="acme"):
-    """Every live visit of an organization, those that waited for their file included, with its day."""
+    """Every live visit of an organization, including pending ones, with its day."""
     pending.flush_all(lake)
     return [visit | {"day": file.day} for file in files_of(lake, organization) for visit in read(lake, file)]
 
@@ -106,7 +106,7 @@ def line_of(request):
 
 
 def row_of(request, form):
-    """A request as somebody reports it, its address in one of several forms."""
+    """A reported request, with its address in one of several forms."""
     target = request["path"] + (f"?{request['query']}" if request["query"] else "")
     alike = ("ip", "method", "status", "bytes_sent", "user_agent", "referrer", "country")
     row = {"time": f"{request['time'].isoformat()}Z", **{name: request[name] for name in alike}}
@@ -197,7 +197,7 @@ def test_a_request_without_domain_or_address_is_the_same_too(twins, reported):
 
 
 def test_requests_with_every_kind_of_answer_give_equal_visits(twins):
-    """So that the comparison above is not one of nothing with nothing."""
+    """Checks that the comparison above does not compare empty results."""
     forms = [FORMS[number % 4] for number in range(len(EVERYTHING))]
     visits = assert_same(twins, EVERYTHING, forms, "vhost-combined")
     told = {name: {visit[name] for visit in visits} for name in VISITS.names}

@@ -1,4 +1,4 @@
-"""Logs whose format changed: every line is read in its own format, in whatever pieces the log comes."""
+"""In logs with several formats, every line is read in its own format, independently of blocks."""
 
 from collections import Counter
 from dataclasses import replace
@@ -13,7 +13,7 @@ from tests.support.user_agents import CHROME
 
 AUTO = Options("acme", "dom.example")
 SELF_CONTAINED = [name for name in FORMATS if name not in WHOLE_FILE_FORMATS]
-"""The formats that one line shows."""
+"""The formats that can be recognized from one line."""
 
 
 def combined(number):

@@ -1,4 +1,4 @@
-"""Requests with a `Signature-Agent` header, of logs and live: the agent they name, and what reclassifying keeps."""
+"""Tests the agents named by `Signature-Agent`, in logs and live, and that reclassification keeps them."""
 
 import json
 import re
@@ -81,7 +81,7 @@ REQUESTS = {
     "/inside": (GOOGLE, CHROME, "74.125.10.7", ("Google-Agent", "verified", "ip_range")),
     "/elsewhere": (GOOGLE, CHROME, OUTSIDE, ("Google-Agent", "medium", "signature")),
 }  # fmt: skip
-"""Header, user agent, address and what is said of each request, by its path."""
+"""Header, user agent, address and expected classification of each request, by its path."""
 WANTED = {path: says for path, (*_, says) in REQUESTS.items()}
 
 

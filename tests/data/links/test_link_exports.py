@@ -1,4 +1,4 @@
-"""Exports of short-link services: every shape is read as it is, and what is wrong is named by its line."""
+"""Exports of short-link services in every format are read, and errors are reported with their line."""
 
 import json
 import os

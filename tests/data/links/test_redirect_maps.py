@@ -1,4 +1,4 @@
-"""Redirects for web servers, by a real nginx and a real Caddy: every link leads where it says, hostile ones as well."""
+"""Redirects work in a real nginx and a real Caddy: every link leads to its target, including hostile ones."""
 
 import re
 from datetime import datetime

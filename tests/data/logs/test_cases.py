@@ -1,6 +1,6 @@
-"""Small logs in the shape of public reports, which lie beside the repository: what is imported of each.
+"""Tests imports of small logs modelled on public bug reports.
 
-The status 000 of dirty.log is a visit without a status, as that of every client that left before the answer.
+The status 000 in dirty.log is a visit without a status, like every client that disconnected early.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""Logs of clouds and content delivery networks: whole files, lines of several requests, and what stays recognized."""
+"""Tests logs of clouds and content delivery networks: whole files, and lines with several requests."""
 
 import json
 from datetime import datetime

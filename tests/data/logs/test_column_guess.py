@@ -1,4 +1,4 @@
-"""Which columns of a JSON file hold the fields of a visit, by what programs call them and what is in them."""
+"""Tests guessing the columns of a JSON file by their names and values."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Logs of other servers and custom files: what they land as, how formats are told apart, how grown logs continue."""
+"""Tests logs of other servers and custom files: visits, format detection, and grown logs."""
 
 import csv
 import io
@@ -116,7 +116,7 @@ def test_every_sample_names_its_source_and_lands_visits():
 
 @pytest.mark.parametrize("log_format", ["w3c", "cloudfront", "vercel", "alb"])
 def test_a_real_log_is_read_alike_in_blocks_and_in_steps(log, log_format, monkeypatch):
-    """Every cut between two lines: what comes later still knows the header, and nothing counts twice."""
+    """Cut the log between any two lines: the rest still has the header, and no line counts twice."""
     lines = (LOGS / f"{log_format}.log").read_bytes().splitlines(keepends=True)
     monkeypatch.setattr(source, "CHUNK_BYTES", 700)
     monkeypatch.setattr(source, "BLOCK_BYTES", max(map(len, lines)))

@@ -49,7 +49,7 @@ LAYOUTS = {
     "odd": '{$request_id} <$ssl_protocol> $request_length, $remote_addr; [$time_local]; "$request"; $status; '
     '"$http_user_agent"',
 }  # fmt: skip
-"""The layouts of servers, by what is unusual about each."""
+"""Layouts of servers, by their peculiarities."""
 COMPARED = (
     "ip",
     "visited_at",
@@ -66,7 +66,7 @@ COMPARED = (
 
 @pytest.fixture
 def read(reader):
-    """What is read of lines with a layout, or in a format."""
+    """The requests in lines with a layout, or in a format."""
 
     def read(lines, layout="", log_format="nginx"):
         context = FormatContext(layout=parse_layout(layout) if layout else None)

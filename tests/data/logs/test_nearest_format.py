@@ -1,4 +1,4 @@
-"""The format that a line comes nearest to, and where the two part."""
+"""Tests the nearest format of a line, and the first difference."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What may be reported of a request, field by field, and every reason for which it is refused."""
+"""Tests each field of reported requests, and every reason for rejecting them."""
 
 import json
 from contextlib import suppress
@@ -203,7 +203,7 @@ ROWS = st.dictionaries(st.sampled_from(sorted(FIELDS)), VALUES).map(json.dumps)
 
 
 def outcome(row):
-    """The facts of a row, or why there are none; anything else that is raised fails the test."""
+    """The facts of a row, or the reason for rejecting it; any other exception fails the test."""
     try:
         return parse_reported(row, NOW)
     except BadInput as error:

@@ -1,4 +1,4 @@
-"""Facts of a request: what each text of its record says, and what the lack of it does not."""
+"""Tests the facts of a request for each text of its record, and for missing texts."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Log files as bytes: what is read of plain, gzipped, zstd-compressed, broken and changing files."""
+"""Tests reading plain, gzipped, zstd-compressed, broken and changing log files."""
 
 import gzip
 import hashlib
@@ -49,7 +49,7 @@ def zst_after_skipped(content: bytes) -> bytes:
 
 
 def unzipped(content: bytes) -> bytes:
-    """What the standard library makes of a gzip file that may end early."""
+    """The standard library's result for a gzip file that may be truncated."""
     member = zlib.decompressobj(wbits=31)
     return member.decompress(content) + member.flush()
 

@@ -1,4 +1,4 @@
-"""Which days are covered: those of logs from the first visit to the last, and those in which visits were reported."""
+"""Tests covered days: from the first to the last visit of each log, and days with reported visits."""
 
 from datetime import UTC, date, datetime
 from pathlib import Path

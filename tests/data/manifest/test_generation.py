@@ -1,4 +1,4 @@
-"""An older manifest that is put back: nothing is written over what it does not know (P1), and reading goes on."""
+"""With a restored older manifest, unknown files are never overwritten (P1), and reads still work."""
 
 import logging
 import os
@@ -199,7 +199,7 @@ def test_the_copy_of_the_generation_never_falls(lake):
 
 
 def test_changes_during_the_check_are_not_an_older_manifest(lake, monkeypatch):
-    """Whatever is read first, another program may change the manifest before the second."""
+    """Another program may change the manifest between the two reads, in either order."""
     with opened(lake.root) as other:
         for module, name in ((GenerationCopy, "number"), (SharedDatabase, "rows")):
             with monkeypatch.context() as patch:

@@ -24,7 +24,7 @@ def manifest(tmp_path):
 
 @pytest.fixture(params=KINDS, ids=[kind.table for kind in KINDS])
 def kind(request, manifest):
-    """A kind of which one file is registered."""
+    """A kind with one registered file."""
     row = ["acme", *FILE, "2026-03-10", *(OWN.get(name, 0) for name in request.param.own_columns)]
     with database_of(manifest).transaction() as db:
         insert(db, request.param, [row])

@@ -1,4 +1,4 @@
-"""The manifest: what it promises about imports and files, whatever comes between."""
+"""Tests the manifest's guarantees about imports and files."""
 
 import re
 import shutil

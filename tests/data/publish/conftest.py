@@ -1,4 +1,4 @@
-"""What tests of published copies share: a folder for the copy, and who publishes there."""
+"""Fixtures for tests of published copies: a folder for the copy, and a publisher."""
 
 import pytest
 

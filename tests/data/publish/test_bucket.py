@@ -1,4 +1,4 @@
-"""Copies in a bucket whose store fails on purpose: erased is erased, and what is not is told."""
+"""With a store that fails on purpose, erasures are complete or reported as due."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -56,7 +56,7 @@ def canary(lake, day=2):
 
 
 def erase(lake, clock):
-    """Erase the canary; return what the receipt says of the copy."""
+    """Erase the canary; return the receipt's entry for the copy."""
     Eraser(lake).run("acme", Criteria(domain="gone.example"))
     return follow_erasures(lake, "acme", clock)[0].problem
 

@@ -1,4 +1,4 @@
-"""A published copy is what the manifest says, whatever happens to the lake, to the target and to who publishes."""
+"""A published copy matches the manifest, whatever happens to the lake, the target and the publisher."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor

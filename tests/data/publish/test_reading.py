@@ -1,4 +1,4 @@
-"""What is found of a lake where it is published: every live visit once, in an object or in a file that is not there."""
+"""A reader of a target finds every live visit once, in an object or in an unpublished file."""
 
 from collections import Counter
 

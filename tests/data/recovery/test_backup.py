@@ -1,4 +1,4 @@
-"""A backup: one moment of the lake, whole or not there, whoever writes meanwhile and whoever is killed."""
+"""A backup is a consistent snapshot, complete or absent, despite concurrent writers and kills."""
 
 import os
 import random

@@ -54,7 +54,7 @@ def every_visit(lake):
 
 
 def rebuilt(root, questions=0, answer=True):
-    """Rebuild, and answer each of so many questions."""
+    """Rebuild, and answer this number of questions."""
     with locked_for_rebuild(root) as locked:
         rebuild = Rebuild(locked)
         asked = list(rebuild.plan.questions)
@@ -304,7 +304,7 @@ def test_a_merge_while_a_log_lands_loses_no_line(lake, tmp_path, monkeypatch):
 
 
 def unnoticed(older, lake):
-    """Close a lake, and put an older manifest back where nothing tells that it is one."""
+    """Close a lake, and restore an older manifest without any sign that it is older."""
     lake.manifest.close()
     put_back(older, lake.root)
     (lake.root / "generation").unlink()
@@ -340,7 +340,7 @@ def test_a_log_that_was_imported_again_counts_once_and_whole(lake, tmp_path, mon
 
 @pytest.mark.parametrize("is_merged", [False, True])
 def test_pending_visits_of_an_older_manifest_count_once(lake, is_merged):
-    """Two of them had their file already, together with one that the older manifest does not know."""
+    """Two of them were already in a file, together with one that the older manifest does not know."""
     wait(lake, "a", "b")
     older = kept_manifest(lake.root)
     wait(lake, "c")

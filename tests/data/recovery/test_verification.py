@@ -1,4 +1,4 @@
-"""A check of a lake: every kind of damage is named, nothing sound is, and one damage hides no other."""
+"""Verification reports every kind of damage, no intact file, and all of several damages."""
 
 import re
 import shutil
@@ -55,7 +55,7 @@ def lake(made, tmp_path):
 
 
 def damaged(lake, **options):
-    """What a check finds, path by path."""
+    """The findings of a verification, by path."""
     found = verify_lake(lake, **options).findings
     assert len({trouble.path for trouble in found}) == len(found)
     return dict(found)
@@ -155,7 +155,7 @@ def test_files_found_sound_are_remembered_as_looked_at(lake):
 
 
 def rotten(lake, path):
-    """The size, the time of change and the inode are as they were seen: every file is hashed, whatever they say."""
+    """Size, change time and inode are unchanged: every file is hashed anyway."""
     rot(lake, path)
     assert lake.verified_path(files(lake)[1])
 

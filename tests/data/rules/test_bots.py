@@ -1,4 +1,4 @@
-"""Signs: every rule that a request meets, the one that decides first, and what it costs to look for them."""
+"""Tests every matching rule of a request, the first of which decides, and the cost of matching."""
 
 import functools
 import itertools

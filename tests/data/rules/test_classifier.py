@@ -1,4 +1,4 @@
-"""Who made a request: the order in which signs are believed, and the traps on the way."""
+"""Tests the classification of requests: the precedence of rules, and pitfalls."""
 
 import re
 from itertools import chain

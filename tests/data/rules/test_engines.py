@@ -1,4 +1,4 @@
-"""Browsers that send `Sec-Fetch-*` and `Accept-Language`, told by their user agents."""
+"""Tests which browsers send `Sec-Fetch-*` and `Accept-Language`, by their user agents."""
 
 import pytest
 import re2

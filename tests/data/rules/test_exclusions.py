@@ -1,4 +1,4 @@
-"""What an owner may exclude, and what is refused."""
+"""Tests valid and invalid exclusion rules."""
 
 import pytest
 

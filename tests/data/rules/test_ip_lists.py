@@ -1,4 +1,4 @@
-"""Published lists of addresses: what is believed, what is refused, and that a refused list leaves the one before it."""
+"""Tests published address lists: accepted and rejected content; a rejected list keeps the previous one."""
 
 import json
 import re

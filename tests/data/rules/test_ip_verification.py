@@ -1,4 +1,4 @@
-"""What an address says of an agent's claim: from its operator's networks, from elsewhere, or nothing at all."""
+"""Tests verdicts on an agent by its address: inside the operator's networks, outside, or inconclusive."""
 
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta

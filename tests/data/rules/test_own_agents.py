@@ -1,4 +1,4 @@
-"""The agents of a lake's own: which rows are refused, and how they are laid over those that are shipped."""
+"""Tests a lake's own agents: rejected rows, and their precedence over shipped rows."""
 
 import re
 from datetime import date

@@ -1,4 +1,4 @@
-"""Paths that people do not open: a request for one is never a person's, whatever its user agent says."""
+"""A request for a path that people do not open is never a person's, with any user agent."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Referrers: which host an address names, and what kind of place that is."""
+"""Tests the host and the type of referrers."""
 
 import time
 import timeit
@@ -20,7 +20,7 @@ def places():
 
 @pytest.fixture(scope="module")
 def place(places):
-    """What the shipped table says of a Referer header: its type and AI product."""
+    """The type and AI product of a Referer header by the shipped table."""
 
     def found(referrer):
         address = host_and_path(referrer)

@@ -1,4 +1,4 @@
-"""A release: which files are refused, and how its tables take the place of the shipped ones."""
+"""Tests releases: rejected files, and how their tables replace the shipped ones."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Versions of browsers: those that never were, and those that nobody has any more."""
+"""Tests browser versions that never existed, and outdated ones."""
 
 import json
 from datetime import date

@@ -1,4 +1,4 @@
-"""The file of a lake's own agents: which files are refused, and when a changed one counts."""
+"""Tests the file of a lake's own agents: rejected files, and when changes take effect."""
 
 import os
 from datetime import UTC, datetime

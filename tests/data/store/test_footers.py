@@ -1,4 +1,4 @@
-"""The footer of a visit file says what a manifest says of it, so that a lost one can be made again (P1, P6)."""
+"""The footer of a visit file records the same as the manifest, so that a lost manifest can be rebuilt (P1, P6)."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -319,7 +319,7 @@ def wait_for(lock):
 
 
 def may_rewrite(lake, organization):
-    """Whether nobody else rewrites these files now."""
+    """Whether the lock for rewriting these files is free."""
     with lake.rewrite_lock(False, organization) as has_lock:
         return has_lock
 

@@ -1,4 +1,4 @@
-"""The release of a lake: when it is taken, when it is used, and what a lake does with a bad one."""
+"""Tests the release of a lake: when it is stored, when it is used, and invalid releases."""
 
 import pytest
 

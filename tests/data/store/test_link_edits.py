@@ -1,4 +1,4 @@
-"""Edits of links: each is a small file laid over the whole one, whatever its size, until changes are folded."""
+"""Edits of links write a small file of changes over the whole file, until changes are folded."""
 
 import random
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Visits on their way to a file: what is packed comes out as it went in, and no damaged byte gets through."""
+"""Packed visits are unpacked unchanged, and damaged bytes are detected."""
 
 import random
 import struct

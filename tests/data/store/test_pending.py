@@ -1,4 +1,4 @@
-"""Visits that were acknowledged: each comes to a Parquet file exactly once, whatever happens on the way."""
+"""Each acknowledged visit is moved into a Parquet file exactly once, despite failures."""
 
 import ipaddress
 import json

@@ -51,7 +51,7 @@ def reclassify(lake, **how):
 
 @pytest.fixture(scope="module")
 def day_by_day():
-    """Days are merged one by one, as large ones are."""
+    """Days are merged one by one, like large days."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(merge_plan, "VISITS_AT_ONCE", 0)
         yield

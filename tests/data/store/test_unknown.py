@@ -1,4 +1,4 @@
-"""What no manifest knows is evidence (P1): it is kept, moved when a day old, and erased from; leftovers go at once."""
+"""Unknown files are kept as evidence (P1), moved when a day old, and covered by erasures; leftovers are deleted."""
 
 import os
 from datetime import UTC, datetime, timedelta

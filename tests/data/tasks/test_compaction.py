@@ -1,4 +1,4 @@
-"""Few files instead of many: the same answers, nothing lost on the way; and what a sweep deletes."""
+"""Compaction reduces the number of files with the same answers; a sweep deletes only obsolete files."""
 
 import os
 import random
@@ -192,7 +192,7 @@ def test_a_visit_of_a_busy_day_is_written_a_few_times():
 
 @pytest.fixture
 def day_by_day(monkeypatch):
-    """Days are merged one by one, as large ones are."""
+    """Days are merged one by one, like large days."""
     monkeypatch.setattr(merge_plan, "VISITS_AT_ONCE", 0)
 
 

@@ -1,4 +1,4 @@
-"""Erased visits: which go, what stays, and that nothing of them is left in the folder, whatever happened before."""
+"""Erasures delete exactly the matching visits, and leave no trace of them in the folder."""
 
 import fcntl
 import os
@@ -335,7 +335,7 @@ WORDS = ("canary-path", "canary-agent", "canary-referrer", "canary-campaign", "c
 
 
 def canaries(day, second=3):
-    """Log lines that hold every one of WORDS."""
+    """Log lines that contain all WORDS."""
     agent, referrer = CANARY["agent"], CANARY["referrer"]
     return "".join(
         line(path, day, agent, referrer, "canary.example", second)

@@ -1,4 +1,4 @@
-"""Headers that browsers always send: whoever never sent them on a past day, where others did, is a program."""
+"""Visitors who never sent headers that their browser always sends are programs, if others sent them."""
 
 import json
 from contextlib import closing

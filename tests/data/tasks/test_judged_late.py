@@ -1,4 +1,4 @@
-"""Days are judged by browsers that were superseded long before, and by what their visitors did beside."""
+"""Tests judging days by superseded browsers and the behavior of their visitors."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Days are judged by networks: what visitors of hosting networks did beside, and browsers from networks of bots."""
+"""Tests judging days by networks: behavior of visitors from hosting networks, and browsers from bots' networks."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A past day is judged: what its visits say about each other, against a recount by hand; and when a day is judged."""
+"""Tests judging past days against an independent recount, and when a day is judged."""
 
 import json
 from collections import Counter
@@ -51,7 +51,7 @@ def told(lake, key="path"):
 
 
 def at(second, **columns):
-    """A visit by a current browser, so many seconds after noon."""
+    """A visit by a current browser, some seconds after noon."""
     return visit(visited_at=NOON + timedelta(seconds=second), **{"user_agent": NEW, "visitor": 1, **columns})
 
 

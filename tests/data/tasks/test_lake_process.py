@@ -1,4 +1,4 @@
-"""Work that needs much memory is done in a process of its own: what it does, and how it fails."""
+"""Tests memory-intensive work in a separate process: results and failures."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""History under today's rules: what a reclassification changes, what it keeps, and what a failure leaves behind."""
+"""Tests reclassification: changed and kept values, and the state after a failure."""
 
 from collections import Counter, defaultdict
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Days that are too old: which end, for whom, and that nothing of them is left in the folder."""
+"""Tests retention: which days expire for which organization, without any trace in the folder."""
 
 import shutil
 from collections import Counter
