@@ -37,7 +37,7 @@ def test_two_columns_for_one_field_are_rivals(field, more):
     assert not guess.is_certain
 
 
-def test_a_column_with_unsuitable_values_is_no_candidate():
+def test_a_column_with_unsuitable_values_is_not_a_candidate():
     assert guess_columns([WHOLE | {"time": 0.003, "ip": "edge-1", "code": "E42", "agent": ""}]).is_certain
 
 

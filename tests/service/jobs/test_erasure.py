@@ -77,7 +77,7 @@ def test_erasing_evidence_keeps_closed_and_manual_jobs(lake, jobs):
     assert jobs.record("acme", by_hand.id) == by_hand
 
 
-def test_evidence_of_days_that_are_no_longer_kept_goes(lake, jobs):
+def test_evidence_of_days_past_retention_goes(lake, jobs):
     kept_from = apply_retention(lake, 1, NOW).before
     assert kept_from == date(2026, 3, 14)
     for organization in ("acme", "other"):
