@@ -1228,6 +1228,10 @@ SECRET: Final = re.compile(
     r"/\.|\.(env|sql|sqlite|bak|old|swp|tar)|\.(zip|rar|tgz|7z)\Z|id_rsa|info\.php|phpinfo|/_ignition/|/_profiler/|/telescope/|/actuator/|eval-stdin|wp-config|credentials|etc/(passwd|shadow)|proc/self/|win\.ini"
 )
 ID: Final = re.compile(r"([0-9]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{12,}|[0-9a-z]{24,})", re.IGNORECASE)
+LOGINS: Final = {
+    "wp-login.php", "xmlrpc.php", "login", "login.php", "login.aspx", "login.jsp", "login.html", "log-in", "logon",
+    "signin", "sign-in", "signin.php", "administrator",
+}  # fmt: skip
 FETCHING: Final = {"ai_assistant", "ai_coding_agent"}
 PROBLEMS: Final[dict[str, Callable[[Visit], bool]]] = {
     "missed": lambda visit: _harmless(*AI)(visit, {}) and visit["status"] in (404, 410),
@@ -1651,6 +1655,30 @@ def _floods(visits: list[Visit], *_: Any) -> list[Row]:
     return _heaviest(rows, itemgetter("visits"), "domain", "agent")
 
 
+def _is_login(visit: Visit) -> bool:
+    """Whether a request sent something to a page where people log in."""
+    path = plain_path(visit["path"] or "").lower()
+    return visit["method"] == "POST" and ("/administrator/" in path or path.rstrip("/").split("/")[-1] in LOGINS)
+
+
+def _is_tried(visit: Visit) -> bool:
+    return 200 <= (visit["status"] or 0) <= 299 or visit["status"] in (302, 303, 401, 422)
+
+
+def _login_attacks(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
+    tried = [visit | {"path": plain_path(visit["path"])} for visit in visits if _is_login(visit) and _is_tried(visit)]
+    rows = []
+    for subject, group in _subjects(tried, "domain", "path"):
+        attacks: list[Visit] = []
+        for _, of_day in _subjects(group, "day"):
+            of_visitor = Counter(visit["visitor"] for visit in of_day if visit["visitor"] is not None)
+            counted = [v for v in of_day if v["bot_category"] not in PEOPLE or of_visitor[v["visitor"]] >= 100]
+            attacks += counted if len(counted) >= 100 else []
+        if _last_days(attacks, as_of):
+            rows.append(subject | {"visits": len(attacks)} | _who(attacks, "other") | _seen(attacks))
+    return _heaviest(rows, itemgetter("visits"), "domain", "path")
+
+
 def _referral_drop(subject: Row, group: list[Visit], as_of: date, _: Any) -> Row | None:
     late = len(_last_days(group, as_of, 14))
     early = [visit for visit in group if visit["day"] < as_of - timedelta(14)]
@@ -1718,6 +1746,7 @@ FINDERS: Final[dict[str, Finder]] = {
     "exposed_path": lambda visits, *_: _exposed(visits, is_catch_all=False),
     "catch_all": lambda visits, *_: _exposed(visits, is_catch_all=True),
     "flood": _floods,
+    "login_attack": _login_attacks,
     "referral_drop": _finder(
         _referral_drop,
         lambda visits: [
@@ -1780,6 +1809,11 @@ MEASURED: Final[dict[str, tuple[tuple[str, ...], InMeasure, InMeasure]]] = {
     "dead_path": (_PAGE, _harmless(*PEOPLE), _has("missing")),
     **dict.fromkeys(("exposed_path", "catch_all"), (("domain",), _probes, _has("success"))),
     "flood": (("domain",), lambda *_: True, lambda visit, subject: _name(visit) == subject["agent"]),
+    "login_attack": (
+        ("domain",),
+        lambda visit, subject: visit["method"] == "POST" and plain_path(visit["path"] or "") == subject["path"],
+        lambda visit, _: _is_tried(visit) and visit["bot_category"] not in PEOPLE,
+    ),
     "referral_drop": (
         ("domain",),
         lambda visit, _: visit["bot_category"] == "ai_referral" and _is_evidence(visit),

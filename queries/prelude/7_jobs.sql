@@ -35,6 +35,12 @@ CREATE MACRO plain_path(path) AS regexp_replace(without_parents(without_parents(
     regexp_replace(regexp_replace(path, '%(25)?2[eE]', '.', 'g'), '%(25)?2[fF]', '/', 'g'), '/([.]?/)+', '/', 'g')))),
     '^(/[.][.])+/', '/');
 
+-- Where people log in, by the last segment of the path, and an answer to what was entered there: not one that refuses it.
+CREATE MACRO is_login(path) AS lower(path) LIKE '%/administrator/%'
+    OR regexp_extract(lower(path), '([^/]*)/?$', 1) IN ('wp-login.php', 'xmlrpc.php', 'login', 'login.php', 'login.aspx',
+        'login.jsp', 'login.html', 'log-in', 'logon', 'signin', 'sign-in', 'signin.php', 'administrator');
+CREATE MACRO is_tried(status) AS coalesce(status BETWEEN 200 AND 299 OR status IN (302, 303, 401, 422), FALSE);
+
 CREATE MACRO first_folder(path) AS regexp_extract(path, '^/?([^/]*)', 1);
 
 -- What a path exposes: its hidden folder with all that is in it, as /.git/*, or the path.

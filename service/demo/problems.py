@@ -38,6 +38,7 @@ class Requests(NamedTuple):
     agent: str = ""  # "": people
     referrer: str = "-"
     network: str = "198.18.77"  # of an agent
+    method: str = "GET"
 
 
 REQUESTS: Final = (
@@ -78,6 +79,8 @@ REQUESTS: Final = (
     # flood
     Requests(1_200, 3, 3, "static.example.com", "/", 200, _SCANNER),
     Requests(60, 1, 12, "static.example.com", "/", 200),
+    # login_attack
+    Requests(140, 2, 2, _HELP, "/wp-login.php", 200, _SCANNER, method="POST"),
     # training_without_return
     Requests(150, 1, 28, _DOCS, "/start", 200, _BYTESPIDER),
     Requests(120, 1, 28, _DOCS, "/start", 200),
@@ -131,6 +134,6 @@ def write_log(path: Path, requests: Sequence[Requests], as_of: date) -> None:
             random = Random(f"{place} {number}")
             agent = one.agent or browser_of(random.choice(PLATFORMS), random, day)
             address = f"{one.network}.{number % 64}" if one.agent else f"198.19.{(place * 37 + number) % 256}.{number}"
-            request = f'"GET {one.path} HTTP/1.1" {one.status} 0 "{one.referrer}" "{agent}"'
+            request = f'"{one.method} {one.path} HTTP/1.1" {one.status} 0 "{one.referrer}" "{agent}"'
             lines.append((day, second, f"{one.domain}:443 {address} - - [{moment}] {request}\n"))
     path.write_text("".join(line for _, _, line in sorted(lines)), "ascii")

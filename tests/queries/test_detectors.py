@@ -224,7 +224,7 @@ def test_visits_of_today_change_no_finding(world, job_type):
     assert world.found(job_type, organization) == found != []
 
 
-ABOUT_PROBES = {"exposed_path", "catch_all", "flood", "impersonated_agent"}
+ABOUT_PROBES = {"exposed_path", "catch_all", "flood", "impersonated_agent", "login_attack"}
 
 
 def with_columns(job_type: str, **columns: Any) -> list[Visit]:

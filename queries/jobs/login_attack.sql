@@ -1,0 +1,20 @@
+-- Logins that are attacked: on a day, 100 or more POST requests tried to log in, by visitors who are not people, or of whom one
+-- alone made 100. Those that are refused, missing or redirected for good (301, 308) try nothing. Also in the last 7 days.
+WITH tried AS (
+    SELECT
+        domain, plain_path(path) AS path, day, visitor, name_of(agent, user_agent) AS name,
+        is_person(bot_category) AS by_person, count(*) AS tries, min(visited_at) AS first_seen, max(visited_at) AS last_seen
+    FROM detected_visits() WHERE method = 'POST' AND is_login(plain_path(path)) AND is_tried(status) GROUP BY ALL
+), counted AS (
+    SELECT *, sum(tries) OVER (PARTITION BY domain, path, day) AS of_day
+    FROM (SELECT *, sum(tries) OVER (PARTITION BY domain, path, day, visitor) AS of_visitor FROM tried)
+    WHERE NOT by_person OR visitor IS NOT NULL AND of_visitor >= 100
+)
+SELECT
+    domain, path, total(tries) AS visits, 'other' AS audience, count(DISTINCT visitor) AS visitors,
+    top_of(of_name, name) AS top_agent, share(max(of_name), total(tries)) AS top_share, count(DISTINCT day) AS days,
+    min(first_seen) AS first_seen, max(last_seen) AS last_seen
+FROM (SELECT *, sum(tries) OVER (PARTITION BY domain, path, name) AS of_name FROM counted WHERE is_found(of_day >= 100))
+GROUP BY domain, path HAVING is_found(is_in_last_days(max(day), 7))
+ORDER BY visits DESC, domain, path
+LIMIT 100;
