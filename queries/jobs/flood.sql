@@ -1,13 +1,13 @@
 -- Agents, or browsers by their whole user agent, that make 1,000 requests or more on one day, half of the domain's on that day
 -- or more, and three times as many as all visitors make on an average other day. A person who builds the site is no flood: of
--- the requests, half or more have a referrer and a tenth or more are for files. Nor are visits of the owner.
+-- the requests, the site refers to half or more, or other sites do and a tenth or more are for files. Nor are the owner's visits.
 WITH daily AS (
     SELECT
         domain, name_of(agent, user_agent) AS agent, day, count(*) AS visits, count(DISTINCT visitor) AS visitors,
         total_if(1, status >= 400) AS errors, min(visited_at) AS first_seen, max(visited_at) AS last_seen,
         total_if(1, referrer IS NOT NULL) AS referred,
         2 * total_if(1, referrer IS NOT NULL) >= count(*) AND 10 * total_if(1, is_file) >= count(*)
-            OR 2 * total_if(1, aside = 'own') >= count(*) AS is_work
+            OR 2 * total_if(1, referrer = domain) >= count(*) OR 2 * total_if(1, aside = 'own') >= count(*) AS is_work
     FROM detected_visits() GROUP BY domain, name_of(agent, user_agent), day
 ), whole AS (
     SELECT domain, day, total(visits) AS of_day FROM daily GROUP BY domain, day
