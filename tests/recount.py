@@ -1560,6 +1560,7 @@ def _dead(subject: Row, group: list[Visit], as_of: date, _: Any) -> Row | None:
 
 def plain_path(path: str) -> str:
     """A path as a server resolves it."""
+    path = re.sub(r"( |%20)+\Z", "", path)
     path = re.sub("%(25)?2f", "/", re.sub("%(25)?2e", ".", path, flags=re.IGNORECASE), flags=re.IGNORECASE)
     first, *segments = path.split("/")
     kept: list[str] = []
@@ -1627,7 +1628,9 @@ def _is_work(visits: list[Visit]) -> bool:
     files = sum(bool(one & BITS["file"]) for one in signals)
     own = sum(bool(one & (BITS["own_address"] | BITS["own_rule"])) for one in signals)
     referred = sum(visit["referrer"] is not None for visit in visits)
-    return (2 * referred >= len(visits) and 10 * files >= len(visits)) or 2 * own >= len(visits)
+    by_site = sum(visit["referrer"] == visit["domain"] is not None for visit in visits)
+    is_referred = 2 * referred >= len(visits) and 10 * files >= len(visits)
+    return is_referred or 2 * by_site >= len(visits) or 2 * own >= len(visits)
 
 
 def _floods(visits: list[Visit], *_: Any) -> list[Row]:

@@ -29,11 +29,13 @@ CREATE MACRO is_secret(path) AS path LIKE '%/.%' OR path LIKE '%.env%' OR path L
     OR path LIKE '%/actuator/%' OR path LIKE '%eval-stdin%' OR path LIKE '%wp-config%' OR path LIKE '%credentials%'
     OR path LIKE '%etc/passwd%' OR path LIKE '%etc/shadow%' OR path LIKE '%proc/self/%' OR path LIKE '%win.ini%';
 
--- A path as a server resolves it: with dots and slashes decoded, and without empty segments, /./ and up to three /../ in a row.
+-- A path as a server resolves it: with dots and slashes decoded, and without spaces at its end, empty segments, /./ and up to
+-- three /../ in a row.
 CREATE MACRO without_parents(path) AS regexp_replace(path, '/([^/.][^/]*|[.][^/.][^/]*)/[.][.]/', '/', 'g');
-CREATE MACRO plain_path(path) AS regexp_replace(without_parents(without_parents(without_parents(regexp_replace(
-    regexp_replace(regexp_replace(path, '%(25)?2[eE]', '.', 'g'), '%(25)?2[fF]', '/', 'g'), '/([.]?/)+', '/', 'g')))),
-    '^(/[.][.])+/', '/');
+CREATE MACRO decoded_path(path) AS regexp_replace(regexp_replace(regexp_replace(path, '( |%20)+$', ''),
+    '%(25)?2[eE]', '.', 'g'), '%(25)?2[fF]', '/', 'g');
+CREATE MACRO plain_path(path) AS regexp_replace(without_parents(without_parents(without_parents(
+    regexp_replace(decoded_path(path), '/([.]?/)+', '/', 'g')))), '^(/[.][.])+/', '/');
 
 -- Where people log in, by the last segment of the path, and an answer to what was entered there: not one that refuses it.
 CREATE MACRO is_login(path) AS lower(path) LIKE '%/administrator/%'

@@ -325,6 +325,8 @@ PLAIN = {
     "/.git/..hidden/x": "/.git/..hidden/x",
     "/a/..": "/a/..",
     "/a..b/": "/a..b/",
+    "/.env.example ": "/.env.example",
+    "/a b/.env%20 %20": "/a b/.env",
 }
 
 
