@@ -47,7 +47,7 @@ PRINTED_OVER = """cells => cells.filter(one => one.scrollWidth > one.offsetWidth
 EMPTY = """panels => panels.filter(one => {
   const last = one.querySelector(":scope > .foot");
   return last.offsetTop - last.previousElementSibling.offsetTop - last.previousElementSibling.offsetHeight
-    > one.offsetHeight / 3;
+    > one.offsetHeight / 2.2;
 }).map(one => one.id)"""
 """The panels of which nearly a half is empty."""
 COLOR = """async ([picture, x]) => {
