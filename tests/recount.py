@@ -748,6 +748,11 @@ def _visits_by_hour(question: Question) -> list[Row]:
     ]
 
 
+def _visits_by_minute(question: Question) -> list[Row]:
+    minutes = _grouped(question.visits, lambda visit: visit["visited_at"].replace(second=0, microsecond=0))
+    return [{"minute": minute} | _measured(minutes[minute], BY_CLASS) for minute in sorted(minutes, reverse=True)[:60]]
+
+
 def _dev_tools_adoption(question: Question) -> list[Row]:
     visits = _of(question.visits, "ai_coding_agent")
     keys = {"week": lambda visit: _week(visit["day"]), "tool": _named("ai_source")}
@@ -1204,6 +1209,7 @@ ENTRIES: Final[dict[str, Answer]] = {
     "left-out": _left_out,
     "left-out-requests": _left_out_requests,
     "visits-by-hour": _visits_by_hour,
+    "visits-by-minute": _visits_by_minute,
     "source-links": _source_links,
     "operators": _operators,
     "all-links": _all_links,

@@ -16,7 +16,7 @@ from service.core.http.problems import PROBLEMS, problem_of
 from service.core.http.routing import RouteTable
 from service.core.pages.assets import stylesheet
 from service.core.pages.rendering import headers_of
-from service.dashboard import navigation, share_pages, shared_page, views
+from service.dashboard import live_page, navigation, share_pages, shared_page, views
 from service.dashboard.context import DashboardContext
 from service.dashboard.export import export
 from service.dashboard.run_it_yourself import run
@@ -47,6 +47,7 @@ class PagesApp:
                 Route(self._root, self._to_overview),
                 Route(f"{self._root}/static/{{name}}", stylesheet),
                 *views.routes(self.context),
+                Route(f"{self._root}/{live_page.LIVE.path}", partial(live_page.live_page, self.context)),
                 *robots_pages.routes(self.context),
                 *exclusion_pages.routes(self.context),
                 *sign_in_pages.routes(self.context),

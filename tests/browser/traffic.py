@@ -9,6 +9,7 @@ PAGES = {
     "overview": "",
     "ai": "ai",
     "ai-source": "ai/ChatGPT",
+    "now": "now",
     "robots": "robots?block=OpenAI:trained",
     "invented-links": "invented-links",
     "left-out": "left-out",

@@ -72,6 +72,11 @@ def moment(value: str | datetime | None) -> str:
     return f"{day(parsed.date())} {parsed:%H:%M}"
 
 
+def time_of_day(value: str) -> str:
+    """The hour and the minute of a time in UTC: 12:30."""
+    return f"{datetime.fromisoformat(value):%H:%M}"
+
+
 def size(value: int) -> str:
     """A size in bytes: 12 B, 1.2 kB, 3.4 MB; an en dash for 0, as logs without sizes have."""
     if not value:

@@ -51,7 +51,15 @@ def environment() -> Environment:
         loader=FileSystemLoader(FOLDERS, encoding="utf-8"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, auto_reload=False,
     )  # fmt: skip
-    written = (formats.humanize, formats.number, formats.decimal, formats.percent, formats.day, formats.size)
+    written = (
+        formats.humanize,
+        formats.number,
+        formats.decimal,
+        formats.percent,
+        formats.day,
+        formats.size,
+        formats.time_of_day,
+    )
     jinja.filters |= {how.__name__: how for how in written} | {"time": formats.moment, "with_code": with_code}
     return jinja
 

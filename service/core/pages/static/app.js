@@ -155,6 +155,19 @@ for (const map of all(".chart > .map")) {
   map.addEventListener("pointerleave", (event) => { if (event.pointerType !== "touch") tip.hidden = true; });
 }
 
+// A page that follows: it is loaded again every few seconds, until it is paused
+for (const button of all("[data-follow]")) {
+  const follow = () => !document.hidden && kept.get("follow", "on") === "on" && location.reload();
+  const show = () => { button.textContent = kept.get("follow", "on") === "on" ? "Pause" : "Follow"; };
+  button.hidden = false;
+  show();
+  button.addEventListener("click", () => {
+    kept.set("follow", kept.get("follow", "on") === "on" ? "off" : "on");
+    show();
+  });
+  setInterval(follow, 1000 * button.dataset.follow);
+}
+
 // Shortcuts: one switch in the help turns those of a single key off
 const help = document.querySelector("#help");
 const areOn = document.querySelector("#shortcuts");
