@@ -164,7 +164,7 @@ WITHOUT_ROUTE: Final = (
     rows("disguised", f.SIGNAL, f.VISITS, f.ALONE),
     rows("left-out", f.DATE, f.STORED, f.FILES, f.OWN, f.DISGUISED, f.LOADED_AHEAD, f.PROBES, f.NO_AGENT),
     rows("left-out-requests", f.REASON, f.REQUESTED_AT, f.USER_AGENT, f.DOMAIN, f.PATH, f.STATUS),
-    rows("visits-by-minute", f.MINUTE, f.TOTAL_VISITS, *_BY_CLASS),
+    rows("visits-by-minute", f.FIRST_SEEN, f.TOTAL_VISITS, *_BY_CLASS),
     rows("visits-by-hour", f.DATE, f.HOUR, f.TOTAL_VISITS, *_BY_CLASS),
     rows("visits-by-month", f.MONTH, f.TOTAL_VISITS, *_BY_CLASS),
     rows("ai-by-day", f.DATE, *_PURPOSES, f.AI_REFERRALS),

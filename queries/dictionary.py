@@ -37,6 +37,8 @@ _DERIVED: Final = {
     "last_referral": "time of the last AI referral",
     "last_fetch": "time of the last fetch by an AI agent",
     "last_bot": "time of the last visit of other automated traffic",
+    "utc_day": "day in UTC",
+    "minute_of_day": "minute of the day in UTC, 0 to 1,439",
     "is_answered": "whether a request was answered with a status below 400, or has no status",
 }
 """Columns that are neither columns of a visit nor fields of an answer."""

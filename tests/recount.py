@@ -750,7 +750,10 @@ def _visits_by_hour(question: Question) -> list[Row]:
 
 def _visits_by_minute(question: Question) -> list[Row]:
     minutes = _grouped(question.visits, lambda visit: visit["visited_at"].replace(second=0, microsecond=0))
-    return [{"minute": minute} | _measured(minutes[minute], BY_CLASS) for minute in sorted(minutes, reverse=True)[:60]]
+    return [
+        {"first_seen": min(visit["visited_at"] for visit in minutes[minute])} | _measured(minutes[minute], BY_CLASS)
+        for minute in sorted(minutes, reverse=True)[:60]
+    ]
 
 
 def _dev_tools_adoption(question: Question) -> list[Row]:

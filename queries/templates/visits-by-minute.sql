@@ -1,11 +1,11 @@
--- Requests in each of the 60 latest minutes that have any.
+-- Requests in each of the 60 latest minutes that have any, with the time of the first.
 SELECT
-    date_trunc('minute', visited_at) AS minute,
-    count(*) AS total_visits,
-    count(*) FILTER (is_human(bot_category)) AS human_clicks,
-    count(*) FILTER (is_ai(bot_category)) AS ai_visits,
-    count(*) FILTER (is_other(bot_category)) AS other_visits
-FROM visits_in_scope
-GROUP BY minute
-ORDER BY minute DESC
+    min(first_seen) AS first_seen,
+    total(visits) AS total_visits,
+    total_if(visits, is_human(bot_category)) AS human_clicks,
+    total_if(visits, is_ai(bot_category)) AS ai_visits,
+    total_if(visits, is_other(bot_category)) AS other_visits
+FROM counted_minutes
+GROUP BY utc_day, minute_of_day
+ORDER BY first_seen DESC
 LIMIT 60;

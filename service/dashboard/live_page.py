@@ -48,7 +48,7 @@ async def live_page(context: DashboardContext, request: Request) -> Response:
 
 def minutes_until(now: datetime, answer: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The rows of the last 30 minutes, with those that have no visits, the earliest first."""
-    found = {row["minute"]: row for row in answer}
+    found = {f"{row['first_seen'][:17]}00Z": row for row in answer}
     last = now.replace(second=0, microsecond=0)
     minutes = [f"{last - timedelta(minutes=before):%Y-%m-%dT%H:%M:%SZ}" for before in reversed(range(MINUTES))]
     return [{"minute": minute} | {name: found.get(minute, {}).get(name, 0) for name in _COUNTED} for minute in minutes]
