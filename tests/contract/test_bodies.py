@@ -1,7 +1,7 @@
 """Every route rejects undeclared JSON bodies and unauthorized callers, and changes nothing."""
 
+import asyncio
 import json
-import tracemalloc
 
 import pytest
 from starlette.requests import Request
@@ -21,6 +21,7 @@ from tests.service.jobs.findings import broken
 from tests.support import identity
 from tests.support.control import open_store
 from tests.support.identity import as_, bearer
+from tests.support.memory import traced_peak
 from tests.support.tables import tables
 
 ROUTES = {
@@ -190,20 +191,18 @@ async def test_a_client_leaving_during_its_body_creates_no_key(control):
 
 
 @pytest.mark.parametrize("start", [b"", b'{"content":', b'{"nothing":'])
-async def test_undeclared_json_is_refused_without_objects(start):
+def test_undeclared_json_is_refused_without_objects(start):
     """Made into lists of Python, it would take 50 MB and stop the event loop meanwhile."""
     body = start + b"[" + b"[]," * 600_000 + b"[]]" + b"}" * bool(start)
 
     async def receive():
         return {"type": "http.request", "body": body}
 
-    request = Request(
-        {"type": "http", "method": "POST", "headers": [], "bodies": ReceivedBodies(lambda _: "")}, receive
-    )
-    tracemalloc.start()
-    with pytest.raises(InvalidBody, match="is invalid"):
-        async with received_object(request, Draft, len(body)):
-            pass
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 4 * len(body)
+    async def refuse():
+        bodies = ReceivedBodies(lambda _: "")
+        request = Request({"type": "http", "method": "POST", "headers": [], "bodies": bodies}, receive)
+        with pytest.raises(InvalidBody, match="is invalid"):
+            async with received_object(request, Draft, len(body)):
+                pass
+
+    assert traced_peak(lambda: asyncio.run(refuse())) < 4 * len(body)
