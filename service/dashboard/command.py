@@ -13,7 +13,7 @@ from service.core.commands.options import DEFAULT_LAKE, CommandRow, LakeOption, 
 
 
 class ReportCommand(WithParameters):
-    """All of the overview's numbers are of every traffic type."""
+    """Numbers of the overview cover every traffic type."""
 
     left_out = ("traffic_type",)
 
@@ -38,7 +38,7 @@ def report(
             opened, warehouse, organization, context.obj, opened.manifest.organizations.today(organization, now)
         )
     text = made.html(now) if output == "html" else made.text()
-    sys.stdout.buffer.write(text.encode())  # as it is, while typer.echo drops what colours a terminal
+    sys.stdout.buffer.write(text.encode())  # unchanged, while typer.echo strips color codes
 
 
 COMMANDS = {"report": CommandRow(report, ReportCommand)}

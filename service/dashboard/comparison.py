@@ -1,6 +1,6 @@
 """Comparison with the period before, over judged days only: today is not over, so it is left out on both sides.
 
-Tiles compare figures, tables compare rows: those of an answer with the rows of the same names in the answer before.
+Tiles compare figures. Tables compare the rows of an answer with the rows of the same names in the period before.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,9 +14,9 @@ from service.core.pages.formats import change_in_words, short_day
 from service.reports.filters import Filters
 
 REST: Final = "(other)"
-"""What the last row of a bounded answer is called."""
+"""Name of the last row of a bounded answer."""
 MAX_ROWS: Final = {"top-links": 100, "paths": 100, "source-links": 20}
-"""The rows that an answer has at most, as in its SQL, without a last one for all others; links: of one platform."""
+"""Maximum number of rows of an answer, as in its SQL, without the last row for all others; links: of one platform."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class Comparison:
 
     @property
     def spans(self) -> str:
-        """Both spans in words: 23 Oct – 21 Nov against 23 Sep – 22 Oct."""
+        """Return both spans in words: 23 Oct – 21 Nov against 23 Sep – 22 Oct."""
         return f"{_span(self.now)} against {_span(self.before)}"
 
     def change(self, name: str, now: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, str] | None:
-        """The change of a field of the overview, with an arrow and a word; None where there was nothing before."""
+        """Return the change of a field of the overview, with an arrow and a word; None if it was 0 before."""
         if not before[name]:
             return None
         tenths = change_in_tenths(now[name], before[name])
@@ -65,7 +65,7 @@ def complete_days(scope: Scope, today: date, stored: StoredSpan, missing: frozen
 def compared_pair(
     entry: Entry, filters: Filters, comparison: Comparison
 ) -> tuple[tuple[Entry, Scope], tuple[Entry, Scope]]:
-    """What to ask for to compare an answer: for the days, and for those before."""
+    """Return the two requests that compare an answer: for the days, and for the days before."""
     scope, spans = filters.scope_for(entry), (comparison.now, comparison.before)
     now, before = (replace(scope, start_date=span.start_date, end_date=span.end_date) for span in spans)
     return (entry, now), (entry, before)
@@ -81,8 +81,8 @@ def compared_rows(
 ) -> list[Mapping[str, Any]]:
     """The rows with `before`, their `figure` in the period before, and `change`, in percent.
 
-    `before` is 0 for what had no visits, and None for what the answer before may have left out or put under others;
-    `change` is infinite for what is new, and None where `before` is.
+    `before` is 0 for a row without visits then, and None for a row that the earlier answer may have left out or put
+    under others; `change` is infinite for a new row, and None where `before` is.
     """
     names = names_of(entry)
     found = {tuple(row[name] for name in names): row[figure] for row in before}

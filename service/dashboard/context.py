@@ -1,4 +1,4 @@
-"""What pages of numbers have at hand beside what every page has: filters, answers, jobs and shares."""
+"""The context of pages with numbers: filters, answers, jobs and shares, in addition to what every page has."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -45,7 +45,7 @@ class DashboardContext(PageContext):
         self.shares = ShareStore(services.control, services.clock)
 
     async def filters(self, request: Request, group: str = "") -> Filters:
-        """The filters of a page, which shows this group by itself, for the organization of the session.
+        """Return the filters of a page for the organization of the session; `group` is the page's default.
 
         Raises InvalidParameter.
         """
@@ -76,7 +76,7 @@ class DashboardContext(PageContext):
         return RedirectResponse(f"{self.root}/jobs/{job.id}#implementation", 303)
 
     def numbers_layout(self, request: Request, path: str, filters: Filters) -> dict[str, Any]:
-        """What layout.html shows around a page of numbers with these filters."""
+        """Return the variables of layout.html for a page of numbers with these filters."""
         query = filters.query_string(traffic_type=None, short_code=None, target_url=None)
         return {**self.layout(request, path, query), "filters": filters}
 

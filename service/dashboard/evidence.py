@@ -1,4 +1,4 @@
-"""What is known of the visits of each day beside their lines: evidence by which more machines are recognized.
+"""Request headers and networks of each day's visits: evidence by which more machines are recognized.
 
 A chart and a comparison say so if some of their days have evidence that others lack.
 """
@@ -22,7 +22,9 @@ _KINDS: Final = ((HEADERS, "request headers"), (NETWORKS, "networks"))
 
 
 def evidence_by_day(lake: Lake, filters: Filters) -> Evidence:
-    """The days of these filters, and as many before, that are over; none where days are not judged."""
+    """Return the evidence of the days of these filters, and of as many before, that are over; empty if days
+    are not judged.
+    """
     if not lake.manifest.behaviour.is_used(filters.organization):
         return {}
     first, last = filters.earlier[0], min(filters.scope.end_date, filters.today - timedelta(1))
@@ -44,7 +46,7 @@ def evidence_marks(filters: Filters, evidence: Evidence) -> Iterator[Mark]:
 
 
 def lacking_in_words(comparison: Comparison | None, evidence: Evidence) -> str:
-    """How many of the days that are compared lack evidence which others have; "" if all have it, or none."""
+    """Say how many compared days lack evidence that other days have; "" if all have it, or none."""
     if comparison is None:
         return ""
     first, last = comparison.before.start_date, comparison.now.end_date

@@ -18,11 +18,13 @@ from service.dashboard.context import DashboardContext
 from service.dashboard.views import PAGES
 
 COMPARED: Final = {one.entry.name: one for page in PAGES for one in page.panels if one.figure}
-"""The panels whose rows can be compared, by the name of their entry."""
+"""Panels with comparable rows, by the name of their entry."""
 
 
 async def export(context: DashboardContext, request: Request) -> Response:
-    """The rows of an answer, in the order of its declared fields; `part` chooses one of an answer with several."""
+    """Return the rows of an answer, in the order of its declared fields; `part` chooses a part of an answer with
+    several.
+    """
     entry = ENTRIES.get(request.path_params["name"])
     if entry is None:
         raise NotFound
@@ -31,7 +33,7 @@ async def export(context: DashboardContext, request: Request) -> Response:
     part = request.query_params.get("part", "")
     members = dict(entry.members)
     if entry.members and part not in members:
-        raise InvalidParameter("part", "names no part of this answer", f"Use one of {', '.join(members)}.")
+        raise InvalidParameter("part", "is not a part of this answer", f"Use one of {', '.join(members)}.")
     scope = filters.scope_for(entry)
     if entry in OF_PATHS:
         await context.in_thread(request, check_paths, context.services.lake, scope)
@@ -49,7 +51,7 @@ async def export(context: DashboardContext, request: Request) -> Response:
     shown = members.get(part, entry)
     answer = answer[part] if entry.members else answer
     if shown.members:
-        raise InvalidParameter("part", "has several parts itself", f"Export {shown.name} instead.")
+        raise InvalidParameter("part", "has several parts of its own", f"Export {shown.name} instead.")
     rows = answer if isinstance(answer, list) else [answer]
     name = "-".join(filter(None, (organization, entry.name, part, str(scope.start_date), str(scope.end_date))))
     names = [field.name for field in shown.fields]

@@ -1,4 +1,4 @@
-"""The classes of visits that tables and charts show of a chosen group: those that it can have."""
+"""Classes of visits in tables and charts: only the classes that the chosen group can have."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ _SENT: Final = {"ai_visits": "Sent by AI"}
 
 @dataclass(frozen=True)
 class Group:
-    """A value of traffic_group: its legend and its color, and the fields that are 0 in all its rows."""
+    """A value of traffic_group: its legend, its color, and the fields that are 0 in all its rows."""
 
     legend: tuple[tuple[str, str], ...]  # the class and the name of each part of a column
     color: str  # of charts that do not tell classes apart
@@ -22,7 +22,7 @@ class Group:
     has_split: bool = False  # whether it has more than one class
 
     def columns(self, columns: Sequence[TableColumn]) -> tuple[TableColumn, ...]:
-        """The columns without those that are empty, under the labels of this group."""
+        """Return the columns that are not empty, under the labels of this group."""
         labels = self.labels or {}
         shown = (column for column in columns if column.field not in self.empty)
         return tuple(replace(one, label=labels[one.field]) if one.field in labels else one for one in shown)

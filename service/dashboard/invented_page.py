@@ -1,4 +1,4 @@
-"""The page of addresses that AI products made up: beside each its job, and a button that claims it as a link."""
+"""The page of addresses that AI products made up, each with its job and a button that claims it as a link."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -45,7 +45,7 @@ _CLAIM: Final = Markup(
 
 
 def _finding(filters: Filters, row: Mapping[str, Any]) -> Finding:
-    """A row as a detector finds it: an invented link if people were sent there, else a broken one."""
+    """Return a row as a detector's finding: an invented link if people were sent there, else a broken link."""
     kind = "invented_link" if row["ai_referrals"] else "broken_link"
     domain = None if row["domain"] == "unknown" else row["domain"]
     weight = 7 * (row["agent_fetches"] + 10 * row["ai_referrals"]) / filters.days
@@ -56,7 +56,7 @@ def _finding(filters: Filters, row: Mapping[str, Any]) -> Finding:
 async def job_cells(
     context: DashboardContext, request: Request, filters: Filters
 ) -> Callable[[Mapping[str, Any]], Markup]:
-    """Writes the cell with the job about an address: its status, and for editors a button while that is undecided."""
+    """Return the renderer of the job of an address: its status, and a button for editors until it is decided."""
     may_write, query = request.scope["session"].caller.may_write, request.url.query
     known = await context.control.read(context.job_reader.by_fingerprint, filters.organization)
 

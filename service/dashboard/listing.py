@@ -1,4 +1,4 @@
-"""The list of all links, of which a page shows a part: what is searched in it, how it is sorted, and which part."""
+"""The list of all links, in pages: its search, its order, and the page that is shown."""
 
 from dataclasses import dataclass, replace
 from typing import Final, Self
@@ -9,10 +9,10 @@ from service.reports.query_string import parse_parameters
 
 ENTRY: Final = ENTRIES["all-links"]
 ROWS: Final = 100
-"""Rows of a part, as many as the template has."""
+"""Rows of a part, as in the template."""
 MAX_PARTS: Final = 100_000
 MAX_ROWS: Final = 100_000
-"""Rows of a file, of which 100,000 are about 10 MB."""
+"""Rows of a file; 100,000 are about 10 MB."""
 _NAMES: Final = ("search", "sort", "order", "visits", "part")
 _ORDERS: Final = ("descending", "ascending")
 _SORTABLE: Final = {
@@ -20,7 +20,7 @@ _SORTABLE: Final = {
     for field in ENTRY.fields
     if field.name != "links_found"
 }
-"""The fields that rows can be sorted by, and the order of each that comes first."""
+"""Fields that rows can be sorted by, each with its default order."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Listing:
     filters: Filters
     given: dict[str, str]
     """Parameters of the list that are set, by name."""
-    search: str  # the text that links contain, in whatever case
+    search: str  # text that links contain, in any case
     is_unvisited: bool  # whether only links without visits are listed
     sort: str  # the field that rows are sorted by
     order: str  # of `_ORDERS`
@@ -58,7 +58,7 @@ class Listing:
         )  # fmt: skip
 
     def whole(self, scope: Scope) -> Scope:
-        """The scope of the answer that has all parts, as far as a file may."""
+        """Return the scope of the answer with all parts, up to the limit of a file."""
         return replace(self.scope(scope), skipped=0, shown=MAX_ROWS)
 
     @property
@@ -68,12 +68,12 @@ class Listing:
 
     @property
     def form_fields(self) -> list[tuple[str, str]]:
-        """What the form of a search keeps: the filters of the page and the order, as names and values."""
+        """Return the hidden fields of the search form: the filters of the page and the order, as names and values."""
         filters = [(PARAMETERS[name].page_name, value) for name, value in self.filters.in_address.items()]
         return filters + [(name, self.given[name]) for name in ("sort", "order") if name in self.given]
 
     def sorted(self, field: str) -> str:
-        """The query string that sorts by a field; if it does already, the other way round. "" for other columns."""
+        """Return the query string that sorts by a field, or reverses its order; "" for other columns."""
         if field not in _SORTABLE:
             return ""
         others = [order for order in _ORDERS if order != self.order]

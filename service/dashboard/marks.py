@@ -11,9 +11,9 @@ from service.jobs.reader import Mark
 from service.reports.filters import Filters
 
 MAX_MARKS: Final = 5
-"""The most that are drawn; the last of them stands for all the rest."""
+"""Maximum number of marks; the last groups all the rest."""
 NEW_AFTER: Final = timedelta(7)
-"""So many days without an agent have to be shown and covered before its first visit, for it to be new."""
+"""An agent is new if the page shows at least this many covered days before its first visit."""
 
 
 def marks_of(
@@ -23,7 +23,7 @@ def marks_of(
     agents: Sequence[Mapping[str, Any]],
     events: Sequence[Mark],
 ) -> list[Mark]:
-    """The marks of the days in scope, by day; `agents` are the rows of bot-traffic, `events` are of any days."""
+    """Return the marks of the days in scope, by day; `agents` has the rows of bot-traffic, `events` may be of any day."""
     scope, found = filters.scope, [*evidence_marks(filters, evidence)]
     for first, last in _runs(day for day in uncovered if scope.start_date <= day <= scope.end_date):
         text = f"{formats.span(first, last)}: no data for {plural((last - first).days + 1, 'day')}"
@@ -56,7 +56,7 @@ def _runs(days: Iterable[date]) -> list[tuple[date, date]]:
 
 
 def grouped_marks(marks: Sequence[Mark]) -> list[Sequence[Mark]]:
-    """Each mark by itself, at most MAX_MARKS: the last has all the rest."""
+    """Return each mark by itself, in at most MAX_MARKS groups: the last has all the rest."""
     if len(marks) <= MAX_MARKS:
         return [[mark] for mark in marks]
     return [*([mark] for mark in marks[: MAX_MARKS - 1]), marks[MAX_MARKS - 1 :]]

@@ -1,4 +1,4 @@
-"""The kinds of panels that are more than a table: with a chart, or with rows of their own."""
+"""Kinds of panels that are more than a table: with a chart, or with rows of their own."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ class _Charted(Panel):
 
 @dataclass(frozen=True)
 class WeeksByName(_Charted):
-    """A line over whole weeks for each AI platform or coding agent."""
+    """A line over complete weeks for each AI platform or coding agent."""
 
     chart_name: ClassVar[str] = "lines"
 
@@ -44,20 +44,20 @@ class WeeksByName(_Charted):
         return multiples({name: [found.get(week, 0) for week in weeks] for name, found in counts.items()})
 
     def notes(self, _rows: Sequence[Row], selection: Selection) -> Sequence[str]:
-        """Say so if no week is complete."""
+        """Note if no week is complete."""
         has_none = selection.days and not selection.days.whole_weeks
         return ["No complete week in this period." if has_none else "", self.note]
 
 
 @dataclass(frozen=True)
 class Purposes(_Charted):
-    """A line for each number of the answer, over the days or weeks that are whole."""
+    """A line for each number of the answer, over the complete days or weeks."""
 
     unit: str = "day"
     chart_name: ClassVar[str] = "purposes"
 
     def chart(self, columns: Sequence[TableColumn], rows: Sequence[Row], selection: Selection) -> Markup:
-        """A line for each number, of the rows that are whole and were read."""
+        """Return a line for each number, over the rows that are complete and covered."""
         counted, days = [column for column in columns if column.kind == "number"], selection.days
         drawn = [
             row
@@ -97,7 +97,7 @@ class Weekdays(_Charted):
 
 @dataclass(frozen=True)
 class OfPeople(Panel):
-    """Rows with visits by people only, ranked by these before they are cut."""
+    """Rows with visits by people only, ranked by these before the limit applies."""
 
     color: str = "people"
     empty: str = "No visits by people in this period."
@@ -106,7 +106,7 @@ class OfPeople(Panel):
     added: ClassVar[tuple[TableColumn, ...]] = (SHARE_OF_PEOPLE,)
 
     def rows_of(self, answer: Sequence[Row]) -> Sequence[Row]:
-        """Rows with people, most first, each with its share of all people."""
+        """Return the rows with people, most first, each with its share of all people."""
         whole = sum(int(row["human_clicks"]) for row in answer)
         by_people = [row for row in answer if row["human_clicks"]]
         ranked = sorted(by_people, key=lambda row: (REST in row.values(), -int(row["human_clicks"])))
@@ -140,10 +140,10 @@ class CountryMap(OfPeople):
 
 @dataclass(frozen=True)
 class Agents(Panel):
-    """Agents, with a hint as long as none is verified."""
+    """Agents, with a hint until one is verified."""
 
     def notes(self, rows: Sequence[Row], selection: Selection) -> Sequence[str]:
-        """How agents are verified, as long as none is."""
+        """Explain how agents are verified, until one is."""
         notes = [self.note]
         if selection.links and not any(row["confidence"] in _JUDGED_BY_ADDRESS for row in rows):
             notes.append(
@@ -159,17 +159,17 @@ class Operators(Panel):
     added: ClassVar[tuple[TableColumn, ...]] = (PROOF,)
 
     def filled(self, answer: Sequence[Row], selection: Selection, before: Sequence[Row] | None = None) -> FilledPanel:
-        """The panel, without visits per answer where days are missing: unlike days would be compared."""
+        """Return the panel, without visits per answer if days are missing, as unlike days would be compared."""
         if selection.days and selection.days.uncovered_days:
             answer = [{**row, _PER_ANSWER: None} for row in answer]
         return super().filled(answer, selection, before)
 
     def rows_of(self, answer: Sequence[Row]) -> Sequence[Row]:
-        """The rows with their proof in words."""
+        """Return the rows with their proof in words."""
         return [{**row, PROOF.field: _proof(row)} for row in answer]
 
     def notes(self, rows: Sequence[Row], selection: Selection) -> Sequence[str]:
-        """Why visits per answer are left out, where they are."""
+        """Explain why visits per answer are left out, if they are."""
         missing = selection.days.uncovered_days if selection.days else 0
         told = (
             f"Sent per answer: not told, as {plural(missing, 'day')} {'has' if missing == 1 else 'have'} no data."
@@ -189,16 +189,16 @@ def _proof(row: Row) -> str:
 
 @dataclass(frozen=True)
 class Values(Panel):
-    """What visits are worth, where a value is set."""
+    """The estimated value of visits, where a value is set."""
 
     def rows_of(self, answer: Sequence[Row]) -> Sequence[Row]:
-        """The rows, or none as long as every visit is worth nothing."""
+        """Return the rows, or none if every visit is worth nothing."""
         return answer if any(row["value_per_visit"] for row in answer) else []
 
 
 @dataclass(frozen=True)
 class Domains(Panel):
-    """Domains with their visitors among people: those of the same answer for people alone."""
+    """Domains with their visitors among people, from the same answer for people only."""
 
     added: ClassVar[tuple[TableColumn, ...]] = (PEOPLE_VISITORS,)
 
@@ -209,7 +209,7 @@ class Domains(Panel):
         return wanted if wanted[1:] else [*wanted, (self.entry, replace(scope, traffic_group="people"))]
 
     def render(self, answers: PageAnswers, selection: Selection) -> FilledPanel:
-        """The domains, each with its visitors among people; None for one that may be among others there."""
+        """Return the domains, each with its visitors among people; None for a domain that may be under others there."""
         (wanted, of_people), compared = self.wants(selection), selection.filters.compares and selection.comparison
         if compared:
             return super().render(answers, selection)
@@ -235,13 +235,13 @@ class LinkList(Panel):
         return [(self.entry, selection.listing.scope(scope) if selection.listing else scope)]
 
     def count(self, rows: Sequence[Row]) -> int:
-        """How many links are found, on all parts."""
+        """Return the number of links found, on all parts."""
         return int(rows[0]["links_found"]) if rows else 0
 
 
 @dataclass(frozen=True)
 class WithJobs(Panel):
-    """Rows of which each may have a job."""
+    """Rows that may each have a job."""
 
     is_compared: bool = False
     has_jobs: ClassVar[bool] = True

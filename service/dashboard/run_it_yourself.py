@@ -1,4 +1,4 @@
-"""How to get the same rows without the page: the endpoint with curl, the command line, and the SQL of the answer."""
+"""Ways to get the same rows without the page: the endpoint with curl, the command line, and the SQL of the answer."""
 
 import shlex
 from typing import Any
@@ -13,7 +13,9 @@ from service.reports.filters import Filters, query_of
 
 
 def commands(context: DashboardContext, request: Request, entry: Entry, filters: Filters) -> dict[str, str]:
-    """The lines that print an answer: `query`, and `curl` ("" without a route). The addresses of `csv` and `sql`."""
+    """Return the lines that print an answer, `query` and `curl` ("" without a route), and the addresses of `csv` and
+    `sql`.
+    """
     base, parameters = context.services.settings.base_path, validate(filters.parameters.items(), entry)
     ignored = {name: None for name in filters.parameters if name not in parameters}
     query = filters.query_string(**{"traffic_group": parameters.get("traffic_group"), **ignored})

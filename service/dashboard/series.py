@@ -19,11 +19,11 @@ from service.reports.filters import Filters
 
 _AGENTS: Final = ENTRIES["bot-traffic"]
 _PLACES: Final = 10
-"""Numbers of marks that fit beside each other on a phone."""
+"""Number of marks that fit beside each other on a phone."""
 
 
 def apart(columns: Sequence[int], count: int) -> dict[int, str]:
-    """The numbers of marks at columns, the earliest first; those too near to be read share the place of the first."""
+    """Return the labels of marks by column, earliest first; marks too close to read share the place of the first."""
     groups: list[list[int]] = []
     for number, column in enumerate(columns):
         if groups and column - columns[groups[-1][0]] < count / _PLACES:
@@ -35,7 +35,7 @@ def apart(columns: Sequence[int], count: int) -> dict[int, str]:
 
 @dataclass(frozen=True)
 class TimeSeries(Panel):
-    """Columns of people, AI-related and other visits, each unit of time its row."""
+    """Columns of people, AI-related and other visits, with a row for each unit of time."""
 
     limit: int = 400
     is_wide: bool = True
@@ -48,13 +48,13 @@ class TimeSeries(Panel):
     is_in_text: ClassVar[bool] = False
 
     def columns(self) -> tuple[TableColumn, ...]:
-        """The columns of the answer, and the visits by neither people nor AI."""
+        """Return the columns of the answer, and visits by neither people nor AI."""
         columns = {field.name: column_of(field) for field in self.answer.fields}
         columns.setdefault(OTHER.field, OTHER)
         return tuple(columns[name] for name in self.fields or columns)
 
     def rows_of(self, answer: Sequence[Row]) -> Sequence[Row]:
-        """The rows with their visits by neither people nor AI."""
+        """Return the rows with their visits by neither people nor AI."""
         return [
             row
             if OTHER.field in row
@@ -76,12 +76,12 @@ class TimeSeries(Panel):
         return super().drawn_as(columns, rows, shown, selection, legend=legend, **more)
 
     def missing(self, rows: Sequence[Row], selection: Selection) -> frozenset[int]:
-        """The rows of which no day is covered."""
+        """Return the numbers of the rows without a covered day."""
         days = selection.days
         return frozenset(number for number, row in enumerate(rows) if days and days.is_missing(self.unit, row))
 
     def chart(self, _columns: Sequence[TableColumn], rows: Sequence[Row], selection: Selection) -> Markup:
-        """The columns, hatched where they are not whole, and the numbers of the marks."""
+        """Return the columns, hatched where they are incomplete, and the numbers of the marks."""
         days, unit = selection.days, self.unit
         if days is None:
             return Markup("")
@@ -103,7 +103,7 @@ class TimeSeries(Panel):
         )
 
     def notes(self, _rows: Sequence[Row], selection: Selection) -> Sequence[str]:
-        """What the chart hatches."""
+        """Explain the hatched columns of the chart."""
         notes, days = [], selection.days
         if days and self.unit != "week" and days.end == days.today:
             notes.append(f"Hatched: the {self.unit} is not over.")
@@ -114,7 +114,7 @@ class TimeSeries(Panel):
 
 @dataclass(frozen=True)
 class MainSeries(TimeSeries):
-    """All visits in the unit that suits the days, beside the period before, and with marks."""
+    """All visits by the unit that suits the days, with the period before, and with marks."""
 
     def fitted(self, filters: Filters) -> Panel:
         """The visits by hour, day or month, whichever suits the days."""
@@ -123,7 +123,7 @@ class MainSeries(TimeSeries):
         return replace(self, entry=ENTRIES[name], title=f"Visits by {unit}", unit=unit)
 
     def wants(self, selection: Selection) -> list[Wanted]:
-        """The visits of the days, and of those before; and the agents, for marks."""
+        """Return the requests for visits of the days and of the days before, and for the agents, for marks."""
         wanted = [(self.entry, selection.scope_for(self.entry))]
         if selection.comparison and self.unit != "month":  # months of two spans do not begin alike
             wanted.append((self.entry, selection.comparison.before))

@@ -30,7 +30,7 @@ class _SharePages:
         self._context = context
 
     async def shares(self, request: Request) -> Response:
-        """The organization's shares (GET); or make one and show its link this once (POST). For editors only."""
+        """Show the organization's shares (GET), or create a share and show its link once (POST). For editors only."""
         session: Session = request.scope["session"]
         fields: dict[str, str] = {}
         secret, problem, may_manage = None, "", session.caller.may_manage_keys

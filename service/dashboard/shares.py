@@ -1,6 +1,6 @@
-"""Shares: links that show numbers within fixed filters without signing in. Only hashes of their secrets are stored.
+"""Shares: links that show numbers within fixed filters without a sign-in. Only hashes of their secrets are stored.
 
-They are rows of control.sqlite. All of this blocks, so it runs in threads, never on the event loop.
+They are rows of control.sqlite. All functions block, so they run in threads, never on the event loop.
 """
 
 import re
@@ -19,7 +19,7 @@ from service.core.setting_values import parse_origin
 from service.reports.filters import CHIPS
 
 FILTERS: Final = ("range", "start_date", "end_date", "domain", "short_code")
-"""The parameters of the API that a share can be fixed to."""
+"""API parameters that a share can fix."""
 MAX_SHARE_DAYS: Final = 3_660
 MAX_EMBEDDERS: Final = 20
 _SELECT: Final = (
@@ -62,10 +62,10 @@ class ShareStore:
         self._clock = clock
 
     def create(self, organization: str, created_by: str, fields: Mapping[str, str]) -> str:
-        """Create a share as the fields of a form describe it; its secret, which is not stored. Raises BadInput.
+        """Create a share from the fields of a form and return its secret, which is not stored. Raises BadInput.
 
-        The fields are those of `fixed_filters`, `name`, `days` (how many the share is valid; empty: until revoked) and
-        `embedders` (origins, separated by spaces or commas).
+        The fields are the ones that `fixed_filters` reads, `name`, `days` (number of days until it expires; empty:
+        never) and `embedders` (origins, separated by spaces or commas).
         """
         name, filters, days = fields.get("name", "").strip(), fixed_filters(fields), fields.get("days", "").strip()
         if not 1 <= len(name) <= 100 or not name.isprintable():
@@ -86,13 +86,13 @@ class ShareStore:
         return secret
 
     def share(self, secret: str) -> Share | None:
-        """The valid share with this secret; None for any other text, and if the share is revoked or expired."""
+        """Return the valid share with this secret; None for any other text, and if the share is revoked or expired."""
         parameters = [to_text(self._clock()), sha256(secret)]
         rows = self.database.rows(_SELECT + "WHERE sha256 = ? AND state = 'active'", parameters)
         return Share(*rows[0]) if rows else None
 
     def shares_of(self, organization: str) -> list[Share]:
-        """Every share of an organization, newest first."""
+        """Return all shares of an organization, newest first."""
         parameters = [to_text(self._clock()), organization]
         rows = self.database.rows(_SELECT + "WHERE organization = ? ORDER BY created_at DESC, id", parameters)
         return [Share(*row) for row in rows]
@@ -104,7 +104,7 @@ class ShareStore:
             self.database.rows("UPDATE shares SET last_used_at = ? WHERE id = ?", [hour, share.id])
 
     def revoke(self, share_id: str, organization: str) -> bool:
-        """Revoke a share of an organization. False unless one with this id is active."""
+        """Revoke a share of an organization. Returns False unless an active share has this id."""
         rows = self.database.rows(
             "UPDATE shares SET revoked_at = ? WHERE id = ? AND organization = ? AND revoked_at IS NULL RETURNING id",
             [to_text(self._clock()), share_id, organization],
@@ -113,9 +113,9 @@ class ShareStore:
 
 
 def fixed_filters(fields: Mapping[str, str]) -> str:
-    """The query string that a share is fixed to, of the fields of a form. Raises BadInput.
+    """Return the query string that a share fixes, from the fields of a form. Raises BadInput.
 
-    Whether each value is valid is left to `Filters`.
+    `Filters` checks the values.
     """
     given = {name: fields.get(name, "").strip() for name in FILTERS}
     if bool(given["start_date"]) != bool(given["end_date"]):

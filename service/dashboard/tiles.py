@@ -19,14 +19,14 @@ TILES: Final = (
     (READ_BY_AI, "Read by AI", "ai", "ai"),
     ("other_visits", "Other bots", "other", "agents?traffic_type=other"),
 )
-"""The figures of an overview: field of its answer or of `people`, label, color, and the page and query it leads to."""
+"""The figures of an overview: field of its answer or of `people`, label, color, and the linked page and query."""
 OF_AI: Final = (
     ("ai_assistant_requests", "For users", "ai", "agents?traffic_type=ai_assistant"),
     ("ai_training_requests", "For training", "ai", "agents?traffic_type=ai_training"),
     ("ai_coding_agent_requests", "Coding agents", "ai", "agents?traffic_type=ai_coding_agent"),
     _SENT,
 )
-"""Those of the page about AI."""
+"""The figures of the page about AI."""
 
 _OF_GROUP: Final = {
     "people": frozenset(("human_clicks", VISITORS, _SENT[0])),
@@ -36,7 +36,7 @@ _OF_GROUP: Final = {
 """The figures of a traffic_group; others would be 0, as if there were no such visits."""
 
 Figures = Mapping[str, Any]
-"""The answers traffic-overview and people in one. Visitors are people, and people sent by AI."""
+"""The answers traffic-overview and people combined. Visitors are people, and people sent by AI."""
 
 
 @dataclass(frozen=True)
@@ -46,19 +46,19 @@ class Tile:
     field: str
     label: str
     color: str
-    value: int | None  # None: no visit has an address to tell visitors by
-    is_least: bool  # whether some visits have none
+    value: int | None  # None: no visit has an address, so visitors cannot be counted
+    is_least: bool  # whether some visits have no address
     change: Mapping[str, str] | None
     href: str
 
     @property
     def text(self) -> str:
-        """The figure in words: 1,234, at least 1,234, or an en dash."""
+        """Return the figure in words: 1,234, at least 1,234, or an en dash."""
         return "–" if self.value is None else f"{'at least ' if self.is_least else ''}{self.value:,}"
 
 
 def with_reads(figures: Figures) -> Figures:
-    """The figures, and what AI read: the visits of its agents, without the people whom it sent."""
+    """Return the figures, and the reads by AI: visits of its agents, without the people that it sent."""
     return {**figures, READ_BY_AI: sum(figures[name] for name in _REQUESTS)}
 
 
@@ -70,9 +70,9 @@ def filled_tiles(
     *,
     has_links: bool,
 ) -> list[Tile]:
-    """Every tile of the group that is shown; `compared` are the figures of both spans.
+    """Return every tile of the group that is shown; `compared` are the figures of both spans.
 
-    Visitors change only if neither span misses any.
+    Visitors have a change only if both spans count all of them.
     """
     filled, chosen = [], filters.scope.traffic_group
     for field, label, color, target in tiles:
@@ -93,7 +93,7 @@ def filled_tiles(
 
 
 def disguised_in_words(rows: Sequence[Mapping[str, Any]]) -> str:
-    """How many visits were taken from people by what their day shows, and by which signals; "" if none was."""
+    """Say how many visits a judged day reclassified from people to bots, and by which signals; "" if none."""
     if not rows:
         return ""
     total, *signals = rows

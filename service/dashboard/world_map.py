@@ -1,4 +1,4 @@
-"""The map of the world, drawn as the charts are: countries in the shade of their visits, and what a shade means."""
+"""The world map, drawn like the charts: countries shaded by visits, and a legend of the shades."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ MAP_SHAPES: Final = {
     code: (tag, Markup(shape))  # noqa: S704  # our own file
     for tag, code, shape in re.findall(r'<(\w+) id="(\w+)" (.+)/>', _MAP)
 }
-"""The element of each country and its attributes, by code, in the order in which they are drawn."""
+"""The element of each country and its attributes, by code, in drawing order."""
 
 _WORLD: Final = Markup(
     '<svg class="map" viewBox="{box}" aria-hidden="true" focusable="false">{countries}</svg>'
@@ -34,11 +34,10 @@ _SHADED: Final = Markup('<{tag} {shape} class="q{shade}"><title>{name}: {count}<
 
 
 def world_map(counts: Mapping[str, int], names: Mapping[str, str]) -> Markup:
-    """The countries of the world, those with visits in a shade of q1 to q5, each five times as many as the one before.
+    """Return a map with countries with visits in shades q1 to q5, each from five times the visits of the shade before.
 
-    counts has a number of visits by ISO 3166-1 alpha-2 code; codes that stand for no country, such as "unknown", are
-    ignored. names are the countries' names, for what a pointer shows.
-    A legend says from how many visits on each shade is.
+    counts has a number of visits by ISO 3166-1 alpha-2 code; codes that are not a country, such as "unknown", are
+    ignored. names are the countries' names, for the tooltips. The legend gives the lowest count of each shade.
     """
     visited = {code: count for code, count in counts.items() if count > 0 and code in MAP_SHAPES}
     highest = max(visited.values(), default=0)
