@@ -23,7 +23,7 @@ def marks_of(
     agents: Sequence[Mapping[str, Any]],
     events: Sequence[Mark],
 ) -> list[Mark]:
-    """Return the marks of the days in scope, by day; `agents` has the rows of bot-traffic, `events` may be of any day."""
+    """Return the marks in scope, by day; `agents` has the rows of bot-traffic, `events` are of any day."""
     scope, found = filters.scope, [*evidence_marks(filters, evidence)]
     for first, last in _runs(day for day in uncovered if scope.start_date <= day <= scope.end_date):
         text = f"{formats.span(first, last)}: no data for {plural((last - first).days + 1, 'day')}"
