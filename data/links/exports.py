@@ -1,4 +1,4 @@
-"""Reads files of links: our own CSV, and the exports of the short-link services in link_formats.toml."""
+"""Reads files of links: our own CSV, and exports of the link shorteners in link_formats.toml."""
 
 import csv
 import json
@@ -27,14 +27,14 @@ _TIMES: Final = (
     "%Y-%m-%d %H:%M:%S %z", "%Y-%m-%d %I:%M %p", "%b %d, %Y %H:%M", "%b %d, %Y %I:%M %p", "%b %d, %Y, %I:%M %p",
     "%B %d, %Y %I:%M %p", "%B %d, %Y, %I:%M %p", "%a %b %d %Y %H:%M:%S GMT%z",
 )  # fmt: skip
-"""Spellings of times, beside ISO 8601, in exports and spreadsheets. All of them say which part is the month."""
+"""Time formats of exports and spreadsheets, in addition to ISO 8601. None leaves open which part is the month."""
 _SECONDS: Final = {10: 1, 13: 1_000}
-"""By what a number of so many digits is divided to have seconds since 1970."""
+"""Divisor that converts a number with this many digits to seconds since 1970."""
 _UNDECODABLE: Final = re.compile("[\udc80-\udcff]")  # a byte that is not UTF-8, as surrogateescape decodes it
 
 
 class LinkShape(msgspec.Struct, frozen=True):
-    """A row of link_formats.toml: where a file of one kind has the parts of its links."""
+    """A row of link_formats.toml: the columns or members of one kind of file that make up a link."""
 
     format: str
     kind: str
@@ -50,17 +50,17 @@ class LinkShape(msgspec.Struct, frozen=True):
     total: tuple[str, ...] = ()
 
     def has_columns_in(self, names: Iterable[str]) -> bool:
-        """Whether a file whose columns have these folded names has this shape."""
+        """Return whether a file with columns of these folded names has this shape."""
         keys = [self.short_code] if self.short_code else self.short_urls
         return fold_name(self.target_url) in names and any(fold_name(key) in names for key in keys)
 
 
 class LinkExport(NamedTuple):
-    """What a file of links holds."""
+    """The contents of a file of links."""
 
     links: list[Link]
-    left_out: list[str]  # what is wrong with each link that was left out: one sentence each, with its line
-    missing: int  # how many links more the service says it has, as when pages are missing
+    left_out: list[str]  # the problem of each link that was left out, in a sentence with its line
+    missing: int  # number of links that the service has but the file lacks, as when pages are missing
 
 
 class _ExportRow(NamedTuple):
@@ -82,7 +82,7 @@ def format_names() -> list[str]:
 
 
 def parse_columns(text: str) -> LinkShape:
-    """The shape of a CSV file from "short_code=Slug,target_url=Long URL". Raises BadInput."""
+    """Parse the shape of a CSV file, such as "short_code=Slug,target_url=Long URL". Raises BadInput."""
     given = dict(part.strip().partition("=")[::2] for part in text.split(","))
     unknown = sorted(given.keys() - set(_FIELDS))
     if unknown or not all(given.values()):
@@ -99,10 +99,11 @@ def parse_columns(text: str) -> LinkShape:
 def read_export(
     path: Path, now: datetime, *, format_name: str = AUTO, columns: str = "", skip_invalid: bool = False
 ) -> LinkExport:
-    """The links in a file: CSV whose first line names its columns, or JSON.
+    """Read the links in a file: CSV with a header line, or JSON.
 
-    JSON may be one page of an API, or several after one another or in a list. `columns` says where a CSV has what, as
-    parse_columns reads it. Links without a time of creation were created `now`. With `skip_invalid`, links that cannot
+    JSON may be one page of an API, or several, concatenated or in a list. `columns` maps the columns of a CSV as
+    parse_columns reads them. Links without a time of creation were created `now`. With `skip_invalid`, links that
+    cannot
     be kept are left out. Raises BadInput naming the line, or the page and the number of the link on it.
     """
     if format_name not in format_names():
@@ -132,7 +133,7 @@ def read_export(
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """The lines of a file in UTF-8 with their ends, as csv needs them, one at a time. Raises BadInput."""
+    """Yield the lines of a UTF-8 file with their line endings, as csv needs them. Raises BadInput."""
     try:
         with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
             for number, line in enumerate(file, 1):
@@ -145,7 +146,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _check_links(path: Path, rows: Iterable[_ExportRow], now: datetime, skip_invalid: bool) -> LinkExport:
-    """The links of all rows. Raises BadInput for the first that is not valid, unless invalid ones are left out."""
+    """Return the links of all rows. Raises BadInput for the first invalid link, unless invalid links are skipped."""
     export = LinkExport([], [], 0)
     places: dict[tuple[str, str], str] = {}
     for row in rows:
@@ -170,7 +171,7 @@ def _check_links(path: Path, rows: Iterable[_ExportRow], now: datetime, skip_inv
 
 
 def _links_in(row: _ExportRow) -> Iterator[dict[str, str]]:
-    """The columns of the links that one row stands for: one, or one for each of its short URLs."""
+    """Yield the columns of each link in a row: one link, or one for each of its short URLs."""
     shape = row.shape
     urls = [url for name in shape.short_urls for url in _texts(row.fields.get(fold_name(name)))]
     created_at = row.fields.get(fold_name(shape.created_at))
@@ -187,13 +188,13 @@ def _links_in(row: _ExportRow) -> Iterator[dict[str, str]]:
 
 
 def _time_in(value: object) -> str:
-    """Return a time in ISO 8601, from a spelling in _TIMES or seconds since 1970, or in thousandths; else the text."""
+    """Return a time in ISO 8601, from a format in _TIMES or from seconds or milliseconds since 1970; else the text."""
     text = str(value) if isinstance(value, int) else _text(value).partition(" (")[0]
     if text.isascii() and text.isdecimal() and len(text) in _SECONDS:
         return datetime.fromtimestamp(int(text) / _SECONDS[len(text)], UTC).isoformat()
     with suppress(ValueError):
         datetime.fromisoformat(text)
-        return text  # first, as each spelling takes longer to try than all else about a link
+        return text  # first, as trying a format takes longer than the rest of a link
     for spelling in _TIMES:
         with suppress(ValueError):
             return datetime.strptime(text, spelling).isoformat()  # without a zone, it is taken for UTC
@@ -201,7 +202,7 @@ def _time_in(value: object) -> str:
 
 
 def _split(short_url: str) -> tuple[str, str]:
-    """Host and short code of a short URL, with or without its scheme."""
+    """Return the host and short code of a short URL, with or without its scheme."""
     try:
         parts = urlsplit(short_url if "//" in short_url else f"//{short_url}")
     except ValueError:
@@ -210,7 +211,7 @@ def _split(short_url: str) -> tuple[str, str]:
 
 
 def fold_name(name: str) -> str:
-    """The name of a column for comparisons: Long URL, longUrl and long_url are one."""
+    """Normalize the name of a column: Long URL, longUrl and long_url are equal."""
     return "".join(character for character in name.lower() if character not in " _-")
 
 
@@ -219,7 +220,7 @@ def _text(value: object) -> str:
 
 
 def _texts(value: object) -> list[str]:
-    """The texts in a text, a list of texts, or an object whose member `url` is a text."""
+    """Return the strings in a string, a list of strings, or an object with a string as its member `url`."""
     if isinstance(value, Mapping):
         value = value.get("url")
     values = value if isinstance(value, list) else [value]
@@ -290,7 +291,7 @@ def _shape_of(page: object, known: Sequence[LinkShape]) -> LinkShape | None:
 
 
 def _member(value: Any, names: Sequence[str]) -> Any:  # noqa: ANN401  # whatever JSON has there
-    """The value of nested members of a JSON value; None if one of them is missing."""
+    """Return the value of nested members of a JSON value; None if a member is missing."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value

@@ -31,17 +31,17 @@ _TARGET_URL: Final = re.compile(r"(?i:https?://)[^\x00-\x1f\x7f\ud800-\udfff]{1,
 
 @dataclass(frozen=True)
 class Link:
-    """One link. With an empty domain, it works on every domain of the organization."""
+    """A link. With an empty domain, it works on every domain of the organization."""
 
     short_code: str
     domain: str
     target_url: str
     created_at: datetime  # UTC, naive
-    tags: tuple[str, ...] | None = None  # sorted; None: those that the link has already
+    tags: tuple[str, ...] | None = None  # sorted; None: the link keeps its tags
 
 
 class LinkChanges(NamedTuple):
-    """How the links of an organization differ afterwards. A link is known by its short code and its domain."""
+    """Changes to the links of an organization. Short code and domain identify a link."""
 
     added: list[Link]
     changed: list[Link]  # as they are now
@@ -55,7 +55,7 @@ class LinkChanges(NamedTuple):
 
 
 class LinkEdit(NamedTuple):
-    """One link, by its short code and domain, and how it should be: None removes it."""
+    """The wanted state of a link, by its short code and domain: None removes it."""
 
     short_code: str
     domain: str
@@ -63,14 +63,14 @@ class LinkEdit(NamedTuple):
 
 
 def is_short_code(text: str) -> bool:
-    """Whether a link may have this short code."""
+    """Return whether a link may have this short code."""
     return bool(_SHORT_CODE.fullmatch(text))
 
 
 def new_link(
     short_code: str, domain: str, target_url: str, now: datetime, tags: Iterable[object] | None = None
 ) -> Link:
-    """A link that is created now; without `tags`, it keeps those it has. Raises BadInput when it is not valid."""
+    """Return a link created now; without `tags`, it keeps the tags it has. Raises BadInput if it is invalid."""
     row = {"short_code": short_code, "domain": domain, "target_url": target_url}
     return parse_link(row, "the link", now, tags)
 
@@ -85,11 +85,11 @@ def change_links(
     added_tags: Callable[[Link], Iterable[str]] = lambda _: (),
     dry_run: bool = False,
 ) -> LinkChanges:
-    """Add links to those of an organization, or change them; with `replace`, remove all others.
+    """Add or change links of an organization; with `replace`, remove all others.
 
-    A link to the same URL that would be created now keeps its time. `added_tags` gives more tags for each link.
-    Raises BadInput when these are too many, and LakeDamaged when the links cannot be read; damaged ones can still be
-    replaced.
+    A link that leads to the same URL already keeps its creation time. `added_tags` returns more tags for each link.
+    Raises BadInput if a link gets too many tags, and LakeDamaged if the links cannot be read; damaged links can still
+    be replaced.
     """
     check_organization(organization)
     with nullcontext() if dry_run else locked(lake.links_root, wait=True):  # others that change links wait
@@ -119,9 +119,10 @@ def change_links(
 
 
 def edit_links(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> list[tuple[Link | None, Link | None]]:
-    """Make some edits, one after the other, and write them at once; the link before and after each edit.
+    """Apply edits in order and write them together. Returns the link before and after each edit.
 
-    A link that already leads to the same URL keeps its time, and one that is given no tags its own. Raises LakeDamaged.
+    A link that already leads to the same URL keeps its creation time, and a link without new tags its tags. Raises
+    LakeDamaged.
     """
     check_organization(organization)
     with locked(lake.links_root, wait=True):  # others that change links wait
@@ -132,10 +133,10 @@ def edit_links(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> list
 
 
 def edit_links_once(lake: Lake, organization: str, waiting: Callable[[], Mapping[str, LinkEdit]]) -> list[str]:
-    """Make the edits of an organization that wait elsewhere, each once however often this is called or killed.
+    """Apply the pending edits of an organization, each exactly once, even if this is repeated or killed.
 
-    `waiting` reads them by id, in their order, while other edits of links wait. Returns the ids, which may be
-    forgotten; until then it is remembered that they were made. Raises LakeDamaged.
+    `waiting` reads them by id, in order, while other edits of links are locked out. Returns the ids of applied edits,
+    which the caller may delete; the manifest records them until then. Raises LakeDamaged.
     """
     check_organization(organization)
     with locked(lake.links_root, wait=True):
@@ -154,7 +155,7 @@ _EditedLinks = list[tuple[Link | None, Link | None]]
 
 
 def _apply_edits(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> tuple[_EditedLinks, LiveLinks, pa.Table]:
-    """The link before and after each edit, the live files that were read, and what changes, as LINK_CHANGES."""
+    """Return the link before and after each edit, the live files that were read, and the changes as LINK_CHANGES."""
     read = lake.manifest.links.live(organization)
     near = {
         _key(link): link for link in _links(find_links(intact_links(lake, read), {one.short_code for one in edits}))
@@ -181,13 +182,13 @@ def check_links(lake: Lake, organization: str) -> None:
 
 
 def remove_link(lake: Lake, organization: str, short_code: str, domain: str) -> Link | None:
-    """Remove one link; the link that was removed, or None when there is none. Raises LakeDamaged."""
+    """Remove a link. Returns the removed link, or None if it does not exist. Raises LakeDamaged."""
     ((removed, _),) = edit_links(lake, organization, [LinkEdit(short_code, domain, None)])
     return removed
 
 
 def _with_tags(link: Link, before: Link | None, added: Iterable[str] = ()) -> Link:
-    """A link with its own tags, or else those that it had before, and some more. Raises BadInput if too many."""
+    """Return a link with its own tags, or else its tags before, plus `added`. Raises BadInput for too many."""
     own = link.tags if link.tags is not None else (before and before.tags) or ()
     return dataclasses.replace(link, tags=check_tags({*own, *added}, f"the link {link.short_code}"))
 
@@ -200,7 +201,7 @@ def _table(organization: str, links: Iterable[Link]) -> pa.Table:
 
 
 def _changes(organization: str, links: Mapping[tuple[str, str], Link | None]) -> pa.Table:
-    """A table of LINK_CHANGES: links by short code and domain as they are now, None for removed ones."""
+    """Return a table of LINK_CHANGES from links by short code and domain; None removes a link."""
     rows = [
         {"organization": organization, "short_code": short_code, "domain": domain, "removed": link is None}
         | (vars(link) | {"tags": link.tags or None} if link else {})
@@ -219,17 +220,17 @@ def _key(link: Link) -> tuple[str, str]:
 
 
 def links_of(lake: Lake, organization: str) -> list[Link]:
-    """All links of an organization, sorted by short code and domain. Raises LakeDamaged."""
+    """Return all links of an organization, sorted by short code and domain. Raises LakeDamaged."""
     paths = intact_links(lake, lake.manifest.links.live(organization))
     links = _links(read_links(paths, COLUMNS))
     return sorted(links, key=_key) if paths.changes else links
 
 
 def first_links(lake: Lake, organization: str, search: str, most: int) -> tuple[list[Link], bool]:
-    """The first links by short code and domain, and whether there are more. Reads and makes no more than it needs.
+    """Return the first links by short code and domain, and whether there are more. Reads no more than it needs.
 
-    Only those whose short code, domain or target URL contains `search`, in whatever case. Raises LakeDamaged, or
-    BadInput if no target URL can be as long as `search`.
+    Only links with `search` in the short code, domain or target URL, in any case. Raises LakeDamaged, or BadInput if
+    `search` is longer than any target URL.
     """
     if len(search) > MAX_TARGET_URL_LENGTH:
         raise BadInput(f"search must have at most {MAX_TARGET_URL_LENGTH:,} characters.")
@@ -244,19 +245,19 @@ def first_links(lake: Lake, organization: str, search: str, most: int) -> tuple[
 
 
 def _containing(links: pa.Table, search: str) -> pa.Table:
-    """Those of links whose short code, domain or target URL contains a text, in whatever case."""
+    """Return the links with a text in the short code, domain or target URL, in any case."""
     texts = [pc.match_substring(pc.utf8_lower(links[name]), search.lower()) for name in COLUMNS[:3]]
     return links.filter(reduce(pc.or_, texts))
 
 
 def link_of(lake: Lake, organization: str, short_code: str, domain: str) -> Link | None:
-    """One link of an organization; None when there is none. Raises LakeDamaged."""
+    """Return a link of an organization; None if it does not exist. Raises LakeDamaged."""
     near = find_links(intact_links(lake, lake.manifest.links.live(organization)), {short_code})
     return next((link for link in _links(near) if link.domain == domain), None)
 
 
 def parse_link(row: Mapping[str, str | None], line: str, now: datetime, tags: Iterable[object] | None = None) -> Link:
-    """A link from its columns as text. One without a created_at was created `now`. Raises BadInput naming `line`."""
+    """Parse a link from its columns as text; without created_at it was created `now`. Raises BadInput naming `line`."""
     short_code, domain, target_url, created_at = ((row.get(name) or "").strip() for name in COLUMNS[:4])
     if not is_short_code(short_code):
         raise BadInput(f"{line}: {short_code!r} is not a valid short code; use {SHORT_CODE_RULE}.")

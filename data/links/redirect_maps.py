@@ -11,17 +11,17 @@ from data.links.links import Link
 from data.text import plural
 
 _URL_CHARACTERS: Final = "!#$%&'()*+,/:;=?@[]~"
-"""Characters that a URL contains unencoded, besides letters, digits and -._; all others are percent-encoded."""
+"""Characters that stay unencoded in a URL, besides letters, digits and -._; all others are percent-encoded."""
 _MAX_NGINX_PATH: Final = 255
 """Bytes; nginx keeps the length of a location in one byte, so a longer path hides other locations."""
 _MAX_NGINX_WORD: Final = 4_000
 """Bytes; nginx refuses words of its configuration that are longer than 4,096."""
 _DOLLAR: Final = "traffic_dollar"
-"""The variable whose value is a dollar sign: nginx has no way to escape one."""
+"""The variable for a dollar sign, which nginx cannot escape."""
 
 
 class OmittedLink(NamedTuple):
-    """A link that a web server cannot be given, and the reason."""
+    """A link that a web server cannot serve, and the reason."""
 
     link: Link
     reason: str
@@ -51,9 +51,9 @@ class _Redirect(NamedTuple):
 
 
 def links_on(links: Iterable[Link], domain: str) -> list[Link]:
-    """The links that work on a domain: its own, and those for every domain whose short code it has no own link for.
+    """Return the links that work on a domain: its own, and links for every domain unless it has its own for the code.
 
-    Without a domain, all links. Raises BadInput when some of them name one.
+    Without a domain, all links. Raises BadInput if a link names a domain.
     """
     all_links = list(links)
     if not domain:
@@ -68,7 +68,7 @@ def links_on(links: Iterable[Link], domain: str) -> list[Link]:
 def nginx_map(links: Iterable[Link]) -> RedirectMap:
     """Return locations for a server block of nginx.
 
-    Locations, not a `map`: a map of nginx takes upper and lower case for the same.
+    Locations, not a `map`: an nginx map ignores case.
     """
     redirects, left_out = _redirects(links)
     locations = []
@@ -108,10 +108,10 @@ def caddy_map(links: Iterable[Link]) -> RedirectMap:
 
 
 def _redirects(links: Iterable[Link]) -> tuple[list[_Redirect], list[OmittedLink]]:
-    """Return the redirects that any web server can be given, and the links that none can.
+    """Return the redirects that any web server can serve, and the links that none can.
 
-    Of several links with one path, a link for one domain goes before those for every domain, and then a short code
-    that is written as the path.
+    Among links with one path, a link for one domain takes precedence over a link for every domain, and then a short
+    code that is written like the path.
     """
     redirects, left_out, taken = list[_Redirect](), list[OmittedLink](), set[str]()
     for link in sorted(links, key=lambda link: (not link.domain, "%" in link.short_code)):
@@ -169,10 +169,10 @@ def nginx_path(path: str) -> str:
 
 
 def is_shortened(path: str) -> bool:
-    """Whether web servers shorten a decoded path before they compare it."""
+    """Return whether web servers shorten a decoded path before they compare it."""
     return "//" in path or not {".", ".."}.isdisjoint(path.split("/"))
 
 
 def nginx_word(text: str) -> str:
-    """Return a text as a word of nginx's configuration: backslashes and quotes are escaped by a backslash."""
+    """Quote a text as a word of an nginx configuration: a backslash escapes backslashes and quotes."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

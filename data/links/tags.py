@@ -15,7 +15,7 @@ MAX_TAG_LENGTH: Final = 64
 TAG_RULE: Final = f"1 to {MAX_TAG_LENGTH} characters, without line breaks and other control characters"
 _TAG: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 _MAX_SHOWN: Final = 40
-"""Characters of an invalid tag that its error repeats."""
+"""Maximum characters of an invalid tag in its error."""
 
 
 def check_tags(tags: Iterable[object], where: str) -> tuple[str, ...]:
@@ -35,7 +35,7 @@ def check_tags(tags: Iterable[object], where: str) -> tuple[str, ...]:
 
 
 def is_tag(text: str) -> bool:
-    """Whether a link may have this tag."""
+    """Return whether a link may have this tag."""
     return len(text) <= MAX_TAG_LENGTH and bool(_TAG.fullmatch(text)) and text == text.strip()
 
 

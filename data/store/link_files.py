@@ -1,9 +1,8 @@
-"""The links of organizations: of each one whole file, and one of the changes since, which is laid over it.
+"""The links of each organization: a base file, and a file of changes since, which is applied over it.
 
-A file is named by its SHA-256 and is never changed, only replaced; the manifest says which are live. An edit writes a
-small file with all changes since the whole one, however many links there are, until changes are folded into a new whole
-file. The footers say which of two files is the newer one, and over which whole file changes are laid, so that files
-alone restore every link.
+A file is named by its SHA-256 and never changed, only replaced; the manifest says which files are live. An edit writes
+a small file with all changes since the base file, however many links there are, until changes are folded into a new
+base file. Footers order the files, and name the base file of changes, so the files alone restore every link.
 """
 
 import sqlite3
@@ -27,37 +26,38 @@ from data.store.lake import Lake
 from data.store.layout import LINK_CHANGES, LINKS
 
 MAX_CHANGES: Final = 1_000
-"""An edit that would leave more changes than this folds them at once."""
+"""An edit that leaves more changes than this folds them immediately."""
 FOLDED_FROM: Final = 200
-"""More changes than this are folded in the background."""
+"""More changes than this are folded by the background task."""
 FOLDED_AFTER: Final = timedelta(days=1)
-"""And those since so long ago."""
+"""Changes are also folded when the oldest has this age."""
 _KEY: Final = ["short_code", "domain"]
 _ORDER: Final = [(name, "ascending") for name in _KEY]
 _ROW_GROUP: Final = 10_000
-"""An edit reads the one that has its link."""
+"""Rows of a row group; an edit reads the row group of its link."""
 _SEQUENCE: Final = "traffic.sequence"
-"""The key in the footer with a number that grows from file to file."""
+"""Footer key of a number that increases with each file."""
 _IMPORTED_AT: Final = "traffic.imported_at"
-"""What files by 1.0.0 have instead: a time."""
+"""Footer key of a time, which files of 1.0.0 have instead."""
 _WHOLE: Final = "traffic.whole"
-"""The key in the footer of changes with the name of the whole file that they are laid over."""
+"""Footer key of a file of changes: the name of its base file."""
 _OF_CHANGES: Final = ".changes.parquet"
-"""How the name of a file of changes ends."""
+"""Suffix of the name of a file of changes."""
 
 
 class LinkPaths(NamedTuple):
-    """The paths of the live files of an organization's links; "" for one that there is not."""
+    """Paths of the live files of an organization's links; "" for a missing file."""
 
     whole: str = ""
     changes: str = ""
 
 
 def replace_links(lake: Lake, organization: str, read: LiveLinks, links: pa.Table, made: Collection[str] = ()) -> None:
-    """Make a table of LINKS the links of an organization. Whenever this is killed, either the old or the new are live.
+    """Replace the links of an organization by a table of LINKS, atomically: a kill leaves the old or the new links
+    live.
 
-    The old files are deleted after READERS_GRACE, by a sweep. `made`: the edits that wait elsewhere which it makes,
-    noted at the same time. Raises Conflict unless the live files are those that were `read`.
+    A sweep deletes the old files after READERS_GRACE. `made` are ids of pending edits that this applies, recorded in
+    the same transaction. Raises Conflict unless the files that were `read` are still live.
     """
     now = datetime.now(UTC)
     footer = {_SEQUENCE: str(_next_sequence(lake, read, now))}
@@ -69,9 +69,9 @@ def replace_links(lake: Lake, organization: str, read: LiveLinks, links: pa.Tabl
 
 
 def lay_over(lake: Lake, organization: str, read: LiveLinks, changes: pa.Table, made: Collection[str] = ()) -> None:
-    """Lay a table of LINK_CHANGES over the links of an organization; `read`, `made` and kills are as of replace_links.
+    """Apply a table of LINK_CHANGES over the links of an organization; `read`, `made` and kills as for replace_links.
 
-    Too many changes are folded, and so is the first one.
+    Folds too many changes, and the first change.
     """
     paths = intact_links(lake, read)
     if read.changes:
@@ -104,9 +104,9 @@ def fold_links(lake: Lake, organization: str) -> bool:
 
 
 def fold_due(lake: Lake, now: datetime, most: int = FOLDED_FROM) -> None:
-    """Fold the changes of each organization that has more than `most`, or has had some for FOLDED_AFTER.
+    """Fold the changes of each organization with more than `most` changes, or with changes older than FOLDED_AFTER.
 
-    Raises LakeDamaged for the first whose files are damaged, when those of others are folded.
+    Raises LakeDamaged for the first organization with damaged files, after folding the others.
     """
     problem = None
     for organization in lake.manifest.links.to_fold(most, now - FOLDED_AFTER):
@@ -119,7 +119,7 @@ def fold_due(lake: Lake, now: datetime, most: int = FOLDED_FROM) -> None:
 
 
 def read_links(paths: LinkPaths, columns: Sequence[str] = LINKS.names) -> pa.Table:
-    """The links in live files, in any order."""
+    """Read the links in live files, in any order."""
     needed = [name for name in LINKS.names if name in {*_KEY, *columns}] if paths.changes else list(columns)
     whole = _read(paths.whole, LINKS, needed)
     changes = _read(paths.changes, LINK_CHANGES, [*needed, "removed"]) if paths.changes else None
@@ -127,7 +127,7 @@ def read_links(paths: LinkPaths, columns: Sequence[str] = LINKS.names) -> pa.Tab
 
 
 def link_batches(paths: LinkPaths, rows: int) -> Iterator[pa.Table]:
-    """The links of the whole file that have not changed, by short code and domain, at most so many `rows` at a time."""
+    """Yield the unchanged links of the base file by short code and domain, at most `rows` at a time."""
     changes = _read(paths.changes, LINK_CHANGES, _KEY)
     if paths.whole:
         for batch in pq.ParquetFile(paths.whole).iter_batches(rows, use_threads=False):
@@ -136,7 +136,7 @@ def link_batches(paths: LinkPaths, rows: int) -> Iterator[pa.Table]:
 
 
 def find_links(paths: LinkPaths, short_codes: Collection[str]) -> pa.Table:
-    """The links of live files that have these short codes, on any domain. Reads no more of them than it must."""
+    """Read the links with these short codes from live files, on any domain. Skips row groups that cannot have them."""
     codes = pa.array(sorted(short_codes), pa.string())
     near = LINKS.empty_table()
     if paths.whole:
@@ -149,14 +149,14 @@ def find_links(paths: LinkPaths, short_codes: Collection[str]) -> pa.Table:
 
 
 def _may_have(file: pq.ParquetFile, number: int, short_codes: Collection[str]) -> bool:
-    """Whether a row group may have a link with one of these short codes: files by 1.0.0 do not tell."""
+    """Return whether a row group may have a link with one of these short codes; always true for files of 1.0.0."""
     group = file.metadata.row_group(number)
     bounds = group.column(LINKS.get_field_index("short_code")).statistics
     return bounds is None or not bounds.has_min_max or any(bounds.min <= one <= bounds.max for one in short_codes)
 
 
 def link_files(lake: Lake, organization: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The paths of the whole file of one organization's links and of the changes, seeds first. Raises LakeDamaged."""
+    """Return the paths of base files and of changes of an organization's links, seeds first. Raises LakeDamaged."""
     paths = intact_links(lake, lake.manifest.links.live(organization))
     seeds = LinkPaths(lake.seed_links, lake.seed_link_changes)
     whole, changes = (tuple(path for path in pair if path) for pair in zip(seeds, paths, strict=True))
@@ -169,15 +169,15 @@ def schema_of_links(path: str) -> pa.Schema:
 
 
 def without_tags(schema: pa.Schema) -> pa.Schema:
-    """The columns of a file of links by a version that had no tags."""
+    """Return the columns of a file of links from a version without tags."""
     return pa.schema([field for field in schema if field.name != "tags"])
 
 
 def newest_links(root: Path) -> dict[str, LiveLinks]:
-    """The newest file of links of each organization in the lake at `root`, whatever the manifest says; if it is one of
-    changes, with the whole file that it is laid over.
+    """Return the newest file of links of each organization in the lake at `root`, regardless of the manifest; a file of
+    changes comes with its base file.
 
-    Damaged ones count as the newest, so that they are noticed, and so is a whole file that is missing.
+    Damaged files count as the newest, so that they are noticed, as is a missing base file.
     """
     newest = {}
     for folder in sorted((root / "links").glob("organization=[!_]*")):
@@ -206,14 +206,15 @@ def intact_links(lake: Lake, live: LiveLinks) -> LinkPaths:
 def _write(
     lake: Lake, organization: str, rows: pa.Table, footer: dict[str, str], commit: Callable[[MoveLinks], None]
 ) -> None:
-    """Write a file of links, which `commit` moves and makes live."""
+    """Write a file of links; `commit` moves it into place and makes it live."""
     _clear_left(lake, organization)
     ending = _OF_CHANGES if _WHOLE in footer else ".parquet"
     staged = lake.staging / f"links-{uuid.uuid4()}.parquet"
     try:
         write_parquet([rows], rows.schema, staged, statistics=["short_code"], row_group=_ROW_GROUP, metadata=footer)
         sha256 = sha256_of(staged)
-        target = lake.links_folder(organization) / f"{sha256}-{uuid.uuid4().hex[:8]}{ending}"  # readers keep the old
+        # a new name even for the same content, as readers still use the old file
+        target = lake.links_folder(organization) / f"{sha256}-{uuid.uuid4().hex[:8]}{ending}"
         name = str(target.relative_to(lake.root))
         try:
             commit(lambda: move_into_lake(staged, lake.root, name, sha256))
@@ -226,7 +227,7 @@ def _write(
 
 
 def _clear_left(lake: Lake, organization: str) -> None:
-    """Delete what killed edits have left, so that no rebuild takes it for newer than what comes."""
+    """Delete leftovers of killed edits, so that no rebuild takes them for the newest files."""
     there = [str(path.relative_to(lake.root)) for path in lake.links_folder(organization).glob("*.parquet")]
     if left := set(there) - lake.manifest.links.paths(organization):
         with suppress(sqlite3.OperationalError), lake.manifest.exclusive():  # no other process moves files meanwhile
@@ -236,14 +237,14 @@ def _clear_left(lake: Lake, organization: str) -> None:
 
 
 def _next_sequence(lake: Lake, read: LiveLinks, now: datetime) -> int:
-    """A number above those of the live files, whatever the clock says: the microseconds since 1970, if it is right."""
+    """Return a number above the numbers of the live files: the microseconds since 1970, if the clock is right."""
     last = [_sequence(lake.root / path) for path in read.paths]
     known = [number for number in last if number < sys.maxsize]  # damaged ones are replaced
     return max([number + 1 for number in known] + [int(now.timestamp() * 1_000_000)])
 
 
 def _sequence(path: Path) -> int:
-    """The number of a file of links; the highest one for a damaged file."""
+    """Return the sequence number of a file of links; the highest for a damaged file."""
     footer = _footer(path)
     try:
         if _SEQUENCE in footer:
@@ -254,7 +255,7 @@ def _sequence(path: Path) -> int:
 
 
 def _footer(path: Path) -> dict[str, str]:
-    """The metadata in the footer of a file; empty for a damaged one."""
+    """Return the metadata in the footer of a file; empty for a damaged file."""
     try:
         return {key.decode(): value.decode() for key, value in (pq.read_metadata(path).metadata or {}).items()}
     except READ_ERRORS:
@@ -262,19 +263,19 @@ def _footer(path: Path) -> dict[str, str]:
 
 
 def _registered(root: Path, path: Path) -> RegisteredFile:
-    """A file as a rebuilt manifest knows it: by its name, until its bytes are hashed."""
+    """Return a file as a rebuilt manifest registers it: by its name, until its bytes are hashed."""
     size, inode = (path.stat().st_size, path.stat().st_ino) if path.exists() else (0, 0)
     return RegisteredFile(path.relative_to(root).as_posix(), size, path.name.partition("-")[0], 0, inode)
 
 
 def _read(path: str, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
-    """Columns of a file, with the types of its schema; no rows without a file."""
+    """Read columns of a file, with the types of its schema; no rows without a file."""
     wanted = pa.schema([schema.field(name) for name in columns or schema.names])
     return _as(wanted, pq.ParquetFile(path).read(columns=wanted.names)) if path else wanted.empty_table()
 
 
 def _as(schema: pa.Schema, rows: pa.Table) -> pa.Table:
-    """Rows of a file with the columns of a schema, of which those by 1.0.0 lack the tags."""
+    """Return rows of a file with the columns of a schema; files of 1.0.0 lack the tags."""
     for field in schema:
         if field.name not in rows.column_names:
             rows = rows.append_column(field, pa.nulls(len(rows), field.type))
@@ -282,15 +283,15 @@ def _as(schema: pa.Schema, rows: pa.Table) -> pa.Table:
 
 
 def _overlaid(whole: pa.Table, changes: pa.Table) -> pa.Table:
-    """Links with changes laid over them."""
+    """Return links with changes applied over them."""
     now = changes.filter(pc.invert(changes["removed"])).select(whole.column_names)
     return pa.concat_tables([_without(whole, changes), now])
 
 
 def _without(rows: pa.Table, changes: pa.Table) -> pa.Table:
-    """Rows but for those of links that have changes."""
+    """Return the rows of links without changes."""
     if not len(changes):
         return rows
     numbered = rows.select(_KEY).append_column("number", pa.arange(0, len(rows)))
     left = numbered.join(changes.select(_KEY), _KEY, join_type="left anti", use_threads=False)
-    return rows.take(left["number"])  # a join takes no lists along
+    return rows.take(left["number"])  # a join cannot carry lists

@@ -13,14 +13,14 @@ from service.jobs.subjects import KnownJob, known_jobs
 from service.jobs.tables import change_job, create_job, read_job
 
 MAX_OPEN_JOBS: Final = 100
-"""Open jobs of one type and organization: the heaviest."""
+"""Maximum number of open jobs per type and organization; the heaviest stay open."""
 RETURNS_AFTER: Final = timedelta(days=7)
-"""A resolved job that is found again this long after its resolution is opened again."""
+"""A resolved job that is found again this long after its resolution is reopened."""
 
 
 @dataclass(frozen=True)
 class Write:
-    """A job to be changed from `before`, or to be made if that is None."""
+    """A job to change from `before`, or to create if that is None."""
 
     before: Job | None
     after: Job
@@ -29,16 +29,16 @@ class Write:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be written about a cause, and what that means: created, refreshed, reopened or ignored."""
+    """Planned writes for a cause, and their effect: created, refreshed, reopened or ignored."""
 
     result: str
     writes: Sequence[Write]
     known: Sequence[KnownJob]
-    """The jobs that it was planned with."""
+    """The jobs that the plan is based on."""
 
     @property
     def versions(self) -> list[tuple[str, int]]:
-        """Id and version of these jobs; it is made again if they have others."""
+        """Return id and version of these jobs; the plan is stale if they have changed."""
         return [(one.id, one.version) for one in self.known]
 
     def apply(self, connection: sqlite3.Connection) -> None:
@@ -51,12 +51,12 @@ class Plan:
 
 
 def plan(connection: sqlite3.Connection, cause: Cause, now: datetime) -> Plan:
-    """Plan what becomes of a cause.
+    """Plan the writes for a cause.
 
-    The subjects of approved jobs are frozen, so these get evidence of just their own. Those of a job that was resolved
-    a short time ago or dismissed by a person are ignored, and all of a cause that a person dismissed. The others go to
-    the oldest undecided job of the cause, into which the rest of these is merged; else to a closed one that returns;
-    else they are a new job.
+    The subjects of approved jobs are frozen, so these jobs get evidence of their own subjects only. Subjects of a job
+    that was resolved recently or dismissed by a person are ignored, as is a whole cause that a person dismissed. Other
+    subjects go to the oldest undecided job of the cause, into which its other undecided jobs are merged; else to a
+    closed job that is reopened; else to a new job.
     """
     organization, kind = cause.organization, cause.findings[0].type
     known = known_jobs(connection, organization, family_of(kind))  # the newest first
@@ -111,7 +111,7 @@ def _refreshed(job: Job, cause: Cause, now: datetime) -> Write:
 
 
 def _returns(job: KnownJob, now: datetime) -> bool:
-    """Whether a closed job that is found again is opened again. A person's dismissal stays."""
+    """Return whether a closed job that is found again is reopened. A person's dismissal stays."""
     if job.closed_at is None or job.status == "resolved":
         return job.closed_at is None or now - job.closed_at >= RETURNS_AFTER
     return job.closed_by == SYSTEM.kind

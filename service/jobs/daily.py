@@ -1,4 +1,4 @@
-"""Runs all detectors and measures of a lake once a day, one organization after the other, as the server does."""
+"""Runs all detectors and measurements of a lake once a day, one organization at a time, as the server does."""
 
 import logging
 import threading
@@ -19,22 +19,22 @@ from service.jobs.detection import Detection
 from service.jobs.store import Jobs
 
 QUERY_SECONDS: Final = 120.0
-"""Time limit in seconds of one detector: they run one by one in the background."""
+"""Time limit in seconds of a detector; they run one at a time in the background."""
 FIRST_HOUR: Final = 3
-"""The hour (UTC) from which the server runs them each day, when the visits of the day before have arrived."""
+"""First hour (UTC) of the daily run, when the visits of the day before have arrived."""
 MAX_WAIT: Final = timedelta(hours=3)
-"""How long they wait for days to be judged, after the last one that was: a day whose file is damaged never is."""
+"""Maximum wait for days to be judged, since the last judged day: a day with a damaged file never is."""
 _LOG: Final = logging.getLogger(__name__)
 
 
 def last_run(database: ControlDatabase, organization: str) -> date | None:
-    """The day of the last run of all detectors for an organization; it covered the 28 days before."""
+    """Return the day of the last run of all detectors for an organization; it covered the 28 days before."""
     rows = database.rows("SELECT max(day) FROM detection_runs WHERE organization = ?", [organization])
     return date.fromisoformat(rows[0][0]) if rows[0][0] else None
 
 
 class DailyDetection:
-    """Runs everything once a day for each organization of a lake. Several servers of a lake share the work."""
+    """Runs all detectors once a day for each organization of a lake. Several servers of a lake share the work."""
 
     def __init__(
         self,
@@ -46,11 +46,11 @@ class DailyDetection:
     ) -> None:
         """`open_engine` starts an engine with a time limit in seconds, which takes longer than most runs on it.
 
-        With `memory`, such as "300MB", the run of an organization with more visits than detectors share is in a process
-        of its own, whose queries may use as much.
+        With `memory`, such as "300MB", the run of an organization with many visits gets a process of its own, with this
+        much memory for queries.
         """
         self.failures = 0
-        """Detectors that did not run, and outcomes that were not measured, since the start."""
+        """Number of failed detectors and failed measurements since the start."""
         self._lake = lake
         self._jobs = jobs
         self._clock = clock
@@ -60,15 +60,15 @@ class DailyDetection:
         self._cancelled = threading.Event()
         self._engine: Engine | None = None
         self._failed: set[str] = set()
-        """Organizations whose last run failed: they come last, so that they do not keep the others waiting."""
+        """Organizations with a failed last run; they run last, so that they do not delay the others."""
         self._waiting: dict[str, tuple[frozenset[date], datetime]] = {}
-        """The days to be judged before the run of an organization, and since when these are the same."""
+        """Days to be judged before the run of an organization, and the time since which they are unchanged."""
 
     def run_next(self) -> bool:
-        """Run the detectors for one organization that has not had them today. Returns whether there may be more.
+        """Run the detectors for one organization that is due today. Returns whether more may be due.
 
-        One whose days are still to be judged waits: detectors leave out such days.
-        The engine stays open until the last one has had them.
+        An organization with days that are not judged yet waits, as detectors leave out such days. The engine stays open
+        until the last organization is done.
         """
         now = self._clock()
         for organization in sorted(self._lake.manifest.organizations.names(), key=self._failed.__contains__):
@@ -89,7 +89,7 @@ class DailyDetection:
         return False
 
     def interrupt(self) -> None:
-        """Stop the detector that runs, and all that follow. They run again at the next start."""
+        """Stop the current detector and all that follow. They run again at the next start."""
         self._cancelled.set()
         self._process.interrupt()
         if self._engine:
@@ -102,7 +102,7 @@ class DailyDetection:
             engine.close()
 
     def _waits(self, organization: str, day: date, now: datetime) -> bool:
-        """Whether days that are examined are still to be judged, as after an import, an upgrade, or late visits."""
+        """Return whether examined days are still to be judged, as after an import, an upgrade, or late visits."""
         first, last = days_before(day)
         left = frozenset(
             one for one in self._lake.manifest.statistics.stored_span(organization).unjudged if first <= one <= last
@@ -123,7 +123,7 @@ class DailyDetection:
                 if last_run(self._jobs.database, organization) != day:
                     _record_run(
                         self._lake, self._jobs, organization, day, now
-                    )  # it comes again tomorrow, as what fails here does
+                    )  # it runs again tomorrow, like all that fails here
         else:
             engine = self._engine = self._engine or self._open_engine(QUERY_SECONDS)
             detection = Detection(engine, self._lake, self._jobs, organization, self._cancelled)
@@ -134,7 +134,9 @@ class DailyDetection:
 
 
 def detect_jobs(lake: Lake, organization: str, memory: str, now: str) -> None:
-    """The run of one organization, for LakeProcess; the time is in ISO 8601. Raises TrafficError if a part failed."""
+    """Run the detectors of one organization, for LakeProcess; `now` is in ISO 8601. Raises TrafficError if a part
+    failed.
+    """
     moment = datetime.fromisoformat(now)
     with (
         closing(ControlDatabase(lake)) as control,
@@ -147,7 +149,7 @@ def detect_jobs(lake: Lake, organization: str, memory: str, now: str) -> None:
 
 
 def _run_all(detection: Detection, day: date, now: datetime) -> list[str]:
-    """Run the detectors and measure outcomes, and note that. Returns what could not be done; nothing if cancelled."""
+    """Run the detectors, measure outcomes, and record the run. Returns the failures; none if cancelled."""
     started_at, organization = time.monotonic(), detection.organization
     runs = detection.update_jobs(day, now)
     measured = detection.measure_outcomes(now)

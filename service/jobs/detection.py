@@ -1,6 +1,6 @@
 """Runs the detectors over the visits of an organization, and measures the outcomes of shipped jobs.
 
-The server does it once a day, `traffic jobs` at will: both make the same jobs from the same visits, days and rules.
+The server does it once a day, `traffic jobs` on demand: both make the same jobs from the same visits, days and rules.
 """
 
 import threading
@@ -40,23 +40,23 @@ from service.jobs.subjects import ShippedJob, read_shipped, read_touched
 from service.jobs.verdicts import verdict
 
 DAYS_WITHOUT: Final = 14
-"""On these days before the approval, all of which must be covered, a path was never redirected if the log is to show
-that its redirect was shipped."""
+"""A redirect counts as shipped by the log only if all these days before the approval are covered and had no redirect of
+the path."""
 MIN_REDIRECTED: Final = 3
-"""Requests that must have been redirected since."""
+"""Minimum number of redirected requests since the approval."""
 
 
 class DetectionRun(NamedTuple):
-    """What one detector found, by the effect on jobs: created, refreshed, reopened or ignored."""
+    """Findings of one detector, by their effect on jobs: created, refreshed, reopened or ignored."""
 
     type: str
     findings: list[Finding]
     results: Counter[str]
-    error: str = ""  # why it could not run; then its jobs are left alone
+    error: str = ""  # why it could not run; its jobs stay unchanged then
 
 
 class MeasureRun(NamedTuple):
-    """What was measured of shipped jobs, by job, and the jobs that could not be measured."""
+    """Measured outcomes of shipped jobs, by job, and the jobs that could not be measured."""
 
     outcomes: dict[str, JobOutcome]
     failed: dict[str, str]  # why
@@ -64,7 +64,7 @@ class MeasureRun(NamedTuple):
 
 @dataclass(frozen=True)
 class Detection:
-    """The detectors and measures of one organization: an engine reads the visits in a lake and makes jobs of them.
+    """The detectors and measures of one organization, which turn the visits in a lake into jobs.
 
     `cancelled` is that of `Engine.answer`. A method raises what `detect` and `measure_all` raise, unless it says more.
     """
@@ -76,7 +76,7 @@ class Detection:
     cancelled: threading.Event | None = None
 
     def update_jobs(self, as_of: date, now: datetime) -> list[DetectionRun]:
-        """Run every detector and make, refresh or reopen jobs; then dismiss those that were not found for long.
+        """Run every detector and create, refresh or reopen jobs; then dismiss jobs that were not found for long.
 
         A detector that fails does not stop the others.
         """
@@ -97,7 +97,7 @@ class Detection:
         return runs
 
     def find(self, detector: Detector, as_of: date, shared: Snapshot | None = None) -> list[Finding]:
-        """What `detect` finds; of a detector that compares days, only where all of its days are covered and judged."""
+        """Return the findings of `detect`; a detector that compares days needs all of its days covered and judged."""
         findings = detect(self.engine, detector, self.organization, as_of, self.cancelled, shared=shared)
         if not detector.compares_days:
             return findings
@@ -106,7 +106,7 @@ class Detection:
         return [finding for finding in findings if len(covered[finding.subject["domain"]]) == DETECTED_DAYS]
 
     def untouched(self, kind: str, as_of: date) -> list[Finding]:
-        """What the detector of a type found on a day, without that about which something was done."""
+        """Return the findings of a type's detector on a day, without subjects that were approved or shipped."""
         if kind not in DETECTORS:
             return []
         touched = read_touched(self.jobs.database, self.organization)
@@ -115,13 +115,12 @@ class Detection:
         return [one for one in found if one.subject not in subjects]
 
     def measure_outcomes(self, now: datetime) -> MeasureRun:
-        """Measure the shipped jobs that wait for it, and store their outcomes. First, what the log shows to be shipped
-        is marked so.
+        """Mark redirects as shipped that the log shows to work, then measure the shipped jobs and store their outcomes.
 
-        A job that cannot be measured now waits on, and does not stop the others.
+        A job that cannot be measured now keeps waiting, and does not stop the others.
         """
         run = MeasureRun({}, {})
-        with suppress(TrafficError):  # it comes again tomorrow
+        with suppress(TrafficError):  # it is measured again tomorrow
             self.mark_shipped(now)
         for job in read_shipped(self.jobs.database, self.organization):
             try:
@@ -140,10 +139,10 @@ class Detection:
         return run
 
     def measure_outcome(self, job: ShippedJob, others: Sequence[Finding], now: datetime) -> JobOutcome:
-        """Compare the days before a job was approved with those since it was shipped, in the organization's zone.
+        """Compare the days before a job was approved with the days since it was shipped, in the organization's zone.
 
-        The subjects of the job are counted together. `others` are findings of its detector of the same day about which
-        nothing was done: what changed for them as well has another cause. Jobs written by hand cannot be measured.
+        The subjects of the job are counted together. `others`, the control, are untouched findings of its detector on
+        the same day: a change that they share has another cause. Jobs written by hand cannot be measured.
         """
         dates = Dates(*map(self._day_of, (job.found_at, job.approved_at, job.shipped_at, now)))
         kind = JOB_KINDS.get(job.type)
@@ -161,7 +160,7 @@ class Detection:
         return outcome(summed(counts[:number]), rest, dates, known, kind)
 
     def mark_shipped(self, now: datetime) -> None:
-        """Mark attached redirects as shipped that work by the log."""
+        """Mark attached redirects as shipped if the log shows that they work."""
         for job_id, number, subjects, approved_at in read_attached_redirects(self.jobs.database, self.organization):
             shipped = [self.shipped_by_log(subject, approved_at, now) for subject in subjects]
             at = max((one for one in shipped if one), default=None)
@@ -175,7 +174,9 @@ class Detection:
     def shipped_by_log(
         self, subject: Mapping[str, str | None], approved_at: datetime, now: datetime
     ) -> datetime | None:
-        """When a path was first redirected after the approval of its job; None if it was before, or hardly since."""
+        """Return the time of the first redirect of a path after its job's approval; None if it was redirected before,
+        or hardly since.
+        """
         approved_on, end = self._day_of(approved_at), self._day_of(now)
         first, last = approved_on - timedelta(days=DAYS_WITHOUT), approved_on - timedelta(days=1)
         covered = self.lake.manifest.coverage.covered_days(self.organization, subject["domain"] or "", first, last)
@@ -193,5 +194,5 @@ class Detection:
         return self.lake.manifest.statistics.stored_span(self.organization).unjudged
 
     def _covered_days(self, domain: str | None, first: date, last: date) -> set[date]:
-        """The days of a span that are covered for a domain, and judged."""
+        """Return the days of a span that are covered for a domain, and judged."""
         return self.lake.manifest.coverage.covered_days(self.organization, domain or "", first, last) - self._unjudged

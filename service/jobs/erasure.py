@@ -1,8 +1,8 @@
-"""Deletes the evidence of jobs that is about visits which an erasure or retention deleted.
+"""Deletes evidence of jobs that counts visits deleted by an erasure or by retention.
 
-Messages to hooks repeat evidence; those about such a job go, too, whether they were sent or not.
-Evidence is deleted rather than kept in doubt: a row counts many visits together, and names a path that perhaps only the
-deleted ones asked for. It holds no visitor, so an erasure of one visitor leaves it alone.
+Messages to hooks repeat evidence; messages about such a job are deleted, too, whether they were sent or not. In doubt,
+evidence is deleted: a row counts many visits together, and names a path that perhaps only the deleted visits requested.
+It identifies no visitor, so an erasure of one visitor leaves it unchanged.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 @dataclass
 class ErasedEvidence:
-    """How much was deleted, or in a dry run, what would be."""
+    """Number of deleted records; in a dry run, of records to delete."""
 
     jobs: int = 0  # that lost evidence
     rows: int = 0  # of evidence
@@ -38,10 +38,11 @@ class ErasedEvidence:
 def erase_evidence(
     database: ControlDatabase, organization: str, visits: Criteria, now: datetime, *, dry_run: bool = False
 ) -> ErasedEvidence:
-    """Delete the evidence rows that may count visits of these criteria; none of a visitor's, as evidence names none.
+    """Delete the evidence rows that may count visits of these criteria; none for a visitor, as evidence names no
+    visitor.
 
-    A job without any row left loses its subject, its sentences, its outcome, and contents, notes and URLs of its
-    implementations, too; an open one is dismissed.
+    A job without any row left also loses its subject, its sentences, its outcome, and the contents, notes and URLs of
+    its implementations; an open job is dismissed.
     """
     if visits.visitor is not None:
         return ErasedEvidence()
@@ -51,7 +52,7 @@ def erase_evidence(
 def expire_evidence(
     database: ControlDatabase, before: date, now: datetime, *, organization: str = "", dry_run: bool = False
 ) -> ErasedEvidence:
-    """Delete the evidence whose days are all before a day, of one organization or of all."""
+    """Delete evidence entirely from before a day, of one organization or of all."""
     return _erase(database, organization, lambda job, _: _days(job)[1] < before, now, dry_run)
 
 
@@ -66,7 +67,7 @@ def _erase(
         while not _erase_once(database, name, is_erased, now, dry_run, erased):
             pass
     if erased.jobs and not dry_run:
-        with locked(database.lake.links_root, wait=True):  # a link of one of them may be being written
+        with locked(database.lake.links_root, wait=True):  # another thread may be writing one of their links
             pass
         database.rows("PRAGMA wal_checkpoint(TRUNCATE)")  # what was overwritten is in the write-ahead log, too
     return erased
@@ -80,7 +81,7 @@ def _erase_once(  # noqa: PLR0917
     dry_run: bool,
     erased: ErasedEvidence,
 ) -> bool:
-    """Delete the rows of the jobs as they are now. Returns False if some were changed meanwhile: those keep theirs."""
+    """Delete the rows of the current jobs. Returns False if some jobs changed concurrently: they keep their rows."""
     with database.snapshot() as connection:
         jobs = read_jobs(connection, organization)
     cuts = []
@@ -109,7 +110,7 @@ def _erase_once(  # noqa: PLR0917
 
 
 def _without(job: Job, kept: list[Row], subjects: list[Row]) -> Job:
-    """The job with these rows and subjects only."""
+    """Return the job with these rows and subjects only."""
     evidence = orjson.dumps({**orjson.loads(job.evidence or "{}"), "rows": kept}).decode()
     if kept:
         return replace(job, evidence=evidence, evidence_rows=len(kept), subjects=orjson.dumps(subjects).decode())
@@ -121,7 +122,7 @@ def _without(job: Job, kept: list[Row], subjects: list[Row]) -> Job:
         domain=None,
         short_code=None,
         path=None,
-        fingerprint=None,  # if it is found in other visits, that is another job
+        fingerprint=None,  # if other visits show it again, that is another job
         subjects="[]",
         evidence=None,
         evidence_rows=0,
@@ -131,18 +132,18 @@ def _without(job: Job, kept: list[Row], subjects: list[Row]) -> Job:
 
 
 def _has_subject(row: Row, subject: Row) -> bool:
-    """Whether a row of evidence, in which text of strangers is encoded, is about a subject."""
+    """Return whether a row of evidence, with its untrusted text encoded, is about a subject."""
     return all(row.get(name) in (value, sanitized(value)) for name, value in subject.items())
 
 
 def _days(job: Job) -> tuple[date, date]:
-    """The first and the last day of the visits that were counted."""
+    """Return the first and the last day of the counted visits."""
     scope = orjson.loads(job.evidence or "{}")["scope"]
     return date.fromisoformat(scope["start_date"]), date.fromisoformat(scope["end_date"])
 
 
 def _is_about(job: Job, row: Row, visits: Criteria) -> bool:
-    """Whether a row may count visits of some criteria. What a row does not say of its link or domain, the job may."""
+    """Return whether a row may count visits of some criteria. The job fills in a link or domain that the row lacks."""
     first, last = _days(job)
     if (visits.since and last < visits.since) or (visits.before and first >= visits.before):
         return False

@@ -22,11 +22,11 @@ from service.jobs.texts import percent_encoded
 
 _COLUMNS: Final = ", ".join(Implementation.__struct_fields__)
 _IS_REDIRECT: Final = "(implementations.status = 'shipped' AND content_type = 'application/json')"
-"""Whether a row of implementations is a shipped redirect."""
+"""SQL condition of a row of implementations that is a shipped redirect."""
 
 
 def read_implementation(connection: sqlite3.Connection, job: Job, number: int) -> Implementation:
-    """An implementation of a job. Raises JobNotFound."""
+    """Read an implementation of a job. Raises JobNotFound."""
     row = connection.execute(
         f"SELECT {_COLUMNS} FROM implementations WHERE job_id = ? AND number = ?", [job.id, number]
     ).fetchone()
@@ -36,12 +36,12 @@ def read_implementation(connection: sqlite3.Connection, job: Job, number: int) -
 
 
 def implementation_in_force(connection: sqlite3.Connection, job: Job) -> Implementation | None:
-    """The implementation of a job that counts; None if it has none."""
+    """Read the implementation in force of a job; None if it has none."""
     return read_implementation(connection, job, job.implementation_number) if job.implementation_number else None
 
 
 def read_content(connection: sqlite3.Connection, job: Job, number: int) -> str | None:
-    """The content of an implementation; None if it is elsewhere."""
+    """Read the content of an implementation; None if it is elsewhere."""
     ((content,),) = connection.execute(
         "SELECT content FROM implementations WHERE job_id = ? AND number = ?", [job.id, number]
     )
@@ -49,9 +49,9 @@ def read_content(connection: sqlite3.Connection, job: Job, number: int) -> str |
 
 
 def read_redirects(database: ControlDatabase, organization: str, domain: str = "") -> list[ShippedRedirect]:
-    """The redirects that were shipped and not withdrawn, by domain and path: the newest of each path.
+    """Read the redirects that were shipped and not withdrawn, by domain and path: the newest of each path.
 
-    With a domain, only those that work on it.
+    With a domain, only redirects that work on it.
     """
     rows = database.rows(
         "SELECT domain, path, target, rule.status, rule.job_id, rule.number, shipped_at FROM redirect_rules AS rule "
@@ -68,13 +68,13 @@ def read_redirects(database: ControlDatabase, organization: str, domain: str = "
 
 
 def read_redirects_version(database: ControlDatabase, organization: str) -> str:
-    """What changes with `read_redirects`, and with nothing else; "" before the first one is shipped."""
+    """Return a version that changes only when `read_redirects` changes; "" before the first redirect is shipped."""
     rows = database.rows("SELECT version FROM redirect_versions WHERE organization = ?", [organization])
     return str(rows[0][0]) if rows else ""
 
 
 def check_shipped_redirects(connection: sqlite3.Connection, job: Job, number: int) -> None:
-    """Raise JobConflict if with those of an implementation, an organization has more than MAX_SHIPPED_REDIRECTS."""
+    """Raise JobConflict if an implementation would bring an organization over MAX_SHIPPED_REDIRECTS."""
     organization = job.organization
     ((count,),) = connection.execute(
         "SELECT count(*) FROM redirect_rules AS rule JOIN implementations AS one ON one.job_id = rule.job_id "
@@ -90,7 +90,7 @@ def check_shipped_redirects(connection: sqlite3.Connection, job: Job, number: in
 
 
 def excess_bytes(database: ControlDatabase, organization: str, added: CheckedDraft) -> int:
-    """By how many bytes the contents of an organization exceed MAX_STORED_BYTES with one more."""
+    """Return by how many bytes the contents of an organization would exceed MAX_STORED_BYTES with `added` bytes."""
     if added.content is None:
         return 0
     rows = database.rows(
@@ -102,7 +102,7 @@ def excess_bytes(database: ControlDatabase, organization: str, added: CheckedDra
 
 
 def free_bytes(connection: sqlite3.Connection, organization: str, wanted: int) -> None:
-    """Delete contents of withdrawn implementations, the oldest first, of so many bytes. Raises TooLarge."""
+    """Delete contents of withdrawn implementations, oldest first, to free `wanted` bytes. Raises TooLarge."""
     if wanted <= 0:  # which is usual
         return
     rows = connection.execute(
@@ -125,7 +125,7 @@ def free_bytes(connection: sqlite3.Connection, organization: str, wanted: int) -
 
 
 def read_wanted_links(database: ControlDatabase, organization: str) -> dict[str, LinkEdit]:
-    """The links that attached redirects ask for and that are not written yet, the oldest first, by id."""
+    """Read the pending links of attached redirects by id, oldest first."""
     rows = database.rows(
         "SELECT id, short_code, domain, target_url, created_at FROM wanted_links WHERE organization = ? ORDER BY rowid",
         [organization],
@@ -137,19 +137,19 @@ def read_wanted_links(database: ControlDatabase, organization: str) -> dict[str,
 
 
 def organizations_that_want_links(database: ControlDatabase) -> list[str]:
-    """The organizations with links that are not written yet."""
+    """Return the organizations with pending links."""
     return [name for (name,) in database.rows("SELECT DISTINCT organization FROM wanted_links")]
 
 
 def delete_wanted_links(connection: sqlite3.Connection, ids: Iterable[str]) -> None:
-    """Forget links that were written, or are not wanted any more."""
+    """Delete pending links that were written or withdrawn."""
     connection.executemany("DELETE FROM wanted_links WHERE id = ?", [(one,) for one in ids])
 
 
 def read_attached_redirects(
     database: ControlDatabase, organization: str
 ) -> list[tuple[str, int, Sequence[Subject], datetime]]:
-    """The redirects of approved jobs that are in force and wait to be shipped: job, number, subjects, approval."""
+    """Read the redirects in force of approved jobs that are not shipped yet: job, number, subjects, approval."""
     rows = database.rows(
         "SELECT jobs.id, number, subjects, implementations.subject, (SELECT max(at) FROM job_history "
         "WHERE job_id = jobs.id AND action = 'approve') AS approved_at FROM jobs JOIN implementations "
@@ -166,7 +166,7 @@ def read_attached_redirects(
 
 
 def insert_implementation(connection: sqlite3.Connection, job: Job, added: Implementation, draft: CheckedDraft) -> None:
-    """Add an implementation of a job, and the link that it asks for."""
+    """Insert an implementation of a job, and its pending link."""
     connection.execute(
         f"INSERT INTO implementations (job_id, {_COLUMNS}, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [job.id, *stored_values(added), draft.content],
@@ -186,7 +186,7 @@ def insert_implementation(connection: sqlite3.Connection, job: Job, added: Imple
 def update_implementation(
     connection: sqlite3.Connection, job: Job, before: Implementation, changed: Implementation
 ) -> None:
-    """Store the status, url and shipped_at of an implementation. A withdrawn one asks for no redirect and no link."""
+    """Store the status, url and shipped_at of an implementation. Withdrawal drops its redirect and its pending link."""
     connection.execute(
         "UPDATE implementations SET status = ?, shipped_at = ?, url = ? WHERE job_id = ? AND number = ?",
         [changed.status, changed.shipped_at and to_text(changed.shipped_at), changed.url, job.id, changed.number],
@@ -201,14 +201,14 @@ def update_implementation(
 
 
 def _wanted_link(job: Job, number: int) -> str:
-    """The id of the link that an implementation asks for."""
+    """Return the id of the pending link of an implementation."""
     return f"{job.id}/{number}"
 
 
 def delete_contents(connection: sqlite3.Connection, job_id: str, dry_run: bool) -> int:
-    """Delete contents, notes and URLs of a job's implementations. Returns how many contents.
+    """Delete contents, notes and URLs of a job's implementations. Returns the number of contents.
 
-    A shipped redirect stays, as links do: web servers have it. The notes are in the job's history, too. In a dry run,
+    A shipped redirect stays, like links: web servers use it. The notes are in the job's history, too. In a dry run,
     only count.
     """
     ((count,),) = connection.execute(
@@ -232,7 +232,7 @@ def delete_contents(connection: sqlite3.Connection, job_id: str, dry_run: bool) 
 
 
 def damaged_contents(connection: sqlite3.Connection) -> list[str]:
-    """What is wrong with implementations: contents whose SHA-256 differs from what was written."""
+    """Return the problems of implementations: contents with another SHA-256 than was written."""
     rows = connection.execute(
         "SELECT job_id, number, sha256, content FROM implementations WHERE content IS NOT NULL ORDER BY 1, 2"
     )
@@ -244,5 +244,5 @@ def damaged_contents(connection: sqlite3.Connection) -> list[str]:
 
 
 def stored_values(record: Implementation | HistoryLine) -> list[object]:
-    """The values of a record as they are stored: times as text."""
+    """Return the values of a record as they are stored: times as text."""
     return [to_text(value) if isinstance(value, datetime) else value for value in astuple(record)]

@@ -1,4 +1,4 @@
-"""What may be attached to a job as its implementation: content of known types, or the address where it is."""
+"""Implementations of jobs: content of known types, or the URL where it is."""
 
 import hashlib
 import sqlite3
@@ -21,36 +21,36 @@ MAX_CONTENT_BYTES: Final = 256 << 10
 MAX_URL_LENGTH: Final = 2_048
 MAX_NOTE_LENGTH: Final = 2_000
 MAX_IMPLEMENTATIONS: Final = 10
-"""Implementations of one job, withdrawn ones included."""
+"""Maximum number of implementations of a job, including withdrawn ones."""
 MAX_STORED_BYTES: Final = 32 << 20
-"""Bytes of the contents of an organization's implementations. Those of withdrawn ones make room, the oldest first."""
+"""Maximum bytes of contents of an organization's implementations. Withdrawn contents make room, oldest first."""
 MAX_SHIPPED_REDIRECTS: Final = 1_000
-"""Of an organization, at a time."""
+"""Maximum number of shipped redirects of an organization."""
 CONTENT_TYPES: Final = {
     "patch": ("application/json", "text/x-diff", "text/html", "text/plain"),
     "edge_page": ("text/html", "text/markdown", "text/plain"),
     "manual": (),
     "agent_hook": (),
 }
-"""The content types of each type of implementation. Without any, it is described by a note and a url only."""
+"""Content types of each type of implementation. A type without content types takes a note and a url only."""
 RULE: Final = {
     "type": "redirect", "domain": "go.example.com", "from": "/old", "to": "https://example.com/", "status": 308,
 }  # fmt: skip
-"""A rule, the only JSON that a patch may be, as an example."""
+"""An example of a redirect rule, the only JSON that a patch may be."""
 RULE_TYPE: Final = "application/json"
 MAX_RULES: Final = 100
-"""Rules of one implementation."""
+"""Maximum number of rules of an implementation."""
 EVERY_DOMAIN: Final = "*"
-"""The domain of a rule for a job whose log names no host."""
+"""Domain of a rule for a job from a log without hosts."""
 REDIRECT_STATUSES: Final = (301, 302, 307, 308)
 
 Note = Annotated[str, Meta(extra_json_schema={"maxLength": MAX_NOTE_LENGTH})]
 Url = Annotated[str, Meta(extra_json_schema={"maxLength": MAX_URL_LENGTH})]
-"""Longer ones are refused by `check_note` and `check_url`, with TooLarge."""
+"""`check_note` and `check_url` reject longer values with TooLarge."""
 
 
 class Draft(Struct, frozen=True, forbid_unknown_fields=True):
-    """An implementation to be attached."""
+    """An implementation to attach."""
 
     implementation_type: Annotated[str, Meta(extra_json_schema={"enum": list(IMPLEMENTATION_TYPES)})]
     content_type: Annotated[
@@ -71,14 +71,14 @@ class Draft(Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Approval:
-    """How an approved job is to be carried out: another type than the job's own, or an implementation it had before."""
+    """The implementation of an approved job: another type than the job's own, or an earlier implementation."""
 
     implementation_type: str | None = None
     implementation_number: int | None = None
 
 
 def check_draft(draft: Draft, job: Job) -> bytes | None:
-    """The bytes of the content, None without any. Raises BadInput or TooLarge."""
+    """Check a draft for a job and return its content as bytes; None without content. Raises BadInput or TooLarge."""
     kind = draft.implementation_type
     if kind not in IMPLEMENTATION_TYPES:
         raise BadInput(f"implementation_type is {kind!r}; use {', '.join(IMPLEMENTATION_TYPES)}.")
@@ -101,7 +101,7 @@ def check_draft(draft: Draft, job: Job) -> bytes | None:
 
 
 def implementation_of(draft: Draft, content: bytes | None, number: int, change: Change) -> Implementation:
-    """A checked draft as the implementation with this number."""
+    """Return a checked draft as the implementation with this number."""
     return Implementation(
         number=number,
         implementation_type=convert(draft.implementation_type, ImplementationType),
@@ -119,8 +119,8 @@ def implementation_of(draft: Draft, content: bytes | None, number: int, change: 
 
 
 def approved_as(connection: sqlite3.Connection, job: Job, approval: Approval) -> Job:
-    """The job with the type and the implementation that its approval names. Raises BadInput, or JobConflict for an
-    implementation that was shipped or withdrawn: no outcome would be measured.
+    """Return the job with the type and the implementation that its approval names. Raises BadInput, or JobConflict for
+    an implementation that was shipped or withdrawn, as no outcome would be measured.
     """
     kind, number = approval.implementation_type, approval.implementation_number
     if kind not in (None, *IMPLEMENTATION_TYPES):
@@ -157,7 +157,7 @@ def check_url(url: str) -> None:
 
 
 def paths_of(draft: Draft, job: Job) -> list[str]:
-    """Return the paths of a job that a draft is about. Raises BadInput for the number of no subject."""
+    """Return the paths of a job that a draft is about. Raises BadInput if no subject has its number."""
     subjects = orjson.loads(job.subjects)
     if draft.subject is not None and draft.subject > len(subjects):
         raise BadInput(f"subject is {draft.subject}; the job has {len(subjects)}, numbered from 1.")
@@ -186,7 +186,7 @@ def rules_in(content: bytes) -> list[Any]:
 
 
 def _check_rule(rule: object, job: Job, paths: Set[str]) -> None:
-    """Raise BadInput unless this is a redirect rule on the domain of the job, for one of the paths if there are any."""
+    """Raise BadInput unless this is a redirect rule on the domain of the job, for one of its paths if it has any."""
     example = f"send a rule like {orjson.dumps(RULE).decode()}"
     if not isinstance(rule, dict) or rule.keys() != RULE.keys() or rule["type"] != "redirect":
         raise BadInput(f"content is not a redirect rule with exactly its five members; {example}.")
@@ -211,11 +211,11 @@ def _check_rule(rule: object, job: Job, paths: Set[str]) -> None:
 
 
 def _is_url(text: str, schemes: tuple[str, ...]) -> bool:
-    """Whether a text is an absolute URL of one of these schemes, with a host and without a user name."""
+    """Return whether a text is an absolute URL with one of these schemes, a host and no user name."""
     if not text.isascii() or not text.isprintable() or any(letter in text for letter in ' "<>\\^`{|}'):
         return False
     try:
         parts = urlsplit(text)
         return parts.scheme in schemes and bool(parts.hostname) and "@" not in parts.netloc and parts.port != 0
-    except ValueError:  # such as a port of letters
+    except ValueError:  # such as a port with letters
         return False

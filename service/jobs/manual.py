@@ -11,7 +11,7 @@ from service.jobs.records import Actor, Job
 from service.jobs.texts import check_line, check_text, is_short_code
 
 MANUAL: Final = "manual"
-"""Their type."""
+"""Job type of manual jobs."""
 MAX_TITLE_LENGTH: Final = 200
 MAX_SUMMARY_LENGTH: Final = 2_000
 
@@ -26,7 +26,7 @@ def manual_job(
     domain: str | None = None,
     short_code: str | None = None,
 ) -> Job:
-    """A new job of these words: title and summary stay as they are written. Raises TooLarge or BadInput."""
+    """Return a new job with this title and summary, unchanged. Raises TooLarge or BadInput."""
     if short_code is not None and not is_short_code(short_code):
         raise BadInput("short_code must be 1 to 64 of A-Z a-z 0-9 _ -.")
     return replace(

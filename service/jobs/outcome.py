@@ -1,9 +1,9 @@
-"""Whether it helped: what a job counts before its approval and after it was shipped. A verdict is of two kinds.
+"""Outcomes of jobs: compares the counts before the approval with the counts after shipping. Two kinds of verdict exist.
 
-By the answer: nearly all requests were refused or missing before, and nearly all are answered since, or still refused.
-That is what the log says, not statistics. By the rate: everything else is a comparison of days (rates.py), beside those
-of other subjects that the same detector found. It says that a rate changed, not why: only the kinds of jobs that are
-seldom wrong by it (`closes_by_rate` of a detector) may be closed by one.
+By the response: nearly all requests failed before, and nearly all succeed since, or still fail. That needs no
+statistics. By the rate: all other jobs compare days (rates.py), with other findings of the same detector as the
+control. It shows that a rate changed, not why: it closes only types of jobs with few false alarms (`closes_by_rate` of
+a detector).
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -19,28 +19,28 @@ from service.jobs.records import JobOutcome
 from service.jobs.states import OutcomeStatus
 
 DAYS_BEFORE: Final = 28
-"""The days before the approval with which those since are compared: a burst of some days is not the rule in them."""
+"""Days before the approval in the comparison: enough that a burst of some days does not dominate."""
 MIN_DAYS_BEFORE: Final = 14
-"""As many of them must be covered for a verdict by the rate."""
+"""Minimum number of covered days before, for a verdict by the rate."""
 MIN_REQUESTS: Final = 10
-"""As many are needed before, and after, for a verdict by the answer."""
+"""Minimum number of requests before and after, for a verdict by the response."""
 MIN_ANSWERED_DAYS: Final = 3
 MAX_BURST: Final = 7
-"""The worst days in a row before: if the job was found by these days, a rate got better only without them, too."""
+"""Maximum length of a burst: if its days found the job, the rate must have improved without the worst days, too."""
 CHANGE: Final = 2
-"""How many times a rate must have become higher or lower."""
+"""Minimum factor by which a rate must have risen or fallen."""
 CLOSING_CHANGE: Final = 4
-"""How many times lower for it to close a job: rates that drift by themselves seldom fall so far."""
+"""Minimum factor of a fall that closes a job: drifting rates rarely fall so far."""
 MIN_OTHERS: Final = 20
-"""Of as many other subjects, none may have changed as much."""
+"""Size of a control in which no subject may have changed as much."""
 MIN_EXPECTED: Final = 5
-"""Events that must have been expected for the last look to say that nothing changed, where fewer are better."""
+"""Minimum expected events for the last look to report no change, if fewer events are better."""
 MIN_VISITS: Final = 20
-"""Visits that there must have been for it, where more events are better: before, there may have been none."""
+"""Minimum visits for the same, if more events are better: there may have been no event before."""
 
 
 class Look(NamedTuple):
-    """When a rate is looked at: complete days after it was shipped, days of a block, and the share of wrong alarms."""
+    """An interim analysis: complete days since shipping, days of a block, and the share of false alarms (alpha)."""
 
     days: int
     block_days: int
@@ -48,12 +48,12 @@ class Look(NamedTuple):
 
 
 LOOKS: Final = (Look(7, 2, 0.001), Look(14, 2, 0.002), Look(28, 4, 0.007))
-"""Together, 1 % of the jobs about which nothing was done may be called improved, and 1 % worse."""
+"""Together, they call at most 1 % of untouched jobs improved, and 1 % worse."""
 LAST_DAY: Final = LOOKS[-1].days
 
 
 class Dates(NamedTuple):
-    """The days on which a job was found, approved and shipped, and the present one: the last three are not counted."""
+    """Days on which a job was found, approved and shipped, and today: the last three are not counted."""
 
     found_on: date
     approved_on: date
@@ -62,17 +62,17 @@ class Dates(NamedTuple):
 
     @property
     def first(self) -> date:
-        """The first day that is read, of those before the approval."""
+        """First day of the comparison, before the approval."""
         return min(self.approved_on, self.shipped_on) - timedelta(days=DAYS_BEFORE)
 
     @property
     def until(self) -> date:
-        """The day of the last look."""
+        """Day of the last look."""
         return self.shipped_on + timedelta(days=LAST_DAY + 1)
 
     @property
     def complete_days(self) -> int:
-        """How many days after the one on which it was shipped are over, of those that are read."""
+        """Number of complete days after the day of shipping, within the comparison."""
         return max(0, min((self.today - self.shipped_on).days - 1, LAST_DAY))
 
 
@@ -83,10 +83,9 @@ def outcome(
     covered: Set[date],
     kind: JobKind,
 ) -> JobOutcome:
-    """Judge a job by the answer if its events are requests without one and nearly all were; otherwise by the rate.
+    """Judge a job by the response if its events are failed requests and nearly all failed; otherwise by the rate.
 
-    `others` are the counts of other subjects. Days that are lacking had no visits. Rates are of the days in `covered`
-    only.
+    `others` are the counts of other subjects. Missing days had no visits. Rates use only the days in `covered`.
     """
     by_day = {count.day: count for count in counts}
     others_by_day = [{count.day: count for count in other} for other in others]
@@ -104,7 +103,7 @@ _Counts = Mapping[date, DayCount]
 
 
 def _days(by_day: _Counts, others: Sequence[_Counts], first: date, number: int) -> list[DayCount]:
-    """Consecutive days of a subject, each with the sums of the others."""
+    """Return consecutive days of a subject, each with the sums of the others."""
     found = []
     for day in (first + timedelta(days=one) for one in range(number)):
         own, *rest = [counts.get(day, DayCount(day, 0, 0)) for counts in (by_day, *others)]
@@ -114,7 +113,7 @@ def _days(by_day: _Counts, others: Sequence[_Counts], first: date, number: int) 
 
 
 def _longest(days: Sequence[DayCount], fits: Callable[[Sequence[DayCount]], bool]) -> Sequence[DayCount] | None:
-    """The longest run of the latest days that fits."""
+    """Return the longest run of the latest days that `fits` accepts."""
     return next((days[first:] for first in range(len(days)) if fits(days[first:])), None)
 
 
@@ -130,7 +129,7 @@ def _is_answered(days: Sequence[DayCount]) -> bool:
 
 
 def _by_answer(before: Sequence[DayCount], after: Sequence[DayCount], until: date) -> JobOutcome | None:
-    """The verdict by the answer; None if after the last day some are answered and some are not."""
+    """Return the verdict by the response; None if some requests still fail and some succeed after the last day."""
     answered, is_over = _longest(after, _is_answered), len(after) == LAST_DAY
     status: OutcomeStatus
     if answered:
@@ -150,7 +149,7 @@ def _by_answer(before: Sequence[DayCount], after: Sequence[DayCount], until: dat
 def _by_rate(
     before: Sequence[DayCount], after: Sequence[DayCount], dates: Dates, kind: JobKind, others: Sequence[_Counts]
 ) -> JobOutcome:
-    """The verdict of the first look that sees a change, or else of the last one that is due."""
+    """Return the verdict of the first look that sees a change, or else of the last due look."""
     since_found = [day for day in before if day.day >= dates.found_on]
     is_chosen = len(since_found) < MIN_DAYS_BEFORE  # by these very days
     before = before if is_chosen else since_found
@@ -170,7 +169,7 @@ def _by_rate(
 
 
 class _Spans(NamedTuple):
-    """The days that are compared, and the other subjects."""
+    """The compared days, and the other subjects."""
 
     before: Sequence[DayCount]
     after: Sequence[DayCount]
@@ -198,7 +197,7 @@ def _look(spans: _Spans, look: Look, kind: JobKind, is_chosen: bool) -> JobOutco
     elif look is not LOOKS[-1]:
         status = "waiting"
     else:
-        is_enough = early.events * late.visits >= MIN_EXPECTED * early.visits > 0  # for a change to be seen
+        is_enough = early.events * late.visits >= MIN_EXPECTED * early.visits > 0  # enough to detect a change
         is_enough = late.visits >= MIN_VISITS if kind.more_is_better else is_enough
         status = "unchanged" if is_known and is_enough else "not_measurable"
     probability = min(better, worse) if min(better, worse) < 1 else None
@@ -207,9 +206,9 @@ def _look(spans: _Spans, look: Look, kind: JobKind, is_chosen: bool) -> JobOutco
 
 
 def _chance(spans: _Spans, block_days: int, up: bool, least: float) -> float:
-    """The probability of such a change by chance, by itself and beside that of other subjects: the higher one.
+    """Return the p-value of such a change: the higher of the values with and without the control.
 
-    1 unless it is `least`-fold at least, both by itself and beside the others, and the largest of many.
+    1 unless the change is at least `least`-fold, both with and without the control, and the largest of many.
     """
     before, after, _ = spans
     early, late = period(before), period(after)
@@ -231,7 +230,7 @@ def _chance(spans: _Spans, block_days: int, up: bool, least: float) -> float:
 
 
 def _is_outdone(spans: _Spans, up: bool) -> bool:
-    """Whether the rate of one of many other subjects has changed as much, or more."""
+    """Return whether the rate of one of many other subjects has changed as much, or more."""
     if len(spans.others) < MIN_OTHERS:
         return False
     changes = []
@@ -243,7 +242,7 @@ def _is_outdone(spans: _Spans, up: bool) -> bool:
 
 
 def _without_burst(days: Sequence[DayCount], more_is_better: bool) -> Sequence[DayCount]:
-    """The days without the worst ones in a row: they may be what made the job, and have ended by themselves."""
+    """Return the days without the worst run: a burst that ended by itself may have caused the job."""
     scores = surplus(days) if not more_is_better else [-score for score in surplus(days)]
     first = max(range(len(days) - MAX_BURST + 1), key=lambda one: sum(scores[one : one + MAX_BURST]))
     return [*days[:first], *days[first + MAX_BURST :]]

@@ -1,6 +1,6 @@
-"""How often an outcome is wrong on an organization's own visits: its findings, as if each had been repaired when found.
+"""Estimates false alarms of outcomes on an organization's own visits: judges findings as if they had been repaired.
 
-Nothing was done on these days, so each "improved" and "worse" is a false alarm, or work that no job records.
+Nothing was done on these days, so each "improved" and "worse" is a false alarm, or a fix that no job records.
 """
 
 from collections import Counter
@@ -16,17 +16,17 @@ from service.jobs.redirects import ADD_REDIRECT
 from service.jobs.subjects import ShippedJob
 
 EVERY: Final = timedelta(days=7)
-"""Between the days on which everything is as if it had been shipped."""
+"""Interval between the placebo days."""
 SHIPPED: Final = "shipped_by_log"
-"""Counted beside the outcomes: redirects that would be reported as working."""
+"""Extra outcome: redirects that would be reported as working."""
 MAX_CAUSES: Final = 20
-"""Of each detector and day: the heaviest."""
+"""Maximum number of causes per detector and day, the heaviest first."""
 
 
 def placebo(detection: Detection, progress: Progress) -> dict[str, Counter[str]]:
-    """The outcomes by detector, each with how many causes got it. Those about which something was done are left out.
+    """Count causes by detector and outcome, without causes that were approved or shipped.
 
-    `progress` is in made-up days. Raises what `detect` and `measure_all` raise.
+    `progress` counts placebo days. Raises what `detect` and `measure_all` raise.
     """
     span = detection.lake.manifest.statistics.stored_span(detection.organization)
     found = {kind: Counter[str]() for kind in DETECTORS}

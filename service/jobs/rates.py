@@ -1,8 +1,8 @@
-"""Whether a rate changed between two spans of days. The unit is the day: requests come in clumps.
+"""Test whether a rate changed between two spans of days. The unit is the day, as requests come in bursts.
 
-If nothing has changed, the days may as well have come in another order. So the days of both spans are cut into blocks,
-which keep what lasts for some days together, and every choice of blocks as the later span is compared with the real one
-(an exact permutation test). What changed for other subjects as well, such as a season, is taken off each day first.
+Under the null hypothesis, the order of the days does not matter. So the days of both spans are cut into blocks, which
+keep multi-day effects together, and every choice of blocks as the later span is compared with the real one (an exact
+permutation test). Changes shared by the control, such as a season, are subtracted from each day first.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,24 +14,25 @@ from typing import Final, NamedTuple
 from service.jobs.records import Measure
 
 _QUANTILE: Final = 2.05
-"""A little more than Student's t, two-sided 95 %, of 56 days: few events vary more than it assumes."""
+"""A little more than the two-sided 95 % quantile of Student's t for 56 days, as few events vary more than it
+assumes."""
 _SLACK: Final = 1e-9
-"""Sums of the same numbers in another order differ by less."""
+"""Tolerance for rounding: sums of the same numbers in another order differ by less."""
 
 
 class DayCount(NamedTuple):
-    """What a measure counts on one day: the events of a job, and the visits among which they can happen."""
+    """Counts of one day: the events of a job, and the visits among which they can happen."""
 
     day: date
     events: int
     visits: int
     control_events: int = 0
-    """Those of other subjects, which were found by the same rule and about which nothing was done."""
+    """Events of the control: other findings of the same detector that were left unchanged."""
     control_visits: int = 0
 
 
 def summed(subjects: Iterable[Iterable[tuple[date, int, int]]]) -> list[DayCount]:
-    """The days of several subjects, each with their events and visits together."""
+    """Sum the events and visits of several subjects for each day."""
     sums: dict[date, tuple[int, int]] = {}
     for day, events, visits in (count for subject in subjects for count in subject):
         before = sums.get(day, (0, 0))
@@ -40,32 +41,32 @@ def summed(subjects: Iterable[Iterable[tuple[date, int, int]]]) -> list[DayCount
 
 
 def period(days: Sequence[DayCount]) -> Measure:
-    """The sums of some days."""
+    """Sum the events and visits of days."""
     return Measure(len(days), sum(day.events for day in days), sum(day.visits for day in days))
 
 
 def control(days: Sequence[DayCount]) -> Measure:
-    """The sums of the other subjects on some days."""
+    """Sum the events and visits of the control on days."""
     return Measure(len(days), sum(day.control_events for day in days), sum(day.control_visits for day in days))
 
 
 def surplus(days: Sequence[DayCount]) -> list[float]:
-    """By how many events each day exceeds what the rate of all of them lets expect; negative if there were fewer."""
+    """Return the events of each day minus the events expected at the overall rate; negative if fewer."""
     sums = period(days)
     return [day.events - sums.events * day.visits / sums.visits if sums.visits else 0.0 for day in days]
 
 
 def surplus_beside_control(days: Sequence[DayCount]) -> list[float]:
-    """The surplus of each day without that of the other subjects, which is scaled to as many events."""
+    """Return the surplus of each day minus the surplus of the control, scaled to as many events."""
     others = [DayCount(day.day, day.control_events, day.control_visits) for day in days]
     scale = period(days).events / max(1, period(others).events)
     return [own - scale * other for own, other in zip(surplus(days), surplus(others), strict=True)]
 
 
 def chance(before: Sequence[float], after: Sequence[float], block_days: int, up: bool) -> float:
-    """The probability of so many events after, or of so few unless `up`, if nothing has changed.
+    """Return the p-value of so many events after, or of so few unless `up`.
 
-    It is the share of all orders of blocks of about `block_days`.
+    It is the share of all permutations of blocks of about `block_days`.
     """
     earlier, later = _blocks(before, block_days), _blocks(after, block_days)
     fewest = min(later, earlier, key=len)
@@ -77,10 +78,10 @@ def chance(before: Sequence[float], after: Sequence[float], block_days: int, up:
 
 
 def ratio_interval(before: Sequence[DayCount], after: Sequence[DayCount]) -> list[float] | None:
-    """The rate after in times the rate before, from and to: about 95 %. None if there was no event before.
+    """Return a confidence interval of about 95 % for the rate ratio, after to before. None without events before.
 
-    It is Wilson's interval of the later share of all events, whose number is divided by their dispersion: by how much
-    days differ more than independent events would.
+    It is Wilson's interval of the later share of all events, after dividing their number by the dispersion: how much
+    more days differ than independent events would.
     """
     early, late = period(before), period(after)
     days, events = early.days + late.days, early.events + late.events
@@ -97,7 +98,7 @@ def ratio_interval(before: Sequence[DayCount], after: Sequence[DayCount]) -> lis
 
 
 def _blocks(values: Sequence[float], days: int) -> list[float]:
-    """The sums of blocks of consecutive values, as equal in length as can be."""
+    """Return the sums of blocks of consecutive values, of nearly equal length."""
     count = max(1, round(len(values) / days))
     bounds = [len(values) * number // count for number in range(count + 1)]
     return [fsum(values[bounds[number] : bounds[number + 1]]) for number in range(count)]

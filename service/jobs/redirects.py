@@ -1,4 +1,4 @@
-"""Redirects of dead paths: guesses where one may lead, the rule that stands for one, and the link that it becomes."""
+"""Redirects of dead paths: guessed targets, redirect rules, and the links that they become."""
 
 from collections.abc import Sequence
 from datetime import date, datetime
@@ -25,11 +25,11 @@ from service.jobs.records import Change, Count, Implementation, Job
 from service.jobs.texts import percent_encoded, sanitized
 
 ADD_REDIRECT: Final = "add_redirect"
-"""The action of jobs that a redirect resolves."""
+"""Action of jobs that a redirect resolves."""
 
 
 class ShippedRedirect(Struct, frozen=True, forbid_unknown_fields=True, rename={"path": "from", "target": "to"}):
-    """A redirect that was shipped and not withdrawn, as edge workers poll it."""
+    """A redirect that was shipped and not withdrawn, for edge workers that poll."""
 
     domain: Annotated[str, Meta(description="the host that it is for; * for every host")]
     path: Annotated[str, Meta(description="the exact path, to be compared when both are percent-decoded")]
@@ -50,7 +50,7 @@ class Rule(NamedTuple):
 
 
 class RedirectGuess(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the path of a job may have been meant to lead: a guess by its spelling."""
+    """A guessed redirect target for the path of a job, by its spelling."""
 
     redirect_to: Annotated[str, Meta(description="the target of the link, or the address of the path")]
     path: Annotated[str, Meta(description="of the link, or the path that was answered; percent-encoded")]
@@ -59,7 +59,7 @@ class RedirectGuess(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def with_rule(draft: Draft, job: Job) -> Draft:
-    """The draft with the redirect rules that its `redirect_to` stands for, from each of its paths. Raises BadInput."""
+    """Return the draft with redirect rules to its `redirect_to` from each of its paths. Raises BadInput."""
     if draft.redirect_to is None:
         return draft
     if draft.implementation_type != "patch" or any((draft.content_type, draft.content, draft.url)):
@@ -79,31 +79,31 @@ def with_rule(draft: Draft, job: Job) -> Draft:
 
 
 def rules_of(content_type: str | None, content: bytes | None) -> list[Rule]:
-    """The rules of checked content; none for any other implementation."""
+    """Return the rules of checked content; none for other implementations."""
     if content_type != RULE_TYPE or content is None:
         return []
     return [Rule(rule["domain"], rule["from"], rule["to"], rule["status"]) for rule in rules_in(content)]
 
 
 def link_of(job: Job, redirect_to: str, now: datetime) -> Link | None:
-    """The link that redirects the path of a job; None if the path is not a short code. Raises BadInput."""
+    """Return the link that redirects the path of a job; None if the path is not a short code. Raises BadInput."""
     if not job.short_code or job.path != f"/{job.short_code}":
         return None
     return new_link(job.short_code, job.domain or "", redirect_to, now)
 
 
 class CheckedDraft(NamedTuple):
-    """An implementation to be attached, and all that its content stands for: computed before it is stored."""
+    """An implementation to attach, with everything derived from its content before it is stored."""
 
     implementation: Implementation
-    """Its number is given when it is attached."""
+    """Its number is assigned when it is attached."""
     content: bytes | None
     rules: Sequence[Rule]
     link: Link | None
 
 
 def checked_draft(draft: Draft, job: Job, change: Change) -> CheckedDraft:
-    """A draft that a job may have. Raises BadInput or TooLarge."""
+    """Check a draft for a job. Raises BadInput or TooLarge."""
     whole = with_rule(draft, job)
     content = check_draft(whole, job)
     link = link_of(job, draft.redirect_to, change.now) if draft.redirect_to else None
@@ -112,7 +112,7 @@ def checked_draft(draft: Draft, job: Job, change: Change) -> CheckedDraft:
 
 
 def with_redirects(links: Sequence[Link], redirects: Sequence[ShippedRedirect]) -> list[Link]:
-    """The links, and before them each redirect from a path that no link has, in the form of a link."""
+    """Return the redirects from paths that no link has, as links, followed by the links."""
     taken = {(unquote(link.short_code), link.domain) for link in links}
     added = [
         Link(one.path[1:], "" if one.domain == EVERY_DOMAIN else one.domain, one.target, one.shipped_at)
@@ -122,7 +122,7 @@ def with_redirects(links: Sequence[Link], redirects: Sequence[ShippedRedirect]) 
 
 
 def redirect_guesses(engine: Engine, job: Job, as_of: date) -> list[RedirectGuess]:
-    """The living links and paths, at most three, that are spelled like the dead path of a job: the nearest first.
+    """Return up to three working links and paths with a spelling like the dead path of a job, the nearest first.
 
     Raises what `detect` raises.
     """

@@ -1,4 +1,4 @@
-"""Work on jobs that API and pages ask for: writes and long reads, each in the turn of its organization."""
+"""Work on jobs for the API and pages: writes and long reads, each in its organization's queue."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -31,7 +31,7 @@ def link_writes(store: Jobs, serves_others: Callable[[str], bool]) -> LinkWrites
 
 @dataclass(frozen=True, kw_only=True)
 class JobService:
-    """The jobs of a lake, and what reads visits and writes links for them."""
+    """The jobs of a lake, with the engine that reads visits and the thread that writes links for them."""
 
     store: Jobs
     links: LinkWrites
@@ -40,20 +40,20 @@ class JobService:
     clock: Clock
 
     async def written(self, caller: Caller, work: Callable[[], Result]) -> Result:
-        """The result of a write. Raises what it raises."""
+        """Return the result of a write. Raises what it raises."""
         return await self.workers.writes.compute(*caller.turn, work)
 
     async def in_turn(self, caller: Caller, work: Callable[[], Result]) -> Result:
-        """The result of work that takes longer the more an organization has stored. Raises Overloaded."""
+        """Return the result of work that grows with the stored data of an organization. Raises Overloaded."""
         with self.workers.texts.admitted(*caller.turn):
             return await self.workers.texts.compute(*caller.turn, work)
 
     async def write_links(self, organization: str) -> None:
-        """Write the links that redirects of an organization ask for, or no longer ask for."""
+        """Write or remove the pending links of an organization's redirects."""
         await self.links.add(organization, None)
 
     async def guesses(self, caller: Caller, job_id: str) -> list[RedirectGuess]:
-        """Where the path of a job may be redirected to. Raises JobNotFound, Overloaded and what queries raise."""
+        """Return guessed redirect targets for a job. Raises JobNotFound, Overloaded and what queries raise."""
         database = self.store.database
         job = await database.read(self.store.job, caller.organization, job_id)
         if job.action_id != ADD_REDIRECT:
@@ -64,5 +64,5 @@ class JobService:
 
 
 def actor_of(caller: Caller) -> Actor:
-    """The caller of a request, as the history of a job names it."""
+    """Return the caller of a request as the actor in the history of a job."""
     return Actor(caller.name, "key" if caller.is_key else "user")

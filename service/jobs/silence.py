@@ -1,6 +1,6 @@
 """Jobs about sources of visits that have fallen silent: a followed log, folder or bucket, or reported visits.
 
-No detector finds them, as those look at whole days. Each silence is a job of its own, which is closed when visits
+No detector finds them, as detectors examine whole days. Each silence is a job of its own, which is resolved when visits
 arrive again; `traffic_silent_sources` of /metrics counts the open ones.
 """
 
@@ -22,7 +22,7 @@ from service.jobs.store import Jobs
 from service.jobs.tables import change_job, create_job, job_of_fingerprint, open_jobs_of_type
 
 SILENT_SOURCE: Final = "silent_source"
-"""Their type."""
+"""Job type of silent sources."""
 _OPEN: Final = """
 SELECT organization, count(*) FROM jobs
 WHERE type = ? AND status IN ('new', 'reviewed', 'approved', 'sent') GROUP BY organization
@@ -30,7 +30,7 @@ WHERE type = ? AND status IN ('new', 'reviewed', 'approved', 'sent') GROUP BY or
 
 
 def update_silences(lake: Lake, jobs: Jobs, now: datetime) -> None:
-    """Make a job of each source that has fallen silent, and resolve the jobs of those whose visits arrive again."""
+    """Create a job for each source that has fallen silent, and resolve the jobs of sources with new visits."""
     known = open_silences(jobs)
     for organization in lake.manifest.arrivals.organizations():
         zone = lake.manifest.organizations.zone(organization)
@@ -49,7 +49,7 @@ def update_silences(lake: Lake, jobs: Jobs, now: datetime) -> None:
 
 
 def open_silences(jobs: Jobs) -> dict[str, int]:
-    """The number of open jobs about silent sources, by organization."""
+    """Return the number of open jobs about silent sources, by organization."""
     return dict(jobs.database.rows(_OPEN, [SILENT_SOURCE]))
 
 

@@ -1,6 +1,6 @@
 """Lines for nginx and Caddy that carry out a job: they redirect or block its paths, block its agents or limit them.
 
-Strangers wrote these paths and agents. Each becomes a quoted word of the syntax, or is left out with the reason.
+Paths and agents are untrusted. Each is quoted for the syntax, or left out with the reason.
 """
 
 import re
@@ -23,11 +23,11 @@ from service.jobs.redirects import ADD_REDIRECT
 from service.jobs.texts import percent_encoded, sanitized
 
 MAX_NETWORKS: Final = 2_000
-"""Networks of one agent in a snippet."""
+"""Maximum number of networks of an agent in a snippet."""
 _MAX_WORD: Final = 4_000
 """Bytes; nginx refuses words of its configuration that are longer than 4,096."""
 _NO_LIMIT: Final = "# Caddy has no limit of its own, only by plugins: these lines block instead."
-_SEEN_ADDRESS: Final = "# Behind a proxy, let the server know the addresses of clients first."
+_SEEN_ADDRESS: Final = "# Behind a proxy, configure the client addresses first."
 _ESCAPED: Final = re.compile(r"\\(.)")
 _OF_AGENTS: Final = ("limit_agent", "limit_flood", "block_agent")
 _TRAINING: Final = ("training", "ai_data_provider")
@@ -37,26 +37,26 @@ _BROWSERS: Final = (
     "gecko/20100101 firefox/145.0 samsungbrowser/29.0 version/26.1 chrome/143.0.0.0 mobile/15e148 safari/537.36 "
     "edg/143.0 opr/120.0"
 )
-"""The words of people's browsers, in lower case: no rule may match one."""
+"""Words of people's browsers, in lower case; no rule may match them."""
 
 
 class Snippet(NamedTuple):
     """Lines for one web server."""
 
     server: str  # nginx or Caddy
-    text: str  # "": all of it was left out
-    left_out: Sequence[tuple[str, str]]  # path or agent, encoded and cut, and the reason as a sentence
+    text: str  # "": everything was left out
+    left_out: Sequence[tuple[str, str]]  # path or agent, encoded and truncated, and the reason as a sentence
 
 
 class _LinesOfOne(NamedTuple):
-    """Lines about one path or agent: beside nginx's server blocks, and in the block of the domain."""
+    """Lines about one path or agent: next to nginx's server blocks, and in the block of the domain."""
 
     outside: Sequence[str]
     inside: Sequence[str]
 
 
 _Rule = Callable[[str, str], _LinesOfOne]
-"""Takes a path or an agent, and a name that no other part has. Raises BadInput."""
+"""Takes a path or an agent, and a unique name. Raises BadInput."""
 
 
 def snippets_of(job: Job, lake: Lake, target: str) -> list[Snippet]:
@@ -89,7 +89,7 @@ def snippets_of(job: Job, lake: Lake, target: str) -> list[Snippet]:
 
 
 def _snippet(server: str, subjects: Iterable[str], rule: _Rule, job: Job) -> Snippet:
-    """Return the lines for all subjects, each by `rule`, which takes the subject and a name that is free."""
+    """Return the lines for all subjects, each by `rule`, which takes the subject and a unique name."""
     outside, inside, left_out = dict[str, None](), dict[str, None](), list[tuple[str, str]]()
     for number, subject in enumerate(subjects, 1):
         try:
@@ -127,7 +127,7 @@ def _caddy_redirect(path: str, target: str, name: str) -> _LinesOfOne:
 
 
 def _nginx_block(path: str, _: str) -> _LinesOfOne:
-    """Return a location that answers 404: a path, or a hidden folder with all that is in it. Raises BadInput."""
+    """Return a location that returns 404: a path, or a hidden folder with its contents. Raises BadInput."""
     folder = _folder(path)
     word = nginx_path(folder or decoded_path(percent_encoded(path)))
     return _LinesOfOne([], [f"location {'^~' if folder else '='} {word} {{ return 404; }}"])
@@ -141,7 +141,7 @@ def _caddy_block(path: str, name: str) -> _LinesOfOne:
 
 
 def _nginx_limit(agent: str, rows: Sequence[Agent], name: str) -> _LinesOfOne:
-    """Return a limit of an agent's requests, or of those from each address with a browser's user agent."""
+    """Return a rate limit for an agent's requests, per address if its user agent is a browser's."""
     is_browser = _is_user_agent(agent, rows)
     patterns = [_exactly(agent)] if is_browser else _patterns(agent, rows)
     named = _nginx_names(patterns, name, '""', "$binary_remote_addr" if is_browser else "1")
@@ -158,7 +158,7 @@ def _caddy_refusal(agent: str, rows: Sequence[Agent], name: str) -> _LinesOfOne:
 
 
 def _nginx_impostor(agent: str, rows: Sequence[Agent], name: str, networks: Sequence[str]) -> _LinesOfOne:
-    """Return what refuses an agent's name from any other address than these. Raises BadInput."""
+    """Return lines that refuse an agent's name from any other address than these. Raises BadInput."""
     own = "\n".join([f"geo ${name}_own {{", "    default 0;", *(f"    {one} 1;" for one in networks), "}"])
     named = _nginx_names(_patterns(agent, rows), f"{name}_name", "0", "1")
     both = f'map "${name}_name${name}_own" ${name} {{\n    default 0;\n    10 1;\n}}'
@@ -166,7 +166,7 @@ def _nginx_impostor(agent: str, rows: Sequence[Agent], name: str, networks: Sequ
 
 
 def _caddy_impostor(agent: str, rows: Sequence[Agent], name: str, networks: Sequence[str]) -> _LinesOfOne:
-    """Return what refuses an agent's name from any other address than these. Raises BadInput."""
+    """Return lines that refuse an agent's name from any other address than these. Raises BadInput."""
     named = f"\theader_regexp User-Agent {_caddy_names(agent, rows)}\n\tnot remote_ip {' '.join(networks)}"
     return _LinesOfOne([], [_SEEN_ADDRESS, f"@{name} {{\n{named}\n}}\nrespond @{name} 403"])
 
@@ -193,7 +193,7 @@ def _caddy_word(pattern: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return a pattern of the text, in which a backslash stands before each ASCII sign."""
+    """Escape each ASCII punctuation character of a text with a backslash."""
     return re.sub(r"[!-/:-@[-`{-~ ]", r"\\\g<0>", text)
 
 
@@ -214,18 +214,18 @@ def _folder(path: str) -> str:
 
 
 def _check_single(path: str) -> None:
-    """Check that a path stands for itself alone. Raises BadInput."""
+    """Check that a path is not a pattern. Raises BadInput."""
     if "*" in path:
         raise BadInput("it stands for many paths; write a rule for each")
 
 
 def _is_user_agent(agent: str, rows: Iterable[Agent]) -> bool:
-    """Whether the name of an agent is a whole user agent, as those of browsers are."""
+    """Return whether the name of an agent is a whole user agent, as browsers send."""
     return "/" in agent and agent not in {row.agent for row in rows}
 
 
 def _exactly(text: str) -> str:
-    """Return the pattern of one text. Raises BadInput."""
+    """Return the pattern of exactly one text. Raises BadInput."""
     if not text.isprintable():
         raise BadInput("it contains characters that cannot be printed")
     return f"^{_escaped(text)}$"

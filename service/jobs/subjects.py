@@ -1,4 +1,4 @@
-"""What jobs are about, as detection reads it: subjects that are known, shipped, or left alone."""
+"""Subjects of jobs, as detection reads them: known, shipped, or left unchanged."""
 
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -11,11 +11,11 @@ from service.core.clock import from_text
 from service.core.control_database import ControlDatabase
 
 Subject = Mapping[str, str | None]
-"""The values that name what a job is about, by column."""
+"""Values that identify the subject of a job, by column."""
 
 
 class KnownJob(NamedTuple):
-    """What decides whether a finding belongs to a job."""
+    """The parts of a job that decide whether a finding belongs to it."""
 
     id: str
     type: str
@@ -29,25 +29,25 @@ class KnownJob(NamedTuple):
 
 
 class ShippedJob(NamedTuple):
-    """A job whose implementation was shipped, and whose outcome is to be measured."""
+    """A job with a shipped implementation and an outcome to measure."""
 
     id: str
     type: str
     subjects: Sequence[Subject]
-    """Those that the implementation is about."""
+    """Subjects of the implementation."""
     found_at: datetime
     approved_at: datetime
     shipped_at: datetime
 
 
 def chosen(subjects: Sequence[Subject], number: int | None) -> Sequence[Subject]:
-    """Return the subjects that an implementation is about: the one of a number, from 1, or all but erased ones."""
+    """Return the subjects of an implementation: the subject with a number, from 1, or all that were not erased."""
     of_number = subjects if number is None else subjects[number - 1 : number]
     return [subject for subject in of_number if subject]
 
 
 def known_jobs(connection: sqlite3.Connection, organization: str, types: Sequence[str]) -> list[KnownJob]:
-    """Return what is known of the found jobs of some types, the newest first."""
+    """Return the found jobs of some types, newest first."""
     rows = connection.execute(
         "SELECT jobs.id, type, status, jobs.version, fingerprint, subjects, weight, closing.at, actor_kind FROM jobs "
         "LEFT JOIN job_history AS closing ON closing.id = (SELECT max(id) FROM job_history WHERE job_id = jobs.id "
@@ -63,7 +63,7 @@ def known_jobs(connection: sqlite3.Connection, organization: str, types: Sequenc
 
 
 def versions(connection: sqlite3.Connection, organization: str, types: Sequence[str]) -> list[tuple[str, int]]:
-    """Return id and version of the found jobs of some types, in the order of `known_jobs`: whether one has changed."""
+    """Return id and version of the found jobs of some types, in the order of `known_jobs`, to detect changes."""
     rows = connection.execute(
         "SELECT id, version FROM jobs WHERE organization = ? AND type IN (SELECT value FROM json_each(?)) "
         "AND fingerprint IS NOT NULL ORDER BY created_at DESC, id DESC",
@@ -73,7 +73,7 @@ def versions(connection: sqlite3.Connection, organization: str, types: Sequence[
 
 
 def read_shipped(database: ControlDatabase, organization: str) -> list[ShippedJob]:
-    """The jobs of an organization whose outcome is waited for, by when they were shipped."""
+    """Read the jobs of an organization that wait for an outcome, by the time of shipping."""
     rows = database.rows(
         "SELECT jobs.id, jobs.type, subjects, implementations.subject, "
         "coalesce((SELECT max(at) FROM job_history WHERE job_id = jobs.id AND action = 'return'), created_at), "
@@ -90,7 +90,7 @@ def read_shipped(database: ControlDatabase, organization: str) -> list[ShippedJo
 
 
 def read_touched(database: ControlDatabase, organization: str) -> list[tuple[str, dict[str, str | None]]]:
-    """Return type and subject of everything about which something is or was done: approved, or once shipped."""
+    """Read type and subject of everything that is approved or was ever shipped."""
     rows = database.rows(
         "SELECT type, subjects FROM jobs WHERE organization = ? AND fingerprint IS NOT NULL "
         "AND (status IN ('approved', 'sent', 'resolved') OR outcome_status <> 'none')",

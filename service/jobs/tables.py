@@ -1,6 +1,6 @@
 """The SQL of jobs and their history. A function that takes a connection runs in the transaction of its caller.
 
-A job is written by `create_job` and `change_job` only: with its line of history and its messages to hooks.
+Only `create_job` and `change_job` write a job, with its line of history and its messages to hooks.
 """
 
 import sqlite3
@@ -40,12 +40,12 @@ from service.jobs.states import EVENTS, JobChanged, JobConflict, JobNotFound, ne
 JOB_COLUMNS: Final = ", ".join(Job.__dataclass_fields__)
 _HISTORY_COLUMNS: Final = ", ".join(HistoryLine.__struct_fields__)
 MAX_HISTORY: Final = 200
-"""The lines of history that a record shows: the newest."""
+"""Maximum number of lines of history in a record, the newest."""
 MAX_STORED_HISTORY: Final = 1_000
-"""The lines of a job that are stored: the newest. Older ones stay only if they say how it began, or when something was
-last done to it: outcomes are measured from such lines."""
+"""Maximum number of stored lines of history of a job, the newest. Older lines stay only if they say how it began, or
+when something was last done to it, as outcomes are measured from such lines."""
 MAX_JOBS: Final = 5_000
-"""Jobs of an organization, closed ones included, beyond which none is made by hand."""
+"""Maximum number of jobs of an organization, including closed jobs, for jobs written by hand."""
 _HAS_SHIPPED_REDIRECT: Final = (
     "EXISTS (SELECT 1 FROM implementations AS one WHERE job_id = jobs.id AND one.status = 'shipped' "
     "AND content_type = 'application/json')"
@@ -57,7 +57,7 @@ _LISTED_COLUMNS: Final = (
     "action_id, action_label, evidence_rows, implementation_type, implementation_number, outcome_status, NULL, "
     "last_detected_at, version, fingerprint, weight, '[]', NULL, NULL"
 )
-"""JOB_COLUMNS without what lists do not show."""
+"""JOB_COLUMNS without the columns that lists do not show."""
 _JOB_PLACES: Final = ", ".join("?" * 26)
 _SELECT: Final = f"SELECT {JOB_COLUMNS} FROM jobs WHERE organization = ? "
 
@@ -69,7 +69,7 @@ def read_jobs(connection: sqlite3.Connection, organization: str) -> list[Job]:
 
 
 def read_listed_jobs(database: ControlDatabase, organization: str) -> list[JobRow]:
-    """Every job of an organization, newest first. What lists do not show is not read."""
+    """Read the listed columns of all jobs of an organization, newest first."""
     rows = database.rows(
         "SELECT in_force.implementation_type, in_force.status, listed.* "
         f"FROM (SELECT {_LISTED_COLUMNS} FROM jobs WHERE organization = ?) AS listed LEFT JOIN implementations "
@@ -80,7 +80,7 @@ def read_listed_jobs(database: ControlDatabase, organization: str) -> list[JobRo
 
 
 def organizations_with_jobs(connection: sqlite3.Connection) -> list[str]:
-    """Every organization that has a job."""
+    """Return every organization that has a job."""
     return [name for (name,) in connection.execute("SELECT DISTINCT organization FROM jobs ORDER BY organization")]
 
 
@@ -93,7 +93,7 @@ def read_job(connection: sqlite3.Connection, organization: str, job_id: str) -> 
 
 
 def read_expected_job(connection: sqlite3.Connection, organization: str, job_id: str, version: int | None) -> Job:
-    """A job of an organization. Raises JobNotFound, or JobChanged if it has another version than `version`."""
+    """Read a job of an organization. Raises JobNotFound, or JobChanged if it has another version than `version`."""
     job = read_job(connection, organization, job_id)
     if version not in (None, job.version):
         raise JobChanged(f"The job has version {job.version}, not the one of If-Match.", job.status, job.version)
@@ -101,7 +101,7 @@ def read_expected_job(connection: sqlite3.Connection, organization: str, job_id:
 
 
 def job_of_fingerprint(connection: sqlite3.Connection, organization: str, fingerprint: str) -> Job | None:
-    """The newest job of a fingerprint, open or closed."""
+    """Read the newest job of a fingerprint, open or closed."""
     row = connection.execute(
         _SELECT + "AND fingerprint = ? ORDER BY created_at DESC, id DESC LIMIT 1", [organization, fingerprint]
     ).fetchone()
@@ -109,7 +109,7 @@ def job_of_fingerprint(connection: sqlite3.Connection, organization: str, finger
 
 
 def count_open(connection: sqlite3.Connection, organization: str, kind: str) -> int:
-    """The number of open jobs of a type."""
+    """Return the number of open jobs of a type."""
     ((count,),) = connection.execute(
         "SELECT count(*) FROM jobs WHERE organization = ? AND type = ? "
         "AND status IN ('new', 'reviewed', 'approved', 'sent')",
@@ -119,7 +119,7 @@ def count_open(connection: sqlite3.Connection, organization: str, kind: str) -> 
 
 
 def open_jobs_of_type(connection: sqlite3.Connection, organization: str, kind: str) -> list[Job]:
-    """The open jobs of a type, the lightest first."""
+    """Read the open jobs of a type, the lightest first."""
     rows = connection.execute(
         _SELECT + "AND type = ? AND status IN ('new', 'reviewed', 'approved', 'sent') "
         "ORDER BY weight, created_at DESC, id DESC",
@@ -129,7 +129,7 @@ def open_jobs_of_type(connection: sqlite3.Connection, organization: str, kind: s
 
 
 def delete_expired(connection: sqlite3.Connection, organization: str, before: str) -> None:
-    """Delete the jobs that the service dismissed before a time and that stayed so, unless they have a shipped redirect.
+    """Delete jobs that the service dismissed before a time, unless they were reopened or have a shipped redirect.
 
     Their history, implementations and messages go with them.
     """
@@ -145,7 +145,7 @@ def delete_expired(connection: sqlite3.Connection, organization: str, before: st
 
 
 def make_room(connection: sqlite3.Connection, organization: str) -> None:
-    """If an organization has MAX_JOBS, delete the dismissed one written by hand that is oldest. Raises JobConflict."""
+    """If an organization has MAX_JOBS, delete its oldest dismissed job that was written by hand. Raises JobConflict."""
     ((count,),) = connection.execute("SELECT count(*) FROM jobs WHERE organization = ?", [organization])
     if count < MAX_JOBS:
         return
@@ -173,7 +173,7 @@ def _delete_job(connection: sqlite3.Connection, job_id: str) -> None:
 
 
 def read_history(connection: sqlite3.Connection, job_id: str) -> list[HistoryLine]:
-    """The newest MAX_HISTORY lines of the history of a job, oldest first."""
+    """Read the newest MAX_HISTORY lines of a job's history, oldest first."""
     rows = connection.execute(
         f"SELECT {_HISTORY_COLUMNS} FROM (SELECT * FROM job_history WHERE job_id = ? ORDER BY id DESC "
         f"LIMIT {MAX_HISTORY}) ORDER BY id",
@@ -183,7 +183,7 @@ def read_history(connection: sqlite3.Connection, job_id: str) -> list[HistoryLin
 
 
 def create_job(connection: sqlite3.Connection, job: Job, change: Change) -> None:
-    """Add a new job."""
+    """Insert a new job."""
     connection.execute(f"INSERT INTO jobs ({JOB_COLUMNS}) VALUES ({_JOB_PLACES})", astuple(job))
     _record(connection, None, job, change)
 
@@ -196,7 +196,9 @@ def change_job(connection: sqlite3.Connection, before: Job, after: Job, change: 
 
 
 def attach(connection: sqlite3.Connection, job: Job, checked: CheckedDraft, change: Change, excess: int) -> int:
-    """Attach an implementation to an approved job; its number. Contents of `excess` bytes make room for it."""
+    """Attach an implementation to an approved job and return its number. Withdrawn contents of `excess` bytes make
+    room.
+    """
     if job.status not in ("approved", "sent"):
         raise conflict(job, "takes no implementation before it is approved")
     rows = connection.execute("SELECT coalesce(max(number), 0) FROM implementations WHERE job_id = ?", [job.id])

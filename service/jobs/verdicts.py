@@ -1,4 +1,4 @@
-"""What an outcome says, in words."""
+"""Outcomes in words."""
 
 from typing import Final
 
@@ -19,7 +19,7 @@ _LEADS: Final[dict[tuple[OutcomeStatus, JudgedBy | None], str]] = {
 
 
 def verdict(found: JobOutcome) -> str:
-    """What a measured outcome says, in one sentence with its numbers."""
+    """Describe a measured outcome in one sentence with its numbers."""
     early, late = found.before or NO_DAYS, found.after or NO_DAYS
     if found.judged_by == "answer":
         numbers = f"{share(early)} requests were answered wrongly in the {early.days} days before, "
@@ -40,5 +40,5 @@ def verdict(found: JobOutcome) -> str:
 
 
 def share(days: Measure | None) -> str:
-    """The events of some days, and the visits among which they were."""
+    """Return the events of days, and the visits among which they happened, in words."""
     return f"{days.events:,} of {days.visits:,}" if days else ""

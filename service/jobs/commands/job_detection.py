@@ -1,4 +1,4 @@
-"""`traffic jobs detect`: runs the detectors, or explains what each looks for and nearly found."""
+"""`traffic jobs detect`: runs the detectors, or explains their criteria and near misses."""
 
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Annotated, Final
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _MOMENTS: Final = ("first_seen", "last_seen")
 _MAX_FOUND: Final = 100
-"""How many subjects the SQL of a detector gives at most."""
+"""Maximum number of subjects that the SQL of a detector returns."""
 
 
 def detect(
@@ -66,7 +66,7 @@ def detect(
 def _explanation(
     engine: "Engine", detector: "Detector", organization: str, day: date, shared: "Snapshot | None"
 ) -> str:
-    """What a detector looks for, how many subjects it found and considered, and the heaviest that it did not find."""
+    """Print the criteria of a detector, how many subjects it found and considered, and the heaviest near miss."""
     from queries import days_before, detect
     from service.jobs.findings import causes_of
     from service.jobs.texts import sanitized

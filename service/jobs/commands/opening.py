@@ -1,4 +1,4 @@
-"""How commands open the jobs of a lake."""
+"""Open the jobs of a lake for commands."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -18,7 +18,7 @@ JobArgument = Annotated[str, typer.Argument(metavar="ID", help="the job's id, as
 
 @contextmanager
 def opened_jobs(lake: Path, must_write: bool = False) -> Iterator["Jobs"]:
-    """The jobs of a lake, to be read only unless it must be written."""
+    """Open the jobs of a lake, read-only unless `must_write`."""
     from service.core.control_database import opened_control
     from service.jobs.store import Jobs
 
