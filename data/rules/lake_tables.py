@@ -14,6 +14,7 @@ RELEASED: Final = ("agents", "referrers")
 """The shipped tables that a release replaces."""
 _RULE_TABLES: Final = (
     *RELEASED, "notcrawlers", "heuristics", "devices", "browsers", "spammers", "campaigns", "probes", "releases",
+    "forged",
 )  # fmt: skip
 _RULE_PACKAGES: Final = ("crawler-user-agents", "ua-parser-builtins")
 

@@ -35,7 +35,10 @@ FILES = {
 ROWS = {row_type: load(row_type, name) for row_type, name in FILES.items()}
 AGENTS, REFERRERS, CAMPAIGNS = ROWS[Agent], ROWS[Referrer], ROWS[Campaign]
 AI_KINDS = {kind for kind, category in CATEGORY_OF_KIND.items() if category in AI_CATEGORIES}
-TABLES = ("agents", "notcrawlers", "heuristics", "devices", "browsers", "referrers", "spammers", "campaigns", "probes")
+TABLES = (
+    "agents", "notcrawlers", "heuristics", "devices", "browsers", "referrers", "spammers", "campaigns", "probes",
+    "releases", "forged",
+)  # fmt: skip
 EVIDENCE = {"evidence": '"https://a.example"', "checked": "2026-11-21"}
 BY_NAME = {row_type.__name__: row_type for row_type in FILES}
 GOOD = {BY_NAME[name]: EVIDENCE | row for name, row in tables(__file__)["good"].items()}
