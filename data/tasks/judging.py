@@ -53,6 +53,7 @@ def judge(
     engine.register("link_codes", pa.table({"short_code": pa.array(own_codes, pa.string())}))
     read = {"files": paths, "days": days}
     patterns = {**read, "file_pattern": FILE_PATTERN}
+    engine.execute(read_sql("data.tasks", "sql/request_macros"))
     engine.execute(read_sql("data.tasks", "sql/suspects"), {**read, "bits": BITS})
     engine.execute(read_sql("data.tasks", "sql/judged_visitors"), {**patterns, "bits": BITS})
     engine.execute(read_sql("data.tasks", "sql/unfollowed_pages"), read_for(BITS["loaded_ahead"]))

@@ -26,9 +26,9 @@ def test_masks_have_the_bits_of_their_signals():
 
 JUDGING = (
     "suspects", "judged_visitors", "judged_agents", "people_agents", "old_visitors", "headerless_visitors",
-    "judged_visits", "unfollowed_pages", "loading_agents", "hosting_visitors", "site_visitors",
+    "judged_visits", "unfollowed_pages", "loading_agents", "hosting_visitors", "site_visitors", "request_macros",
 )  # fmt: skip
-JUDGED = (14, "03c6a372ff24")
+JUDGED = (14, "08201290a9db")
 """The version of the signals, and the digest of what it stands for. Past days are judged again by a new version."""
 
 

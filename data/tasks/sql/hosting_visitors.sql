@@ -8,8 +8,8 @@ CREATE OR REPLACE TEMP TABLE hosting_visitors AS
 WITH visits AS (
     SELECT
         *, hash($days[1 + CAST(file_index AS BIGINT)], coalesce(domain, '')) AS site,
-        CASE WHEN contains(path, '.') THEN regexp_matches(path, $file_pattern) ELSE FALSE END AS is_asset,
-        contains(path, 'favicon') OR contains(path, 'apple-touch-icon') AS is_icon
+        is_file(path, $file_pattern) AS is_asset,
+        is_icon(path) AS is_icon
     FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE)
     WHERE visitor IS NOT NULL AND user_agent IS NOT NULL AND signals & $bits.from_hosting <> 0
         AND bot_category IN ('human', 'ai_referral')
@@ -18,8 +18,8 @@ WITH visits AS (
         site, visitor, any_value(hash(user_agent)) AS agent, count(*) AS requests,
         count(*) FILTER (NOT is_asset) AS pages,
         bool_or(is_asset AND NOT is_icon) AS loads,
-        coalesce(bool_or(NOT is_asset AND (status BETWEEN 200 AND 299 OR status = 304)), FALSE) AS is_served,
-        coalesce(bool_or(short_code IS NOT NULL AND status BETWEEN 300 AND 399 AND status <> 304), FALSE) AS has_clicked,
+        bool_or(NOT is_asset AND is_served(status)) AS is_served,
+        bool_or(is_click(short_code, status)) AS has_clicked,
         bool_or(short_code IS NOT NULL) AS has_code
     FROM visits GROUP BY site, visitor
 ), sites AS (

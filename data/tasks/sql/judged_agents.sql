@@ -5,10 +5,10 @@ CREATE OR REPLACE TEMP TABLE site_agents AS
 WITH visits AS (
     SELECT
         hash($days[1 + CAST(file_index AS BIGINT)], coalesce(domain, '')) AS site, hash(user_agent) AS agent,
-        CASE WHEN contains(path, '.') THEN regexp_matches(path, $file_pattern) ELSE FALSE END AS is_asset,
-        contains(path, 'favicon') OR contains(path, 'apple-touch-icon') AS is_icon,
-        coalesce(short_code IS NOT NULL AND status BETWEEN 300 AND 399 AND status <> 304, FALSE) AS is_click,
-        coalesce(status BETWEEN 200 AND 299 OR status = 304, FALSE) AS is_ok
+        is_file(path, $file_pattern) AS is_asset,
+        is_icon(path) AS is_icon,
+        is_click(short_code, status) AS is_click,
+        is_served(status) AS is_ok
     FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE)
     WHERE bot_category IN ('human', 'ai_referral') AND user_agent IS NOT NULL
 )

@@ -12,7 +12,7 @@ CREATE OR REPLACE TEMP TABLE judged_visitors AS
 WITH answered AS (
     SELECT
         hash($days[1 + CAST(file_index AS BIGINT)], coalesce(domain, ''), path) AS target,
-        bool_or(status BETWEEN 200 AND 299 OR status = 304) AS is_there
+        bool_or(is_served(status)) AS is_there
     FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE) WHERE is_malicious AND status < 400
     GROUP BY target
 ), followed AS (
@@ -31,7 +31,7 @@ WITH answered AS (
         bool_or(coalesce(status IN (404, 410), FALSE)) AS is_missing,
         bool_or(coalesce(status IN (404, 410), FALSE)
             AND NOT coalesce(short_code IN (SELECT short_code FROM link_codes), FALSE)) AS is_broken,
-        bool_or(CASE WHEN contains(path, '.') THEN regexp_matches(path, $file_pattern) ELSE FALSE END) AS is_asset
+        bool_or(is_file(path, $file_pattern)) AS is_asset
     FROM visits JOIN suspects USING (day, visitor)
     WHERE is_wide OR is_malicious OR signals & $bits.attacked <> 0 OR contains(path, '.')
     GROUP BY ALL

@@ -22,15 +22,15 @@ WITH sites AS (
     WHERE visits.visitor IS NOT NULL AND bot_category IN ('human', 'ai_referral')
 ), requests AS (
     SELECT
-        *, CASE WHEN contains(path, '.') THEN regexp_matches(path, $file_pattern) ELSE FALSE END AS is_asset,
-        contains(path, 'favicon') OR contains(path, 'apple-touch-icon') AS is_icon
+        *, is_file(path, $file_pattern) AS is_asset,
+        is_icon(path) AS is_icon
     FROM visits WHERE late_since <= day
 ), visitors AS (
     SELECT
         day, site, visitor, agent, updates_itself, loads, serves, coalesce(stale_since <= day, FALSE) AS is_stale,
         bool_or(is_asset) AS has_assets, bool_or(is_asset AND NOT is_icon) AS has_loaded,
-        coalesce(bool_or(NOT is_asset AND (status BETWEEN 200 AND 299 OR status = 304)), FALSE) AS is_served,
-        coalesce(bool_or(short_code IS NOT NULL AND status BETWEEN 300 AND 399 AND status <> 304), FALSE) AS has_clicked,
+        bool_or(NOT is_asset AND is_served(status)) AS is_served,
+        bool_or(is_click(short_code, status)) AS has_clicked,
         coalesce(bool_or(short_code IS NOT NULL AND status IN (404, 410) OR status >= 500), FALSE) AS is_excused
     FROM requests GROUP BY ALL
 ), judged AS (

@@ -1,0 +1,8 @@
+-- Facts of a single request, which several signals use: whether it asks for a file of a page, by its path; for an icon of
+-- the site, as programs do, too; whether the server had it; whether it followed a link, which then redirected.
+CREATE OR REPLACE TEMP MACRO is_file(path, file_pattern) AS
+    CASE WHEN contains(path, '.') THEN regexp_matches(path, file_pattern) ELSE FALSE END;
+CREATE OR REPLACE TEMP MACRO is_icon(path) AS contains(path, 'favicon') OR contains(path, 'apple-touch-icon');
+CREATE OR REPLACE TEMP MACRO is_served(status) AS coalesce(status BETWEEN 200 AND 299 OR status = 304, FALSE);
+CREATE OR REPLACE TEMP MACRO is_click(short_code, status) AS
+    coalesce(short_code IS NOT NULL AND status BETWEEN 300 AND 399 AND status <> 304, FALSE);
