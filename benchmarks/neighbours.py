@@ -37,7 +37,7 @@ SOURCES: Final = (1, 10)
 QUIET_SECONDS: Final = 4
 HOSTILE_SECONDS: Final = 10
 PAUSE_SECONDS: Final = 0.4
-"""Between the neighbour's uncached questions."""
+"""Pause between the neighbour's uncached queries."""
 MOST_SECONDS: Final = 30
 """After which a question counts as unanswered."""
 REQUESTS: Final = 600

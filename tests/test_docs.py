@@ -310,7 +310,7 @@ NOT_OURS = {"data/lake", "benchmarks/data"}
 
 
 @pytest.mark.parametrize("path", [*FLOORS, BENCHMARKS], ids=name_of)
-def test_the_readme_leads_to_each_floor(path):
+def test_the_readme_links_to_each_floor(path):
     assert f"]({name_of(path)})" in TEXTS[README]
 
 

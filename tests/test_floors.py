@@ -139,7 +139,7 @@ def test_each_drawn_step_is_imported_by_the_step_above(way):
 
 
 def test_no_files_import_each_other_in_a_circle():
-    """Neither while they load, nor for types alone, nor inside of functions."""
+    """Neither at import, nor for types only, nor inside functions."""
     assert circles({name: imported_modules(name) for name in modules_by_name()}) == []
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}, "e": set()}) == [{"b", "c"}]
 

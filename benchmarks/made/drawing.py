@@ -17,7 +17,7 @@ AT_ONCE: Final = 400_000
 """Visits that are drawn at once, in whole days."""
 
 BROWSERS: Final = 50_000
-"""User agents of people that are drawn, some of them twice."""
+"""User agents to draw for people, some of them twice."""
 
 Days = list[dict[str, Any]]
 

@@ -74,7 +74,7 @@ def first_path(log: Path) -> str:
 
 
 def _days(number: int) -> tuple[str, ...]:
-    """The options for so many days, to the last one."""
+    """Return the options for this many days, up to the last day."""
     return ("--start-date", str(LAST_DAY - timedelta(number - 1)), "--end-date", str(LAST_DAY))
 
 

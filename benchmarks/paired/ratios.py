@@ -61,9 +61,10 @@ def is_slower(comparisons: Iterable[Comparison]) -> bool:
 
 
 def lower_rank(pairs: int) -> int:
-    """The rank of the ordered ratio at which the interval of their median begins; it ends at the same rank from above.
+    """Return the rank of the ordered ratio that begins the interval of the median; the interval ends at the same rank
+    from above.
 
-    It is the narrowest one that covers the median with a probability of 95 % or more, whatever the distribution: each
+    It is the narrowest interval that covers the median with a probability of at least 95 %, for any distribution: each
     ratio is below the median with a probability of one half. Raises ValueError if there are too few pairs.
     """
     rank = 0

@@ -159,7 +159,7 @@ class DropFollower:
         wait.seconds = min(2 * wait.seconds, _MAX_WAIT_SECONDS)
 
     def _report_objects(self) -> None:
-        """Send the messages about single objects, if there are many only the first."""
+        """Send the messages about single objects; only the first if there are many."""
         for text in self._messages[:_NAMED]:
             self._notify(text)
         if (more := len(self._messages) - _NAMED) > 0:

@@ -136,7 +136,7 @@ def decoded_path(path: str) -> str:
     try:
         decoded = unquote(path, errors="strict")
     except UnicodeDecodeError:
-        raise BadInput("its path is not UTF-8 when it is decoded") from None
+        raise BadInput("its decoded path is not UTF-8") from None
     if not decoded.isprintable():
         raise BadInput("its path contains characters that cannot be printed")
     return decoded

@@ -23,7 +23,7 @@ def is_pause(last_at: str, first_at: str) -> bool:
 
 
 def span(*spans: tuple[str, str]) -> tuple[str, str]:
-    """The earliest and the latest of some times in the manifest's format; "" is ignored."""
+    """Return the earliest and the latest of times in the manifest's format; "" is ignored."""
     firsts, lasts = [first for first, _ in spans if first], [last for _, last in spans if last]
     return min(firsts, default=""), max(lasts, default="")
 

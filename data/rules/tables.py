@@ -207,7 +207,7 @@ class IpList(RuleRow, frozen=True):
 
 
 class Proxy(RuleRow, frozen=True):
-    """A network of a content delivery network's proxies. Its addresses are never clients'."""
+    """A network of a content delivery network's proxies. It contains no client addresses."""
 
     network: Text
     operator: Text

@@ -115,7 +115,7 @@ def _write_out_qualify(select: exp.Select, describe: Describe) -> None:
     """QUALIFY becomes the WHERE of an outer query, which gets its ORDER BY and LIMIT, too."""
     names = _schema_of(select, select, describe)
     if select.args.get("having"):
-        raise Unsupported("QUALIFY beside HAVING")
+        raise Unsupported("QUALIFY with HAVING")
     condition = select.args["qualify"].this.copy()
     windows = [*condition.find_all(exp.Window)]
     if len(windows) != 1:

@@ -87,7 +87,7 @@ def _compute_before_grouping(node: exp.Select, keys: Sequence[exp.Expr]) -> None
     if not keys:
         return
     if node.args.get("joins") or node.args.get("where"):
-        raise Unsupported("GROUP BY a subquery beside a join or WHERE")
+        raise Unsupported("GROUP BY a subquery with a join or WHERE")
     names = {key.sql(): f"key_{number}" for number, key in enumerate(keys, start=1)}
     computed = [exp.alias_(key.copy(), names[key.sql()], copy=False) for key in keys]
     inner = exp.Select(expressions=[exp.Star(), *computed], from_=node.args["from_"])

@@ -92,7 +92,7 @@ class ControlDatabase:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """A write transaction, committed at the end of the context or rolled back on any error.
 
-        Raises OSError (ESTALE) when the database was moved or replaced: SQLite would write on into the old one.
+        Raises OSError (ESTALE) if the database was moved or replaced: SQLite would keep writing to the old file.
         """
         with self._writing, transaction(self._writer):
             check_identity(*self._opened)

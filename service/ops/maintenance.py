@@ -177,7 +177,7 @@ class Maintenance:
     def recheck_rollups(self) -> None:
         """Verify rollups once a day. A damaged rollup is logged and rebuilt."""
         for path in damaged_rollups(self._lake, before=self._clock() - CHECK_AFTER):
-            raise LakeDamaged(f"{self._lake.root / path} was not what was written; its visits are counted again.")
+            raise LakeDamaged(f"{self._lake.root / path} was damaged; its visits are counted again.")
 
     def recheck_files(self) -> bool:
         """Verify each file once a day. A damaged file is logged once, then skipped."""

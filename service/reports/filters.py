@@ -202,7 +202,7 @@ class Filters:
 
     @property
     def groups(self) -> list[tuple[str, str, bool]]:
-        """Groups to choose from: what they are called, the query string, and whether it is chosen."""
+        """Selectable groups: label, query string, and whether the group is selected."""
         chosen = self.scope.traffic_group or ALL_GROUPS
         return [(label, self.query_string(traffic_group=name), name == chosen) for name, label in _GROUPS.items()]
 

@@ -91,7 +91,7 @@ class Dashboard:
 
 
 def lake_of(folder, organization, *samples):
-    """A lake with the visits of samples, and the links of the last one; its days are judged, as pages compare them."""
+    """A lake with sample visits, and the links of the last sample; its days are judged, as pages compare them."""
     log, lake, now = folder / "access.log", Lake(folder / "lake", create=True), datetime.now(UTC)
     log.write_text("".join(f"{line}\n" for sample in samples for line in sample.lines()))
     samples[-1].write_links(folder / "links.csv")

@@ -48,7 +48,7 @@ def bytes_held(monitor):
 
 
 @pytest.mark.parametrize(("path", "size"), ROUTES)
-def test_unfinished_bodies_leave_others_alone(served, path, size):
+def test_unfinished_bodies_do_not_affect_other_requests(served, path, size):
     (hostile, other, _), monitor = served
     with ExitStack() as stack:
         connections = [begin(stack, hostile, path, size) for _ in range(16)]

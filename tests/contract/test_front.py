@@ -193,7 +193,7 @@ def test_warnings_of_the_floors_below_are_lines_too():
     assert "canary" not in json.dumps(second)
 
 
-def test_a_reader_of_the_log_that_left_stops_nothing():
+def test_a_broken_pipe_of_the_log_stops_nothing():
     class Gone(BytesIO):
         def write(self, _):
             raise BrokenPipeError

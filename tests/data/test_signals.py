@@ -32,7 +32,7 @@ JUDGED = (14, "08201290a9db")
 """The version of the signals, and the digest of what it stands for. Past days are judged again by a new version."""
 
 
-def test_the_version_changes_with_what_signals_mean():
+def test_the_version_changes_with_the_meaning_of_signals():
     folder = resources.files("data")
     texts = [folder.joinpath(f"tasks/sql/{name}.sql").read_text() for name in JUDGING]
     rules = [folder.joinpath(f"rules/{name}.toml").read_text() for name in ("lifetimes", "engines")]

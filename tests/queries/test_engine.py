@@ -21,7 +21,7 @@ def test_without_the_extra_the_error_names_how_to_install_it(lake, monkeypatch):
         open_cluster(lake, warehouse, ClusterOptions("sc://127.0.0.1:15002", from_visits=0))
 
 
-def test_the_server_imports_nothing_of_a_cluster_that_is_not_set():
+def test_a_server_without_a_cluster_imports_nothing_for_it():
     program = "import sys, service.app.application; print(*{'grpc', 'pyspark', 'pandas'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout == "\n"

@@ -319,7 +319,7 @@ def test_an_engine_that_ends_leaves_no_lock(lake):
 
 
 @only_linux
-def test_texts_of_four_gigabytes_take_less_than_one(lake):
+def test_four_gigabytes_of_text_take_less_than_one(lake):
     peak = []
 
     def watch(pid):

@@ -123,7 +123,7 @@ POOLS = {"visited_at": 14, "bot_category": 7}
 
 
 class Question(NamedTuple):
-    """The visits of one organization and of two strangers, the links of the first, and what of them is asked for."""
+    """Visits of one organization and of two others, links of the first, and the query about them."""
 
     tenants: list[list[Visit]]
     links: list[dict]

@@ -112,7 +112,7 @@ APACHE_FACTS = [
 ]
 
 
-def test_a_log_format_of_apache_has_the_facts_of_its_directives(facts):
+def test_an_apache_log_format_has_the_fields_of_its_directives(facts):
     lines = [
         f'198.51.100.7 [01/Mar/2026:10:05:0{number} +0000] "GET / HTTP/1.1" 200 "Chrome" {rest}\n'
         for number, (rest, _) in enumerate(APACHE_FACTS)

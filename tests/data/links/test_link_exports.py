@@ -18,7 +18,7 @@ NAIVE = NOW.replace(tzinfo=None)
 
 @pytest.fixture
 def read(tmp_path):
-    """Reads a text, the lines of one, or JSON, as if it stood in a file."""
+    """Reads a string, a list of lines, or JSON, as if it were a file."""
 
     def read(content, **how):
         path = tmp_path / "export"

@@ -171,8 +171,7 @@ def test_a_path_stays_taken_by_a_link_without_valid_target():
 def test_a_summary_counts_what_was_left_out_for_each_reason():
     links = [link("a"), link("b%FF"), link("c%FF"), link("d", "https://no host/")]
     assert nginx_map(links).summary() == (
-        "Exported 1 of 4 links. "
-        "Left out: 2 (its path is not UTF-8 when it is decoded); 1 (its target has no valid host)."
+        "Exported 1 of 4 links. Left out: 2 (its decoded path is not UTF-8); 1 (its target has no valid host)."
     )
 
 

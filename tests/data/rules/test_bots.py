@@ -91,11 +91,11 @@ QUERIES = st.text(max_size=60) | st.just("") | SOURCES.map(lambda value: f"utm_s
 
 @given(user_agent=USER_AGENTS, method=METHODS, referrer=REFERRERS, query=QUERIES)
 @settings(max_examples=250)
-def test_the_first_sign_decides_and_the_last_is_a_person(classifier, user_agent, method, referrer, query):
+def test_the_first_sign_decides_and_without_any_it_is_a_person(classifier, user_agent, method, referrer, query):
     check(classifier, Request.from_log(user_agent, method, referrer, query))
 
 
-def test_of_every_known_automaton_the_first_sign_decides(classifier):
+def test_the_first_sign_decides_for_every_known_bot(classifier):
     for user_agent in REAL:
         check(classifier, Request.from_log(user_agent))
 

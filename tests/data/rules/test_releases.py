@@ -80,7 +80,7 @@ def test_the_example_of_a_lifetime_is_decided_by_its_own_row(row):
 
 
 @pytest.mark.parametrize("row", FORGED, ids=[row.name for row in FORGED])
-def test_a_forged_example_is_of_its_own_row_alone(row):
+def test_a_forged_example_matches_only_its_own_row(row):
     assert [other for other in FORGED if re2.search(other.pattern, row.example)] == [row]
 
 

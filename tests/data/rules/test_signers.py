@@ -105,6 +105,6 @@ def test_an_own_agent_keeps_its_name():
     assert own.signers.named(own.classify_user_agent(USER_AGENT), CHATGPT).agent == "Intranet Monitor"
 
 
-def test_an_own_row_may_name_a_signer_its_own_way():
+def test_an_own_row_may_rename_a_signer():
     row = {**MONITOR, "verify": ["signature:chatgpt.com"]}
     assert Signers(LakeTables(checked_agents("agents.toml", table_of(row)))).agent(CHATGPT).agent == "Intranet Monitor"

@@ -47,7 +47,7 @@ def tags_of(lake):
     return {link.short_code: link.tags for link in links_of(lake, "acme")}
 
 
-def test_every_way_to_read_links_has_their_tags(tagged):
+def test_every_reader_of_links_returns_their_tags(tagged):
     assert tags_of(tagged) == TAGS
     assert {link.short_code: link.tags for link in first_links(tagged, "acme", "", 9)[0]} == TAGS
     assert {code: link_of(tagged, "acme", code, "").tags for code in TAGS} == TAGS

@@ -109,7 +109,7 @@ def test_files_of_a_killed_merge_go_while_its_sources_are_live(lake, left, lost)
 
 
 @pytest.mark.parametrize("is_moved", [False, True])
-def test_erased_visits_survive_in_no_unknown_file_and_others_do(lake, is_moved):
+def test_an_erasure_deletes_only_its_visits_from_unknown_files(lake, is_moved):
     land(lake, "acme", [visit(path="/gone", short_code="gone"), visit(path="/kept", short_code="kept")])
     path = unregister(lake)
     footer = read_visit_file(path).footer

@@ -371,7 +371,7 @@ def traces(root):
 
 @pytest.fixture
 def strewn(lake, load):
-    """A lake with traces of the same visits wherever a lake may hold any; and where they are."""
+    """A lake with traces of the same visits in every place that can hold them, and these places."""
     log = canaries(17) + line("/kept") + line("/kept", 18) + canaries(18)
     load(log[:-2])
     load(log + line("/kept"))  # the unfinished line's file is dead

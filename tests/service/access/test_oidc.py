@@ -215,7 +215,7 @@ def test_two_tabs_sign_in_at_the_same_time(browser):
     assert browser.get("").status_code == 200
 
 
-def test_a_planted_cookie_is_the_secret_of_no_sign_in(browser):
+def test_a_planted_cookie_is_never_the_secret_of_a_sign_in(browser):
     planted = "p" * 43
     first = begun(browser)["state"]
     (name,) = browser.client.cookies

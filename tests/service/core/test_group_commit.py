@@ -10,7 +10,7 @@ from service.core.http.group_commit import GroupCommit
 
 @pytest.fixture
 def made():
-    """The groups whose changes were made, in order, each with how many."""
+    """Committed groups, in order, each with its number of changes."""
     return []
 
 

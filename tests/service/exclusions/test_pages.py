@@ -178,7 +178,7 @@ def test_forms_of_other_sites_are_refused(lake, acme, path):
     assert (exclusions.rules("acme"), exclusions.are_files_aside("acme")) == ((), False)
 
 
-def test_an_organization_without_visits_is_shown_how_to_begin(acme):
+def test_an_organization_without_visits_sees_how_to_import(acme):
     assert "traffic import" in acme.read("left-out").text
 
 

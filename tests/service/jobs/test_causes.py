@@ -156,7 +156,7 @@ def test_an_approved_job_names_all_its_paths_though_one_is_found(jobs, find):
     assert jobs.record("acme", job.id).title == "AI products hit a missing page on go.example.com (2 paths)"
 
 
-def test_a_new_job_names_the_approved_one_of_its_cause(jobs, find):
+def test_a_new_job_names_the_approved_job_of_its_cause(jobs, find):
     find("/old/a")
     older = act(jobs, "approve_fix")
     find("/old/b", now=NOW + DAY)

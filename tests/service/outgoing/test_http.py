@@ -89,7 +89,7 @@ def test_a_message_is_sent_as_it_is(receiver):
     assert got.headers == ours | about
 
 
-def test_a_form_is_posted_with_the_headers_that_are_given(receiver):
+def test_a_form_is_posted_with_the_given_headers(receiver):
     there = receiver(OK)
     form, headers = {"code": "a b&c=d", "name": "ä"}, {"Authorization": "Basic eDp5"}
     assert fetched(there.url, form=form, headers=headers) == b"body"
