@@ -26,6 +26,7 @@ from queries.parameters import (
     MAX_VALUE_LENGTH,
     PARAMETERS,
     RANGES,
+    RESOLVED,
     TRAFFIC_TYPES,
     InvalidParameter,
     Parameter,

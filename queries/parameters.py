@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from data import BOT_CATEGORIES, BadInput
 from data.hosts import normalized_host
-from data.links.index import LinkIndex
+from data.links.index import MAX_TAGGED, IndexedLinks, LinkIndex
 from data.local_time import today as today_in
 from data.visits import DEVICE_TYPES
 from queries.catalog import Entry
@@ -104,6 +104,10 @@ _ROWS: Final = (
         "target_url", "filter", "only visits to the link with this target; takes precedence over a short code", "Target"
     ),
     Parameter(
+        "tag", "filter", f"only visits to links that carry this tag, compared with case; at most {MAX_TAGGED:,} links",
+        "Tag",
+    ),
+    Parameter(
         "traffic_group", "filter",
         "only visits of this group, case-insensitive: people, ai or bots; AI referrals are in the first two",
         "Group", partial(_one_of, "traffic_group", TRAFFIC_GROUPS),
@@ -137,6 +141,10 @@ _ROWS: Final = (
 PARAMETERS: Final[Mapping[str, Parameter]] = {row.name: row for row in _ROWS}
 """Every parameter by name, in the order of documentation. A filter is also a field of Scope, and two lines of
 prelude/3_scope.sql: a condition, and a term that tells whether a filter is set."""
+
+
+RESOLVED: Final = frozenset(("target_url", "tag"))
+"""The parameters that stand for links: these are read to make a Scope of them."""
 
 
 def validate(pairs: Iterable[tuple[str, str]], entry: Entry) -> Mapping[str, str]:
@@ -193,7 +201,18 @@ def scope_from(query: Mapping[str, str], organization: str, today: date, targets
         filters = {**filters, "domain": None, "no_domain": True}
     if "target_url" in query:
         filters["short_code"] = targets.links(organization).short_code_of(query["target_url"]) or NO_LINK
+    if "tag" in query:
+        filters["tag"] = _links_with_tag(query["tag"], targets.links(organization))
     return Scope(organization, start, end, **filters)
+
+
+def _links_with_tag(tag: str, links: IndexedLinks) -> str:
+    """The links that carry a tag, as a Scope has them. Raises InvalidParameter if they are too many to filter by."""
+    words, found = links.with_tag(tag)
+    if found > MAX_TAGGED:
+        remedy = f"Use a tag of at most {MAX_TAGGED:,} links."
+        raise InvalidParameter("tag", f"stands for {found:,} links", remedy)
+    return words
 
 
 def parse_day(name: str, value: str, zone: Callable[[], str]) -> date:

@@ -11,7 +11,8 @@ class Scope:
 
     A filter that is None is not applied; prelude/3_scope.sql applies the others. `traffic_type` is a bot_category, "ai"
     (the four AI-related categories) or "other" (the two other automated ones). `traffic_group` is "people" (also those
-    whom AI sent), "ai" (its agents and the same people) or "bots" (all others). The other filters are the words that
+    whom AI sent), "ai" (its agents and the same people) or "bots" (all others). `tag` is
+    the links that carry a tag, as IndexedLinks.with_tag writes them. The other filters are the words that
     answers show, such as "unknown" for a missing country.
     """
 
@@ -22,6 +23,7 @@ class Scope:
     domain: str | None = None
     traffic_type: str | None = None
     traffic_group: str | None = None
+    tag: str | None = None
     country: str | None = None
     device_type: str | None = None
     browser: str | None = None

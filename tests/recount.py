@@ -61,6 +61,7 @@ class Question:
     links: list[Mapping[str, Any]]
     values: list[tuple[str, int, str]]
     countries: Mapping[str, str]
+    tag: str | None
 
     @property
     def days(self) -> list[date]:
@@ -77,24 +78,28 @@ def recount(
     countries: Mapping[str, str] | None = None,
     behaviour: bool = True,
     files_aside: bool = False,
+    tag: str | None = None,
 ) -> Any:
     """The answer called `name`. `values`: traffic type, ten thousandths of the currency's unit, currency.
 
+    `tag`: that of the links which the tag of the scope stands for.
     With `behaviour`, visits have the class that everybody sees; otherwise that which they landed with.
     """
     mine = [visit for visit in visits if visit["organization"] == scope.organization]
     mine = [as_seen(visit) for visit in mine] if behaviour else mine
     stored = [visit for visit in mine if scope.start_date <= visit["day"] <= scope.end_date]
     seen = [visit for visit in stored if is_counted(visit, files_aside)]
+    owned = [link for link in links if link["organization"] == scope.organization]
     question = Question(
         scope=scope,
-        visits=[visit for visit in seen if _passes(visit, scope)],
+        visits=[visit for visit in seen if _passes(visit, scope) and tag in (None, *_tags_of(owned, visit))],
         seen=seen,
         stored=stored,
         files_aside=files_aside,
-        links=[link for link in links if link["organization"] == scope.organization],
+        links=owned,
         values=[(category, 0, "USD") for category in CATEGORIES] if values is None else list(values),
         countries=countries or {},
+        tag=tag,
     )
     return ENTRIES[name](question)
 
@@ -920,6 +925,7 @@ def _all_links(question: Question) -> list[Row]:
         rows.append(place | {name: link[name] for name in about} | _measured(group, fields))
     for (code, domain), link in links.items():
         is_in_scope = scope.short_code in (None, code) and scope.domain in (None, domain or scope.domain)
+        is_in_scope = is_in_scope and question.tag in (None, *(link.get("tags") or ()))
         if is_in_scope and (code, domain) not in visited:
             place = {"short_code": code, "domain": domain or "(any)"} | {name: link[name] for name in about}
             rows.append(place | dict.fromkeys(fields, 0) | {"last_visit": None})
@@ -1147,6 +1153,13 @@ def _filter_values(question: Question) -> list[Row]:
     }
     rows = [_values(name, counted) for name, counted in visits.items()]
     return [*rows, {"filter": "range", "values": ["7d", "30d", "90d"], "truncated": False}]
+
+
+def _tags_of(links: Iterable[Mapping[str, Any]], visit: Visit) -> list[str]:
+    """The tags of the link that a visit is to: the one on its domain, else the one on any."""
+    found = {link["domain"]: link for link in links if link["short_code"] == visit["short_code"]}
+    link = found.get(visit["domain"] or "", found.get("", {}))
+    return link.get("tags") or []
 
 
 def _targets(links: Iterable[Mapping[str, Any]], visit: Visit) -> set[str]:

@@ -3,7 +3,7 @@
 import threading
 from functools import cached_property, lru_cache
 from itertools import product
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -15,6 +15,8 @@ from data.store.link_files import LinkPaths, intact_links, read_links
 
 MAX_RESOLVED: Final = 1_024
 """Target URLs whose short codes are kept, and short codes that were asked for, of each organization."""
+MAX_TAGGED: Final = 1_000
+"""Links of a tag that a filter takes: each visit is compared with them."""
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
 
@@ -25,6 +27,7 @@ class IndexedLinks:
         """`paths` are those of files of links, which are never changed."""
         self._paths = paths
         self._resolve = lru_cache(MAX_RESOLVED)(self._find)
+        self.with_tag = lru_cache(MAX_RESOLVED)(self._with_tag)
         self.has_short_code = lru_cache(MAX_RESOLVED)(self._has_short_code)
 
     @cached_property
@@ -57,6 +60,32 @@ class IndexedLinks:
         same = _same(links, url)
         newest = same.filter(pc.equal(same["created_at"], pc.max(same["created_at"])))
         return pc.max(newest["short_code"]).as_py(), pc.count_distinct(same["short_code"]).as_py()
+
+    def _with_tag(self, tag: str) -> "TaggedLinks":
+        """The links that carry a tag."""
+        links = read_links(self._paths, ["short_code", "domain", "tags"]).combine_chunks()
+        tags = links["tags"].combine_chunks()
+        carrying = links.take(pc.list_parent_indices(tags).filter(pc.equal(pc.list_flatten(tags), tag)))
+        if len(carrying) > MAX_TAGGED:
+            return TaggedLinks("", len(carrying))
+        near = links.filter(pc.is_in(links["short_code"], carrying["short_code"].combine_chunks()))
+        places, others = ({(row["short_code"], row["domain"]) for row in one.to_pylist()} for one in (carrying, near))
+        anywhere = {code for code, domain in places if not domain}
+        words = {code for code, _ in places}
+        if places != others or len(anywhere) < len(places):
+            words |= {f"{domain}/{code}" for code, domain in places}
+            words |= {f"?{domain}/{code}" for code, domain in others - places if code in anywhere}
+        return TaggedLinks(" ".join(sorted(words)), len(places))
+
+
+class TaggedLinks(NamedTuple):
+    """The links that carry a tag."""
+
+    words: str
+    """Their short codes, separated by spaces, for is_tagged() of prelude/3_scope.sql. If domains matter, also
+    `domain/code` of each, without a domain for a link on every one, and `?domain/code` of links without the tag that go
+    before one of these on their own domain."""
+    found: int  # with more than MAX_TAGGED, there are no words
 
 
 NO_LINKS: Final = IndexedLinks(LinkPaths())

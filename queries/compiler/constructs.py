@@ -31,7 +31,7 @@ CHECKED_NODES: Final[frozenset[type[exp.Expr]]] = frozenset({
 FUNCTIONS: Final = frozenset({
     "aggregate", "array", "array_contains", "array_join", "array_sort", "collect_list", "collect_set", "datediff",
     "element_at", "explode", "nullif", "pmod", "regexp_extract", "regexp_replace", "row_number", "sequence",
-    "shiftleft", "slice", "struct", "transform", "trunc",
+    "shiftleft", "slice", "split", "struct", "transform", "trunc",
 })  # fmt: skip
 """Functions of Spark and Sail that rewrites call by these names."""
 

@@ -217,6 +217,7 @@ _REWRITES: Final[tuple[tuple[type[exp.Expr], Callable[..., exp.Expr]], ...]] = (
     (exp.Transform, lambda node: call("transform", node.this, node.expression)),
     (exp.RegexpReplace, lambda node: call("regexp_replace", node.this, node.expression, node.args["replacement"])),
     (exp.ArrayContains, lambda node: call("array_contains", node.this, node.expression)),
+    (exp.Split, lambda node: call("split", node.this, node.expression)),
     (exp.Window, _row_number),
     (exp.Join, _join),
     (exp.RegexpExtract, lambda node: call("regexp_extract", node.this, node.expression, node.args["group"])),

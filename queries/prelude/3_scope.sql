@@ -48,6 +48,19 @@ SELECT * EXCLUDE (aside_bits, is_file) FROM read_visits_with_aside(visit_files) 
 -- plan that reads visits contains a dozen of these.
 CREATE MACRO matches(value, word) AS coalesce(coalesce(value, 'unknown') = word, TRUE);
 
+-- Whether a link carries the tag in scope: the variable has words, as TaggedLinks of data/links/index.py says. DuckDB looks
+-- them up in a hash table, and looks at domains only where they matter.
+CREATE MACRO tag_words() AS string_split(getvariable('tag'), ' ');
+
+CREATE MACRO is_tagged(short_code, domain) AS
+    getvariable('tag') IS NULL
+    OR list_contains(tag_words(), short_code) AND (
+        NOT contains(getvariable('tag'), '/')
+        OR list_contains(tag_words(), coalesce(domain, '') || '/' || short_code)
+        OR list_contains(tag_words(), '/' || short_code)
+            AND NOT list_contains(tag_words(), '?' || coalesce(domain, '') || '/' || short_code)
+    );
+
 -- The visits of some files that pass all filters but the group, whether they pass the group, too, and whether they are
 -- counted.
 CREATE MACRO read_scope_of_every_group(visit_files) AS TABLE
@@ -55,6 +68,7 @@ FROM read_visits_with_aside(visit_files)
 WHERE (getvariable('short_code') IS NULL OR short_code = getvariable('short_code'))
     AND (getvariable('domain') IS NULL OR domain = getvariable('domain'))
     AND (getvariable('no_domain') IS NULL OR domain IS NULL)
+    AND is_tagged(short_code, domain)
     AND matches_traffic_type(bot_category, getvariable('traffic_type'))
     AND matches(country, getvariable('country'))
     AND matches(device_type, getvariable('device_type'))

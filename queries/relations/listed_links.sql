@@ -4,6 +4,7 @@ WITH known AS (
     SELECT * FROM links_in_scope
     WHERE (getvariable('short_code') IS NULL OR short_code = getvariable('short_code'))
         AND (getvariable('domain') IS NULL OR domain IN ('', getvariable('domain')))
+        AND is_tagged(short_code, domain)
 ), counted AS (
     SELECT
         short_code, domain, total(visits) AS visits, total(human_clicks) AS human_clicks,

@@ -14,6 +14,7 @@ from queries import (
     MAX_DAYS,
     PARAMETERS,
     RANGES,
+    RESOLVED,
     Entry,
     InvalidParameter,
     Scope,
@@ -58,6 +59,7 @@ class Filters:
     targets: LinkIndex
     target_code: str | None = None  # the short code that target_url resolves to
     target_codes: int = 0  # how many short codes lead to target_url
+    tagged: str | None = None  # the links that tag stands for, as a Scope has them
     compares: bool = False  # whether tables show the period before: a parameter of pages, not of the API
     chosen_group: str = ""  # the traffic_group of the address, perhaps ALL_GROUPS; "": that of the page
 
@@ -65,7 +67,7 @@ class Filters:
     def parse(cls, query_string: bytes, organization: str, today: date, targets: LinkIndex, group: str = "") -> Self:
         """The filters in a query string, of a page that shows a `group` unless the query string has another.
 
-        Raises InvalidParameter, as the API does. Blocks to resolve a target_url.
+        Raises InvalidParameter, as the API does. Blocks to read links.
         """
         given = dict(parse_parameters(query_string, (*_NAMES, "compare")))
         compare = given.pop("compare", "")
@@ -83,7 +85,7 @@ class Filters:
 
     @classmethod
     def of(cls, values: Mapping[str, str], organization: str, today: date, targets: LinkIndex) -> Self:
-        """The filters of these parameters of the API. Raises InvalidParameter. Blocks to resolve a target_url."""
+        """The filters of these parameters of the API. Raises InvalidParameter. Blocks to read links."""
         given = validate(values.items(), _ALL_PARAMETERS)
         has_span = "start_date" in given and "end_date" in given
         ignored = {"range"} if has_span else {"start_date", "end_date"}
@@ -93,7 +95,9 @@ class Filters:
         scope = scope_from(parameters, organization, today, targets)
         codes = targets.links(organization).codes_to(given["target_url"]) if "target_url" in given else 0
         group = parameters.get("traffic_group", "")
-        return cls(parameters, given, organization, today, targets, scope.short_code, codes, chosen_group=group)
+        return cls(
+            parameters, given, organization, today, targets, scope.short_code, codes, scope.tag, chosen_group=group
+        )
 
     @cached_property
     def scope(self) -> Scope:
@@ -102,10 +106,12 @@ class Filters:
 
     def scope_for(self, entry: Entry) -> Scope:
         """The scope of an endpoint's answer for these parameters, of which it may ignore some."""
-        accepted = dict(validate(self.parameters.items(), entry))
-        is_resolved = accepted.pop("target_url", None) is not None
-        scope = scope_from(accepted, self.organization, self.today, self.targets)
-        return replace(scope, short_code=self.target_code) if is_resolved else scope
+        accepted = validate(self.parameters.items(), entry)
+        given = RESOLVED & accepted.keys()
+        rest = {name: value for name, value in accepted.items() if name not in given}
+        scope = scope_from(rest, self.organization, self.today, self.targets)
+        scope = replace(scope, tag=self.tagged) if "tag" in given else scope
+        return replace(scope, short_code=self.target_code) if "target_url" in given else scope
 
     @property
     def days(self) -> int:

@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import parse_qsl
 
 from data.links.index import LinkIndex
-from queries import Entry, Scope, parameters_of, scope_from, select_parameters
+from queries import RESOLVED, Entry, Scope, parameters_of, scope_from, select_parameters
 
 MAX_CACHED_QUERY_BYTES: Final = 512
 """Longer query strings are not cached, so that the cache stays small."""
@@ -33,4 +33,4 @@ def _parse_scope(
     query_string: bytes, known: tuple[str, ...], organization: str, today: date, targets: LinkIndex
 ) -> Scope | None:
     query = parse_parameters(query_string, known)
-    return None if "target_url" in query else scope_from(query, organization, today, targets)
+    return None if query.keys() & RESOLVED else scope_from(query, organization, today, targets)

@@ -74,6 +74,25 @@ def test_tags_are_set_kept_and_taken_away(client):
     assert put(client, "*/sale", "https://shop.example/new", []).json()["tags"] == []
 
 
+def test_a_filter_by_tag_follows_edits_at_once(client, shared_lake):
+    land(shared_lake, client.organization, [visit(short_code=code) for code in ("sale", "sale", "new", None)])
+    edits = (("*/sale", ["<b>"], 2), ("*/new", ["<b>", "x"], 3), ("*/sale", [], 1), ("other.example/new", [], 1))
+    for address, tags, visits in edits:
+        put(client, address, tags=tags)
+        overview = client.get("/analytics/traffic-overview", params={"tag": "<b>"}).json()
+        assert overview["total_visits"] == visits
+    assert client.get("/analytics/top-links", params={"tag": "unknown"}).json() == []
+
+
+def test_a_filter_by_a_tag_of_too_many_links_is_refused(client, monkeypatch):
+    monkeypatch.setattr("queries.parameters.MAX_TAGGED", 1)
+    put(client, "*/sale", tags=["a"])
+    put(client, "*/new", tags=["a"])
+    answer = client.get("/analytics/top-links", params={"tag": "a"})
+    expected = {"error": "The parameter tag stands for 2 links.", "message": "Use a tag of at most 1 links."}
+    assert (answer.status_code, answer.json()) == (400, expected)
+
+
 def test_a_removed_link_has_no_tags_when_it_comes_back(client):
     put(client, "*/sale", tags=["spring"])
     client.delete("/links/*/sale")

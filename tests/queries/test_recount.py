@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data import BOT_CATEGORIES, Lake
+from data.links.index import LinkIndex
 from data.visits import CONFIDENCE_SCORES, DEVICE_TYPES, REFERRER_TYPES, VISITS
 from queries import ENTRIES, RollupBuilder, Scope, TrafficValue, Warehouse
 from queries.rollups import Month
@@ -119,6 +120,7 @@ LISTINGS = {
     "skipped": one_of(None, 0, 1, 100),
     "shown": one_of(None, 1, 1_000),
 }
+TAGS = ("mail", "Mail", "a, 'b'")
 POOLS = {"visited_at": 14, "bot_category": 7}
 
 
@@ -134,6 +136,7 @@ class Question(NamedTuple):
     """Of the two imports: how many have landed when closed days are counted ahead; 3: it is never done."""
     files: str
     """One of FILES."""
+    tag: str | None
 
 
 def tenants(draw: st.DrawFn) -> list[list[Visit]]:
@@ -176,7 +179,11 @@ def questions(draw: st.DrawFn, counted_after: tuple[int, ...] = (3,)) -> Questio
         filters |= {name: draw(values) for name, values in LISTINGS.items()}
     links = []
     for code, domain in product(codes[:3], dict.fromkeys(["", *domains[:2], DOMAINS[0]])):
-        leads = {"target_url": draw(targets), "created_at": draw(st.sampled_from(CREATED))}
+        leads = {
+            "target_url": draw(targets),
+            "created_at": draw(st.sampled_from(CREATED)),
+            "tags": draw(st.none() | st.lists(st.sampled_from(TAGS), min_size=1, unique=True)),
+        }
         links.append({"short_code": code, "domain": domain} | leads)
     return Question(
         owned,
@@ -185,6 +192,7 @@ def questions(draw: st.DrawFn, counted_after: tuple[int, ...] = (3,)) -> Questio
         filters,
         draw(st.sampled_from(counted_after)),
         draw(st.sampled_from(FILES)),
+        draw(st.none() | st.sampled_from((*TAGS, "nowhere"))),
     )
 
 
@@ -233,7 +241,10 @@ class World:
         all_visits = [
             row | {"organization": name} for name, visits in zip(names, question.tenants, strict=True) for row in visits
         ]
-        return Case(all_visits, owned + strangers, Scope(names[0], *question.days, **question.filters))
+        scope = Scope(names[0], *question.days, **question.filters)
+        if question.tag:
+            scope = replace(scope, tag=LinkIndex(self.lake).links(names[0]).with_tag(question.tag).words)
+        return Case(all_visits, owned + strangers, scope)
 
 
 @pytest.fixture(scope="module")
@@ -251,6 +262,7 @@ def test_every_answer_equals_a_recount_by_hand(world, question):
     for name, entry in ENTRIES.items():
         asked = scope if entry.takes_traffic_type else replace(scope, traffic_type=None)
         answer = world.warehouse.answer(entry, snapshot(asked))
-        expected = recount(name, visits, asked, known, VALUES, COUNTRIES, files_aside=question.files != "counted")
+        is_aside = question.files != "counted"
+        expected = recount(name, visits, asked, known, VALUES, COUNTRIES, files_aside=is_aside, tag=question.tag)
         assert answer == expected, name
         assert repr(answer) == repr(expected), name  # also the order of fields, and 0 is not 0.0

@@ -185,3 +185,32 @@ def test_an_import_that_changes_nothing_writes_nothing(tagged, imported):
 
 def test_an_index_has_links_with_tags(tagged):
     assert LinkIndex(tagged).links("acme").short_code_of("https://shop.example/d") == "d"
+
+
+def words(lake, tag):
+    return LinkIndex(lake).links("acme").with_tag(tag)
+
+
+def test_an_index_has_the_links_of_a_tag(tagged):
+    assert words(tagged, "spring") == ("a d", 2)
+    assert words(tagged, "Spring") == words(tagged, "x") == ("", 0)
+
+
+def test_domains_matter_where_links_have_some(tagged):
+    edit_links(tagged, "acme", [LinkEdit("d", "go.example", new_link("d", "go.example", "https://x.example", NOW))])
+    assert words(tagged, "spring") == ("/a /d ?go.example/d a d", 2)
+    tag = new_link("a", "b.example", "https://x.example", NOW, ["new"])
+    edit_links(tagged, "acme", [LinkEdit("a", "b.example", tag)])
+    assert words(tagged, "new") == ("a b.example/a", 1)
+
+
+def test_a_tag_of_too_many_links_is_counted_alone(tagged, monkeypatch):
+    monkeypatch.setattr("data.links.index.MAX_TAGGED", 1)
+    assert words(tagged, "spring") == ("", 2)
+    assert words(tagged, "<b>") == ("d", 1)
+
+
+def test_links_without_tags_have_no_tag(lake):
+    assert LinkIndex(lake).links("acme").with_tag("a") == ("", 0)
+    links(lake, "acme", [{"short_code": "a", "target_url": "https://shop.example/"}])
+    assert words(lake, "a") == ("", 0)

@@ -23,9 +23,9 @@ from tests.support.control import open_store
 from tests.support.tables import tables
 from tests.support.visits import land, links, visit
 
-COMMON = ["range", "start_date", "end_date", "domain", "short_code", "target_url", "traffic_group", *WORDS]
+COMMON = ["range", "start_date", "end_date", "domain", "short_code", "target_url", "tag", "traffic_group", *WORDS]
 PARAMETERS = {
-    "/analytics/bot-traffic": [*COMMON[:7], "traffic_type", *WORDS],
+    "/analytics/bot-traffic": [*COMMON[:8], "traffic_type", *WORDS],
     "/analytics/domain-breakdown": [name for name in COMMON if name != "short_code"],
     "/implementations/active": ["domain"],
 }

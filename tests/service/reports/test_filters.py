@@ -21,6 +21,7 @@ VALUES = {name: str(value) for name, value in COLUMNS.items()} | {
     "start_date": "2026-03-01",
     "end_date": "2026-03-15",
     "target_url": "https://shop.example/",
+    "tag": "<b>spring",
     "traffic_group": "bots",
     "traffic_type": "other_bot",
 }
@@ -36,7 +37,7 @@ def filled(shared_lake):
     bot = {"bot_category": "ai_training", "visited_at": DAY}
     rows = [visit(**(other | bot)), visit(**(other | bot)), visit(**(other | bot | {"status": 200}))]
     land(shared_lake, "acme", [*rows, visit(**(COLUMNS | bot | {"bot_category": "other_bot"}))])
-    links(shared_lake, "acme", [{"short_code": "launch", "target_url": "https://shop.example/"}])
+    links(shared_lake, "acme", [{"short_code": "launch", "target_url": "https://shop.example/", "tags": ["<b>spring"]}])
     return shared_lake
 
 
@@ -89,6 +90,7 @@ def test_views_set_and_a_report_shows_what_they_are_filtered_by(filled, traffic)
     for values in (
         DAYS | COLUMNS | {"traffic_group": "bots", "traffic_type": "other_bot"},
         {"range": "30d", "target_url": VALUES["target_url"]},
+        {"range": "30d", "tag": VALUES["tag"]},
     ):
         script = traffic("views", "--org", "acme", *flags_of(values)).out
         names = {"short_code" if name == "target_url" else name for name in values} - {"range", *DAYS}
