@@ -98,6 +98,7 @@ HOUR = Field("hour", COUNT, "hour of the day in the organization's time zone, 0 
 OPERATOR = Field("operator", TEXT, "company or project that runs the agent")
 SHORT_CODE = Field("short_code", TEXT, "short code of the link")
 TARGET_URL = Field("target_url", TEXT, "URL that the link redirects to")
+TAG = Field("tag", TEXT, "tag of links; a request to a link of two counts under both")
 TOOL = Field("tool", TEXT, "developer tool, by the name of its AI source")
 WEEK = Field("week", DAY, "Monday of the week; only days within the range are counted")
 AVG_VISITS = Field("avg_visits", NUMBER, "average visits per such day in the range", nullable=True)

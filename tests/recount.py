@@ -1162,6 +1162,11 @@ def _tags_of(links: Iterable[Mapping[str, Any]], visit: Visit) -> list[str]:
     return link.get("tags") or []
 
 
+def _tags(question: Question) -> list[Row]:
+    visits = [{**visit, "tag": tag} for visit in question.visits for tag in _tags_of(question.links, visit)]
+    return _ranked(visits, _by("tag"), "visits", *BY_CLASS[1:], "unique_visitors", "last_visit")[:1_000]
+
+
 def _targets(links: Iterable[Mapping[str, Any]], visit: Visit) -> set[str]:
     """Where a short code leads: on the visit's domain, and on any."""
     places = {(visit["short_code"], visit["domain"]), (visit["short_code"], "")}
@@ -1229,6 +1234,7 @@ ENTRIES: Final[dict[str, Answer]] = {
     "source-links": _source_links,
     "operators": _operators,
     "all-links": _all_links,
+    "tags": _tags,
     "ai-agents": _ai_agents,
     "ai-texts": _ai_texts,
     "link-agents": _link_agents,

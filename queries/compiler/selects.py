@@ -136,9 +136,12 @@ def nest(select: exp.Select, names: Sequence[str], computed: exp.Expr, condition
 
 
 def write_out_unnest(node: exp.Select) -> exp.Expr:
-    """Move an unnest inside an expression into a separate query."""
+    """Move an unnest inside an expression into a separate query; a column of rows may be unnested as it is."""
     explodes = [*node.find_all(exp.Explode)]
     if not explodes or explodes[0].parent_select is not node:
+        return node
+    if node.args.get("from_") and len(explodes) == 1 and explodes[0].parent in node.expressions:
+        explodes[0].replace(call("explode", explodes[0].this))
         return node
     if len(node.expressions) > 1 or node.args.get("from_"):
         raise Unsupported(f"{node.sql('duckdb')}: unnest beside anything else")

@@ -176,7 +176,12 @@ TIMES: Final = (
         hint="Ranked by visits each time the hour occurs.",
     ),
 )
+TAGS: Final = Panel.of(
+    "tags", "Tags", "tag visits human_clicks ai_visits other_visits unique_visitors last_visit", is_wide=True,
+    has_split=True, is_left_out=True, is_compared=False, note="A visit to a link of two tags counts under both.",
+)
 LINKS: Final = (
+    replace(TAGS, limit=10),
     LinkList.of(
         "all-links", "All links", "short_code visits human_clicks ai_visits other_visits people_visitors domain "
         "target_url last_visit created_at", is_wide=True, has_split=True, empty="No link is found.",

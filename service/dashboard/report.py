@@ -21,6 +21,7 @@ from service.core.pages.rendering import environment
 from service.dashboard.content import LINK, OVERVIEW, Page, PageContent, newest_visit, uncovered
 from service.dashboard.evidence import evidence_by_day
 from service.dashboard.panel import Panel
+from service.dashboard.panels import TAGS
 from service.dashboard.tiles import disguised_in_words
 from service.reports.filters import CHIPS, Filters
 
@@ -59,7 +60,8 @@ class Report:
         """
         filters = Filters.of(parameters, organization, today, LinkIndex(lake))
         page = LINK if filters.scope.short_code else OVERVIEW
-        page = replace(page, panels=tuple(replace(panel, limit=max(panel.limit, ROWS)) for panel in page.panels))
+        shown = (*page.panels, TAGS)
+        page = replace(page, panels=tuple(replace(panel, limit=max(panel.limit, ROWS)) for panel in shown))
         content = PageContent(
             page, filters, lake.manifest.statistics.stored_span(organization), uncovered=uncovered(lake, filters),
             newest=newest_visit(lake, filters), evidence=evidence_by_day(lake, filters),
@@ -104,8 +106,9 @@ class Report:
             lines.append(f"Changes are over complete days: {self.content.comparison.spans}.")
             lines += filter(None, (self.content.lacking_evidence_in_words(),))
         for panel in self.content.panels:
-            if panel.is_in_text:
-                lines += ["", panel.title, *_table(panel, self.content.answer(answers, panel.entry.name))]
+            answer = self.content.answer(answers, panel.entry.name)
+            if panel.is_in_text and (answer or not panel.is_left_out):
+                lines += ["", panel.title, *_table(panel, answer)]
         return "\n".join(lines) + "\n"
 
     def _heading(self) -> dict[str, Any]:

@@ -33,7 +33,7 @@ _LONG_RUN: Final = re.compile(r"[^\s/-]{19}")
 _SHOWN_BY: Final = {"country": "country_name"}
 """The fields whose words another field shows."""
 LINKED_FIELDS: Final = {
-    **{name: name for name in ("short_code", "domain", "date", "week", "month")},
+    **{name: name for name in ("short_code", "domain", "tag", "date", "week", "month")},
     **{_SHOWN_BY.get(row.name, row.name): row.name for row in PARAMETERS.values() if row.kind == "word"},
     "tool": "ai_source",
 }

@@ -43,15 +43,14 @@ SCOPES = [
     Scope(
         "acme", date(2026, 3, 3), date(2026, 3, 20), domain="go.example", search="A", sorted_by="last_visit", skipped=1
     ),
-    Scope("acme", *DAYS, country="DE", referrer="(direct)", traffic_group="people"),
+    Scope("acme", *DAYS, referrer="(direct)", traffic_group="people", tag="/sale ?a.example/sale launch sale"),
     Scope("stranger", *DAYS),
     Scope("acme", *DAYS, short_code="sale"),
     Scope("acme", *DAYS, no_domain=True),
     Scope("acme", *DAYS, traffic_type="ai"),
     Scope("acme", *DAYS, traffic_type="other"),
     Scope("acme", *DAYS, traffic_group="ai"),
-    Scope("acme", *DAYS, tag="sale"),
-    Scope("acme", *DAYS, tag="/sale ?go.example/sale sale"),
+    Scope("acme", *DAYS, tag="sale", country="DE"),
     Scope("acme", *DAYS, tag="go.example/sale sale"),
     Scope("acme", *DAYS, traffic_group="bots", short_code="sale"),
     Scope("acme", *DAYS, "sale", "go.example", "ai_referral"),
@@ -132,10 +131,10 @@ def lakes(tmp_path_factory):
     land(sample, "acme", [some_visit(random) for _ in range(1_500)] + planted() + OWN_LINKS)
     land(sample, "bee", [some_visit(random) for _ in range(50)])
     links(sample, "acme", [
-        {"short_code": "sale", "target_url": "https://x.example/1"},
-        {"short_code": "sale", "domain": "a.example", "target_url": "https://x.example/2"},
+        {"short_code": "sale", "target_url": "https://x.example/1", "tags": ["<b>", "mail"]},
+        {"short_code": "sale", "domain": "a.example", "target_url": "https://x.example/2", "tags": ["mail"]},
         {"short_code": "launch", "domain": "go.example", "target_url": "https://x.example/3"},
-        {"short_code": "never", "target_url": "https://x.example/4"},
+        {"short_code": "never", "target_url": "https://x.example/4", "tags": ["x"]},
     ])  # fmt: skip
     links(sample, "bee", [{"short_code": "a", "target_url": "https://b.example/1"}])
     crowded = Lake(folder / "crowded", create=True)
