@@ -97,7 +97,7 @@ PROOF: Final = TableColumn("proof", "Proof", "text")
 """The number of fetches that are verified, signed, or merely claim a name, and of visits that are contradicted."""
 PEOPLE_VISITORS: Final = TableColumn("people_visitors", "Visitors", "number")
 """The visitors among people and people sent by AI, where the answer has those of all."""
-OTHER: Final = TableColumn("other_visits", "Other", "number")
+OTHER: Final = TableColumn("other_visits", "Other bots", "number")
 """The visits by neither people nor AI, for answers with people, AI and the total only."""
 PREVIOUS: Final = TableColumn("previous_visits", "Period before", "number")
 """All visits in the corresponding hour or day of the previous period."""
