@@ -12,7 +12,9 @@ from data.ingest.importer import Importer, Options
 from data.links.links import links_of
 from data.tasks.compaction import Compactor
 from queries import DETECTORS
-from service.demo.command import import_problems
+from service.demo.command import know_impostors
+from service.demo.countries import SampleCountries
+from service.demo.problems import REQUESTS, write_log
 from service.demo.sample import ASSISTANTS
 from service.intake.commands.links import export
 from tests.support.page_reading import Browser
@@ -85,7 +87,9 @@ def walking(serving, lake, key, at):
 
 def test_a_finding_leads_to_a_fix_and_a_measured_improvement(lake, tmp_path, today, serving, capsys, key_of):
     noon = datetime(today.year, today.month, today.day, 12, tzinfo=UTC) - timedelta(days=10)
-    import_problems(lake, tmp_path, noon)  # they end the day before
+    know_impostors(lake, noon)
+    write_log(log := tmp_path / "problems.log", REQUESTS, noon.date())  # they end the day before
+    Importer(lake, countries=SampleCountries()).run(log, Options("demo"))
     Compactor(lake, lambda: noon).run()
     key = key_of(lake, "demo")
 

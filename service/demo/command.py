@@ -86,44 +86,41 @@ def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
     from data.links.links import change_links
     from service.demo.countries import SampleCountries
     from service.demo.decisions import decide
-    from service.demo.problems import REPAIRED_REQUESTS, write_log
+    from service.demo.problems import REPAIRED_REQUESTS, REQUESTS, write_log
     from service.demo.sample import Sample
 
     now = datetime.now(UTC)
     sample = Sample(visits, now.date(), DAYS, last_second=now.hour * 3_600 + now.minute * 60 + now.second)
+    log, problems = folder / "access.log", folder / "problems.log"
     with console.status(f"Generating {plural(visits, 'visit')} on {DAYS} days …"):
-        write_log(folder / "repairs.log", REPAIRED_REQUESTS, now.date())
-        sample.write(folder / "access.log")
+        sample.write(log)
+        for requests in (REQUESTS, REPAIRED_REQUESTS):
+            write_log(problems, requests, now.date())
+            with log.open("ab") as whole:  # one log, as each import writes a file for each of its days
+                whole.write(problems.read_bytes())
         sample.write_links(folder / "links.csv")
         (folder / "values.toml").write_text(_VALUES, "utf-8")
     with console.status("Importing them as a log …"):
-        problems = import_problems(lake, folder, now)
-        repairs, summary = (
-            Importer(lake, countries=SampleCountries()).run(folder / f"{name}.log", Options("demo"))
-            for name in ("repairs", "access")
-        )
+        know_impostors(lake, now)
+        summary = Importer(lake, countries=SampleCountries()).run(log, Options("demo"))
         change_links(lake, "demo", read_export(folder / "links.csv", now).links, now)
-    total = plural(problems + repairs.visits + summary.visits, "generated visit")
+    total = plural(summary.visits, "generated visit")
     console.print(f"{total} imported, {summary.first_day} to {summary.last_day}.")
     judge_past_days(lake, "demo")
     with console.status("Measuring repairs …"):
         decide(lake, "demo", now)
 
 
-def import_problems(lake: Lake, folder: Path, now: datetime) -> int:
-    """Import requests with findings for every detector, and the address list they need; return their number."""
-    from data.ingest.importer import Importer, Options
+def know_impostors(lake: Lake, now: datetime) -> None:
+    """Store the list of addresses by which the impostors among REQUESTS are known. Raises BadInput."""
     from data.rules.tables import IpList, load
     from data.store.ip_list_files import refresh
-    from service.demo.countries import SampleCountries
-    from service.demo.problems import IP_LIST, IP_LIST_CONTENT, REQUESTS, write_log
+    from service.demo.problems import IP_LIST, IP_LIST_CONTENT
 
     rows = [row for row in load(IpList, "ip_lists") if row.name == IP_LIST]
-    for result in refresh(lake, rows, lambda _: IP_LIST_CONTENT, now):  # to recognize impostors
+    for result in refresh(lake, rows, lambda _: IP_LIST_CONTENT, now):
         if result.error:
             raise BadInput(result.error)
-    write_log(folder / "problems.log", REQUESTS, now.date())
-    return Importer(lake, countries=SampleCountries()).run(folder / "problems.log", Options("demo")).visits
 
 
 COMMANDS = {"demo": CommandRow(demo)}
