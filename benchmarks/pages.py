@@ -150,7 +150,7 @@ def rendering(world: World) -> Iterator[Figure]:
         clock=lambda: noon,
     )  # fmt: skip
     app = PagesApp(PageParts(services=services, answers=answers, targets=targets, jobs=jobs, hooks=Hooks(control)))
-    renderer = app.context.renderer = _RecordingRenderer(app.context.root, workers.texts)
+    renderer = app.context.renderer = _RecordingRenderer(app.context.root, workers.texts, app.context.command)
     try:
         asyncio.run(_view(app, Browser.signed_in(0, world.lake).cookie))
         body = asyncio.run(answers.body(ENDPOINTS["dashboard"], renderer.context["filters"].scope))

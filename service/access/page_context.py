@@ -14,6 +14,7 @@ from service.access.sessions import OpenedSession, Session, Sessions, SessionSto
 from service.core.http.errors import Forbidden
 from service.core.pages.origin import OriginChecker
 from service.core.pages.rendering import Renderer, turn_of
+from service.core.program import command_line
 from service.core.threads import Arguments, Result
 
 COOKIE: Final = "traffic"
@@ -46,7 +47,8 @@ class PageContext:
         self.origin = OriginChecker(services.settings, services.sources)
         self.control = services.control
         self.sessions = Sessions(SessionStore(services.control, services.clock))
-        self.renderer = Renderer(self.root, services.workers.texts, services.countries)
+        self.command = partial(command_line, services.lake.root)
+        self.renderer = Renderer(self.root, services.workers.texts, self.command, services.countries)
 
     async def in_thread(self, request: Request, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
         """Run blocking work in a thread, when it is the caller's turn."""

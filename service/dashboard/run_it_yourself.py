@@ -20,11 +20,11 @@ def commands(context: DashboardContext, request: Request, entry: Entry, filters:
     ignored = {name: None for name in filters.parameters if name not in parameters}
     query = filters.query_string(**{"traffic_group": parameters.get("traffic_group"), **ignored})
     url = f"{context.origin.origin(request)}{base}/analytics/{entry.name}{query_of(parameters)}"
-    flags = [f"--{name.replace('_', '-')} {shlex.quote(value)}" for name, value in parameters.items()]
+    flags = [word for name, value in parameters.items() for word in (f"--{name.replace('_', '-')}", value)]
     curl = f'curl -H "Authorization: Bearer $KEY" {shlex.quote(url)}'
     return {
         "curl": curl if entry.name in ENDPOINTS else "",
-        "query": " ".join(["traffic query", entry.name, "--org", filters.organization, *flags]),
+        "query": context.command("query", entry.name, "--org", filters.organization, *flags),
         "csv": f"{context.root}/export/{entry.name}.csv{query}",
         "sql": f"{context.root}/run/{entry.name}{query}",
     }

@@ -2,7 +2,7 @@
 
 import hashlib
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any, Final
@@ -30,8 +30,8 @@ _ENTRIES: Final = {one.entry.name: one.entry for one in DETECTORS.values()} | EN
 _NOTHING: Final = Markup('<data value="">–</data>')
 
 
-def evidence_of(record: JobRecord) -> dict[str, Any] | None:
-    """The evidence of a record for the template; None for a job that no query found.
+def evidence_of(record: JobRecord, command: Callable[..., str]) -> dict[str, Any] | None:
+    """The evidence of a record for the template; None for a job that no query found. `command` is that of pages.
 
     Columns of untrusted text are of the kind "untrusted". `sql` is "" if the query was removed since.
     """
@@ -44,7 +44,6 @@ def evidence_of(record: JobRecord) -> dict[str, Any] | None:
     name, start, end = evidence.template, evidence.scope.start_date, evidence.scope.end_date
     sql = template(name) if name in _ENTRIES else ""
     query = name if name in ENTRIES else f"queries/{name}.sql"
-    arguments = [query, "--org", record.organization, "--start-date", start, "--end-date", end]
     return {
         "name": name,
         "columns": columns,
@@ -52,8 +51,8 @@ def evidence_of(record: JobRecord) -> dict[str, Any] | None:
         "span": formats.span(start, end),
         "sql": sql,
         "has_changed": hashlib.sha256(sql.encode()).hexdigest() != evidence.sql_sha256,
-        "replay": evidence.replay,
-        "query": f"traffic query {shlex.join(map(str, arguments))}",
+        "replay": command(*shlex.split(evidence.replay)[1:]),
+        "query": command("query", query, "--org", record.organization, "--start-date", start, "--end-date", end),
     }
 
 

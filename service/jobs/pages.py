@@ -168,7 +168,7 @@ class _JobPages:
             "is_meant": is_meant,
             "job": job,
             "content": content,
-            "evidence": evidence_of(job),
+            "evidence": evidence_of(job, self._context.command),
             "requests": requests_of(stored, job.evidence),
             "outcome": outcome_sentences(job.outcome),
             "measure": await self._measure(session.caller, job),

@@ -1,5 +1,7 @@
 """Builds markup from parts that are already escaped, and from text with code in it."""
 
+from collections.abc import Callable
+
 from markupsafe import Markup, escape
 
 
@@ -8,9 +10,10 @@ def joined(*parts: Markup) -> Markup:
     return Markup("".join(parts))  # noqa: S704  # of markup only
 
 
-def with_code(text: str) -> Markup:
-    """The text, escaped; text between two backticks is code."""
-    before, *rest = escape(text).split("`")
+def with_code(text: str, runnable: Callable[[str], str] = str) -> Markup:
+    """The text, escaped; text between two backticks is code, as `runnable` writes it."""
+    parts = [runnable(part) if number % 2 else part for number, part in enumerate(text.split("`"))]
+    before, *rest = escape(type(text)("`").join(parts)).split("`")
     pairs = zip(rest[::2], rest[1::2], strict=False)
     unpaired = Markup("`") + rest[-1] if len(rest) % 2 else Markup("")
     return joined(before, *(Markup("<code>%s</code>%s") % pair for pair in pairs), unpaired)

@@ -1,6 +1,7 @@
 """Renders templates to responses: one Jinja2 environment, with escaping, compression and the pages' headers."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from service.core.http.pools import Pool
 from service.core.pages import formats
 from service.core.pages.assets import ICON, SCRIPT, STYLESHEET, source_of
 from service.core.pages.markup import with_code
+from service.core.program import runnable
 
 FOLDERS: Final = sorted(Path(__file__).parents[2].glob("**/templates"))
 """The templates of this room, and of each room that has pages."""
@@ -60,15 +62,24 @@ def environment() -> Environment:
         formats.size,
         formats.time_of_day,
     )
-    jinja.filters |= {how.__name__: how for how in written} | {"time": formats.moment, "with_code": with_code}
+    jinja.filters |= {how.__name__: how for how in written} | {
+        "time": formats.moment,
+        "with_code": with_code,
+        "runnable": str,
+    }
     return jinja
 
 
 class Renderer:
     """Renders the templates of the pages in threads. Templates are compiled when they are first used."""
 
-    def __init__(self, root: str, texts: Pool, countries: CountryDatabase | None = None) -> None:
-        """`root` is the path of the pages, without a final slash. Pages name the provider of `countries`."""
+    def __init__(
+        self, root: str, texts: Pool, command: Callable[..., str], countries: CountryDatabase | None = None
+    ) -> None:
+        """`root` is the path of the pages, without a final slash. Pages name the provider of `countries`.
+
+        `command` makes a line of a shell of the words of a command.
+        """
         self._texts = texts
         self._environment = environment()
         self._environment.globals |= {
@@ -76,7 +87,12 @@ class Renderer:
             "stylesheet": f"{root}/static/{STYLESHEET}",
             "script": Markup(SCRIPT),  # noqa: S704  # our own file
             "icon": ICON,
+            "command": command,
             "countries_from": countries and countries.provider,
+        }
+        self._environment.filters |= {
+            "runnable": partial(runnable, command),
+            "with_code": partial(with_code, runnable=partial(runnable, command)),
         }
 
     async def response(

@@ -7,6 +7,7 @@ import pytest
 
 from data.links.links import links_of
 from queries import DETECTORS, Finding, Scope, Warehouse, days_before, detect
+from service.core.program import command_line
 from service.dashboard import content
 from service.jobs.detection import Detection
 from service.jobs.findings import Cause
@@ -86,7 +87,8 @@ def test_repeated_clicks_create_one_approved_job(lake, acme, jobs):
     assert {answer.headers["location"] for answer in answers} == {f"/app/jobs/{job.id}#implementation"}
     page = acme.read(f"jobs/{job.id}")
     assert page.one("input", name="redirect_to")
-    command = "traffic query invented-links --org acme --start-date 2026-03-09 --end-date 2026-03-15"
+    words = "query invented-links --org acme --start-date 2026-03-09 --end-date 2026-03-15"
+    command = command_line(lake.root, *words.split())
     assert command in [code.text for code in page.all("code")]
     assert (job.type, job.status) == ("invented_link", "approved")
     assert (job.domain, job.path) == ("go.example", "/pricing-2026")

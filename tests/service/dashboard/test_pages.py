@@ -22,6 +22,7 @@ from data.tasks.compaction import Compactor
 from queries import CATALOG, ENDPOINTS, ENTRIES, PARAMETERS, Scope
 from service.core.pages.assets import STYLESHEET
 from service.core.pages.rendering import CONTENT_SECURITY_POLICY
+from service.core.program import command_line
 from service.dashboard import content
 from service.dashboard.navigation import NAMED
 from service.dashboard.tables import CellLinks
@@ -205,9 +206,11 @@ def test_the_page_of_a_platform_without_visits_has_a_note(browser):
     assert "No visits by this platform in this period." in unknown.text
 
 
-def test_a_panel_without_a_route_names_only_its_command(browser):
+def test_a_panel_without_a_route_names_only_its_command(shared_lake, browser):
     panel = browser.read("ai/ChatGPT").one("section", id="source-links")
-    assert [code.text for code in panel.all("code")] == ["traffic query source-links --org acme"]
+    assert [code.text for code in panel.all("code")] == [
+        command_line(shared_lake.root, "query", "source-links", "--org", "acme")
+    ]
 
 
 def test_a_panel_without_a_route_has_its_csv(browser, internal):
@@ -507,7 +510,8 @@ def test_a_page_about_a_file_says_that_files_are_set_aside(lake, browsing):
     lake.manifest.exclusions.switch_files("acme", aside=True)
     with browsing(lake) as browser:
         of_file, of_page = (browser.read(f"?range=7d&f_path={path}").text for path in ("/a.css", "/sale"))
-    said = "/a.css is the path of a file, and acme sets files aside: traffic files counted --org acme counts them."
+    command = command_line(lake.root, "files", "counted", "--org", "acme")
+    said = f"/a.css is the path of a file, and acme sets files aside: {command} counts them."
     assert (said in of_file, "sets files aside" in of_page) == (True, False)
 
 
@@ -573,7 +577,8 @@ def test_an_organization_without_visits_gets_a_guided_start(shared_lake, strange
     for path in PAGES:
         page = stranger.read(path)
         commands = [code.text for code in page.all("code")]
-        assert "traffic import access.log --org newcomer --domain go.example.com" in commands
+        words = ("import", "access.log", "--org", "newcomer", "--domain", "go.example.com")
+        assert command_line(shared_lake.root, *words) in commands
         assert tables(page) == {}
 
 
@@ -583,7 +588,8 @@ def test_unknown_countries_and_unverified_agents_name_a_command(lake, acme, brow
     land(lake, "acme", [visit(visited_at=at), visit(visited_at=at, bot_category="other_bot", confidence="low")])
     page = acme.read("")
     assert "traffic countries" in page.one("section", id="geographic").text
-    assert page.one("section", id="bot-traffic").all("p")[-1].one("code").text == "traffic agents refresh"
+    command = page.one("section", id="bot-traffic").all("p")[-1].one("code").text
+    assert command == command_line(lake.root, "agents", "refresh")
 
 
 # Filters
@@ -853,13 +859,14 @@ def test_a_csv_file_of_no_table_is_refused(browser, name, status):
     assert browser.get(f"export/{name}.csv").status_code == status
 
 
-def test_a_panel_has_commands_that_print_the_same(browser):
+def test_a_panel_has_commands_that_print_the_same(shared_lake, browser):
     page = browser.read("agents?range=7d&domain=go.example&traffic_type=ai")
     lines = [one.text for one in page.one("section", id="bot-traffic").one("details", class_="yourself").all("code")]
     url = "http://testserver/analytics/bot-traffic?range=7d&domain=go.example&traffic_type=ai"
+    filters = ("--domain", "go.example", "--traffic-type", "ai")
     assert lines == [
         f"curl -H \"Authorization: Bearer $KEY\" '{url}'",
-        "traffic query bot-traffic --org acme --range 7d --domain go.example --traffic-type ai",
+        command_line(shared_lake.root, *["query", "bot-traffic", "--org", "acme", "--range", "7d"], *filters),
     ]
     sql = browser.read("run/bot-traffic").one("pre").text
     assert sql.startswith("-- ")

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from data.links.links import links_of
 from queries import DETECTORS, Warehouse, measure_all
+from service.core.program import command_line
 from service.hooks.registry import Hooks
 from service.jobs.manual import manual_job
 from service.jobs.records import JobOutcome, Measure
@@ -49,7 +50,7 @@ def buttons(page):
 
 def test_the_list_has_open_jobs_and_a_count_for_each_status(jobs, acme, opened, lake):
     page = acme.read("jobs")
-    assert [code.text for code in page.all("code")] == ["traffic jobs detect --org acme"]
+    assert [code.text for code in page.all("code")] == [command_line(lake.root, "jobs", "detect", "--org", "acme")]
     assert "once a day" in page.text
     for number in range(3):
         jobs.upsert(broken(f"/gone{number}"), NOW + timedelta(minutes=number))
@@ -92,18 +93,28 @@ def test_the_overview_says_how_many_jobs_wait_for_a_decision(lake, jobs, acme):
     assert to_do() == "0"
 
 
-def test_the_page_of_a_job_has_the_numbers_of_its_record(acme, jobs, job):
+def test_the_page_of_a_job_has_the_numbers_of_its_record(acme, lake, jobs, job):
     record = jobs.record("acme", job.id)
     page = acme.read(f"jobs/{job.id}")
     assert page.one("h1").text == record.title
     assert page.one("p", class_="lead").text == record.summary
     assert tables(page)["jobs/broken_link", None] == as_cells(record.evidence.rows)
     commands = [code.text for code in page.all("code")]
-    assert record.evidence.replay in commands
+    assert command_line(lake.root, "jobs", "replay", job.id) in commands
     scope = record.evidence.scope
     assert (
-        f"traffic query queries/jobs/broken_link.sql --org acme --start-date {scope.start_date} "
-        f"--end-date {scope.end_date}" in commands
+        command_line(
+            lake.root,
+            "query",
+            "queries/jobs/broken_link.sql",
+            "--org",
+            "acme",
+            "--start-date",
+            scope.start_date,
+            "--end-date",
+            scope.end_date,
+        )
+        in commands
     )
     assert "QUALIFY row_number()" in page.one("pre").text
     history = page.one("section", aria_labelledby="history").one("tbody").all("tr")

@@ -1,0 +1,81 @@
+"""Commands that pages print: each is understood by the real command line, and names the lake and how it is run."""
+
+import shlex
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from service.commands import PROGRAM
+from service.core import program
+from service.core.pages.markup import with_code
+from service.core.program import command_line, runnable
+from service.core.settings import setting
+from service.jobs.store import Jobs
+from tests.conftest import NOW
+from tests.service.jobs.findings import broken
+from tests.support.control import open_store
+from tests.support.visits import land, visit
+
+PAGES = ("", "ai", "agents", "people", "times", "links", "paths", "domains", "left-out", "invented-links", "jobs",
+         "robots?block=OpenAI:trained", "run/time-series", "run/paths?f_agent=a%27b", "settings/api-keys",
+         "settings/shares", "settings/agent-hooks", "settings/storage", "settings/cache")  # fmt: skip
+
+
+def printed(page):
+    """The commands on a page, as words after the program."""
+    for code in page.all("code"):
+        line = code.text.partition(" > ")[0].partition(" && ")[0]
+        if line.startswith(("traffic ", "uv run traffic ")):
+            yield shlex.split(line.partition("traffic ")[2])
+
+
+def parsed(words):
+    """The command and the parameters that the command line reads from words. Raises UsageError."""
+    context = PROGRAM.make_context("traffic", [*words])
+    command = PROGRAM
+    while hasattr(command, "commands"):
+        rest = [*context._protected_args, *context.args]
+        _, command, rest = command.resolve_command(context, rest)
+        context = command.make_context(command.name, rest, parent=context)
+    return context
+
+
+@pytest.fixture
+def texts(lake, browsing):
+    """The pages of an organization with visits and a job, and those of a new one; also for a viewer."""
+    crawled = {"bot_category": "ai_training", "agent_kind": "training", "agent": "GPTBot", "operator": "OpenAI",
+               "ai_source": "ChatGPT", "confidence": "high"}  # fmt: skip
+    land(lake, "acme", [visit(visited_at=NOW.replace(tzinfo=None) - timedelta(days=1), **crawled)])
+    with open_store(Jobs, lake) as jobs:
+        jobs.upsert(broken(), NOW)
+        (job,) = jobs.of("acme")
+    found = []
+    for organization, role, pages in (
+        ("acme", "editor", (*PAGES, f"jobs/{job.id}")), ("acme", "viewer", PAGES), ("new", "editor", ("", "jobs"))
+    ):  # fmt: skip
+        with browsing(lake, organization, role=role) as browser:
+            found += [browser.read(page) for page in pages]
+    return found
+
+
+def test_every_printed_command_is_understood(texts, lake):
+    commands = {tuple(words) for page in texts for words in printed(page)}
+    expected = {"query", "views", "import", "follow", "sign-in", "jobs", "robots", "demo"}
+    assert expected - {words[0] for words in commands} == set()
+    for words in commands:
+        context = parsed(words)
+        if words[0] != "demo":
+            assert str(context.params["lake"]) == str(lake.root.absolute()), context.params
+
+
+def test_the_default_lake_is_not_named(monkeypatch):
+    assert command_line(Path(setting("lake").default), "status") == "uv run traffic status"
+    monkeypatch.setattr(program, "_PROGRAM", ("traffic",))
+    assert command_line(Path("/srv/a b"), "query", "x'y") == """traffic query 'x'"'"'y' --lake '/srv/a b'"""
+
+
+@pytest.mark.parametrize("text", ["traffic", "trafficking x", "traffic 'a", "GET /jobs", "traffic status --lake x"])
+def test_text_other_than_a_bare_command_stays_as_it_is(text):
+    assert runnable(lambda *_: "changed", text) == text
+    assert with_code(f"Run `{text}` now.") == f"Run <code>{text}</code> now.".replace("'", "&#39;")
