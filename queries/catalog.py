@@ -200,7 +200,7 @@ WITHOUT_ROUTE: Final = (
         f.SHORT_CODE, f.DOMAIN, f.TARGET_URL, f.LINK_CREATED_AT, f.VISITS, *_BY_CLASS, f.UNIQUE_VISITORS,
         f.PEOPLE_VISITORS, as_nullable(f.LAST_VISIT), f.LINKS_FOUND,
     ),
-    rows("tags", f.TAG, f.VISITS, *_BY_CLASS, f.UNIQUE_VISITORS, f.LAST_VISIT),
+    rows("tags", f.TAG, f.VISITS, *_BY_CLASS, f.UNIQUE_VISITORS, f.PEOPLE_VISITORS, f.LAST_VISIT),
 )  # fmt: skip
 """Answers for `traffic query` and the pages only: the contract has no route for them."""
 

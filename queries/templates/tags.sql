@@ -1,29 +1,14 @@
 -- Requests to links by tag: the 1,000 tags with the most. A request to a link of two tags counts under both.
-WITH known AS (
-    SELECT short_code, domain, tags FROM links_in_scope
-    WHERE short_code IN (SELECT tagged.short_code FROM links_in_scope AS tagged WHERE tagged.tags IS NOT NULL)
-), asked AS (
-    SELECT short_code, domain, visitor, bot_category, count(*) AS visits, max(visited_at) AS last_visit
-    FROM visits_in_scope
-    WHERE short_code IN (SELECT known.short_code FROM known)
-    GROUP BY short_code, domain, visitor, bot_category
-), linked AS (
-    SELECT asked.*, CASE WHEN own.short_code IS NULL THEN anywhere.tags ELSE own.tags END AS tags
-    FROM asked
-    LEFT JOIN known AS own ON own.short_code = asked.short_code AND own.domain = asked.domain
-    LEFT JOIN known AS anywhere ON anywhere.short_code = asked.short_code AND anywhere.domain = ''
-), carried AS (
-    SELECT visitor, bot_category, visits, last_visit, unnest(tags) AS tag FROM linked WHERE tags IS NOT NULL
-)
 SELECT
     tag,
     total(visits) AS visits,
-    total_if(visits, is_human(bot_category)) AS human_clicks,
-    total_if(visits, is_ai(bot_category)) AS ai_visits,
-    total_if(visits, is_other(bot_category)) AS other_visits,
-    count(DISTINCT visitor) AS unique_visitors,
+    total(human_clicks) AS human_clicks,
+    total(ai_visits) AS ai_visits,
+    total(other_visits) AS other_visits,
+    count(visitor) AS unique_visitors,
+    total_if(1, visitor IS NOT NULL AND human_clicks + ai_referrals > 0) AS people_visitors,
     max(last_visit) AS last_visit
-FROM carried
+FROM tagged_visits
 GROUP BY tag
 ORDER BY visits DESC, tag
 LIMIT 1000;

@@ -177,7 +177,7 @@ TIMES: Final = (
     ),
 )
 TAGS: Final = Panel.of(
-    "tags", "Tags", "tag visits human_clicks ai_visits other_visits unique_visitors last_visit", is_wide=True,
+    "tags", "Tags", "tag visits human_clicks ai_visits other_visits people_visitors last_visit", is_wide=True,
     has_split=True, is_left_out=True, is_compared=False, note="A visit to a link of two tags counts under both.",
 )
 LINKS: Final = (

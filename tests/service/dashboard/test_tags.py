@@ -48,7 +48,7 @@ def test_text_of_a_tag_stays_text(browser):
 
 def test_csv_escapes_a_tag_that_is_a_formula(browser):
     lines = browser.get("export/tags.csv").text.splitlines()
-    assert lines[0] == "tag,visits,human_clicks,ai_visits,other_visits,unique_visitors,last_visit"
+    assert lines[0] == "tag,visits,human_clicks,ai_visits,other_visits,unique_visitors,people_visitors,last_visit"
     assert [line for line in lines if line.startswith('"\'=<b>""spring""</b>",3,2,1,0,')] != []
 
 

@@ -98,7 +98,7 @@ def test_a_mail_lists_what_is_to_do_the_most_urgent_first(weekly, control):
         Jobs(control).upsert(broken(path, kind=detector, type=kind, rows=[counts], weight=weight), SUNDAY)
     lines = sent(weekly).splitlines()
     first = lines.index("To do") + 1
-    assert [line.split()[:2] for line in lines[first : first + 2]] == [["high", "Vulnerability"], ["high", "AI"]]
+    assert [line.split()[:2] for line in lines[first : first + 2]] == [["high", "Secret"], ["high", "AI"]]
 
 
 def test_a_mail_lists_ten_jobs_and_counts_the_others(weekly, control):
