@@ -190,7 +190,7 @@ def _steps(renderer: _RecordingRenderer, dashboard: Mapping[str, Any]) -> dict[s
     filters = renderer.context["filters"]
     selection = Selection(filters, links=CellLinks("/app", "/app/", filters))
     members = {entry.name: dashboard[name] for name, entry in ENDPOINTS["dashboard"].members}
-    filled = [(panel, members[panel.entry.name]) for panel in panels.OVERVIEW]
+    filled = [(panel, members[panel.entry.name]) for panel in panels.OVERVIEW if panel.entry.name in members]
     page = renderer.render(renderer.template, renderer.context)
     return {
         "panels": lambda: [panel.filled(rows, selection) for panel, rows in filled],

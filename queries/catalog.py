@@ -166,6 +166,8 @@ WITHOUT_ROUTE: Final = (
     rows("left-out-requests", f.REASON, f.REQUESTED_AT, f.USER_AGENT, f.DOMAIN, f.PATH, f.STATUS),
     rows("visits-by-minute", f.FIRST_SEEN, f.TOTAL_VISITS, *_BY_CLASS),
     rows("visits-by-hour", f.DATE, f.HOUR, f.TOTAL_VISITS, *_BY_CLASS),
+    rows("visits-by-name", f.NAMED_SUBJECT, f.NAME, f.DATE, f.VISITS),
+    rows("visits-by-link", f.SHORT_CODE, f.DOMAIN, f.DATE, f.VISITS),
     rows("visits-by-month", f.MONTH, f.TOTAL_VISITS, *_BY_CLASS),
     rows("ai-by-day", f.DATE, *_PURPOSES, f.AI_REFERRALS),
     rows("ai-by-week", f.WEEK, *_PURPOSES, f.AI_REFERRALS),

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from fractions import Fraction
+from functools import partial
 from itertools import chain, product
 from math import comb
 from operator import itemgetter
@@ -1009,6 +1010,40 @@ def _referrers(question: Question) -> list[Row]:
     return [row | {"source": _source(row["referrer"], row["referrer_type"])} for row in rows]
 
 
+def _by_weight(groups: Mapping[Any, Sequence[Visit]], name: Any) -> Any:
+    return -len(groups[name]), name
+
+
+def _visits_by_name(question: Question) -> list[Row]:
+    agents = [one for one in _cut(question, ["agent"], lambda one: one["bot_category"] != "human") if one["operator"]]
+    hosts = [
+        one
+        for one in _cut(question, ["referrer"], lambda one: one["bot_category"] in PEOPLE)
+        if one["referrer_type"] != "internal"
+    ]
+    groups = {"agent": _grouped(agents, itemgetter("agent")), "referrer": _grouped(hosts, itemgetter("referrer"))}
+    return [
+        {"subject": subject, "name": name, "date": day, "visits": len(visits)}
+        for subject, named in groups.items()
+        for name in _most({name: visits for name, visits in named.items() if name not in {None, OTHER_WORDS}})
+        for day, visits in sorted(_grouped(named[name], itemgetter("day")).items())
+    ]
+
+
+def _visits_by_link(question: Question) -> list[Row]:
+    groups = _grouped(_of(_to_links(question), *PEOPLE), lambda one: (one["short_code"], _named("domain")(one)))
+    return [
+        {"short_code": name[0], "domain": name[1], "date": day, "visits": len(visits)}
+        for name in _most(groups)
+        for day, visits in sorted(_grouped(groups[name], itemgetter("day")).items())
+    ]
+
+
+def _most(groups: Mapping[Any, Sequence[Visit]]) -> list[Any]:
+    """The 50 names with the most visits, in their order."""
+    return sorted(sorted(groups, key=partial(_by_weight, groups))[:50])
+
+
 def _source(referrer: str, referrer_type: str) -> str:
     """The name of the longest host in the table that the referrer equals or lies below; else the referrer."""
     for listed_type, host, source in _SOURCES:
@@ -1231,6 +1266,8 @@ ENTRIES: Final[dict[str, Answer]] = {
     "left-out-requests": _left_out_requests,
     "visits-by-hour": _visits_by_hour,
     "visits-by-minute": _visits_by_minute,
+    "visits-by-name": _visits_by_name,
+    "visits-by-link": _visits_by_link,
     "source-links": _source_links,
     "operators": _operators,
     "all-links": _all_links,

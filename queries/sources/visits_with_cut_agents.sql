@@ -1,6 +1,6 @@
 -- The visits that daily_agents counts: of days of high cardinality, the agents with the most visits are kept.
 CREATE VIEW visits_with_cut_agents AS
-WITH kept AS (
+WITH kept_agents AS (
     SELECT day, agent FROM read_visits(getvariable('uncovered_files'))
     WHERE has_high_cardinality(day, getvariable('agent')) AND agent IS NOT NULL AND NOT is_human(bot_category)
     GROUP BY day, agent
@@ -11,4 +11,4 @@ WITH kept AS (
 SELECT visits.* REPLACE (
     or_other(agent, agent IS NOT NULL AND has_high_cardinality(day, getvariable('agent')) AND kept.day IS NULL) AS agent
 )
-FROM visits_to_count('daily_agents') AS visits LEFT JOIN kept USING (day, agent);
+FROM visits_to_count('daily_agents') AS visits LEFT JOIN kept_agents AS kept USING (day, agent);

@@ -1,6 +1,6 @@
 -- The visits that daily_campaigns counts: of days of high cardinality, the campaigns with the most visits are kept.
 CREATE VIEW visits_with_cut_campaigns AS
-WITH kept AS (
+WITH kept_campaigns AS (
     SELECT day, (utm_source, utm_medium, utm_campaign) AS campaign FROM read_visits(getvariable('uncovered_files'))
     WHERE has_high_cardinality(day, coalesce(getvariable('utm_source'), getvariable('utm_campaign')))
         AND coalesce(utm_source, utm_medium, utm_campaign) IS NOT NULL
@@ -17,7 +17,7 @@ WITH kept AS (
             AND has_high_cardinality(visits.day, coalesce(getvariable('utm_source'), getvariable('utm_campaign')))
             AND kept.day IS NULL AS is_cut
     FROM visits_to_count('daily_campaigns') AS visits
-    LEFT JOIN kept ON kept.day = visits.day AND kept.campaign = (utm_source, utm_medium, utm_campaign)
+    LEFT JOIN kept_campaigns AS kept ON kept.day = visits.day AND kept.campaign = (utm_source, utm_medium, utm_campaign)
 )
 SELECT * REPLACE (
     or_other(utm_source, is_cut) AS utm_source, or_other(utm_medium, is_cut) AS utm_medium,

@@ -1,6 +1,6 @@
 -- The visits that daily_referrers counts: of days of high cardinality, the referrers with the most visits are kept.
 CREATE VIEW visits_with_cut_referrers AS
-WITH kept AS (
+WITH kept_referrers AS (
     SELECT day, referrer FROM read_visits(getvariable('uncovered_files'))
     WHERE has_high_cardinality(day, getvariable('referrer')) AND referrer IS NOT NULL AND is_person(bot_category)
     GROUP BY day, referrer
@@ -12,4 +12,4 @@ SELECT visits.* REPLACE (
     or_other(referrer, referrer IS NOT NULL AND has_high_cardinality(day, getvariable('referrer')) AND kept.day IS NULL)
         AS referrer
 )
-FROM visits_to_count('daily_referrers') AS visits LEFT JOIN kept USING (day, referrer);
+FROM visits_to_count('daily_referrers') AS visits LEFT JOIN kept_referrers AS kept USING (day, referrer);

@@ -89,6 +89,10 @@ class PageContent:
     """Which of all links it shows, where it shows them."""
     events: Sequence[Mark] | None = None
     """For the marks of the main chart; None: it has none."""
+    compares_links: bool = False
+    """Whether what changed has links."""
+    broken: Sequence[Mark] = ()
+    """Undecided jobs about what does not work, the newest first."""
     job_cells: Callable[[Mapping[str, Any]], Markup] | None = None
     """Writes the cell of a row that is about its job, where a panel has that column."""
     source: str = ""
@@ -112,7 +116,8 @@ class PageContent:
         is_dashboard = self.page.is_dashboard
         return Selection(
             self.filters, self._days, self.comparison, self._scope if is_dashboard else None, self.links, self.listing,
-            self.source, self.evidence, self.events if is_dashboard else None, job_cells=self.job_cells,
+            self.source, self.evidence, self.events if is_dashboard else None,
+            compares_links=self.compares_links, broken=self.broken, job_cells=self.job_cells,
         )  # fmt: skip
 
     @cached_property

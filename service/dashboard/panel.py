@@ -61,6 +61,10 @@ class Selection:
     """For the marks of the main chart; None: it has none."""
     marks: Sequence[Sequence[Mark]] = ()
     """Those of the main chart, in their order; the last may be several."""
+    compares_links: bool = False
+    """Whether what changed has links: to compare them costs as much as all else."""
+    broken: Sequence[Mark] = ()
+    """Undecided jobs about what does not work, the newest first."""
     job_cells: Callable[[Row], Markup] | None = None
     """Writes the cell of a row that is about its job."""
 
@@ -137,6 +141,8 @@ class Panel:
     """Whether it is a part of all links, which the server searches and sorts."""
     has_jobs: ClassVar[bool] = False
     """Whether it has a column with the job about each row, and a button that makes one."""
+    has_lines: ClassVar[bool] = True
+    """Whether its rows are those of an answer, which other programs can print."""
     is_in_text: ClassVar[bool] = True
     """Whether a report in plain text has its table."""
 
@@ -227,6 +233,10 @@ class Panel:
         first, *others = (column for column in columns if column.field in names_of(self.entry))
         (figure,) = (column for column in columns if column.field == self.figure)
         return (first, figure, BEFORE, CHANGE, *others)
+
+    def text_rows(self, answers: PageAnswers, selection: Selection) -> Sequence[Row]:
+        """The rows of its table in plain text."""
+        return self.rows_of(answers[self.entry, selection.scope_for(self.entry)])
 
     def rows_of(self, answer: Sequence[Row]) -> Sequence[Row]:
         """The rows of an answer as the panel shows them, before they are cut to its limit."""

@@ -19,6 +19,7 @@ from service.dashboard.panel_kinds import (
     WeeksByName,
 )
 from service.dashboard.series import MainSeries, TimeSeries
+from service.dashboard.what_changed import WhatChanged
 
 # fmt: off
 WEEKS_HINT: Final = "Each line on a scale of its own; the number is that of the last complete week."
@@ -41,7 +42,13 @@ REFERRERS: Final = Panel.of(
 DEVICES: Final = OfPeople.of("devices", "Devices", "device_type human_clicks share_of_people")
 HOURS: Final = Hours.of("hourly-activity", "Hours", all_on="times")
 
-OVERVIEW: Final = (TIME_SERIES, AI_SOURCES, TOP_LINKS, AGENTS, REFERRERS, COUNTRIES, DEVICES)
+CHANGED: Final = WhatChanged.of(
+    "visits-by-name", "What changed", color="plain",
+    hint="Rose and fell: more than the days of both periods vary by chance.",
+    empty="Nothing is new, and nothing rose or fell more than by chance.",
+)
+
+OVERVIEW: Final = (TIME_SERIES, CHANGED, AI_SOURCES, TOP_LINKS, AGENTS, REFERRERS, COUNTRIES, DEVICES)
 LINK: Final = (
     TIME_SERIES, AI_SOURCES, AGENTS, REFERRERS, COUNTRIES, DEVICES, HOURS,
     Panel.of(

@@ -23,6 +23,7 @@ from service.dashboard.evidence import evidence_by_day
 from service.dashboard.panel import Panel
 from service.dashboard.panels import TAGS
 from service.dashboard.tiles import disguised_in_words
+from service.jobs.reader import Mark
 from service.reports.filters import CHIPS, Filters
 
 ROWS: Final = 50
@@ -52,11 +53,12 @@ class Report:
         parameters: dict[str, str],
         today: date,
         cancelled: threading.Event | None = None,
+        broken: Sequence[Mark] = (),
     ) -> Self:
         """Load the answers; `parameters` are those of the API, empty ones without effect.
 
-        `cancelled` is that of `Warehouse.answer`. Raises InvalidParameter, and what that raises; BadInput for a country
-        database that is damaged.
+        `cancelled` is that of `Warehouse.answer`, `broken` what JobReader finds. Raises InvalidParameter, and what the
+        former raises; BadInput for a country database that is damaged.
         """
         filters = Filters.of(parameters, organization, today, LinkIndex(lake))
         page = LINK if filters.scope.short_code else OVERVIEW
@@ -64,7 +66,8 @@ class Report:
         page = replace(page, panels=tuple(replace(panel, limit=max(panel.limit, ROWS)) for panel in shown))
         content = PageContent(
             page, filters, lake.manifest.statistics.stored_span(organization), uncovered=uncovered(lake, filters),
-            newest=newest_visit(lake, filters), evidence=evidence_by_day(lake, filters),
+            newest=newest_visit(lake, filters), evidence=evidence_by_day(lake, filters), compares_links=True,
+            broken=broken,
         )  # fmt: skip
         variables = {scope: warehouse.snapshot(scope) for scope in dict.fromkeys(scope for _, scope in content.wanted)}
         loaded = [
@@ -99,16 +102,18 @@ class Report:
         for tile in tiles:
             change = f"  {tile.change['text']}" if tile.change else ""
             lines.append(f"{tile.label:<{label_width}}  {tile.text:>{width}}{change}")
-        answers = self.content.answers(self.loaded)
+        answers, selection = self.content.answers(self.loaded), self.content.selection
         disguised = self.content.answer(answers, "disguised")
         lines += filter(None, (self.content.missing_in_words(), disguised_in_words(disguised)))
         if self.content.comparison:
             lines.append(f"Changes are over complete days: {self.content.comparison.spans}.")
             lines += filter(None, (self.content.lacking_evidence_in_words(),))
         for panel in self.content.panels:
-            answer = self.content.answer(answers, panel.entry.name)
-            if panel.is_in_text and (answer or not panel.is_left_out):
-                lines += ["", panel.title, *_table(panel, answer)]
+            if not panel.is_in_text or not panel.wants(selection):
+                continue
+            rows = panel.text_rows(answers, selection)
+            if rows or not panel.is_left_out:
+                lines += ["", panel.title, *_table(panel, rows)]
         return "\n".join(lines) + "\n"
 
     def _heading(self) -> dict[str, Any]:
@@ -121,9 +126,9 @@ class Report:
         }
 
 
-def _table(panel: Panel, answer: Sequence[Any]) -> Iterator[str]:
+def _table(panel: Panel, rows: Sequence[Any]) -> Iterator[str]:
     """The first rows of a panel in columns as wide as their content."""
-    rows, columns = panel.rows_of(answer), panel.columns()
+    columns = panel.columns()
     if not rows:
         yield panel.empty
         return

@@ -32,7 +32,8 @@ _LINKS: Final = replace(
     ),
 )  # fmt: skip
 PAGE: Final = replace(
-    OVERVIEW, panels=(*(panel for panel in OVERVIEW.panels if panel.entry is not _LINKS.entry), _LINKS)
+    OVERVIEW,
+    panels=(*(one for one in OVERVIEW.panels if one.entry is not _LINKS.entry and one is not panels.CHANGED), _LINKS),
 )
 """The overview with all links instead of the first ones. It needs one answer, the dashboard, and shows no other."""
 

@@ -36,8 +36,11 @@ LINKED_FIELDS: Final = {
     **{name: name for name in ("short_code", "domain", "tag", "date", "week", "month")},
     **{_SHOWN_BY.get(row.name, row.name): row.name for row in PARAMETERS.values() if row.kind == "word"},
     "tool": "ai_source",
+    "named": "named",
 }
 """The fields whose cells lead to a page of their own, or filter this one, and what each is a value of."""
+_OF_SUBJECT: Final = {"agent": "agent", "link": "short_code", "referrer": "referrer"}
+"""The field that the name of something that changed is a value of."""
 _LINK_UNKNOWN: Final = frozenset(
     row.name for row in PARAMETERS.values() if row.links_unknown and (row.kind == "word" or row.name == "domain")
 )
@@ -62,6 +65,11 @@ class CellLinks:
             return ""
         changed = self._filters.query_string
         match name:
+            case "named" if "path" in row:
+                address = f"{self._root}/{row['path']}"
+            case "named":
+                field = _OF_SUBJECT[row["subject"]]
+                return self.of(field, {field: value, "domain": row["domain"], "agent_kind": ""})
             case "short_code":
                 domain = row.get("domain")
                 changes = {"domain": None if domain in _NO_DOMAIN else domain, "short_code": value}

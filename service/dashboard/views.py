@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from data import Lake
 from data.manifest.statistics import StoredSpan
 from data.store.status import large_file_share
 from queries import file_hint
@@ -23,6 +24,7 @@ from service.dashboard.navigation import NAMED
 from service.dashboard.run_it_yourself import commands
 from service.dashboard.tables import CellLinks
 from service.dashboard.tiles import Tile
+from service.dashboard.what_changed import MAX_COMPARED
 from service.reports.filters import Filters
 
 TRAFFIC_TYPES: Final = (
@@ -72,8 +74,11 @@ async def overview_page(context: DashboardContext, request: Request) -> Response
     view = await View.start(context, request, OVERVIEW)
     if instead := await view.instead():
         return instead
-    content, scope = await view.content(), view.filters.scope
-    jobs = await context.control.read(context.job_reader.undecided, view.filters.organization)
+    scope, reader = view.filters.scope, context.job_reader
+    broken = await context.control.read(reader.broken, scope.organization, scope.domain, scope.short_code)
+    compares_links = await context.in_thread(request, _may_compare_links, context.services.lake, view.filters)
+    content = await view.content(broken=broken, compares_links=compares_links)
+    jobs = await context.control.read(reader.undecided, scope.organization)
     content["tiles"].append(Tile("undecided_jobs", "To do", "plain", jobs, False, None, f"{context.root}/jobs"))
     asked = context.services.lake, scope.organization, scope.start_date, scope.end_date, view.filters.today
     return await view.response(
@@ -83,6 +88,12 @@ async def overview_page(context: DashboardContext, request: Request) -> Response
         file_share=await context.in_thread(request, large_file_share, *asked),
         may_write=request.scope["session"].caller.may_write,
     )
+
+
+def _may_compare_links(lake: Lake, filters: Filters) -> bool:
+    """Whether the days of these filters, and as many before, have few enough visits for a page."""
+    files = lake.live_files(filters.organization, filters.earlier[0], filters.scope.end_date)
+    return sum(file.visits for file in files) <= MAX_COMPARED
 
 
 async def link_page(context: DashboardContext, request: Request) -> Response:

@@ -1,7 +1,9 @@
 """What pages read of jobs beside their records: the undecided, the job of a subject, events for a chart."""
 
+import json
 from dataclasses import dataclass
 from datetime import date
+from typing import Final
 
 from data.local_time import today
 from service.core.clock import from_text
@@ -9,6 +11,9 @@ from service.core.control_database import ControlDatabase
 from service.core.pages import formats
 from service.jobs.findings import rank
 from service.reports.filters import Filters
+
+BROKEN: Final = ("broken_link", "dead_path", "error_days", "search_errors", "server_errors")
+"""Types of jobs about requests that should have been answered, and were not."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,17 @@ class JobReader:
             day = today(zone, from_text(shipped_at))
             marks.append(Mark(day, f"{formats.day(day)}, shipped: {title}", f"jobs/{job}"))
         return marks
+
+    def broken(self, organization: str, domain: str | None = None, short_code: str | None = None) -> list[Mark]:
+        """Undecided jobs about requests of a domain or a link that fail, the newest first."""
+        rows = self._database.rows(
+            "SELECT id, title, created_at FROM jobs "
+            "WHERE organization = ? AND status IN ('new', 'reviewed') AND coalesce(?, domain) IS domain "
+            "AND coalesce(?, short_code) IS short_code AND type IN (SELECT value FROM json_each(?)) "
+            "ORDER BY created_at DESC, weight DESC, id",
+            [organization, domain, short_code, json.dumps(BROKEN)],
+        )
+        return [Mark(from_text(created_at).date(), title, f"jobs/{job}") for job, title, created_at in rows]
 
     def rules(self, organization: str) -> list[tuple[str, str, str | None]]:
         """The days from which on visits were judged by other rules, the rules, and those before."""

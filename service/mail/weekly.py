@@ -59,13 +59,15 @@ def weekly_message(
     zone = lake.manifest.organizations.zone(organization)
     week = Week.due(zone, now)
     days = {"start_date": week.first_day.isoformat(), "end_date": week.last_day.isoformat()}
-    report = Report.load(lake, warehouse, organization, days, today(zone, now), cancelled)
+    jobs = JobReader(control)
+    broken = jobs.broken(organization)
+    report = Report.load(lake, warehouse, organization, days, today(zone, now), cancelled, broken)
     message = EmailMessage(SMTP)
     message["From"], message["To"] = sender, ", ".join(recipients)
     message["Subject"] = f"Traffic of {organization}, {formats.span(week.first_day, week.last_day)}"
     message["Date"], message["Message-ID"] = format_datetime(now), make_msgid(domain=sender.partition("@")[2])
     message["Auto-Submitted"] = "auto-generated"
-    to_do = "\n".join(_to_do(JobReader(control).to_do(organization)))
+    to_do = "\n".join(_to_do(jobs.to_do(organization)))
     message.set_content(
         f"{report.text()}\n{to_do}\n\nThe attached file has the same report with charts, for any browser.\n"
     )

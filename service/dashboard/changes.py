@@ -1,0 +1,92 @@
+"""The list of what changed: new names, and those that rose and fell most against the period before.
+
+A name rose or fell only if its days say so against chance, by the test that outcomes of jobs use
+(service/jobs/rates.py): the days of both periods are cut into blocks, and their order is compared with all others. All
+names of a list share the chance of an error.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+from itertools import pairwise
+from math import sqrt
+from typing import Any, Final, NamedTuple
+
+from service.dashboard.comparison import Comparison
+from service.jobs.rates import chance
+
+MAX_NAMED: Final = 3
+"""Names of each kind of change."""
+MAX_TESTED: Final = 10
+"""Agents, links and referrers each that are tested: those with the most visits in both periods."""
+MAX_BLOCKS: Final = 7
+"""Blocks of days of each period: all their orders are tried."""
+MIN_VISITS: Final = 20
+"""In both periods together, for a name to be tested."""
+MIN_NEW: Final = 5
+"""Of a name that is called new."""
+WRONG: Final = 0.1
+"""Of lists on which nothing happened, the share that may name a change."""
+_LEAST_DEVIATIONS: Final = 1.5
+"""Below so many standard deviations, the orders of blocks are not tried: far too many show as much."""
+
+
+class Change(NamedTuple):
+    """A name with its visits in both periods."""
+
+    kind: str  # new, rose or fell
+    subject: str  # agent, link or referrer
+    name: str
+    domain: str
+    before: int
+    now: int
+
+
+def changes_of(rows: Sequence[Mapping[str, Any]], comparison: Comparison) -> list[Change]:
+    """What changed, by the rows of visits-by-name and visits-by-link for both periods; most visits come first."""
+    before, now = (_days(scope.start_date, scope.end_date) for scope in (comparison.before, comparison.now))
+    counts: dict[tuple[str, str, str], dict[str, int]] = defaultdict(dict)
+    for row in rows:
+        is_link = "short_code" in row
+        key = ("link", row["short_code"], row["domain"]) if is_link else (row["subject"], row["name"], "")
+        counts[key][row["date"]] = row["visits"]
+    found: dict[str, list[Change]] = {"new": [], "rose": [], "fell": []}
+    tested: list[tuple[Change, list[int], list[int]]] = []
+    numbers: dict[str, int] = defaultdict(int)
+    for (subject, name, domain), days in sorted(counts.items(), key=lambda item: -sum(item[1].values())):
+        early, late = ([days.get(day, 0) for day in span] for span in (before, now))
+        change = Change("new", subject, name, domain, sum(early), sum(late))
+        if not change.before and change.now >= MIN_NEW:
+            found["new"].append(change)
+        elif change.before + change.now >= MIN_VISITS and numbers[subject] < MAX_TESTED:
+            numbers[subject] += 1
+            tested.append((change, early, late))
+    for change, early, late in tested:
+        is_up = change.now > change.before
+        if _is_real(early, late, WRONG / 2 / len(tested), up=is_up):
+            kind = "rose" if is_up else "fell"
+            found[kind].append(change._replace(kind=kind))
+    for kind in ("rose", "fell"):
+        found[kind].sort(key=lambda one: (-abs(one.now - one.before), one.subject, one.name, one.domain))
+    return [change for changes in found.values() for change in changes[:MAX_NAMED]]
+
+
+def _days(first: date, last: date) -> list[str]:
+    return [str(first + timedelta(number)) for number in range((last - first).days + 1)]
+
+
+def _blocks(days: Sequence[int]) -> list[int]:
+    """The sums of at most MAX_BLOCKS runs of days, as equal in length as can be."""
+    count = min(len(days), MAX_BLOCKS)
+    bounds = [len(days) * number // count for number in range(count + 1)]
+    return [sum(days[first:last]) for first, last in pairwise(bounds)]
+
+
+def _is_real(early: Sequence[int], late: Sequence[int], significance: float, *, up: bool) -> bool:
+    """Whether fewer than this share of all orders of the blocks of days show as much."""
+    before, now = _blocks(early), _blocks(late)
+    mean = (sum(before) + sum(now)) / (2 * len(now))
+    deviation = sqrt(sum((count - mean) ** 2 for count in (*before, *now)))
+    if abs(sum(now) - sum(before)) < _LEAST_DEVIATIONS * deviation:
+        return False
+    return chance(before, now, 1, up) <= significance

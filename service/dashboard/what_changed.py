@@ -1,0 +1,83 @@
+"""The panel of the Overview that says what changed against the period before, and what broke in it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final
+
+from queries import ENTRIES
+from service.core.pages.columns import TableColumn
+from service.dashboard.changes import changes_of
+from service.dashboard.comparison import Comparison
+from service.dashboard.panel import FilledPanel, PageAnswers, Panel, Selection, Wanted
+from service.dashboard.tables import Row
+from service.jobs.reader import Mark
+
+_LINKS: Final = ENTRIES["visits-by-link"]
+MAX_COMPARED: Final = 200_000
+"""Visits of both periods up to which a page compares links."""
+MAX_BROKEN: Final = 3
+"""Jobs in the list: the newest."""
+_COLUMNS: Final = (
+    TableColumn("changed", "What", "text"),
+    TableColumn("named", "Name", "text"),
+    TableColumn("visits_now", "Visits", "number"),
+    TableColumn("visits_before", "Period before", "number"),
+)
+
+
+@dataclass(frozen=True)
+class WhatChanged(Panel):
+    """A short list: what is new, what rose and fell more than by chance, and what broke."""
+
+    is_wide: bool = True
+    is_compared: bool = False
+    has_lines: ClassVar[bool] = False
+
+    def wants(self, selection: Selection) -> list[Wanted]:
+        """The visits by name of both periods; nothing if there is no period before."""
+        found = selection.comparison
+        if not found:
+            return []
+        both = replace(found.now, start_date=found.before.start_date)
+        return [(self.entry, both), *([(_LINKS, both)] if selection.compares_links else [])]
+
+    def columns(self) -> tuple[TableColumn, ...]:
+        """What changed, its name, and its visits in both periods."""
+        return _COLUMNS
+
+    def render(self, answers: PageAnswers, selection: Selection) -> FilledPanel:
+        """The list; without a period before, none is shown."""
+        if not self.wants(selection):
+            return replace(self, is_left_out=True).drawn_as(_COLUMNS, [], [], selection)
+        rows = self.text_rows(answers, selection)
+        return self.drawn_as(_COLUMNS, rows, rows, selection)
+
+    def notes(self, _rows: Sequence[Row], selection: Selection) -> Sequence[str]:
+        """Say so where links are not compared."""
+        return [] if selection.compares_links else [f"Links are compared up to {MAX_COMPARED:,} visits."]
+
+    def text_rows(self, answers: PageAnswers, selection: Selection) -> Sequence[Row]:
+        """The changes, then what broke."""
+        comparison, wanted = selection.comparison, self.wants(selection)
+        if not comparison or not wanted:
+            return []
+        found = [
+            {
+                "changed": f"{change.kind.capitalize()} {change.subject}" if change.kind == "new"
+                else f"{change.subject.capitalize()} {change.kind}",
+                "named": change.name, "visits_now": change.now, "visits_before": change.before,
+                "subject": change.subject, "domain": change.domain,
+            }
+            for change in changes_of([row for pair in wanted for row in answers[pair]], comparison)
+        ]  # fmt: skip
+        broken = [*_newest(selection.broken, comparison)]
+        return [*found, *broken]
+
+
+def _newest(broken: Sequence[Mark], comparison: Comparison) -> list[Row]:
+    """Rows of what was found to be broken since the period began."""
+    since = [mark for mark in broken if mark.day >= comparison.now.start_date]
+    return [
+        {"changed": "Broke", "named": mark.text, "visits_now": None, "visits_before": None, "path": mark.path}
+        for mark in since[:MAX_BROKEN]
+    ]

@@ -1,0 +1,145 @@
+"""What changed against the period before: what is new is named, and what rose or fell only against chance."""
+
+from datetime import date, datetime, timedelta
+from random import Random
+
+import pytest
+
+from benchmarks.outcomes import poisson
+from data.tasks.compaction import Compactor
+from queries import Scope
+from service.dashboard.changes import MAX_NAMED, WRONG, changes_of
+from service.dashboard.comparison import Comparison
+from tests.conftest import NOW
+from tests.recount import recount
+from tests.support.page_reading import cells_of
+from tests.support.visits import land, visit
+
+FIRST = date(2026, 1, 1)
+NAMES = 36
+LISTS = 150
+"""Made-up pairs of periods on which nothing happened."""
+TODAY = NOW.date()
+
+
+def compared(days):
+    now = Scope("acme", FIRST + timedelta(days), FIRST + timedelta(2 * days - 1))
+    return Comparison(now, Scope("acme", FIRST, FIRST + timedelta(days - 1)))
+
+
+def made(mean_of, days, dice, clump=1, spread=0):
+    """Rows of visits-by-name: of each name and day the visits that `mean_of` expects, in clumps, on restless days."""
+    for number in range(NAMES):
+        for day in range(2 * days):
+            mean = mean_of(number, day >= days) * (dice.gammavariate(spread, 1 / spread) if spread else 1)
+            if visits := clump * poisson(dice, mean / clump):
+                name, subject = f"name-{number}", ("agent", "", "referrer")[number % 3]
+                named = {"subject": subject, "name": name} if subject else {"short_code": name, "domain": "go.example"}
+                yield named | {"date": str(FIRST + timedelta(day)), "visits": visits}
+
+
+def steady(number, _is_late):
+    return 200 / (1 + number)
+
+
+def found(mean_of, days, seed, **more):
+    return changes_of([*made(mean_of, days, Random(seed), **more)], compared(days))
+
+
+@pytest.mark.parametrize("days", [7, 29])
+@pytest.mark.parametrize(
+    "variation", [{}, {"clump": 5}, {"clump": 20}, {"spread": 3}], ids=["independent", "clumps", "large", "restless"]
+)
+def test_few_lists_name_a_change_where_nothing_happened(days, variation):
+    lists = [[one for one in found(steady, days, seed, **variation) if one.kind != "new"] for seed in range(LISTS)]
+    assert sum(map(bool, lists)) <= 1.5 * WRONG * LISTS  # 1.5: of 150 lists, chance gives 22 of 15 once in 25 times
+    assert sum(map(len, lists)) <= 0.01 * 30 * LISTS
+
+
+@pytest.mark.parametrize("days", [6, 7, 29, 89])
+def test_names_that_double_or_halve_are_named(days):
+    def changing(number, is_late):
+        return 50 if number > 1 else 100 * (2 - 1.5 * number if is_late else 1)
+
+    changes = {(one.kind, one.name) for one in found(changing, days, 5)}
+    assert {("rose", "name-0"), ("fell", "name-1")} <= changes
+
+
+def test_at_most_three_of_a_kind_are_named():
+    changes = found(lambda number, is_late: 30 * (1 + 3 * (is_late and number < 9)), 29, 3)
+    assert [one.kind for one in changes] == ["rose"] * MAX_NAMED
+
+
+def test_a_name_that_was_not_there_is_new():
+    changes = found(lambda number, is_late: 10 * (is_late or number != 4), 7, 1)
+    assert [(one.kind, one.name, one.before) for one in changes] == [("new", "name-4", 0)]
+
+
+def test_few_visits_of_a_new_name_are_not_news():
+    rows = [{"subject": "agent", "name": "Once", "date": "2026-01-10", "visits": 4}]
+    assert changes_of(rows, compared(7)) == []
+
+
+def drawn():
+    """Of the six days before the last six: 8 visits a day from a referrer, then 40; an agent in the last ones only."""
+    agent = {"bot_category": "ai_training", "agent": "GPTBot", "operator": "OpenAI", "agent_kind": "training"}
+    for day in range(12):
+        at = datetime(TODAY.year, TODAY.month, TODAY.day, 9) - timedelta(12 - day)
+        for number in range((8, 40)[day >= 6]):
+            yield visit(visited_at=at, path="/sale", short_code="sale", referrer="news.example", referrer_type="other",
+                        visitor=number)  # fmt: skip
+        if day >= 6:
+            yield visit(visited_at=at, path="/", **agent)
+    yield visit(visited_at=at + timedelta(1), path="/")  # a log that covers the last of them
+
+
+@pytest.fixture(scope="module")
+def shared_lake(shared_lake):
+    land(shared_lake, "acme", drawn())
+    Compactor(shared_lake, lambda: NOW).run()
+    return shared_lake
+
+
+@pytest.fixture
+def panel(browser):
+    return browser.read("?range=7d").one("section", id="visits-by-name")
+
+
+def test_the_overview_names_what_changed(panel):
+    rows = [[cell.text for cell in cells_of(row)] for row in panel.one("tbody").all("tr")]
+    assert rows == [
+        ["New agent", "GPTBot", "6", "0"], ["Link rose", "sale", "240", "48"],
+        ["Referrer rose", "news.example", "240", "48"],
+    ]  # fmt: skip
+
+
+def test_numbers_of_what_changed_are_those_of_the_visits(panel):
+    rows = [one | {"organization": "acme"} for one in drawn()]
+    spans = [(TODAY - timedelta(6), TODAY - timedelta(1)), (TODAY - timedelta(12), TODAY - timedelta(7))]
+    counts = [
+        recount("visits-by-name", rows, Scope("acme", *span)) + recount("visits-by-link", rows, Scope("acme", *span))
+        for span in spans
+    ]
+    for row in panel.one("tbody").all("tr"):
+        _, name, *numbers = [cell.text for cell in cells_of(row)]
+        assert numbers == [
+            str(sum(one["visits"] for one in count if name in {one.get("name"), one.get("short_code")}))
+            for count in counts
+        ]
+
+
+def test_what_changed_leads_to_its_page(panel):
+    hrefs = [link["href"] for link in panel.one("tbody").all("a")]
+    assert hrefs == [
+        "/app/agents/GPTBot?range=7d", "/app/link?range=7d&domain=go.example&short_code=sale",
+        "/app/?range=7d&f_referrer=news.example",
+    ]  # fmt: skip
+
+
+def test_without_a_period_before_nothing_changed(browser):
+    assert browser.read("?range=30d").all("section", id="visits-by-name") == []
+
+
+def test_a_report_names_what_changed(traffic, shared_lake):
+    text = traffic("report", "--org", "acme", "--range", "7d", "--format", "text").out
+    assert "What changed" in text
