@@ -31,7 +31,7 @@ _LEAST_DEVIATIONS: Final = 1.5
 """Below so many standard deviations, the orders of blocks are not tried: far too many show as much."""
 
 
-class Change(NamedTuple):
+class NamedChange(NamedTuple):
     """A name with its visits in both periods."""
 
     kind: str  # new, rose or fell
@@ -42,7 +42,7 @@ class Change(NamedTuple):
     now: int
 
 
-def changes_of(rows: Sequence[Mapping[str, Any]], comparison: Comparison) -> list[Change]:
+def changes_of(rows: Sequence[Mapping[str, Any]], comparison: Comparison) -> list[NamedChange]:
     """What changed, by the rows of visits-by-name and visits-by-link for both periods; most visits come first."""
     before, now = (_days(scope.start_date, scope.end_date) for scope in (comparison.before, comparison.now))
     counts: dict[tuple[str, str, str], dict[str, int]] = defaultdict(dict)
@@ -50,12 +50,12 @@ def changes_of(rows: Sequence[Mapping[str, Any]], comparison: Comparison) -> lis
         is_link = "short_code" in row
         key = ("link", row["short_code"], row["domain"]) if is_link else (row["subject"], row["name"], "")
         counts[key][row["date"]] = row["visits"]
-    found: dict[str, list[Change]] = {"new": [], "rose": [], "fell": []}
-    tested: list[tuple[Change, list[int], list[int]]] = []
+    found: dict[str, list[NamedChange]] = {"new": [], "rose": [], "fell": []}
+    tested: list[tuple[NamedChange, list[int], list[int]]] = []
     numbers: dict[str, int] = defaultdict(int)
     for (subject, name, domain), days in sorted(counts.items(), key=lambda item: -sum(item[1].values())):
         early, late = ([days.get(day, 0) for day in span] for span in (before, now))
-        change = Change("new", subject, name, domain, sum(early), sum(late))
+        change = NamedChange("new", subject, name, domain, sum(early), sum(late))
         if not change.before and change.now >= MIN_NEW:
             found["new"].append(change)
         elif change.before + change.now >= MIN_VISITS and numbers[subject] < MAX_TESTED:
