@@ -1,5 +1,7 @@
 """What changed against the period before: what is new is named, and what rose or fell only against chance."""
 
+import re
+from contextlib import closing
 from datetime import date, datetime, timedelta
 from random import Random
 
@@ -7,9 +9,10 @@ import pytest
 
 from benchmarks.outcomes import poisson
 from data.tasks.compaction import Compactor
-from queries import Scope
+from queries import Scope, Warehouse
 from service.dashboard.changes import MAX_NAMED, WRONG, changes_of
 from service.dashboard.comparison import Comparison
+from service.dashboard.report import Report
 from tests.conftest import NOW
 from tests.recount import recount
 from tests.support.page_reading import cells_of
@@ -140,6 +143,20 @@ def test_without_a_period_before_nothing_changed(browser):
     assert browser.read("?range=30d").all("section", id="visits-by-name") == []
 
 
-def test_a_report_names_what_changed(traffic, shared_lake):
-    text = traffic("report", "--org", "acme", "--range", "7d", "--format", "text").out
-    assert "What changed" in text
+@pytest.fixture
+def text_of(shared_lake):
+    """The report of some days as text."""
+
+    def text_of(days):
+        with closing(Warehouse(shared_lake)) as warehouse:
+            return Report.load(shared_lake, warehouse, "acme", {"range": days}, TODAY).text()
+
+    return text_of
+
+
+def test_a_report_names_what_changed(text_of):
+    assert re.search(r"What changed\n.*\nNew agent +GPTBot +6 +0\nLink rose +sale +240 +48\n", text_of("7d"))
+
+
+def test_a_report_without_a_period_before_has_no_changes(text_of):
+    assert "What changed" not in text_of("30d")
