@@ -1199,7 +1199,8 @@ def _tags_of(links: Iterable[Mapping[str, Any]], visit: Visit) -> list[str]:
 
 def _tags(question: Question) -> list[Row]:
     visits = [{**visit, "tag": tag} for visit in question.visits for tag in _tags_of(question.links, visit)]
-    return _ranked(visits, _by("tag"), "visits", *BY_CLASS[1:], "unique_visitors", "people_visitors", "last_visit")[:1_000]
+    fields = ("visits", *BY_CLASS[1:], "unique_visitors", "people_visitors", "last_visit")
+    return _ranked(visits, _by("tag"), *fields)[:1_000]
 
 
 def _targets(links: Iterable[Mapping[str, Any]], visit: Visit) -> set[str]:
