@@ -175,7 +175,7 @@ _ALL: Final = (
     Detector(
         type="error_days", subject=("domain",), untrusted=_WHO_TEXT,
         fields=(f.VISITS, f.ERRORS, f.PERCENTAGE, f.PEOPLE, *_WHO, f.TOP_PATHS, *_SEEN),
-        title="Days on which much failed on {domain}",
+        title="Days with many errors on {domain}",
         summary="From {days}, there were one or two days on which a fifth of all requests or more got a status of 500 "
         "or above: {errors} of {visits} on these days, {people} of them by people. Search crawlers are not counted.",
         action_id="fix_error", action_label="Find out why it failed on these days",

@@ -44,7 +44,7 @@ HOURS: Final = Hours.of("hourly-activity", "Hours", all_on="times")
 
 CHANGED: Final = WhatChanged.of(
     "visits-by-name", "What changed", color="plain",
-    hint="Rose and fell: more than the days of both periods vary by chance.",
+    hint="Rises and falls are larger than chance explains.",
     empty="Nothing is new, and nothing rose or fell more than by chance.",
 )
 
