@@ -60,7 +60,7 @@ CASES: Final[dict[str, Callable[[Setting], Iterator[Figure]]]] = {
 }
 
 USUAL: Final = ("import", "cold", "filtered", "serve", "intake", "pages")
-"""The cases of a run that names none: at a million visits, a quarter of an hour is enough for them."""
+"""The cases of a run that names none."""
 TOLD_EVERY_SECONDS: Final = 60.0
 """A line of progress, however long nothing is measured."""
 VISITS: Final = 1_000_000

@@ -223,9 +223,9 @@ _ALL: Final = (
     Detector(
         type="login_attack", subject=("domain", "path"), cause=("domain",), untrusted=("path", "top_agent"),
         fields=(f.PATH, f.VISITS, *_WHO, *_SEEN),
-        title="Many tries to log in on {domain}",
-        summary="From {days}, on days with 100 or more, {visits} requests tried to log in that no people sent, or of "
-        "which one visitor sent 100 or more. Limit how often an address may try, or block the login from outside.",
+        title="Login attacked on {domain}",
+        summary="From {days}, programs or single visitors tried to log in {visits} times, 100 times a day or more. "
+        "Limit how often an address may try, or block the login from outside.",
         action_id="limit_logins", action_label="Limit how often an address may try to log in, or block it",
         implementation_type="manual", fetches="visits",
     ),

@@ -1,5 +1,5 @@
--- Logins that are attacked: on a day, 100 or more POST requests tried to log in, by visitors who are not people, or of whom one
--- alone made 100. Those that are refused, missing or redirected for good (301, 308) try nothing. Also in the last 7 days.
+-- Logins under attack: on a day, 100 or more POST requests tried to log in, made by programs, or by visitors with 100 or more
+-- each. Requests that are refused, missing or redirected for good (301, 308) do not count. Also in the last 7 days.
 WITH tried AS (
     SELECT
         domain, plain_path(path) AS path, day, visitor, name_of(agent, user_agent) AS name,
