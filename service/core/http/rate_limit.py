@@ -76,8 +76,8 @@ class RateLimiter:
     def refusal(self, decision: RateLimitDecision) -> RateLimited:
         """The error for a request that was not accepted."""
         wait = _milliseconds(decision)
-        reason = f"At most {LIMIT} requests per minute are allowed for each source address."
-        message = f"Wait {math.ceil(wait / 1000)} s: {reason}"
+        rule = f"at most {LIMIT} requests per minute are allowed for each source address."
+        message = f"Wait {math.ceil(wait / 1000)} s: {rule}"
         return RateLimited(message=message, retryAfter=wait, limit=LIMIT, remaining=0)
 
     def headers(self, decision: RateLimitDecision) -> list[tuple[bytes, bytes]]:
