@@ -126,5 +126,7 @@ def test_a_damaged_footer_is_named(lake, tmp_path):
     with pytest.raises(LakeDamaged, match=r"a\.parquet cannot be read"):
         read_visit_file(tmp_path / "a.parquet")
     pq.write_table(VISITS.empty_table(), tmp_path / "b.parquet")
-    with pytest.raises(LakeDamaged, match=r"b\.parquet cannot be read: this program did not write it"):
+    with pytest.raises(
+        LakeDamaged, match=r"b\.parquet cannot be read: its footer has no record, so this program did not write it"
+    ):
         read_visit_file(tmp_path / "b.parquet")
