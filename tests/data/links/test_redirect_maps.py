@@ -139,7 +139,7 @@ def test_no_code_or_target_breaks_out_of_the_syntax(drawn):
         ("nginx caddy", "bad", "https://[::1/", "its target is not a valid URL"),
         ("nginx caddy", "bad%0A", "https://shop.example/", "its path contains characters that cannot be printed"),
         ("nginx caddy", "bad\u202e", "https://shop.example/", "its path contains characters that cannot be printed"),
-        ("nginx caddy", "bad%FF", "https://shop.example/", "its path is not UTF-8"),
+        ("nginx caddy", "bad%FF", "https://shop.example/", "its decoded path is not UTF-8"),
         ("nginx caddy", "%66ine", "https://evil.example/", "another link has the same path"),
         ("nginx", "b" * 255, "https://shop.example/", "nginx compares no more than 255 bytes of a path"),
         ("nginx", "a/../b", "https://shop.example/", "nginx shortens paths with //, /./ or /../"),
