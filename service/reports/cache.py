@@ -106,7 +106,7 @@ class AnswerCache:
         """Drop an answer of an earlier revision of the lake that is older than PAGE_SECONDS. Counts nothing."""
         answer = self.get(key)
         if answer and answer.revision != revision and self._clock() - answer.stored_at > PAGE_SECONDS:
-            del self._answers[key]
+            self._answers.pop(key, None)
 
     def put(self, key: CacheKey, answer: CachedAnswer) -> None:
         """Store an answer, unless it is too large."""
