@@ -203,6 +203,7 @@ class Panel:
     ) -> FilledPanel:
         """The panel with all its `rows`, of which the table has those that are `shown`."""
         last, group = selection.job_cells if self.has_jobs else None, selection.group
+        legend = self.legend(columns, selection)
         columns, has_split = group.columns(columns), self.has_split and group.has_split
         table = Table(columns, self.color, has_split, selection.links, last)
         body = table.body(shown, self.missing(shown, selection))
@@ -212,8 +213,12 @@ class Panel:
         marks = [] if nothing else selection.marks
         panel: Panel = replace(self, has_split=has_split)
         return FilledPanel(
-            panel, columns, body, chart, self.count(rows), len(shown), nothing, note, marks=marks, **more
+            panel, columns, body, chart, self.count(rows), len(shown), nothing, note, legend=legend, marks=marks, **more
         )  # fmt: skip
+
+    def legend(self, _columns: Sequence[TableColumn], _selection: Selection) -> Sequence[tuple[str, str]]:
+        """Return the class and the name of everything in the chart; nothing if it needs no legend."""
+        return ()
 
     def compared(self, rows: Sequence[Row], before: Sequence[Row]) -> list[Row]:
         """The rows beside those of the period before."""

@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from markupsafe import Markup
 
@@ -62,18 +62,10 @@ class TimeSeries(Panel):
             for row in answer
         ]
 
-    def drawn_as(
-        self,
-        columns: tuple[TableColumn, ...],
-        rows: Sequence[Row],
-        shown: Sequence[Row],
-        selection: Selection,
-        **more: Any,  # noqa: ANN401  # members of FilledPanel
-    ) -> FilledPanel:
-        """The panel with the legend of the group that is shown."""
+    def legend(self, columns: Sequence[TableColumn], selection: Selection) -> Sequence[tuple[str, str]]:
+        """Return the legend of the chosen group, with the period before if the chart shows it."""
         before = [("previous", "Period before")] if PREVIOUS in columns else []
-        legend = [*selection.group.legend, *before]
-        return super().drawn_as(columns, rows, shown, selection, legend=legend, **more)
+        return [*selection.group.legend, *before]
 
     def missing(self, rows: Sequence[Row], selection: Selection) -> frozenset[int]:
         """Return the numbers of the rows without a covered day."""
