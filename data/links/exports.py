@@ -102,9 +102,8 @@ def read_export(
     """Read the links in a file: CSV with a header line, or JSON.
 
     JSON may be one page of an API, or several, concatenated or in a list. `columns` maps the columns of a CSV as
-    parse_columns reads them. Links without a time of creation were created `now`. With `skip_invalid`, links that
-    cannot
-    be kept are left out. Raises BadInput naming the line, or the page and the number of the link on it.
+    parse_columns reads them. Links without a time of creation were created `now`. With `skip_invalid`, invalid
+    links are left out. Raises BadInput naming the line, or the page and the number of the link on it.
     """
     if format_name not in format_names():
         raise BadInput(f"--format {format_name!r} is not known; use {', '.join(format_names())}.")
