@@ -171,7 +171,11 @@ class Filters:
         return by_days if is_range else None
 
     def presets(self, first_day: date | None) -> list[tuple[str, str, bool]]:
-        """Days to choose from: what they are called, the query string, and whether they are shown now."""
+        """Selectable spans: label, query string, and whether the span is shown.
+
+        At most one is, though on the first of a month "Today" is "This month"; none while a range is in effect, which
+        has a button of its own ("This month" is "30 days" on the last day of November).
+        """
         today = self.today
         this_month = today.replace(day=1)
         last_month = this_month - timedelta(1)
@@ -183,8 +187,9 @@ class Filters:
             "This year": (today.replace(month=1, day=1), today),
             "All days": (_first_day(first_day, today), today),
         }
-        shown = self.scope.start_date, self.scope.end_date
-        return [(label, self.days_query(*span), span == shown) for label, span in spans.items()]
+        span_shown = self.scope.start_date, self.scope.end_date
+        shown = "" if self.range else next((label for label, span in spans.items() if span == span_shown), "")
+        return [(label, self.days_query(*span), label == shown) for label, span in spans.items()]
 
     @property
     def earlier(self) -> tuple[date, date]:

@@ -1,12 +1,14 @@
 """Each parameter is a row of one table: commands, assistants and notebooks take it and answer as HTTP does."""
 
 import json
-from datetime import datetime
+from datetime import date, datetime
 
 import pytest
 
 from data import Lake
+from data.links.index import LinkIndex
 from queries import PARAMETERS, Reader
+from service.reports.filters import Filters
 from tests.conftest import NOW
 from tests.support.visits import land, links, visit
 
@@ -98,3 +100,18 @@ def test_views_set_and_a_report_shows_what_they_are_filtered_by(filled, traffic)
     flags = flags_of(DAYS | COLUMNS)
     text = traffic("report", "--org", "acme", "--format", "text", *flags).out
     assert [f"{PARAMETERS[name].label}: {value}" in text for name, value in COLUMNS.items()] == [True] * len(COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("today", "days", "label"),
+    [
+        (date(2026, 11, 30), {}, None),
+        (date(2026, 12, 1), dict.fromkeys(("start_date", "end_date"), "2026-12-01"), "Today"),
+        (date(2026, 12, 2), {"start_date": "2026-12-01", "end_date": "2026-12-02"}, "This month"),
+    ],
+    ids=["a range that is a month, too", "the first of a month", "a month"],
+)
+def test_at_most_one_preset_is_shown(filled, today, days, label):
+    presets = Filters.of(days, "acme", today, LinkIndex(filled)).presets(None)
+    assert next((name for name, _, is_shown in presets if is_shown), None) == label
+    assert sum(is_shown for _, _, is_shown in presets) <= 1
