@@ -1,4 +1,4 @@
-"""Floor 0: what a visit is, how it is classified and how it is stored. These are its public names.
+"""Floor 0: defines visits, classifies them and stores them. These are its public names.
 
 Everything else is imported from its module, such as data.ingest.importer: loading the rules takes time.
 """

@@ -18,7 +18,7 @@ class BadInput(TrafficError):
 
 
 class LakeDamaged(TrafficError):
-    """A file of the lake is missing, changed, or of a version this program does not know."""
+    """A file of the lake is missing, changed, or of a version that this program does not know."""
 
 
 class NewerVersion(LakeDamaged):

@@ -21,7 +21,7 @@ _NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 def normalized_address(text: str) -> str:
     """Return the canonical spelling of a client's IP address: without port, brackets and zone, and IPv4 never as IPv6.
 
-    Other text is returned unchanged. An IPv4 address alone is not parsed: it has no colon, and only one spelling.
+    Other text is returned unchanged. A plain IPv4 address is not parsed: it has no colon, and only one spelling.
     """
     if ":" not in text:
         return text
@@ -40,7 +40,7 @@ def normalized_address(text: str) -> str:
 
 
 def normalized_host(text: str) -> str | None:
-    """The normal form of a host or host:port; None when `text` is neither.
+    """Return the normal form of a host or host:port; None if `text` is neither.
 
     It is the form that browsers send, without the port and the final dot: lower case, non-ASCII letters as A-labels
     (xn--…), an IPv6 address in brackets and shortened. An underscore is allowed, since such names exist.
@@ -66,7 +66,7 @@ def normalized_host(text: str) -> str | None:
 
 
 def check_host(text: str, what: str) -> str:
-    """The normal form of `text`. Raises BadInput when it is not a host; `what` names it."""
+    """Return the normal form of `text`. Raises BadInput if it is not a host; `what` names it in the message."""
     host = normalized_host(text)
     if host is None:
         raise BadInput(f"{what} {HOST_RULE}.")

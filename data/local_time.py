@@ -1,7 +1,7 @@
-"""Local time of an organization: its zone, its offset from UTC at a moment, and the day there.
+"""Local time of an organization: its zone, its offset from UTC at a moment, and its local day.
 
-Zones come from the tzdata package, not from the system, so that every machine computes the same offsets. They
-are used when visits land; later code adds the stored offset to the time of the visit.
+Zones come from the tzdata package, not from the system, so that every machine computes the same offsets. They are used
+when visits land; later code adds the stored offset to the time of the visit.
 """
 
 from datetime import UTC, date, datetime, time, timedelta
@@ -79,7 +79,7 @@ def local_day(moment: datetime, offset: int) -> date:
 
 
 def day_bounds(day: date, zone: str) -> tuple[datetime, datetime]:
-    """The beginning of a day in a zone, and of the next day."""
+    """Return the beginning of a day in a zone, and of the next day."""
     begin, end = (datetime.combine(one, time(), _zone(zone)) for one in (day, day + timedelta(1)))
     return begin.astimezone(UTC), end.astimezone(UTC)
 

@@ -1,17 +1,17 @@
-"""The bits of the column `signals`: what a visit's own line, and the visits of its day, say about it.
+"""The bits of the column `signals`: evidence from a visit's own line, and from the visits of its day.
 
-SIGNALS speak against a visit, REQUEST_FACTS repeat what its request said, REASONS_ASIDE are why it may not be counted.
-Files keep what was seen; answers decide what it means, by the masks below, and read no fact but `signed`. SQL has
-its bits and masks from here: as parameters in data/ingest and data/tasks, as a macro and a table in queries/prelude. A
-day is judged once it is past, by facts, too, in data/tasks/judging.py.
+SIGNALS are evidence against a visit, REQUEST_FACTS repeat facts of its request, REASONS_ASIDE are reasons why it may
+not be counted. Files keep observations; answers interpret them by the masks below, and read no fact but `signed`. SQL
+gets its bits and masks from here: as parameters in data/ingest and data/tasks, as a macro and a table in
+queries/prelude. A day is judged once it is past, also by facts, in data/tasks/judging.py.
 """
 
 from typing import Final, Literal, NamedTuple
 
 BEHAVIOUR_VERSION: Final = 14
-"""The version of what days are judged by. Raise it with every change of what a signal means; 0: not judged.
+"""The version of the judgement of days. Raise it with every change in the meaning of a signal; 0: not judged.
 
-It is stored with each file. Days that an earlier version judged are judged again, by a server, by `traffic compact` and
+It is stored with each file. Days judged by an earlier version are judged again, by a server, by `traffic compact` and
 by `traffic behaviour rejudge`.
 """
 
@@ -106,9 +106,9 @@ SIGNALS: Final = (
         meaning="its visitor, of a hosting network, asked for at most two pages, for no link and for no file",
     ),
 )  # fmt: skip
-"""Every signal. A bit keeps its meaning for ever, because files do; with the facts, there is room for 63.
+"""Every signal. A bit keeps its meaning forever, since files store it; with the facts, there is room for 63.
 
-A combination that convicts where neither of its signals does is a row of its own, with a bit that is set while judging.
+A combination that convicts although neither of its signals does has its own row, with a bit that is set by judging.
 """
 
 REQUEST_FACTS: Final = tuple(
@@ -137,7 +137,7 @@ REQUEST_FACTS: Final = tuple(
         (35, "from_bot", "its address is in a network that is only a known bot's"),
     )
 )
-"""Facts of the request. Without either bit of a pair, such as `https` and `plain_http`, nothing is known of it."""
+"""Facts of the request. Without either bit of a pair, such as `https` and `plain_http`, the fact is unknown."""
 
 REASONS_ASIDE: Final = (
     Signal(
@@ -147,27 +147,28 @@ REASONS_ASIDE: Final = (
     Signal("own_address", 1 << 28, "landing", convicts=False, meaning="it came from an address of the owner"),
     Signal("own_rule", 1 << 29, "landing", convicts=False, meaning="its user agent or path is excluded by the owner"),
 )  # fmt: skip
-"""Why a visit is set aside, which is stored and judged with, but not counted; files only where the owner says so."""
+"""Reasons why a visit is set aside, which means stored and judged, but not counted; files only if the owner chooses
+so."""
 
 _ALL: Final = (*SIGNALS, *REQUEST_FACTS, *REASONS_ASIDE)
 BITS: Final = {signal.name: signal.bit for signal in _ALL}
 FACTS: Final = sum(fact.bit for fact in REQUEST_FACTS)
 HEADERS: Final = sum(BITS[name] for name in ("fetch_absent", "fetch_sent", "language_absent", "language_sent"))
-"""The facts of which one tells that the headers by which days are judged were logged."""
+"""Facts that each show that the headers used for judging were logged."""
 NETWORKS: Final = 1 << 62
-"""Of the facts of a file: networks of addresses were looked up when its visits landed, as 1.0.0 did not."""
+"""A fact of a file: networks of addresses were looked up when its visits landed, unlike in 1.0.0."""
 LANDED: Final = sum(signal.bit for signal in _ALL if signal.set_at == "landing")
-"""The bits that a visit lands with. No later day can tell them, so judging keeps them.
+"""The bits with which a visit lands. Judging keeps them, since no later day can reveal them.
 
-Reclassifying keeps them, too, but for `file` and `own_rule`, which the stored request tells again.
+Reclassifying keeps them, too, except `file` and `own_rule`, which are determined again from the stored request.
 """
 SCANNED: Final = BITS["scanned"]
-"""The bit that takes the name of an AI agent or crawler back, unless its address was verified."""
+"""The bit that withdraws the name of an AI agent or crawler, unless its address was verified."""
 PROBING: Final = BITS["probed"] | BITS["scanned"]
-"""The bits of a visitor who asked for what only scanners ask for: what such a one misses shows nothing about a site."""
+"""The bits of visitors who request paths that only scanners request: paths that they miss show no problem of a site."""
 UNFOLLOWED: Final = BITS["unfollowed"]
-"""The bit of a page that was loaded ahead and not opened. Alone, it makes a visit a prefetch, no bot in disguise."""
+"""The bit of a page that was loaded ahead and not opened. Alone, it makes a visit a prefetch, not a bot in disguise."""
 OWN: Final = BITS["own_address"] | BITS["own_rule"]
-"""The bits of which one sets a visit aside, whatever is chosen of files."""
+"""The bits that each set a visit aside, whether or not files are counted."""
 CONVICTING: Final = sum(signal.bit for signal in SIGNALS if signal.convicts)
-"""The bits of which one makes a person's visit a bot in disguise."""
+"""The bits that each make a person's visit a bot in disguise."""

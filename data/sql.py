@@ -1,4 +1,4 @@
-"""The SQL files of this floor, each beside the code that runs it."""
+"""The SQL files of this floor, each next to the code that runs it."""
 
 from functools import cache
 from importlib import resources

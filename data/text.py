@@ -20,7 +20,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def bytes_of_memory(text: str) -> int:
-    """An amount of memory as DuckDB reads it, in bytes: 300000000 for "300MB". Raises BadInput."""
+    """Return an amount of memory, as written for DuckDB, in bytes: 300000000 for "300MB". Raises BadInput."""
     found = re.fullmatch(r"([1-9][0-9]{0,5}) ?([MG]i?B)", text)
     if not found:
         raise BadInput(f"{text!r} is not an amount of memory; write it like 300MB or 4GB.")

@@ -98,14 +98,14 @@ COLUMNS: Final = (
     ),
     Column("rules_version", _TEXT, "of the rules that classified it", "rules", has_statistics=True),
 )
-"""The columns of a visit. Every other list of columns is derived from this one.
+"""The columns of a visit. All other lists of columns are derived from this list.
 
 To add a column, add a row with `since` one above SCHEMA_VERSION, and the code that fills it. Never remove or rename a
 row or change its type: existing files keep their columns.
 """
 
 SCHEMA_VERSION: Final = max(column.since for column in COLUMNS)
-"""The schema version that this program writes. It reads older versions and refuses newer ones."""
+"""The schema version that this program writes. It reads older versions and rejects newer ones."""
 
 
 def columns_filled_by(*steps: FilledBy) -> tuple[str, ...]:

@@ -33,22 +33,22 @@ class Entry:
 
 
 def rows(name: str, *fields: Field, takes_traffic_type: bool = False, takes_short_code: bool = True) -> Entry:
-    """An entry whose answer is an array of objects with these fields."""
+    """An entry that answers with an array of objects with these fields."""
     return Entry(name, "rows", fields, takes_traffic_type=takes_traffic_type, takes_short_code=takes_short_code)
 
 
 def row(name: str, *fields: Field) -> Entry:
-    """An entry whose answer is one object with these fields."""
+    """An entry that answers with one object."""
     return Entry(name, "row", fields)
 
 
 def parts(name: str, **members: Entry) -> Entry:
-    """An entry whose answer is one object; each member is the answer of another entry."""
+    """An entry that answers with one object; each member is the answer of another entry."""
     return Entry(name, "parts", members=tuple(members.items()))
 
 
 def template(name: str) -> str:
-    """The SQL text of a template, or of a detector or measure, whose names begin with jobs/.
+    """The SQL text of a template, or of a detector or measure (their names begin with jobs/).
 
     Raises FileNotFoundError when it does not exist.
     """
@@ -63,7 +63,7 @@ _PURPOSES: Final = (f.ASKED, f.INDEXED, f.TRAINED, f.CODING)
 _BY_CLASS: Final = (f.HUMAN_CLICKS, f.AI_VISITS, f.OTHER_VISITS)
 _USUAL: Final = (f.VISITS, f.PERCENTAGE, f.HUMAN_CLICKS, f.AI_VISITS, f.UNIQUE_VISITORS)
 _OF_PEOPLE: Final = (f.VISITS, f.PERCENTAGE, f.HUMAN_CLICKS, f.UNIQUE_VISITORS)
-_NULLABLE_PERCENTAGE: Final = as_nullable(f.PERCENTAGE)  # null when a dense answer counts no visits at all
+_NULLABLE_PERCENTAGE: Final = as_nullable(f.PERCENTAGE)  # null if a dense answer has no visits
 
 _ROUTES: Final = (
     row("traffic-overview", f.TOTAL_VISITS, f.HUMAN_CLICKS, *_CATEGORY_COUNTS, f.AI_PERCENTAGE),

@@ -161,7 +161,7 @@ class Cluster:
         self._warehouse.close()
 
     def _table(self, entry: Entry, snapshot: ClusterSnapshot, cancelled: threading.Event | None = None) -> pa.Table:
-        """The rows of an entry with a template."""
+        """Return the rows of an entry with a template."""
         schema = pa.schema([(field.name, _ARROW_TYPES[field.kind.sql]) for field in entry.fields])
         query = Query(cancelled or threading.Event(), self._options.seconds)
         return self._run_watched(self._watchdog, query, entry.name, self._compiled(entry.name), snapshot).cast(schema)
@@ -192,7 +192,7 @@ class Cluster:
         try:
             return self._run(query, text, snapshot)
         except SessionLost:
-            for session in self._take_all():  # all were lost together
+            for session in self._take_all():  # a restart loses all sessions
                 session.disconnect()
         try:
             return self._run(query, text, snapshot)

@@ -23,7 +23,8 @@ _ATTACH_READ_ONLY: Final = "ATTACH $file AS defined (READ_ONLY)"
 
 
 def define_relations(engine: duckdb.DuckDBPyConnection, lake: LakeFolders) -> None:
-    """Define the relations in an empty engine, without any visit. Writes the lake's empty seed rollup if it is missing.
+    """Define the relations in an empty engine, without any visits. Writes the lake's empty seed rollup if it is
+    missing.
 
     They are copied from a file of the lake. If it is missing, damaged or of another version, the prelude is run and the
     file is written if possible.

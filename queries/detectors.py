@@ -1,4 +1,4 @@
-"""The detectors of jobs: what each finds, in which SQL file, how it is called, and what one may do about it.
+"""The detectors of jobs: each finding, its SQL file, its name, and its remedy.
 
 To add a detector, add `jobs/<type>.sql`, `jobs/<type>.measure.sql` and one row here. Its thresholds are in its SQL.
 """
@@ -18,35 +18,39 @@ FOLDER: Final = "folder"
 
 @dataclass(frozen=True, kw_only=True)
 class JobKind:
-    """What jobs of one type are about, and how their outcome is measured."""
+    """The subject of jobs of one type, their texts, and the measure of their outcome."""
 
     type: str
     subject: tuple[str, ...]  # the columns that name the subject of a job
     title: str
     """What was found. {where} is the link or the domain of the finding, {domain} its domain."""
-    summary: str  # two sentences, which may also contain {days} and the sums of columns of the finding
+    summary: str  # two sentences; may also contain {days} and sums of the finding's columns
     action_id: str
     action_label: str
     implementation_type: Literal["patch", "edge_page", "manual"] = "patch"
-    """The default type of its implementations."""
-    more_is_better: bool = False  # whether the events of its measure are wanted; otherwise they are to become fewer
+    """Default type of its implementations."""
+    more_is_better: bool = False  # whether more events in its measure are better; otherwise fewer are
     counts_refusals: bool = False
-    """Whether every event of its measure is a request with the wrong answer: refused, missing, or a secret that was
-    served. Then the answers alone show when the problem is gone."""
+    """Whether every event in its measure is a request with a wrong answer: refused, missing, or an exposed secret.
+    Then the answers alone show when the problem is gone."""
     closes_by_rate: bool = False
-    """Whether a lower rate may close its jobs: only where benchmarks/README.md measured that rates seldom fall by
-    themselves, and fewer is better."""
+    """Whether a lower rate may close its jobs: only if fewer events are better, and benchmarks/README.md shows that
+    rates
+    seldom fall by themselves."""
     untrusted: tuple[str, ...] = ()  # the columns with untrusted text
     urgency: Literal["secret", "error", "chance"] = "error"
     """Exposed secrets come first, then what people or AI products fail at, then what could be better."""
     cause: tuple[str, ...] = ()
-    """The columns whose values findings of one cause share, which are one job; FOLDER is the first folder of the path.
-    (): each finding has a cause of its own."""
-    sql: str = ""  # the SQL file, if it is not called like the type
+    """The columns with equal values in all findings of one cause, which become one job; FOLDER is the first folder of
+    the
+    path. (): each finding has its own cause."""
+    sql: str = ""  # the SQL file, unless it is named after the type
 
     @cached_property
     def measure(self) -> Entry:
-        """Rows number, day, events and visits of subjects: whether they got better. Days without visits have no row."""
+        """The rows number, day, events and visits for each subject, to compare days. No row for a day without
+        visits.
+        """
         name = f"jobs/{self.sql or self.type}.measure"
         return Entry(name, "rows", (f.SUBJECT_NUMBER, f.ON_DAY, f.EVENTS, f.VISITS))
 
@@ -56,7 +60,9 @@ class JobKind:
         return f"{self.subject[-1].replace('ai_source', 'product').replace('short_code', 'link')}s"
 
     def cause_of(self, subject: Mapping[str, str | None]) -> dict[str, str | None]:
-        """Return what names the cause of a finding, by column. A path in no folder is a cause of its own."""
+        """Return the values that name the cause of a finding, by column. A path outside all folders is a cause of its
+        own.
+        """
         path = subject.get("path") or ""
         first, _, rest = path.removeprefix("/").partition("/")
         if not self.cause or (FOLDER in self.cause and not rest):
@@ -72,9 +78,9 @@ class Detector(JobKind):
     fetches: str = "agent_fetches"  # the column that counts requests, for the weight of a finding
     people: str | None = None  # the column that counts people; each weighs as much as ten requests
     compares_days: bool = False
-    """Whether it compares some of its days with others: a day without its log would look like one without visits."""
+    """Whether it compares days with each other: a day with a missing log would look like a day without visits."""
     only: tuple[str, bool] | None = None
-    """Which rows of a SQL file of two types are its own: a column, and its value; None: all rows."""
+    """For a SQL file shared by two types, the column and value that select this type's rows; None: all rows."""
 
     @cached_property
     def entry(self) -> Entry:
@@ -147,7 +153,7 @@ _ALL: Final = (
     Detector(
         type="impersonated_agent", subject=("domain", "agent"), cause=("domain",), untrusted=("agent",),
         fields=(f.AGENT, f.VISITS, f.PROBES, f.REFUSED, f.AUDIENCE, f.VISITORS, *_SEEN),
-        title="Others use the name of an AI agent on {domain}",
+        title="AI agent impersonated on {domain}",
         summary="From {days}, {visits} requests named an AI agent, but came from outside its operator's published "
         "addresses.",
         action_id="block_agent", action_label="Block visits under the agent's name from other addresses",
@@ -160,7 +166,7 @@ _ALL: Final = (
         ),
         title="Server errors on {where}",
         summary="From {days}, {errors} of {visits} requests by people and AI products got a status of 500 or above.",
-        action_id="fix_error", action_label="Repair what answers with an error",
+        action_id="fix_error", action_label="Fix the server errors",
         implementation_type="manual", fetches="errors", closes_by_rate=True,
     ),
     Detector(
@@ -169,7 +175,7 @@ _ALL: Final = (
         title="Search crawlers get server errors on {domain}",
         summary="From {days}, {errors} of their {visits} requests got a status of 500 or above. Search engines crawl "
         "such a site less often, and drop pages that keep failing.",
-        action_id="fix_error", action_label="Repair what answers with an error",
+        action_id="fix_error", action_label="Fix the server errors",
         implementation_type="manual", fetches="errors",
     ),
     Detector(

@@ -1,4 +1,4 @@
-"""The dictionary of relations and columns that SQL of users reads."""
+"""The dictionary of relations and columns for users' SQL."""
 
 import re
 from typing import Final

@@ -59,7 +59,7 @@ UNIQUE_VISITORS = Field(
     "distinct visitor hashes per day, summed over days because hashes change daily; 0: unavailable; "
     "of (other), the sum over its rows",
 )
-PEOPLE_VISITORS = Field("people_visitors", COUNT, "the same of people and people sent by AI alone")
+PEOPLE_VISITORS = Field("people_visitors", COUNT, "the same, of people and AI referrals only")
 UNIDENTIFIED_VISITS = Field(
     "unidentified_visits", COUNT, "requests without a client address, which unique_visitors leaves out"
 )
@@ -70,11 +70,13 @@ OWN = Field("own", COUNT, "of these, visits that are not counted because their o
 DISGUISED = Field("disguised", COUNT, "of these, requests under a browser's name that count as a bot's, by their day")
 LOADED_AHEAD = Field("loaded_ahead", COUNT, "of these, pages that a browser loaded ahead and that were not opened")
 REASON = Field(
-    "reason", TEXT, "file, own, disguised, loaded_ahead, probe or no_agent: why no number of people has the request"
+    "reason",
+    TEXT,
+    "file, own, disguised, loaded_ahead, probe or no_agent: why no number of people includes the request",
 )
 REQUESTED_AT = Field("visited_at", TIMESTAMP, "time of the request")
 USER_AGENT = Field("user_agent", TEXT, "the user agent as it was sent, or unknown")
-ALONE = Field("alone", COUNT, "of these, requests that showed nothing else")
+ALONE = Field("alone", COUNT, "of these, requests with this sign only")
 PAGES_ACCESSED = Field(
     "pages_accessed", COUNT, "distinct non-empty requested paths; of (other), the sum over its agents"
 )
@@ -100,7 +102,7 @@ HOUR = Field("hour", COUNT, "hour of the day in the organization's time zone, 0 
 OPERATOR = Field("operator", TEXT, "company or project that runs the agent")
 SHORT_CODE = Field("short_code", TEXT, "short code of the link")
 TARGET_URL = Field("target_url", TEXT, "URL that the link redirects to")
-TAG = Field("tag", TEXT, "tag of links; a request to a link of two counts under both")
+TAG = Field("tag", TEXT, "tag of links; a request to a link with two tags counts under both")
 TOOL = Field("tool", TEXT, "developer tool, by the name of its AI source")
 WEEK = Field("week", DAY, "Monday of the week; only days within the range are counted")
 AVG_VISITS = Field("avg_visits", NUMBER, "average visits per such day in the range", nullable=True)
@@ -123,7 +125,7 @@ FETCHES_PER_REFERRAL = Field("fetches_per_referral", NUMBER, "fetches per referr
 VISITS_PER_ANSWER = Field(
     "visits_per_answer",
     NUMBER,
-    "visits by people whom its products sent, per request that was made for a user of them",
+    "visits by people whom its products sent, per request made for a user",
     nullable=True,
 )
 PURPOSE = Field("purpose", TEXT, "what an AI agent fetched for: asked, indexed, trained or coding")
@@ -133,12 +135,12 @@ TRAINED = Field("trained", COUNT, "of these, requests for training")
 CODING = Field("coding", COUNT, "of these, requests by coding agents")
 MARKDOWN = Field("markdown", COUNT, "requests for a page in Markdown, whose path ends with .md")
 LLMS_TXT = Field("llms_txt", COUNT, "requests for llms.txt or llms-full.txt")
-FETCHES_BEFORE = Field("fetches_before", COUNT, "of the fetches, those before the first person came", nullable=True)
-FETCHES_BY_CHANCE = Field(
-    "fetches_by_chance", NUMBER, "how many it would be on average if the times were shuffled", nullable=True
-)
+FETCHES_BEFORE = Field("fetches_before", COUNT, "of these, fetches before the first person came", nullable=True)
+FETCHES_BY_CHANCE = Field("fetches_by_chance", NUMBER, "average number if the times were shuffled", nullable=True)
 LINKS_REACHED = Field("links_reached", COUNT, "distinct links that its agents fetched, each a short code on a domain")
-CONTRADICTED = Field("contradicted", COUNT, "requests under its agents' names from elsewhere, in no other count")
+CONTRADICTED = Field(
+    "contradicted", COUNT, "requests under its agents' names from other addresses, not in any other count"
+)
 LINKS_FETCHED = Field("links_fetched", COUNT, "distinct links fetched by the platform's agents")
 LINKS_REFERRED = Field("links_referred", COUNT, "distinct links that the platform referred people to")
 TRAFFIC_TYPE = Field("traffic_type", TEXT, "one of the seven categories")
@@ -159,7 +161,7 @@ UTM_CAMPAIGN = Field("utm_campaign", TEXT, "utm_campaign of the campaign, or (ot
 REFERRER = Field("referrer", TEXT, "host of the referrer, (direct), or (other) for all without a row of their own")
 REFERRER_TYPE = Field("referrer_type", TEXT, "direct, internal, search, ai, social, email, other or (other)")
 REFERRER_SOURCE = Field("source", TEXT, "name shared by the hosts of one service, such as Google; otherwise the host")
-LINKS_FOUND = Field("links_found", COUNT, "links in all, of which an answer has a part")
+LINKS_FOUND = Field("links_found", COUNT, "number of all links in the list, of which an answer has a part")
 SHORT_CODES = Field("short_codes", COUNT, "distinct requested links; of (other), the sum over its domains")
 AGENT = Field("agent", TEXT, "product token found in the user agent, or (other)")
 AGENT_KIND = Field("agent_kind", TEXT, "purpose of the agent, more specific than the category")
@@ -190,7 +192,7 @@ AUDIENCE = Field("audience", TEXT, "who made most of these requests: people, AI,
 ASKED_TO_PAY = Field("asked_to_pay", COUNT, "of these, requests answered with 402, Payment Required")
 MISSING = Field("missing", COUNT, "requests by people that were answered with 404 or 410")
 REFERRED = Field("referred", COUNT, "of these, requests that followed a link, as their referrer shows")
-IS_CATCH_ALL = Field("is_catch_all", FLAG, "whether three or more such paths were answered with one size")
+IS_CATCH_ALL = Field("is_catch_all", FLAG, "whether three or more such paths were answered with the same size")
 ANSWERED = Field("answered", COUNT, "requests answered with 200 to 299")
 PROBED_PATHS = Field("paths", COUNT, "paths that were answered")
 ANSWER_SIZE = Field("bytes_sent", COUNT, "size of the largest answer", nullable=True)
@@ -200,7 +202,7 @@ IS_INVENTED = Field("is_invented", FLAG, "whether people were sent to a path tha
 VERIFIED = Field("verified", COUNT, "of these, requests from the published addresses of the agent's operator")
 SIGNED = Field("signed", COUNT, "of these, requests that named their agent in a signature, and are not verified")
 DAYS_SEEN = Field("days", COUNT, "days on which it happened")
-EXPECTED_REFERRALS = Field("expected_referrals", NUMBER, "people to be expected by the number of fetches")
+EXPECTED_REFERRALS = Field("expected_referrals", NUMBER, "people expected from the number of fetches")
 REFUSED = Field("refused", COUNT, "requests answered with 401, 402, 403, 405, 406, 429 or 451")
 STATUS = Field("status", TEXT, "HTTP status of the answers, or unknown")
 STATUSES = Field("statuses", TEXT, "HTTP statuses of the refusals, separated by commas")
@@ -210,9 +212,9 @@ ERRORS = Field("errors", COUNT, "requests answered with 500 to 599")
 PEOPLE = Field("people", COUNT, "of these, requests by people, including AI referrals")
 REFERRALS_BEFORE = Field("referrals_before", COUNT, "visits of people sent in the first 14 of the 28 days")
 LOST_REFERRALS = Field("lost_referrals", COUNT, "how many fewer were sent in the last 14 days")
-PROBABILITY = Field("probability", NUMBER, "how likely chance alone makes so few or fewer, 0 to 1")
+PROBABILITY = Field("probability", NUMBER, "probability of so few or fewer by chance alone, 0 to 1")
 TRAINING_FETCHES = Field("training_fetches", COUNT, "requests by the operator's training crawlers")
-SUBJECT_NUMBER = Field("number", COUNT, "of the subject, among those that are measured at once")
+SUBJECT_NUMBER = Field("number", COUNT, "number of the subject, among the subjects measured together")
 SIMILARITY = Field("similarity", NUMBER, "Jaro-Winkler similarity of two paths, 0.9 to 1")
 ON_DAY = Field("day", DAY, "day of the counts")
-EVENTS = Field("events", COUNT, "of the visits, those that the job is about")
+EVENTS = Field("events", COUNT, "of the visits, the events that the job is about")

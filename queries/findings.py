@@ -1,4 +1,4 @@
-"""Runs the detectors of jobs over the visits of an organization, and measures the subject of one."""
+"""Runs the detectors of jobs over the visits of an organization, and measures the subjects of jobs."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -25,14 +25,14 @@ _SUBJECT_COLUMNS: Final = tuple(dict.fromkeys(name for one in DETECTORS.values()
 
 @dataclass(frozen=True)
 class Finding:
-    """A problem of one subject, as a detector found it."""
+    """A problem of one subject, found by a detector."""
 
     type: str
     organization: str
-    subject: dict[str, str | None]  # the values that name it, by column
+    subject: dict[str, str | None]  # the values that identify it, by column
     row: dict[str, Any]
     """The row of the detector's answer, ready for JSON: moments are text in UTC, with Z and whole seconds."""
-    weight: float  # its requests in an average week, where a person counts as ten
+    weight: float  # its requests in an average week; each person counts as ten
 
 
 def days_before(as_of: date) -> tuple[date, date]:
@@ -52,9 +52,9 @@ def detect(
 ) -> list[Finding]:
     """The findings of the 28 complete days before `as_of`, the heaviest first, at most 100.
 
-    Days that were not judged are left out, unless behaviour is switched off. `cancelled` is that of `Engine.answer`.
-    With `explain`, all that the detector considers are findings, whatever its thresholds; not on a cluster. `shared` is
-    what `share_detected` read of the same days.
+    Days that were not judged are left out, unless behaviour is switched off. `cancelled` is passed to `Engine.answer`.
+    With `explain`, everything that the detector considers becomes a finding, regardless of its thresholds; not on a
+    cluster. `shared` is the result of `share_detected` for the same days.
 
     Raises QueryTimeout, QueryFailed, FilesGone, EngineLost; LakeDamaged for a damaged file.
     """
@@ -81,9 +81,9 @@ def detect(
 def share_detected(
     engine: Engine, organization: str, as_of: date, cancelled: threading.Event | None = None
 ) -> Snapshot | None:
-    """What all detectors read, read once for them; None if that is too much to keep. Raises what `detect` raises.
+    """Read the visits for all detectors once; None if they are too many to keep. Raises the exceptions of `detect`.
 
-    Keep it for one run of all detectors: a visit that is erased meanwhile is still in it.
+    Keep the result for one run of all detectors only: it still contains visits that are erased meanwhile.
     """
     snapshot = engine.snapshot(_detected_scope(organization, as_of))
     shared = engine.with_shared_visits(snapshot, [one.entry for one in DETECTORS.values()], cancelled)
@@ -99,10 +99,10 @@ def measure_all(  # noqa: PLR0917  # whose visits, of what and when: called in t
     end: date,
     cancelled: threading.Event | None = None,
 ) -> list[list[tuple[date, int, int]]]:
-    """For each of some subjects, day, events and visits of each day from `start` to `end` (inclusive) that has visits.
+    """For each subject, its day, events and visits on each day with visits from `start` to `end` (inclusive).
 
-    The visits are read once. Subjects are those of findings, `cancelled` is that of `Engine.answer`. Raises ValueError
-    if a subject has other columns than subjects of this kind, and what `detect` raises.
+    The visits are read once. The subjects are those of findings; `cancelled` is passed to `Engine.answer`. Raises
+    ValueError if a subject has other columns than subjects of this kind, and the exceptions of `detect`.
     """
     for one in subjects:
         if set(one) != set(kind.subject):
@@ -120,9 +120,10 @@ def redirected_days(
     days: tuple[date, date],
     cancelled: threading.Event | None = None,
 ) -> list[tuple[date, int, datetime]]:
-    """The days on which the path of a subject was redirected, or answered by its link: how often, and first when.
+    """The days on which a subject's path was redirected or answered by its link, with the number of times and the first
+    time.
 
-    Raises what `detect` raises.
+    Raises the exceptions of `detect`.
     """
     rows = _about(engine, REDIRECTED, organization, [subject], days, cancelled)
     return [(row["day"], row["visits"], row["first_seen"]) for row in rows]
@@ -131,9 +132,9 @@ def redirected_days(
 def guess_targets(
     engine: Engine, organization: str, subject: Mapping[str, str | None], as_of: date
 ) -> list[dict[str, Any]]:
-    """The living links and paths, at most three, that the path of a subject may have been meant for: rows of GUESSES.
+    """At most three live links and paths that the path of a subject may have been meant for: rows of GUESSES.
 
-    They were answered three times or more in the 28 days before `as_of`, or are links. Raises what `detect` raises.
+    Paths had at least three successful requests in the 28 days before `as_of`. Raises the exceptions of `detect`.
     """
     return _about(engine, GUESSES, organization, [subject], days_before(as_of), None)
 
@@ -150,7 +151,7 @@ def _about(  # noqa: PLR0917  # as measure_all
     days: tuple[date, date],
     cancelled: threading.Event | None,
 ) -> list[dict[str, Any]]:
-    """The rows of an entry that joins the relation `subject`."""
+    """Return the rows of an entry that joins the relation `subject`."""
     domains = {one.get("domain") for one in subjects}
     scope = Scope(organization, *days, domain=domains.pop() if len(domains) == 1 else None)
     bound = [

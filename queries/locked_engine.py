@@ -98,7 +98,7 @@ class LockedEngine:
     def cursor(
         self, snapshot: Snapshot, cancelled: threading.Event | None = None, is_kept: bool = False
     ) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A cursor under the watchdog, for one query. Its session variables belong to one caller's scope.
+        """A cursor under the watchdog, for one query. Its session variables hold one caller's scope.
 
         With `is_kept`, it is kept for the next query of the same snapshot: setting the variables takes as long as a
         small query. After an error it is not kept. In this context, errors of DuckDB are raised as QueryTimeout,
@@ -114,7 +114,7 @@ class LockedEngine:
                     if cancelled.is_set():
                         raise QueryFailed("the query was cancelled.")
                     if idle is None:
-                        # starts the thread that returns freed memory: one for all engines, ended with any of them
+                        # starts the thread that returns freed memory: shared by all engines, ended with any of them
                         cursor.execute("SET GLOBAL allocator_background_threads = TRUE")
                         set_variables(cursor, snapshot)
                     yield cursor

@@ -1,4 +1,4 @@
-"""For notebooks and scripts: answers and own SQL as Arrow tables, by the names and parameters of the API."""
+"""Answers and custom SQL as Arrow tables, for notebooks and scripts, with the names and parameters of the API."""
 
 import warnings
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 _ALL_PARAMETERS: Final = ENTRIES["bot-traffic"]
-"""The entry that accepts every parameter, as own SQL does."""
+"""The entry that accepts every parameter, as custom SQL does."""
 
 
 def open_lake(
@@ -35,7 +35,8 @@ def open_lake(
 ) -> "Reader":
     """Open the lake in a folder for reading; servers and imports may continue. Raises BadInput if it does not exist.
 
-    `values` is a file like traffic_values.toml. `seconds` limits each query, `memory` own SQL and, once more, its rows.
+    `values` is a file like traffic_values.toml. `seconds` limits each query; `memory` limits custom SQL, and its rows
+    again.
     """
     return Reader(Lake(Path(path), must_write=False), values, seconds, memory)
 
@@ -51,12 +52,12 @@ class Reader:
         memory: str = OWN_SQL_MEMORY,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """See open_lake. Ranges end with the day of the organization at the time of `clock`."""
+        """See open_lake. Ranges end on the organization's day at the time of `clock`."""
         self._lake, self._targets, self._clock = lake, LinkIndex(lake), clock
         with_values = load_traffic_values(values)
         self._warehouse = Warehouse(lake, with_values, seconds=seconds)
         self._new_sql = partial(OwnSql, lake, values=with_values, memory=memory, seconds=seconds)
-        self._own_sql: dict[str, OwnSql] = {}  # by organization: each can only open the files of one
+        self._own_sql: dict[str, OwnSql] = {}  # by organization: each engine can only open its files
 
     @property
     def organizations(self) -> list[str]:

@@ -60,7 +60,8 @@ class OwnSql:
         memory: str = OWN_SQL_MEMORY,
         seconds: float = QUERY_TIMEOUT_SECONDS,
     ) -> None:
-        """Start the process. `memory` (such as "300MB") limits the engine and, once more, the rows; `seconds` a query.
+        """Start the process. `memory` (such as "300MB") limits the engine, and its rows again; `seconds` limits each
+        query.
 
         Raises BadInput for an invalid name.
         """
@@ -135,7 +136,7 @@ class _Process:
         except (EOFError, ConnectionError):
             self.kill()
             is_sure = self._child.returncode == OUT_OF_MEMORY
-            ended = "it needs more memory" if is_sure else "its process ended, which probably needed more memory"
+            ended = "it needs more memory" if is_sure else "its process ended, probably because it needed more memory"
             raise QueryFailed(f"{ended} than {self._memory}: {_REMEDY}") from None
         except BaseException:
             self.kill()
@@ -153,7 +154,7 @@ class _Process:
         delete_abandoned(self._options.folders.staging)
 
     def _exchange(self, query: OwnQuery) -> tuple[list[Any], list[str]]:
-        """The batches that it sends for a query, and class and message of the error if it failed."""
+        """The batches that the process sends for a query, and the class and message of the error if it failed."""
         batches: list[Any] = []
         left = self._options.memory_bytes
         if not self._is_ready:
@@ -207,7 +208,7 @@ _ENVIRONMENT: Final = {
     "MALLOC_ARENA_MAX": "2",  # otherwise each thread reserves 64 MB of address space
     "ARROW_DEFAULT_MEMORY_POOL": "system",
 }
-"""The whole environment of the process besides its module path: it contains no secrets."""
+"""The whole environment of the process except for its module path: it contains no secrets."""
 _REMEDY: Final = "read fewer columns, rows or days, or shorter texts."
 _ERRORS: Final = {one.__name__: one for one in (QueryFailed, QueryTimeout, FilesGone, EngineLost, BadInput)}
 _SQL_VALUES: Final = {

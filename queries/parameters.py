@@ -55,7 +55,7 @@ def _domain(value: str) -> str:
 
 
 def _one_of(name: str, meanings: Mapping[str, str], value: str) -> str:
-    """The meaning of a case-insensitive value. Raises InvalidParameter for the parameter `name`."""
+    """Return the meaning of a case-insensitive value. Raises InvalidParameter for the parameter `name`."""
     if value.lower() not in meanings:
         problem = f"has the unknown value {_quote(value)}"
         raise InvalidParameter(name, problem, f"Use one of {', '.join(meanings)}.")
@@ -83,11 +83,11 @@ class Parameter:
     """Converts its value to the value of the Scope field with its name. Raises InvalidParameter."""
     schema: Mapping[str, Any] = field(default_factory=lambda: _TEXT)  # the values that it accepts, as JSON Schema
     links_unknown: bool = True
-    """Whether a row "unknown" on a page links to the visits without this value: not if most visits have none."""
+    """Whether a row "unknown" on a page links to the visits without this value; False if most visits have none."""
 
     @property
     def page_name(self) -> str:
-        """Its name in the address of a page, which campaigns link to with `utm_…`: words have the prefix `f_` there."""
+        """Its name in the address of a page. Words get the prefix `f_`, since campaigns link to pages with `utm_…`."""
         return f"f_{self.name}" if self.kind == "word" else self.name
 
 
@@ -140,15 +140,15 @@ _ROWS: Final = (
 
 PARAMETERS: Final[Mapping[str, Parameter]] = {row.name: row for row in _ROWS}
 """Every parameter by name, in the order of documentation. A filter is also a field of Scope, and two lines of
-prelude/3_scope.sql: a condition, and a term that tells whether a filter is set."""
+prelude/3_scope.sql: a condition, and a term that shows whether a filter is set."""
 
 
 RESOLVED: Final = frozenset(("target_url", "tag"))
-"""The parameters that stand for links: these are read to make a Scope of them."""
+"""Parameters that stand for links: making a Scope looks these up."""
 
 
 def validate(pairs: Iterable[tuple[str, str]], entry: Entry) -> Mapping[str, str]:
-    """The parameters that `entry` accepts among pairs of name and value. Ignores other and empty ones.
+    """The parameters that `entry` accepts among pairs of name and value. Ignores unknown parameters and empty values.
 
     Raises InvalidParameter if one is given twice or is too long.
     """
@@ -207,7 +207,7 @@ def scope_from(query: Mapping[str, str], organization: str, today: date, targets
 
 
 def _links_with_tag(tag: str, links: IndexedLinks) -> str:
-    """The links that carry a tag, as a Scope has them. Raises InvalidParameter if they are too many to filter by."""
+    """The links that carry a tag, in the form of a Scope. Raises InvalidParameter if too many links have it."""
     words, found = links.with_tag(tag)
     if found > MAX_TAGGED:
         remedy = f"Use a tag of at most {MAX_TAGGED:,} links."
@@ -216,7 +216,7 @@ def _links_with_tag(tag: str, links: IndexedLinks) -> str:
 
 
 def parse_day(name: str, value: str, zone: Callable[[], str]) -> date:
-    """The day in a parameter of this name; a time is converted to the zone. Raises InvalidParameter."""
+    """Return the day in a parameter of this name; a time is converted to the zone. Raises InvalidParameter."""
     try:
         if _DAY.fullmatch(value):
             return date.fromisoformat(value)

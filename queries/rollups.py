@@ -56,8 +56,9 @@ CHUNK_VISITS: Final = 500_000
 """Approximate number of visits counted at once. A day with more visits is a chunk of its own."""
 
 MAX_VISITS_IN_MEMORY: Final = 60_000
-"""Up to so many visits of a month are read once for all relations, as each would open every file twice: 33,000 take
-half of the processor time. Each visit is there again for its domain: 150,000 took 73 MB."""
+"""Maximum number of a month's visits that are read once for all relations, since each relation would open every file
+twice: for 33,000 visits, this halves the processor time. Each visit is kept again for its domain: 150,000 took
+73 MB."""
 
 STORED_BEFORE: Final = "FROM stored_before($relation)"
 COUNTED_DAILY: Final = "FROM counted_daily($relation)"
@@ -85,10 +86,10 @@ class Month(NamedTuple):
 
 
 class RelationCounter(Protocol):
-    """Counts the rows of relations elsewhere than in this process: a Cluster."""
+    """Counts the rows of relations outside this process: a Cluster."""
 
     def takes(self, visits: int) -> bool:
-        """Whether it counts so many visits."""
+        """Return whether it counts this many visits."""
 
     def rollup_rows(self, relation: str, snapshot: ClusterSnapshot, cancelled: threading.Event) -> pa.Table:
         """The rows of a relation for a new rollup, counted from the visits of a snapshot for a cluster."""
@@ -110,7 +111,7 @@ class RollupBuilder:
     ) -> None:
         """A past day is closed, and may be counted, once no file has landed in it for `quiet_period`.
 
-        Months with as many new visits as `counter` takes are counted by it. With `process`, a month with more
+        `counter` counts each month if it takes that number of new visits. With `process`, a month with more
         new visits than MAX_VISITS_IN_SERVER is counted there.
         """
         self._lake = lake
@@ -146,7 +147,7 @@ class RollupBuilder:
             self._build_month(engine, month)
 
     def interrupt(self) -> None:
-        """Cancel a run() in another thread; the month that it is building is not stored. `counter` counts no more."""
+        """Cancel a run() in another thread; the month that it is building is not stored. `counter` stops counting."""
         if self._counter:
             self._counter.stop(self._cancelled)
         self._engine.interrupt()
@@ -160,7 +161,7 @@ class RollupBuilder:
     def _files_to_count(self, organization: str, files: Sequence[LandedFile]) -> list[LandedFile]:
         """The files of closed days that have no rollup yet."""
         today = self._lake.manifest.organizations.today(organization, self._clock())
-        now = datetime.now(UTC)  # checked_at is set by the system clock
+        now = datetime.now(UTC)  # the system clock sets checked_at
         recently_landed = {file.day for file in files if is_recent(file.checked_at, self._quiet_period, now)}
         version = counted_version(self._lake, organization)
         covered = live_rollups(self._lake, organization, version, files).days
@@ -181,7 +182,9 @@ class RollupBuilder:
         for file in added:
             self._lake.recheck(file)  # counts of a damaged file would be served for a long time
         before = take_snapshot(self._lake, Scope(*month, month.last))
-        without_domains = before.days_without_domains  # days of high cardinality may have more than a rollup has rows
+        without_domains = (
+            before.days_without_domains
+        )  # days of high cardinality may have more words than a rollup keeps
         if self._counter and is_for_counter:
             elsewhere = for_cluster(self._lake, before, added)
             if elsewhere.high_cardinality_days:
@@ -210,7 +213,7 @@ class RollupBuilder:
     def _rows_counted_elsewhere(
         self, counter: RelationCounter, visits: ClusterSnapshot, engine: duckdb.DuckDBPyConnection, before: Snapshot
     ) -> Iterator[RelationRows]:
-        """As _rollup_rows: the rows already stored, plus those that `counter` counts from `visits`."""
+        """As _rollup_rows: the rows already stored, and the rows that `counter` counts from `visits`."""
         set_variables(engine, before)
         schema = rollup_schema(engine)
         for name in relation_names():
@@ -228,7 +231,7 @@ class RollupBuilder:
 
 
 def count_month(lake: Lake, organization: str, first: str, now: str, quiet_seconds: str) -> None:
-    """RollupBuilder.count_month at a time, for LakeProcess; the first day and the time are in ISO 8601."""
+    """Run RollupBuilder.count_month for LakeProcess; the first day and the time are in ISO 8601."""
     builder = RollupBuilder(lake, lambda: datetime.fromisoformat(now), timedelta(seconds=float(quiet_seconds)))
     builder.count_month(Month(organization, date.fromisoformat(first)))
 
@@ -251,7 +254,7 @@ def _chunks(files: Sequence[LandedFile]) -> list[list[LandedFile]]:
 def _rollup_rows(
     engine: duckdb.DuckDBPyConnection, lake: Lake, before: Snapshot, chunks: Sequence[Sequence[LandedFile]]
 ) -> Iterator[RelationRows]:
-    """The rows of one relation after the other: those already stored, plus those counted from the visits in `chunks`.
+    """The rows of one relation after another: the stored rows, and the rows counted from the visits in `chunks`.
 
     Daily relations are counted chunk by chunk to bound memory, because they group by visitor. Monthly relations have
     few groups and are counted in one query.

@@ -40,7 +40,7 @@ SELECT unnest(CAST(NULL AS STRUCT(
     ai_visitors BIGINT,
     referred_visitors BIGINT,
     bot_visitors BIGINT,
-    unidentified_visits BIGINT,  -- of which no visitor is known
+    unidentified_visits BIGINT,  -- visits without a known visitor
     unidentified_referrals BIGINT,
     errors_4xx BIGINT,
     errors_5xx BIGINT,
@@ -55,5 +55,5 @@ SELECT unnest(CAST(NULL AS STRUCT(
     last_referral TIMESTAMP,
     last_fetch TIMESTAMP,
     last_bot TIMESTAMP,
-    is_answered BOOLEAN  -- at least one of these visits, or of those that are set aside
+    is_answered BOOLEAN  -- at least one of these visits, or of the visits set aside
 ))) WHERE FALSE;

@@ -10,10 +10,11 @@ class Scope:
     """The visits that an answer covers: one organization, from start_date to end_date (inclusive).
 
     A filter that is None is not applied; prelude/3_scope.sql applies the others. `traffic_type` is a bot_category, "ai"
-    (the four AI-related categories) or "other" (the two other automated ones). `traffic_group` is "people" (also those
-    whom AI sent), "ai" (its agents and the same people) or "bots" (all others). `tag` is
-    the links that carry a tag, as IndexedLinks.with_tag writes them. The other filters are the words that
-    answers show, such as "unknown" for a missing country.
+    (the four AI-related categories) or "other" (the two other automated categories). `traffic_group` is "people"
+    (including AI referrals), "ai" (agents and AI referrals) or "bots" (all others). `tag` is the links that carry a
+    tag,
+    as IndexedLinks.with_tag writes them. The other filters are the words that answers show, such as "unknown" for a
+    missing country.
     """
 
     organization: str
@@ -36,13 +37,13 @@ class Scope:
     utm_source: str | None = None
     utm_campaign: str | None = None
     no_domain: bool | None = None  # True: only visits without a domain
-    search: str | None = None  # these six choose and order the rows of all-links, not visits: text within
+    search: str | None = None  # these six choose and order the rows of all-links, not visits: text in a link
     unvisited: bool | None = None  # True: only links without visits
-    sorted_by: str | None = None  # a field of it
+    sorted_by: str | None = None  # the field to sort by
     ascending: bool | None = None
-    skipped: int | None = None  # rows before the first
-    shown: int | None = None  # rows at most; None: 100
-    only_judged: bool = False  # no visits of days that were not judged yet, unless behaviour is switched off
+    skipped: int | None = None  # number of rows to skip
+    shown: int | None = None  # maximum number of rows; None: 100
+    only_judged: bool = False  # leaves out days that are not judged yet, unless behaviour is switched off
 
     @property
     def filters(self) -> dict[str, Any]:
@@ -51,7 +52,7 @@ class Scope:
 
     @property
     def listing(self) -> dict[str, Any]:
-        """What chooses and orders the rows of a list: field and value."""
+        """The fields that choose and order the rows of a list, with their values."""
         return self._set(LISTING)
 
     def _set(self, names: tuple[str, ...]) -> dict[str, Any]:
@@ -59,6 +60,7 @@ class Scope:
 
 
 LISTING: Final = ("search", "unvisited", "sorted_by", "ascending", "skipped", "shown")
-"""The fields of a Scope that say which rows of a list an answer has. Each is a session variable, if it is set."""
+"""The fields of a Scope that choose and order the rows of a list. Each is a session variable, if it is set."""
 FILTERS: Final = tuple(field.name for field in fields(Scope) if field.default is None and field.name not in LISTING)
-"""The fields of a Scope that are filters, not organization and days. Each is a session variable, too, if it is set."""
+"""The fields of a Scope that are filters, unlike organization and days. Each is a session variable, too, if it is set.
+"""

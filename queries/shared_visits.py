@@ -1,4 +1,4 @@
-"""What several answers share, as those of a dashboard under a filter or the detectors: their visits are read once."""
+"""Reads visits once for several answers, such as the parts of a filtered dashboard, or the detectors."""
 
 import re
 import threading
@@ -18,7 +18,7 @@ from queries.prelude import sql_text, view_names
 from queries.snapshot import MAX_VALUES_PER_DAY, Snapshot
 
 MAX_SHARED_VISITS: Final = 300_000
-"""Visits that are in memory at once for the answers of a dashboard; at most 50 MB."""
+"""Maximum number of visits kept in memory for the answers of a dashboard: at most 50 MB."""
 
 _BY_DAY: Final = "SELECT day, count(*) FROM all_visits GROUP BY day ORDER BY day"
 _VISITS: Final = (
@@ -27,13 +27,13 @@ _VISITS: Final = (
 )
 _ROWS: Final = "FROM query_table($relation || '_counted')"
 _WORDS: Final = (("agent",), ("domain",), ("referrer",), ("utm_source", "utm_medium", "utm_campaign"))
-"""The columns whose values are cut to the most frequent ones, by relation."""
+"""The columns that are cut to their most frequent values, by relation."""
 _ALWAYS_READ: Final = frozenset({"for_domain", "day", "is_counted"})
-"""The columns that are read where there are such, whatever a relation counts."""
+"""The columns that every relation reads, if they exist."""
 _SIGNED: Final = "is_signed"
-"""A column that visits have beside their stored ones."""
+"""A column that visits have in addition to the stored columns."""
 _DETECTED: Final = ("is_file", "aside")
-"""The same, of those that detectors read."""
+"""The columns that detectors read, likewise."""
 _COMMENT: Final = re.compile(r"--.*")
 _IDENTIFIER: Final = re.compile(r"\w+")
 
@@ -41,13 +41,13 @@ _IDENTIFIER: Final = re.compile(r"\w+")
 def share_visits(
     engine: LockedEngine, snapshot: Snapshot, entries: Sequence[Entry], cancelled: threading.Event | None = None
 ) -> Snapshot:
-    """The snapshot with what these answers count read into memory, to be shared by these answers only.
+    """Return the snapshot with the visits that these answers count in memory, for these answers only.
 
     These are the visits of days that no rollup covers, unless they are more than MAX_SHARED_VISITS, and, for relations
-    that rollups do not serve, all in scope: where those are more, so many are read at a time, and what stays are the
-    rows of the relations that count them. For detectors, these are the visits in scope, and the failures of paths among
-    them, unless there may be more than MAX_SHARED_VISITS. Returned unchanged if there is nothing to share. Raises what
-    a query raises.
+    that rollups do not serve, all visits in scope: if these are more, they are read in parts of that size, and only
+    the rows of the relations that count them are kept. For detectors, they are the visits in scope and the failures of
+    paths among them, unless there may be more than MAX_SHARED_VISITS. Returned unchanged if there is nothing to share.
+    Raises the exceptions of a query.
     """
     texts = [template(leaf.name) for entry in entries for leaf in template_entries(entry)]
     read = set[str]().union(*map(_read_by, texts)) - snapshot.in_memory.keys()
@@ -58,12 +58,12 @@ def share_visits(
         visits = _read(engine, snapshot, columns, "aside_and_uncovered_visits", cancelled=cancelled)
         uncovered = by_source("uncovered_visits", visits)
         if not snapshot.scope.filters and not has_many_words(uncovered["uncovered_visits"]):
-            snapshot = replace(snapshot, high_cardinality_days=())  # to plan a cut takes longer than to count
+            snapshot = replace(snapshot, high_cardinality_days=())  # planning a cut takes longer than counting
         snapshot = _with_source(snapshot, relations, "uncovered_visits", uncovered)
 
     if relations := _relations_from("all_visits", read, snapshot):
         with engine.cursor(snapshot, cancelled) as cursor:
-            is_many = snapshot.files.visits > MAX_SHARED_VISITS  # else they need not be counted first
+            is_many = snapshot.files.visits > MAX_SHARED_VISITS  # otherwise they need not be counted first
             visits_by_day = cursor.execute(_BY_DAY).fetchall() if is_many else []
             counted_days = {"counted_days": [*snapshot.days_with_rollups]}
             is_cut = bool(snapshot.high_cardinality_days)
@@ -90,7 +90,7 @@ def share_visits(
 
 
 def by_source(name: str, visits: pa.Table) -> dict[str, pa.Table]:
-    """The counted visits of a source by its name, and all of them by `aside_and_` and its name, for daily_links."""
+    """The counted visits of a source by its name, and, for daily_links, all its visits by `aside_and_` and its name."""
     is_counted = visits["is_counted"]
     counted = visits.filter(is_counted) if pc.any(pc.invert(is_counted)).as_py() else visits
     of_links = {*columns_of_relations(["daily_links"])}.intersection(visits.column_names)
@@ -98,7 +98,7 @@ def by_source(name: str, visits: pa.Table) -> dict[str, pa.Table]:
 
 
 def has_many_words(visits: pa.Table) -> bool:
-    """Whether visits, those of all days together, have more words of any kind than a relation keeps of a day."""
+    """Whether the visits of all days together have more words of any kind than a relation keeps for a day."""
     words = ([column for column in columns if column in visits.column_names] for columns in _WORDS)
     return any(visits.group_by(columns).aggregate([]).num_rows > MAX_VALUES_PER_DAY for columns in words if columns)
 
@@ -110,7 +110,7 @@ def _count_by_period(
     periods: Iterable[tuple[date, date]],
     cancelled: threading.Event | None,
 ) -> dict[str, pa.Table]:
-    """All rows of these relations, counted from the visits of one period after the other."""
+    """All rows of these relations, counted from the visits of one period after another."""
     with engine.cursor(snapshot, cancelled) as cursor:
         answered = cursor.sql("FROM answered_links").to_arrow_table()
     columns = columns_of_relations(relations)
@@ -125,7 +125,7 @@ def _count_by_period(
 
 
 def _with_words_once(table: pa.Table) -> pa.Table:
-    """The table with each text as a number into a dictionary: rows of many paths take two fifths of the memory."""
+    """The table with its texts encoded by a dictionary: rows with many paths then take two fifths of the memory."""
     for place, field in enumerate(table.schema):
         if pa.types.is_string(field.type):
             table = table.set_column(place, field.name, table[place].dictionary_encode())
@@ -141,14 +141,14 @@ def _read(
     period: tuple[date, date] = (date.min, date.max),
     cancelled: threading.Event | None,
 ) -> pa.Table:
-    """The visits of a source in the days of a period, both included, with these columns."""
+    """Return the visits of a source with these columns, from the first to the last day of a period (inclusive)."""
     asked = {"columns": columns, "source": source, "first": period[0], "last": period[1]}
     with engine.cursor(snapshot, cancelled) as cursor:
-        return cursor.sql(_VISITS, params=asked).to_arrow_table().combine_chunks()  # many chunks would be slow to read
+        return cursor.sql(_VISITS, params=asked).to_arrow_table().combine_chunks()  # reading many chunks would be slow
 
 
 def _with_source(snapshot: Snapshot, relations: Iterable[str], source: str, read: Mapping[str, pa.Table]) -> Snapshot:
-    """The snapshot in which these relations count the visits of one of the tables that were read into memory."""
+    """The snapshot in which these relations count the visits of a table in memory."""
     sources = {**snapshot.sources, **dict.fromkeys(relations, f"{source}_in_memory")}
     return _with_rows(replace(snapshot, sources=sources), read)
 
@@ -164,12 +164,12 @@ def _relations_from(source: str, relations: Iterable[str], snapshot: Snapshot) -
 
 
 def columns_of_relations(relations: Iterable[str]) -> list[str]:
-    """The columns of visits that are named in the text of a relation."""
+    """The columns of visits that the text of a relation names."""
     return sorted(_ALWAYS_READ.union(*map(_columns_of, relations)))
 
 
 def periods_of(visits_by_day: Iterable[tuple[date, int]]) -> list[tuple[date, date]]:
-    """The first and last days of periods of MAX_SHARED_VISITS visits at most, or of one day that has more."""
+    """The first and last days of periods with at most MAX_SHARED_VISITS visits, or of a single day with more."""
     periods: list[tuple[date, date]] = []
     room = 0
     for day, visits in visits_by_day:
@@ -188,7 +188,7 @@ def _columns_of(relation: str) -> frozenset[str]:
 
 @cache
 def _read_by(sql: str) -> frozenset[str]:
-    """The relations that are named in a text, or in that of one of them."""
+    """The relations that a text reads, directly or through other relations."""
     seen = set[str]()
     while more := {name for text in [sql, *map(_text_of, seen)] for name in _identifiers(text) & view_names()} - seen:
         seen |= more

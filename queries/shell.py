@@ -7,11 +7,11 @@ from queries.prelude import prelude
 from queries.snapshot import Snapshot
 
 TYPED: Final = ("scope", "subjects")
-"""Variables with a type of their name, which the prelude defines."""
+"""Variables that have a type of the same name, defined by the prelude."""
 
 
 def script(snapshot: Snapshot, hint: str = "") -> str:
-    """SQL that shows the hint, and after which any template returns the rows that the Warehouse returns."""
+    """SQL that shows the hint; afterwards, any template returns the same rows as the Warehouse."""
     variables = snapshot.variables
     files = {name: value for name, value in variables.items() if name not in TYPED}
     settings = [f"SET VARIABLE {name} = {_literal(value)};" for name, value in files.items()]

@@ -1,4 +1,4 @@
-"""Snapshots: which files and rollups the answers for a scope read, and how SQL is told of them.
+"""Snapshots: the files and rollups that the answers for a scope read, passed to SQL as session variables.
 
 This is the only place that decides whether rollups may be used for a scope.
 """
@@ -31,17 +31,18 @@ ROLLUP_FILTERS: Final = frozenset({"domain", "traffic_group"})
 """The filters that all stored rows can serve, in addition to days. A relation may declare more (served_filters)."""
 
 MAX_VALUES_PER_DAY: Final = 10_000
-"""How many referrers, campaigns, agents or domains a relation keeps of a day; also in prelude/6_cut.sql."""
+"""Maximum number of referrers, campaigns, agents or domains that a relation keeps for a day; also in prelude/6_cut.sql.
+"""
 
 CUT_WORDS: Final = frozenset({"agent", "referrer", "utm_source", "utm_campaign"})
-"""The filters by words that relations cut. Stored rows of a day that may have been cut do not serve them."""
+"""Filters by words that relations cut. Stored rows of a day that may be cut do not serve them."""
 
 
 class VisitFiles(NamedTuple):
     """Files of visits."""
 
-    paths: tuple[str, ...]  # that of the empty seed first
-    schemas_differ: bool  # whether one of them lacks columns
+    paths: tuple[str, ...]  # the empty seed's path first
+    schemas_differ: bool  # whether a file lacks columns
     visits: int
 
 
@@ -54,33 +55,33 @@ class Snapshot:
 
     scope: Scope
     behaviour: bool  # whether signals count
-    aside: int  # the bits of signals of which one keeps a visit from being counted
+    aside: int  # the bits of the signals that keep a visit from being counted
     files: VisitFiles
-    uncovered_files: VisitFiles  # those of days that are not closed
+    uncovered_files: VisitFiles  # files of days that are not closed
     rollups: tuple[str, ...]  # the empty seed first
-    closed_days: tuple[date, ...]  # those that rollups answer for
-    days_with_rollups: tuple[date, ...]  # also those that rollups cannot answer for in this scope
-    days_without_domains: tuple[date, ...]  # those of which rollups have no rows for single domains
-    high_cardinality_days: tuple[date, ...]  # those of which words may be cut
+    closed_days: tuple[date, ...]  # files covered by rollups
+    days_with_rollups: tuple[date, ...]  # including files that rollups do not cover in this scope
+    days_without_domains: tuple[date, ...]  # files without rollup rows for single domains
+    high_cardinality_days: tuple[date, ...]  # files with words that may be cut
     sources: Mapping[str, str]  # for each relation, the view that it counts visits from
-    links: tuple[str, ...]  # the whole file, the empty seed first
-    link_changes: tuple[str, ...]  # the file of changes that are laid over it, likewise
+    links: tuple[str, ...]  # the complete file, the empty seed first
+    link_changes: tuple[str, ...]  # the file of changes on top of it, likewise
     traffic_values: tuple[TrafficValue, ...] = ()
-    subjects: Sequence[Mapping[str, Any]] = ()  # of jobs, for measures
-    explain: bool = False  # whether detectors show what they pass over, too
+    subjects: Sequence[Mapping[str, Any]] = ()  # subjects of jobs, for measures
+    explain: bool = False  # whether detectors also show what they pass over
     in_memory: Mapping[str, "pa.Table"] = field(default_factory=dict)
     """The rows of relations and views that several answers share, by name."""
 
     @property
     def visits_to_read(self) -> int:
-        """The visits that an answer reads on this machine, at most."""
+        """The maximum number of visits that an answer reads on this machine."""
         is_served = self.scope.filters.keys() <= ROLLUP_FILTERS | _SERVED_WHERE_TAKEN
         return (self.uncovered_files if is_served else self.files).visits
 
     @cached_property
     def variables(self) -> Mapping[str, Any]:
         """The session variables that SQL reads, by name. A filter that is not set has none, so that it is NULL."""
-        closed_bits: Counter[date] = Counter()  # of each month, as day_bit() of the prelude numbers them
+        closed_bits: Counter[date] = Counter()  # of each month, numbered like day_bit() in the prelude
         for day in self.closed_days:
             closed_bits[month_of(day)] += 1 << day.day - 1
         always = {
@@ -112,7 +113,7 @@ class ClusterSnapshot(Snapshot):
     """A snapshot whose answers come from a cluster, which counts visits and reads no rollups."""
 
     landed: tuple[LandedFile, ...]  # the files with visits
-    landed_links: tuple[str, ...]  # the whole file of links, relative to the folder of the lake
+    landed_links: tuple[str, ...]  # the complete file of links, relative to the lake's folder
 
     @property
     def visits(self) -> int:
@@ -140,12 +141,12 @@ def empty_snapshot(lake: LakeFolders) -> Snapshot:
 
 
 def take_snapshot(lake: Lake, scope: Scope) -> Snapshot:
-    """The snapshot of a lake for a scope now. Raises LakeDamaged for a damaged file."""
+    """Take a snapshot of a lake for a scope. Raises LakeDamaged for a damaged file."""
     return snapshot_of(lake, scope, live_files(lake, scope))
 
 
 def live_files(lake: Lake, scope: Scope) -> list[LandedFile]:
-    """The files with the visits that count in a scope. Raises LakeDamaged for a damaged file."""
+    """The files with the counted visits of a scope. Raises LakeDamaged for a damaged file."""
     live = lake.live_files(scope.organization, scope.start_date, scope.end_date)
     if scope.only_judged and lake.manifest.behaviour.is_used(scope.organization):
         unjudged = unjudged_days(live)
@@ -156,7 +157,7 @@ def live_files(lake: Lake, scope: Scope) -> list[LandedFile]:
 
 
 def snapshot_of(lake: Lake, scope: Scope, live: Sequence[LandedFile]) -> Snapshot:
-    """The snapshot for a scope whose visits are in these files."""
+    """The snapshot for a scope with visits in these files."""
     behaviour, aside = (
         lake.manifest.behaviour.is_used(scope.organization),
         lake.manifest.exclusions.bits_aside(scope.organization),
@@ -188,14 +189,14 @@ def snapshot_of(lake: Lake, scope: Scope, live: Sequence[LandedFile]) -> Snapsho
 
 
 def counted_version(lake: Lake, organization: str) -> str:
-    """The version of rollups that count what an organization counts now."""
+    """The version of the rollups that match an organization's present settings of what counts."""
     return rollup_version(
         lake.manifest.behaviour.is_used(organization), lake.manifest.exclusions.bits_aside(organization)
     )
 
 
 def for_cluster(lake: Lake, snapshot: Snapshot, files: Sequence[LandedFile]) -> ClusterSnapshot:
-    """The snapshot of which a cluster counts the visits in these files."""
+    """The snapshot with which a cluster counts the visits in these files."""
     changed = {
         "high_cardinality_days": _high_cardinality_days(files),
         "landed": tuple(files),
@@ -206,7 +207,7 @@ def for_cluster(lake: Lake, snapshot: Snapshot, files: Sequence[LandedFile]) -> 
 
 
 def _high_cardinality_days(files: Iterable[LandedFile]) -> tuple[date, ...]:
-    """The days of which these files have more than MAX_VALUES_PER_DAY visits, so that they may have as many words."""
+    """The days on which these files have more than MAX_VALUES_PER_DAY visits, and so may have more words than that."""
     visits: Counter[date] = Counter()
     for file in files:
         visits[file.day] += file.visits
@@ -223,12 +224,12 @@ def source_of(relation: str, filters: Collection[str]) -> str:
 
 
 def one_source(view: str) -> dict[str, str]:
-    """The `sources` that make every relation count visits from one view, without rollups."""
+    """The `sources` that make every relation count visits from the same view, without rollups."""
     return dict.fromkeys(relation_names(), view)
 
 
 def visit_files(lake: LakeFolders, files: Sequence[LandedFile]) -> VisitFiles:
-    """The paths of files, after that of the empty seed."""
+    """The paths of files, after the path of the empty seed."""
     return VisitFiles(
         (lake.seed_visits, *(f"{lake.root}/{file.path}" for file in files)),
         any(file.schema_version < SCHEMA_VERSION for file in files),
@@ -237,7 +238,7 @@ def visit_files(lake: LakeFolders, files: Sequence[LandedFile]) -> VisitFiles:
 
 
 def set_variables(cursor: duckdb.DuckDBPyConnection, snapshot: Snapshot) -> None:
-    """Set the variables of a snapshot in the session of a cursor, which then has its rows in memory, too."""
+    """Set the variables of a snapshot in a cursor's session, which also gets its rows in memory."""
     for relation, rows in snapshot.in_memory.items():
         cursor.register(f"{relation}_in_memory", rows)
     for name, value in snapshot.variables.items():
@@ -245,7 +246,7 @@ def set_variables(cursor: duckdb.DuckDBPyConnection, snapshot: Snapshot) -> None
 
 
 def set_uncovered_files(cursor: duckdb.DuckDBPyConnection, files: VisitFiles) -> None:
-    """Let a cursor with the variables of a snapshot read other files as those that no rollup covers."""
+    """Let a cursor with the variables of a snapshot read other files as the files that no rollup covers."""
     _set(cursor, "uncovered_files", _as_variable(files))
 
 
@@ -254,12 +255,12 @@ def _set(cursor: duckdb.DuckDBPyConnection, name: str, value: object) -> None:
 
 
 def _as_variable(files: VisitFiles) -> dict[str, Any]:
-    """The files as read_visits() expects them."""
+    """The files in the form that read_visits() expects."""
     return {"paths": [*files.paths], "schemas_differ": files.schemas_differ}
 
 
 def parsed(cursor: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
-    """The one statement of a text of this package, parsed once in a process. Every cursor may execute it."""
+    """The only statement in a text of this package, parsed once per process. Every cursor may execute it."""
     if text not in _PARSED:
         (_PARSED[text],) = cursor.extract_statements(text)
     return _PARSED[text]
@@ -267,12 +268,12 @@ def parsed(cursor: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
 
 _PARSED: Final[dict[str, duckdb.Statement]] = {}
 _SERVED_WHERE_TAKEN: Final = frozenset({"traffic_type"})
-"""Filters of few answers only, which read relations that serve them."""
+"""Filters of a few answers only, whose relations all serve them."""
 _TYPES: Final = {
     "subjects": "subjects",
     "traffic_values": "STRUCT(traffic_type VARCHAR, ten_thousandths BIGINT, currency VARCHAR)[]",
 }
-"""The types of variables whose values do not show them. A cast takes as long as to set a variable without one."""
+"""The types of variables that their values do not determine. A cast takes as long as setting a variable without it."""
 _NAMES: Final = (
     "scope", "behaviour", "aside", "files", "uncovered_files", "rollups", "closed_months", "days_without_domains",
     "high_cardinality_days", "sources", "links", "link_changes", "explain", "in_memory", *FILTERS, *LISTING,

@@ -1,7 +1,7 @@
-"""The process in which SQL of users runs: own_sql.py starts it, sends it one query after another, and kills it.
+"""The process that runs users' SQL: own_sql.py starts it, sends it one query after another, and kills it.
 
-It has no environment, no open database and no memory but its own, which is limited: DuckDB counts its buffers only, so
-that one column of texts may take many times its limit.
+It has no environment, no open database, and limited memory of its own: DuckDB limits its buffers only, so a single
+column of texts may take many times that limit.
 """
 
 import os
@@ -29,16 +29,16 @@ from queries.snapshot import Snapshot
 from queries.traffic_values import TrafficValue
 
 OUT_OF_MEMORY: Final = 3
-"""The exit code of a process whose query needed more memory than it has; its engine may be broken."""
+"""The exit code of a process that ran out of memory during a query; its engine may be broken."""
 BATCH_ROWS: Final = 2_048
-"""Rows that are sent at once: as many as DuckDB makes at once."""
+"""Number of rows sent at once: the size of DuckDB's vectors."""
 _VECTORS_BYTES: Final = 200_000_000
-"""What a query may take beside the buffers that DuckDB limits: rows on their way, and definitions of relations."""
+"""Memory that a query may take in addition to the buffers that DuckDB limits: rows in transit, and definitions."""
 
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """What the engine of a process is made of: see LockedEngine."""
+    """The options of the engine of a process: see LockedEngine."""
 
     folders: LakeFolders
     organization: str
@@ -48,24 +48,25 @@ class EngineOptions:
 
 
 class OwnQuery(NamedTuple):
-    """One SELECT, and the snapshot that it reads."""
+    """One SELECT and the snapshot that it reads."""
 
     text: str
     snapshot: Snapshot
-    max_rows: int | None  # after which nothing more is read; None: all rows
+    max_rows: int | None  # maximum number of rows to read; None: all rows
     is_arrow: bool  # whether batches are Arrow streams instead of lists of tuples
 
 
 def main() -> None:
-    """Answer queries from the connection whose number is the first argument, until it is closed.
+    """Answer queries from the connection with the number in the first argument, until it is closed.
 
-    The second is the number of the process that asks, without which this one ends.
+    The second argument is the number of the parent process; without that, this process ends.
 
-    What is sent are pickled tuples of a word and values: "ready"; then for each query "columns" with their names, of
-    lists of tuples only, any number of "rows" with the bytes that they take in Python, and "done"; or instead of any
-    of these "failed" with class and message.
+    It sends pickled tuples of a keyword and values: "ready"; then, for each query, "columns" with their names (for
+    lists
+    of tuples only), any number of "rows" with the memory that they take in Python, and "done"; or, instead of any of
+    these, "failed" with a class and a message.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program that asks
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the parent process
     connection = Connection(int(sys.argv[1]))
     options: EngineOptions = connection.recv()
     with suppress(EOFError, BrokenPipeError):
@@ -78,7 +79,7 @@ def main() -> None:
             return
         threading.Thread(target=end_without, args=(int(sys.argv[2]), engine.delete_spilled), daemon=True).start()
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        with suppress(FileNotFoundError):  # only Linux tells how much memory it has now
+        with suppress(FileNotFoundError):  # only Linux shows how much memory it has now
             pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
             limit = pages * resource.getpagesize() + options.memory_bytes + _VECTORS_BYTES
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -94,7 +95,7 @@ def _answer(engine: LockedEngine, query: OwnQuery, connection: Connection) -> No
         _send(connection, "done")
     except TrafficError as error:
         if isinstance(error.__cause__, duckdb.OutOfMemoryException):
-            engine.close()  # deletes what was spilled
+            engine.close()  # deletes spilled files
             os._exit(OUT_OF_MEMORY)
         _send(connection, "failed", type(error).__name__, str(error))
     except MemoryError:
@@ -130,12 +131,12 @@ def _batches(engine: LockedEngine, query: OwnQuery) -> Iterator[tuple[Any, ...]]
 
 
 def _readable_type(kind: str, is_arrow: bool) -> str:
-    """The type to which a column is cast so that Python, or Arrow, holds its values as they are."""
+    """The type to which a column is cast so that Python, or Arrow, holds its values unchanged."""
     return _FOREIGN_TYPE.sub(lambda found: (_IN_ARROW if is_arrow else _IN_PYTHON).get(found[0], found[0]), kind)
 
 
 def _bytes_of(value: object) -> int:
-    """The memory that rows take in Python, as if no two values were the same object."""
+    """The memory that rows take in Python, assuming that no two values share an object."""
     match value:
         case dict():
             return sys.getsizeof(value) + sum(map(_bytes_of, value)) + sum(map(_bytes_of, value.values()))
@@ -158,13 +159,13 @@ def _arrow_stream(batch: "pa.RecordBatch | pa.Table") -> bytes:
 def _check_read_only(cursor: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[str, str]]:
     """Check that `sql` is one SELECT that only reads; return its columns and their types.
 
-    Raises QueryFailed, and what the engine raises.
+    Raises QueryFailed, and the engine's exceptions.
 
     The statement type is not enough: since DuckDB 2.0 a WITH clause may contain COPY, INSERT, UPDATE or DELETE, but
     not inside query(); and some functions of 1.5 write logs and profiles to any path despite the lock-down.
     """
     if [statement.type for statement in cursor.extract_statements(sql)] != [duckdb.StatementType.SELECT]:
-        raise QueryFailed("it must be one SELECT statement and nothing else.")
+        raise QueryFailed("it must be a single SELECT statement.")
     ((tree,),) = cursor.execute("SELECT json_serialize_sql($sql)", {"sql": sql}).fetchall()
     forbidden = sorted({name.lower() for name in _FUNCTION_CALL.findall(tree)} & _FORBIDDEN_FUNCTIONS)
     if forbidden:
@@ -173,23 +174,24 @@ def _check_read_only(cursor: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[
         described = cursor.execute("DESCRIBE FROM query($sql)", {"sql": sql}).fetchall()
     except duckdb.Error:
         if _WRITING_NODE not in tree:
-            cursor.execute(f"EXPLAIN {sql}")  # runs nothing: the same error, but it quotes a line of `sql`
+            cursor.execute(f"EXPLAIN {sql}")  # runs nothing: raises the same error, but quotes a line of `sql`
         raise
     return [(name, kind) for name, kind, *_ in described]
 
 
 _FOREIGN_TYPE: Final = re.compile(
     r"""
-    "(?:[^"]|"")*" | '(?:[^']|'')*'  # the name of a field or a value of an ENUM: no type
+    "(?:[^"]|"")*" | '(?:[^']|'')*'  # the name of a field or a value of an ENUM, not a type
     | \b(?: TIMESTAMP\ WITH\ TIME\ ZONE | TIME\ WITH\ TIME\ ZONE | UHUGEINT | BIGNUM | BIT | VARIANT )\b
     """,
     re.VERBOSE,
 )
 _IN_PYTHON: Final = {"TIMESTAMP WITH TIME ZONE": "TIMESTAMP", "VARIANT": "JSON"}
-"""Times of a zone become those of UTC: DuckDB makes them with pytz, which is not installed. A VARIANT may hold some."""
+"""Times with a zone become times in UTC: DuckDB makes them with pytz, which is not installed. A VARIANT may hold some.
+"""
 _IN_ARROW: Final = {"VARIANT": "JSON", **dict.fromkeys(("TIME WITH TIME ZONE", "UHUGEINT", "BIGNUM", "BIT"), "VARCHAR")}
-"""Arrow would have other values: bytes, a time without its zone, a number that overflows."""
-_WRITING_NODE: Final = "_QUERY_NODE"  # of COPY, INSERT, UPDATE and DELETE in a WITH clause
+"""Arrow would have other values: bytes, a time without its zone, an overflowing number."""
+_WRITING_NODE: Final = "_QUERY_NODE"  # the type of COPY, INSERT, UPDATE and DELETE in a WITH clause
 _FUNCTION_CALL: Final = re.compile(r'"function_name":"([^"]*)"')
 _FORBIDDEN_FUNCTIONS: Final = frozenset(
     ("enable_logging", "disable_logging", "enable_profiling", "disable_profiling", "truncate_duckdb_logs", "write_log",

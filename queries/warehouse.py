@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Result = list[dict[str, Any]] | dict[str, Any]
-"""An array of objects, or one object, whose members may be results themselves."""
+"""An array of objects, or one object with members that may be results themselves."""
 
 Tables = Union["pa.Table", dict[str, "Tables"]]
-"""The Arrow table of an answer; of one with several parts, those of its parts by name."""
+"""The Arrow table of an answer, or the tables of its parts by name."""
 
 
 class Warehouse:
     """Answers entries over one lake, for every organization. Safe to use from several threads.
 
-    It runs SQL of this package only; that of users runs in OwnSql.
+    It only runs SQL of this package; OwnSql runs users' SQL.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Warehouse:
         """Start an engine.
 
         `memory` limits all queries together, such as "300MB"; None: the default of DuckDB. `seconds` limits each query.
-        `in_background`: whether it leaves the other cores to others, and keeps no footers of files in this memory.
+        `in_background`: whether it uses a single core, and caches no footers of files in memory.
         """
         self._lake = lake
         self._engine = LockedEngine(lake, None, values, memory, seconds, in_background=in_background)
@@ -56,15 +56,15 @@ class Warehouse:
     def with_shared_visits(
         self, snapshot: Snapshot, entries: Sequence[Entry], cancelled: threading.Event | None = None
     ) -> Snapshot:
-        """The snapshot with what these answers count read once. Cancelled, and raises, as `answer`."""
+        """The snapshot with the visits that these answers count read once. Raises the exceptions of `answer`."""
         return share_visits(self._engine, snapshot, entries, cancelled)
 
     def forget(self, snapshot: Snapshot) -> None:
-        """Let go of what the answers from a snapshot shared, once the last of them is there."""
+        """Release the visits that the answers from a snapshot shared, after the last answer."""
         self._engine.forget(snapshot)
 
     def state(self, organization: str) -> OrganizationState:
-        """The zone of an organization, and its epoch, which outdates earlier answers when it rises."""
+        """The zone of an organization, and its epoch; a higher epoch makes earlier answers outdated."""
         return self._lake.manifest.organizations.state(organization)
 
     def answer(self, entry: Entry, snapshot: Snapshot, cancelled: threading.Event | None = None) -> Result:
@@ -83,7 +83,7 @@ class Warehouse:
         return rows[0] if entry.shape == "row" else rows
 
     def tables(self, entry: Entry, snapshot: Snapshot) -> Tables:
-        """The same answer as an Arrow table, or as a dict of them. Raises what `answer` raises."""
+        """The same answer as an Arrow table, or as a dict of tables. Raises the exceptions of `answer`."""
         if entry.shape == "parts":
             with self._sharing(snapshot, entry) as shared:
                 return {member: self.tables(part, shared) for member, part in entry.members}
@@ -95,7 +95,7 @@ class Warehouse:
             return relation.to_arrow_table()
 
     def describe(self, sql: str) -> dict[str, str]:
-        """The columns of the rows of a query of ours, with their types, in order. It is not run."""
+        """The columns of one of our queries, with their types, in order. It is not run."""
         return self._engine.describe(sql)
 
     def stop(self, cancelled: threading.Event) -> None:
@@ -103,7 +103,7 @@ class Warehouse:
         self._engine.stop(cancelled)
 
     def probe(self) -> None:
-        """Run a query over the empty seed file, as a health check. Raises what any query may raise."""
+        """Run a query over the empty seed file, as a health check. Raises the exceptions of any query."""
         with self._engine.cursor(self._no_visits, is_kept=True) as cursor:
             cursor.execute("SELECT count(*) FROM visits_in_scope").fetchall()
 
@@ -115,7 +115,7 @@ class Warehouse:
     def _sharing(
         self, snapshot: Snapshot, entry: Entry, cancelled: threading.Event | None = None
     ) -> Iterator[Snapshot]:
-        """A snapshot with what the parts of an entry share, until the last of them is answered."""
+        """A snapshot with the visits that the parts of an entry share, until the last part is answered."""
         shared = self.with_shared_visits(snapshot, [entry], cancelled)
         try:
             yield shared

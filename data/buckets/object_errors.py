@@ -17,7 +17,7 @@ _REMEDIES: Final = {
 }
 """The remedy, by the error code of a response or by its status."""
 _ONE_OBJECT: Final = frozenset({"AccessDenied", "InvalidObjectState", "NoSuchKey"})
-"""Codes that may concern a single object."""
+"""Error codes that may concern a single object."""
 
 
 class TargetUnavailable(TrafficError):

@@ -28,7 +28,7 @@ class ListedObject(NamedTuple):
 
     key: str  # below the prefix
     size: int
-    etag: str  # different for each content
+    etag: str  # differs between contents
 
 
 class Upload(NamedTuple):
@@ -39,7 +39,7 @@ class Upload(NamedTuple):
 
 
 class S3Requests:
-    """Makes requests for objects below a prefix of a bucket. Its methods raise TargetUnavailable."""
+    """Requests objects below a prefix of a bucket. Its methods raise TargetUnavailable."""
 
     def __init__(self, name: str, client: ModuleType, options: Mapping[str, Any], timeout: timedelta) -> None:
         """`name` is the target's name; `client` is obstore, which opens the bucket with `options`."""
@@ -67,7 +67,9 @@ class S3Requests:
             token = {"continuation-token": found.findtext("NextContinuationToken", "")}
 
     def versioning(self) -> str | None:
-        """The state of versioning: Enabled or Suspended, "" if it was never enabled, None if the store does not say."""
+        """Return the state of versioning: Enabled or Suspended, "" if it was never enabled, None if the store hides
+        it.
+        """
         try:
             return _parse_xml(self._ask("GET", "", {"versioning": ""})).findtext("Status", "")
         except (_ErrorAnswer, Xml.ParseError):
@@ -116,7 +118,7 @@ class S3Requests:
                 raise
 
     def _list(self, query: Mapping[str, str]) -> Xml.Element:
-        """A list of keys."""
+        """Return a list of keys."""
         try:
             return _parse_xml(self._ask("GET", "", query))
         except Xml.ParseError:  # such as for a key with a control character, which XML cannot represent
@@ -133,7 +135,11 @@ class S3Requests:
         return each.findtext("Key", "").removeprefix(self._prefix)
 
     def _ask(self, method: str, key: str, query: Mapping[str, str]) -> bytes:
-        """The body of the response. `key` is the key in the bucket; "" for the bucket itself. Raises _ErrorAnswer."""
+        """Send a request, and return the body of its response. `key` is the key in the bucket; "" for the bucket
+        itself.
+
+        Raises _ErrorAnswer.
+        """
         for attempt in count(1):
             try:
                 return _answer(method, self._sign(method, key, query), self._timeout.total_seconds())

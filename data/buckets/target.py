@@ -63,7 +63,7 @@ class Folder:
     """A folder of a file system. Each method raises TargetUnavailable."""
 
     late: Final = timedelta(0)
-    """How long after the end of a program an object that it wrote may still appear."""
+    """How long an object may still appear after the program that wrote it has ended."""
 
     def __init__(self, name: str) -> None:
         self.name = name  # the target as written in settings
@@ -90,7 +90,7 @@ class Folder:
             return (self._root / key).is_file()
 
     def get(self, key: str) -> bytes | None:
-        """The bytes of an object; None if it does not exist."""
+        """Return the bytes of an object; None if it does not exist."""
         with self._errors(), suppress(FileNotFoundError):
             return (self._root / key).read_bytes()
         return None
@@ -102,13 +102,15 @@ class Folder:
                 (self._root / key).unlink(missing_ok=True)
 
     def list(self, prefix: str) -> dict[str, int]:
-        """The keys below a folder, which ends with / or is "", with the size of each object in bytes."""
+        """Return the keys below a folder, which ends with / or is "", with the size of each object in bytes."""
         with self._errors():
             files = [path for path in (self._root / prefix).rglob("*") if path.is_file()]
             return {path.relative_to(self._root).as_posix(): path.stat().st_size for path in files}
 
     def versions_problem(self) -> str | None:
-        """The reason why deleted objects would remain as earlier versions; "" if they would not, None if unknown."""
+        """Return the reason why deleted objects would remain as earlier versions; "" if they would not, None if
+        unknown.
+        """
         return ""
 
     def unfinished_uploads(self) -> tuple[str, ...]:
@@ -150,7 +152,7 @@ class Bucket:
     """A bucket and a prefix in it. Credentials, region and endpoint come from the usual AWS variables."""
 
     late: Final = timedelta(minutes=15)
-    """See Folder. A later request is rejected, since its signature has expired:
+    """See Folder. A later request is rejected, since its signature has expired by then:
     https://docs.aws.amazon.com/AmazonS3/latest/API/RESTAuthentication.html#RESTAuthenticationTimeStamp"""
 
     def __init__(self, name: str) -> None:
@@ -214,7 +216,9 @@ class Bucket:
                 return None
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        """A range of bytes of an object that is long enough. Raises TargetUnavailable also if it does not exist."""
+        """Return a range of bytes of an object that is long enough. Raises TargetUnavailable also if the object is
+        missing.
+        """
         with self._errors(key):
             return bytes(self._client.get_range(self._store, key, start=start, length=length))
 

@@ -36,16 +36,16 @@ class RegisteredFile(NamedTuple):
     size: int
     sha256: str
     changed_ns: int  # its st_ctime_ns when its bytes were last verified; 0 forces verification
-    inode: int  # its inode at that time
+    inode: int  # the inode at that time
 
 
 def versioned(version: int) -> dict[str, str]:
-    """The metadata for a Parquet footer that records the schema version of the visits."""
+    """Return the metadata for a Parquet footer that records the schema version of the visits."""
     return {_SCHEMA_VERSION: str(version)}
 
 
 def version_of(footer: pq.FileMetaData) -> int:
-    """The schema version in a Parquet footer; 1 when it is not recorded."""
+    """Return the schema version in a Parquet footer; 1 if none is recorded."""
     return int((footer.metadata or {}).get(_SCHEMA_VERSION.encode(), b"1"))
 
 
@@ -56,7 +56,9 @@ def sha256_of(path: Path) -> str:
 
 
 def link_problem(root: Path, path: Path) -> str:
-    """Return why a file of the lake at `root` must not be read: a folder below it is a symbolic link; "" if none."""
+    """Return why a file of the lake at `root` must not be read (a folder on its path is a symbolic link); "" if it may
+    be.
+    """
     for part in (path, *path.parents):
         if part == root:
             return ""
@@ -104,8 +106,8 @@ def write_parquet(
     """Write tables of the same schema into one Parquet file, and sync it.
 
     `statistics` are the columns that queries use to skip row groups; `metadata` is stored in the footer. Timestamps are
-    written without a dictionary, since they hardly repeat. The Arrow schema is not stored, so that dictionary columns
-    are read back as plain ones.
+    written without a dictionary, since they rarely repeat. The Arrow schema is not stored, so dictionary columns are
+    read back as plain columns.
     """
     repeating = [name for name in schema.names if not pa.types.is_timestamp(schema.field(name).type)]
     with (
@@ -117,7 +119,7 @@ def write_parquet(
             use_dictionary=repeating,
             write_statistics=[name for name in schema.names if name in statistics],
             store_schema=False,
-            write_page_checksum=True,  # the only checksum that `traffic rebuild` has
+            write_page_checksum=True,  # the only checksum available to `traffic rebuild`
         ) as writer,
     ):
         for part in parts:
@@ -168,7 +170,7 @@ def make_durably(folder: Path) -> None:
 
 
 def write_bytes_durably(body: bytes, staged: Path, target: Path) -> None:
-    """Replace `target` atomically by bytes: readers see either the old file or the new one."""
+    """Replace `target` atomically with bytes: readers see either the old file or the new one."""
     staged.write_bytes(body)
     sync(staged)
     move_durably(staged, target)
@@ -184,7 +186,7 @@ def sync(path: Path) -> None:
 
 
 def network_file_system(folder: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str | None:
-    """The type of network file system that contains a folder; None for a local disk, or when it is unknown."""
+    """Return the type of network file system that contains a folder; None for a local disk, or if it is unknown."""
     device = folder.stat().st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
     try:

@@ -65,7 +65,9 @@ class ClientAddresses:
         return requests.set_column(requests.schema.get_field_index("ip"), "ip", clients.take(pairs.indices))
 
     def _of_own_connection(self, requests: pa.Table) -> pa.Table:
-        """The requests with the scheme and protocol of the client's connection instead of the nearest proxy's."""
+        """Return the requests with the scheme and protocol of the client's connection instead of the nearest
+        proxy's.
+        """
         if "forwarded_proto" not in requests.schema.names:
             return requests
         columns = [dictionary_encoded(pc.fill_null(requests[name], _NO_TEXT)) for name in ("ip", "forwarded")]
@@ -126,7 +128,7 @@ class ClientAddresses:
 
 
 def most_common_local(addresses: pa.ChunkedArray) -> Counter[str]:
-    """The most frequent address of a column with its frequency, if it is one of LOCAL."""
+    """Return the most frequent address in a column with its frequency, if it is in LOCAL."""
     texts, counts = pc.value_counts(addresses).flatten()
     if not len(texts):
         return Counter()
@@ -137,7 +139,9 @@ def most_common_local(addresses: pa.ChunkedArray) -> Counter[str]:
 
 
 def _start_of(network: Network) -> str:
-    """A pattern for the prefix of a network's addresses, besides _OTHER_STARTS; it excludes most others unparsed."""
+    """A pattern for the prefix of a network's addresses, in addition to _OTHER_STARTS; it excludes most others
+    unparsed.
+    """
     if network.version == 6:
         return f"{int(network.network_address) >> 112:04x}"[: network.prefixlen // 4]
     return r"\.".join([*str(network).split(".")[: min(network.prefixlen // 8, 3)], ""])

@@ -44,7 +44,7 @@ class DictionaryColumn(NamedTuple):
 
 
 class DistinctColumn(NamedTuple, Generic[Value]):
-    """A column of Python values: the distinct ones, and the index of each row's value among them."""
+    """A column of Python values: the distinct values, and the index of each row's value among them."""
 
     indices: pa.Array
     values: Sequence[Value]

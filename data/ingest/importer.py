@@ -93,7 +93,7 @@ class Importer:
         self._countries = countries
         self._links = LinkIndex(lake)
         self.readers = ReaderPool(self.reader)
-        self._reimport: ReimportCheck | None = None  # what was in the lake before the first import with `again`
+        self._reimport: ReimportCheck | None = None  # the lake's content before the first import with `again`
         self.refresh_rules()
 
     def refresh_rules(self) -> None:
@@ -101,7 +101,7 @@ class Importer:
         lists_changed_at, tables = changed_at(self._lake), self._current_tables.current()
         if tables != self._tables:
             pool = ThreadPoolExecutor(1)  # the thread ends with its work
-            self._classifier = pool.submit(shared_classifier, tables)  # meanwhile a log is hashed and parsed
+            self._classifier = pool.submit(shared_classifier, tables)  # a log is hashed and parsed meanwhile
             pool.shutdown(wait=False)
         if lists_changed_at != self._lists_changed_at or tables != self._tables:
             self._networks = NetworkKinds(lists := intact_snapshots(self._lake))

@@ -91,7 +91,7 @@ class LiveIngest:
     def land(self, submissions: Sequence[Submission]) -> list[IngestResult]:
         """Prepare and store the visits of several submissions. Raises the same exceptions as `store`."""
         while True:
-            with suppress(ZoneChanged):  # then they are dated in the new zone
+            with suppress(ZoneChanged):  # so that they are dated in the new zone
                 return self.store([PreparedVisits(submission) for submission in submissions])
 
     def prepare(self, prepared: PreparedVisits) -> None:
@@ -155,7 +155,7 @@ class LiveIngest:
         self._refresh(self._now())
         try:
             links = self._links.links(organization)
-        except LakeDamaged as error:  # damaged links must not stop the intake
+        except LakeDamaged as error:  # damaged links must not block reported visits
             _LOG.warning("%s Until then, visits are classified without links.", error)
             links = NO_LINKS
         while not prepared.is_complete:

@@ -8,9 +8,10 @@ from data.manifest.logs import Batch
 
 
 def initial_format(path: Source, before: Batch | None, options: Options) -> str:
-    """The format from the options, or if it is auto, the format in which the log's beginning was imported.
+    """Return the format from the options, or if it is auto, the format in which the log's beginning was imported.
 
-    Raises BadInput when the earlier import needed a flag that is missing now, or guessed it and this import must not.
+    Raises BadInput if the earlier import needed a flag that is missing now, or guessed the format and this import must
+    not.
     """
     log_format = before.log_format if before and options.reader == "auto" else options.reader
     name, _, flag = log_format.partition(" ")

@@ -77,7 +77,7 @@ class Countries(Protocol):
 
 
 class Tenant(NamedTuple):
-    """The organization of the visits, the domain of those without one, and the pattern (RE2) of its short codes."""
+    """The organization of the visits, the domain for visits without one, and the pattern (RE2) of its short codes."""
 
     organization: str
     domain: str
@@ -107,7 +107,8 @@ class VisitBuilder:
         self._rules = rules
 
     def visits(self, requests: pa.Table, tenant: Tenant) -> tuple[pa.Table, Counter[Exclusion]]:
-        """The visits of requests without a `reason`, and the number of visits that each rule of their owner sets aside.
+        """Return the visits of requests without a `reason`, and the number of visits that each of the owner's rules
+        sets aside.
 
         They are a table of VISITS_OF_DAYS, sorted by day, short code and time. Strings of few distinct values are
         dictionary-encoded. Columns that the format of the log lacks are missing.
@@ -226,7 +227,7 @@ class VisitBuilder:
 def _sort_order(*keys: pa.Array) -> pa.Array:
     """The indices that sort rows by several columns.
 
-    Sorting is stable, so the columns are sorted one after the other, the last one first. This takes a quarter of the
+    Sorting is stable, so the columns are sorted one after another, the last column first. This takes a quarter of the
     time of a combined sort: times and numbers are mostly sorted, and the few days and ranks use a counting sort.
     """
     order = pc.sort_indices(keys[-1])
@@ -238,7 +239,7 @@ def _sort_order(*keys: pa.Array) -> pa.Array:
 def _signals(
     encoded: dict[str, DictionaryColumn], targets: ArrowColumns, requests: pa.Table, own: OwnRules, rules: Rules
 ) -> pa.Array:
-    """The signals that each row lands with, or null: by its target, address, user agent, and the texts of its log."""
+    """Return the signals with which each row lands, or null: by its target, address, user agent, and logged texts."""
 
     def bits(column: DictionaryColumn, bits_of: Callable[[str], int]) -> pa.Array:
         return pa.array((int(bits_of(text)) for text in column.dictionary.to_pylist()), pa.int64()).take(column.indices)
@@ -254,7 +255,9 @@ def _signals(
         def facts_of(*texts: str | None) -> int:
             return request_facts(RequestRecord(**dict(zip(names, texts, strict=True)))) or 0
 
-        facts = map_distinct(facts_of, *(dictionary_encoded(requests[name]) for name in names))  # rows share most
+        facts = map_distinct(
+            facts_of, *(dictionary_encoded(requests[name]) for name in names)
+        )  # most rows share the same signals
         all_bits = pc.bit_wise_or(all_bits, pa.array(facts.values, pa.int64()).take(facts.indices))
     is_part = pc.not_equal(pc.bit_wise_and(all_bits, BITS["page_part"]), 0)
     is_part = pc.or_(is_part, pc.fill_null(pc.equal(requests["status"].combine_chunks(), UPGRADED), False))
@@ -272,7 +275,7 @@ def _signals(
 def _excluded(
     signals: pa.Array, encoded: dict[str, DictionaryColumn], targets: ArrowColumns, own: OwnRules
 ) -> Counter[Exclusion]:
-    """Number of rows that each rule of the owner sets aside."""
+    """The number of rows that each of the owner's rules sets aside."""
     is_own = pc.not_equal(pc.bit_wise_and(pc.fill_null(signals, 0), OWN), 0)
     excluded = Counter[Exclusion]()
     if pc.any(is_own).as_py():

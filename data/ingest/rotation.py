@@ -32,7 +32,7 @@ _ROTATED: Final = re.compile(r"[._-]\d[\d._:TZ-]*(\.(gz|zst))?")
 """Suffix that rotation appends to the name of a log: a number or a time. Files with other suffixes may be anything."""
 
 _PREAMBLE: Final = re.compile(rb"(?:\xef\xbb\xbf)?(?:#[^\n]*\n|\r?\n)*")
-"""Directives and empty lines at the beginning of many logs."""
+"""Directives and empty lines with which many logs begin."""
 
 
 def first_mark(position: ReadPosition, block: Block, log_format: str) -> Mark:
@@ -73,16 +73,16 @@ class Sibling(NamedTuple):
 
 
 class SiblingState(Enum):
-    """How much of a sibling was imported."""
+    """The part of a sibling that was imported."""
 
-    LANDED = auto()  # all of it
-    PARTIAL = auto()  # its beginning
-    UNKNOWN = auto()  # nothing, as far as known
+    LANDED = auto()  # all was imported
+    PARTIAL = auto()  # its beginning was imported
+    UNKNOWN = auto()  # nothing was imported, as far as known
     IGNORED = auto()  # it does not matter: a copy of the log, incomplete, not a log, or too old
 
 
 class _ImportedContents(NamedTuple):
-    """The imported contents, which tell how much of a sibling was imported."""
+    """The imported contents, which show how much of a sibling was imported."""
 
     batches: Sequence[Batch]
     marks: Collection[Mark]
@@ -115,7 +115,7 @@ class RotatedFiles:
         """Import what is missing, oldest file first: the rest of partly imported files, and complete later ones.
 
         Files that `live` and `late` have open are skipped; `marks` are earlier contents of these files. Raises
-        LogUnavailable while a file cannot be read. Later files wait for it, because files older than an imported one
+        LogUnavailable while a file cannot be read. Later files wait for it, because files older than an imported file
         are not searched.
         """
         siblings = [sibling for sibling in self._siblings() if live is None or sibling.file != live.file]
@@ -146,7 +146,7 @@ class RotatedFiles:
             self._is_behind = False
 
     def _siblings(self) -> list[Sibling]:
-        """Every sibling, most recently written first."""
+        """Return every sibling, the most recently written first."""
         found = []
         with suppress(PermissionError, FileNotFoundError):
             for entry in os.scandir(self._path.parent):
@@ -159,13 +159,13 @@ class RotatedFiles:
         return sorted(found, reverse=True)
 
     def _missing(self, siblings: list[Sibling], imported: _ImportedContents) -> list[Sibling]:
-        """The siblings to import, oldest first.
+        """Return the siblings to import, oldest first.
 
-        They are checked from the most recently written file back to an imported file, and a little further, because
-        a server may write to an old log for longer than to the next one.
+        They are checked from the most recently written file back to an imported file, and a little further, because a
+        server may write to an old log for longer than to the next one.
         """
         earliest = datetime.fromisoformat(min(batch.imported_at for batch in imported.batches)) - timedelta(days=1)
-        until = earliest.timestamp() * 1e9  # files last written before it cannot continue any import
+        until = earliest.timestamp() * 1e9  # files last written earlier cannot continue any import
         since, partial, unknown = inf, list[Sibling](), list[Sibling]()
         for sibling in siblings:
             if sibling.stamp.modified_ns < until:

@@ -1,4 +1,6 @@
-"""Live visits between a request and the manifest: parsed and classified in short steps, so that others do not wait."""
+"""Live visits between a request and the manifest: parsed and classified in short steps, so that others need not
+wait.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -29,14 +31,14 @@ VisitRow = tuple[Any, ...]
 
 
 class IngestResult(NamedTuple):
-    """Number of accepted visits of a submission, and the rejected ones."""
+    """The number of accepted visits of a submission, and the rejected visits."""
 
     accepted: int
     refused: list[RefusedVisit]
 
 
 class ClassifiedVisits:
-    """Visits of one organization, dated in one zone and set aside by its rules, that are not packed yet."""
+    """Visits of one organization, dated in one zone and with its exclusions, that are not packed yet."""
 
     def __init__(self, zone: str, own: OwnRules, rules_version: str) -> None:
         self.zone = zone
@@ -71,7 +73,7 @@ class PreparedVisits:
         return IngestResult(self.accepted, self.refused)
 
     def parse(self, now: datetime) -> Sequence[ReportedVisit]:
-        """The valid visits among the next CHUNK visits; the others are rejected. `now` is naive, in UTC."""
+        """Return the valid visits among the next CHUNK visits; the others are rejected. `now` is naive, in UTC."""
         facts = []
         for index in range(self._read, min(self._read + CHUNK, len(self.submission.rows))):
             try:

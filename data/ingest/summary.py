@@ -44,7 +44,7 @@ class Summary:
     first_day: date | None = None
     last_day: date | None = None
     categories: Counter[str] = field(default_factory=Counter)
-    aside: Counter[str] = field(default_factory=Counter)  # visits by the reason not to count them: REASONS_ASIDE
+    aside: Counter[str] = field(default_factory=Counter)  # visits by the reason for not counting them: REASONS_ASIDE
     excluded: Counter[Exclusion] = field(default_factory=Counter)  # visits by rule of their owner
     with_fetch_metadata: int = 0  # visits with `Sec-Fetch-*` known as sent or not sent
     with_short_code: int = 0  # visits whose path matches the short-code pattern
@@ -67,7 +67,9 @@ class Summary:
 
     @property
     def behind_proxy(self) -> int:
-        """Number of visits of a single local address that nearly all visits have; 0 if they have other addresses."""
+        """Return the number of visits from a single local address that nearly all visits have; 0 if they have other
+        addresses.
+        """
         most = max(self.local.values(), default=0)
         return most if self.visits >= MIN_BEHIND_PROXY and most >= NEARLY_ALL * self.visits else 0
 

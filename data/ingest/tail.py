@@ -79,7 +79,7 @@ class Tail:
         self.checked_size = -1  # the size of the file when it was last read to its end
         self.log_format = "auto"  # the format of the last lines that were read
         self.rejects_file: Path | None = None
-        self._head = b""  # the first bytes of what has landed
+        self._head = b""  # the first landed bytes
         self._handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         if not is_plain(os.pread(self._handle, 4, 0)):
             os.close(self._handle)
@@ -151,7 +151,7 @@ class Tail:
 
     def sync(self) -> None:
         """Sync the log to disk: if a power failure cut it, its content would no longer match its import."""
-        with suppress(OSError):  # not supported by some file systems
+        with suppress(OSError):  # some file systems do not support it
             os.fsync(self._handle)
 
     def close(self) -> None:

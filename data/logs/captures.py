@@ -19,7 +19,9 @@ _NAME: Final = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 
 
 def parse_captures(text: str) -> tuple[str, ...]:
-    """The names of a list such as `Host,User-Agent,-,Referer`, in lower case. Raises BadInput when one is invalid."""
+    """Return the names in a list such as `Host,User-Agent,-,Referer`, in lower case. Raises BadInput for an invalid
+    name.
+    """
     names = tuple(name.strip().lower() for name in text.split(","))
     for name in names:
         if not _NAME.fullmatch(name):

@@ -1,6 +1,6 @@
 """Guesses which column of a JSON or CSV file holds which field of a visit, by names and values.
 
-A column is a candidate for a field if its name is a synonym of the field and its values look like it.
+A column is a candidate for a field if its name is a synonym of the field and its values fit the field.
 """
 
 import re
@@ -75,9 +75,10 @@ https://opentelemetry.io/docs/specs/semconv/registry/attributes/http/
 _OUTER: Final = {
     "http", "request", "req", "response", "res", "client", "source", "url", "headers", "header", "body", "httprequest",
 }  # fmt: skip
-"""Objects that may contain a field, as in `request.headers.user-agent`. Others, such as `upstream`, have their own."""
+"""Objects that may contain a field, as in `request.headers.user-agent`. Fields of other objects, such as `upstream`,
+are not the request's."""
 _NAME: Final = re.compile(r"[\w.@#/ -]+")
-"""Column names that can be guessed: --columns separates pairs by commas, so a name has none."""
+"""Column names that can be guessed. Such a name has no comma, since --columns separates pairs by commas."""
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ FORMATS: Final = (
     "fastly", "vercel", "netlify", "npm", "heroku", "nginx-json", "google-cloud", "azure-front-door",
     "azure-application-gateway", "bunny", "s3", "envoy", "envoy-json", "cloudfront-json", "akamai", "ndjson", "csv",
 )  # fmt: skip
-"""Strictest first: when two formats match a log equally well, the first one is used. No line matches two of the first
-three; most logs are `combined`, so it is tried before the others."""
+"""Strictest first: if two formats match a log equally well, the first is used. No line matches two of the first three;
+most logs are `combined`, so it is tried before the others."""
 
 HOSTLESS_FORMATS: Final = ("combined", "common")
 """Formats without a host in their lines."""

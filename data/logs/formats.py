@@ -7,7 +7,7 @@ A format with more facts of the request adds columns of RequestRecord (data/logs
 not logged. A server's format has `scheme` and `forwarded_proto` (X-Forwarded-Proto), since its own scheme and protocol
 may be a proxy's.
 `ip` is the address that connected, or where a log lacks it, a chain like `forwarded`: the addresses that came with the
-request, of which each proxy added one at the right end.
+request, to which each proxy appended one.
 `reject_reason` may explain why a line is not complete. Missing text is ''. When a request line cannot be parsed,
 method and target are ''. Directives, such as #Fields, give no rows.
 """
@@ -95,12 +95,12 @@ _NO_CONTEXT: Final = FormatContext()
 
 
 def _not_in(log_format: str) -> str:
-    """The reason for a line that a format rejects without a reason of its own."""
+    """Return the reason for a line that a format rejects without giving its own reason."""
     return f"not in the {log_format.partition(' ')[0]} format"
 
 
 def vague_reasons(log_format: str) -> tuple[str, str, str]:
-    """The reasons of a line that may be in another format: it does not match this format, or matches only by chance."""
+    """Return the reasons for a line that may be in another format: it does not match this format, or only by chance."""
     return _not_in(log_format), _NO_TIME, _NO_STATUS
 
 
@@ -185,7 +185,7 @@ class LineReader:
         """The requests in `lines`, as returned by `read`, and the requests in lines that rejected lines wrap.
 
         A line in several parts is numbered by its last part. If the wrapped line is rejected, too, its wrapper keeps
-        its own reason when that is more specific.
+        its own reason if that is more specific.
         """
         requests = self.read(lines, log_format, context)
         refused = requests["number"].filter(requests["reason"].is_valid()).combine_chunks()

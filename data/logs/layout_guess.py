@@ -1,7 +1,7 @@
 """Proposes a --log-format for lines of no known format: finds their time, request, addresses and quoted texts.
 
 Lines are cut into fields. Lines with the same text between their fields are compared by column: the shape of all
-values of a column identifies the variable of nginx. Only a reader of the lines can say whether a proposal is right.
+values of a column identifies the variable of nginx. Only the user can judge whether a proposal is right.
 """
 
 import re
@@ -60,7 +60,7 @@ class _FieldShape(NamedTuple):
 
 
 def is_address(text: str) -> bool:
-    """Tell whether a text is an IP address."""
+    """Return whether a text is an IP address."""
     try:
         ip_address(text)
     except ValueError:
@@ -99,7 +99,7 @@ SHAPES: Final = (
     _FieldShape("$http_user_agent", _AGENT, 0.5),
     _FieldShape("$host", _shape(r"(?:[a-z0-9_-]+\.)+[a-z][a-z0-9-]*(?::\d+)?"), 0.9),
 )
-"""Variables in the order of assignment: each goes to the first column that fits and has no variable yet."""
+"""Variables in the order of assignment: each is assigned to the first column that fits and has no variable yet."""
 _TIMES: Final = {shape.variable for shape in SHAPES[:3]}
 _REQUESTS: Final = {"$request", "$request_uri"}
 _ADDRESSES: Final = {"$remote_addr", "$remote_addr:$remote_port"}
@@ -117,7 +117,7 @@ def proposed_layouts(lines: Sequence[str]) -> list[str]:
 
 
 def split_fields(line: str, delimiter: str = "") -> tuple[LineField, ...]:
-    """The fields of a line; between them is text that all lines of a log share."""
+    """Return the fields of a line; the text between them is the same in all lines of a log."""
     found = []
     for match in _FIELDS[delimiter].finditer(line):
         name = match.lastgroup or ""

@@ -21,7 +21,7 @@ _COPIES: Final = 2  # copies of a page in memory: decompressed bytes and values
 _CODECS: Final = {0: "", 1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
 _FIRST_BYTES: Final = 1 << 12  # first read of a header, before its length is known
 _MAX_BYTES: Final = 1 << 24  # maximum size of a header or of the footer; PyArrow's own limit
-_PADDING: Final = 100  # bytes after a column that PyArrow may read, because an old writer did not count them
+_PADDING: Final = 100  # bytes after a column that PyArrow may read: old writers did not count them
 _LISTED_BYTES: Final = 16  # of each number in a list, with its levels; all numbers may be in one row
 
 
@@ -153,7 +153,7 @@ class _Fields(NamedTuple):
     """The fields of a struct of Thrift by their numbers; values of other types are skipped."""
 
     numbers: dict[int, int]
-    structs: dict[int, list["_Fields"]]  # in a list, or one
+    structs: dict[int, list["_Fields"]]  # in a list; otherwise 1
 
 
 _NO_FIELDS: Final = _Fields({}, {})

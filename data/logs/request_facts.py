@@ -31,7 +31,7 @@ Evidence: https://docs.aws.amazon.com/elasticloadbalancing/latest/application/lo
 class RequestRecord(NamedTuple):
     """Texts of one request besides its request line. None: not logged; "": not sent with the request.
 
-    They are read when a visit lands and never stored. Log formats have those of these columns that they can fill.
+    They are read when a visit lands and never stored. A log format has the columns that it can fill.
     """
 
     scheme: str | None = None  # of the client's connection

@@ -49,6 +49,6 @@ def whole_lines_end(text: bytes) -> int:
 
 
 def _goes_on(entry: bytes) -> bool:
-    """Whether an entry of Docker's json-file holds a part of a line other than its last."""
+    """Whether an entry of Docker's json-file holds a part of a line, but not its last part."""
     found = _TEXT.match(entry) if len(entry) > _PART_BYTES and entry.startswith(b'{"log"') else None
     return found is not None and not found[1]

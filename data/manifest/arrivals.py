@@ -31,7 +31,7 @@ SourceKind = Literal["follow", "drop", "report"]
 class Arrivals(NamedTuple):
     """Number of visits from a source by the hour of the visit (hours since 1970, UTC).
 
-    Visits from a folder or bucket ("drop") count in the hour when their object is read.
+    Visits from a folder or bucket ("drop") count in the hour in which their object is read.
     """
 
     source: SourceKind
@@ -40,7 +40,7 @@ class Arrivals(NamedTuple):
 
 
 class Silence(NamedTuple):
-    """A source without the visits expected from it."""
+    """A source without its expected visits."""
 
     source: SourceKind
     domain: str  # domain of the log or drop; "": none was given, or reported visits

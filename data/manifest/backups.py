@@ -1,4 +1,4 @@
-"""Reduces a copy of a manifest to the contents of a backup. The copy is a connection of the caller."""
+"""Reduces a copy of a manifest to the contents of a backup. The caller owns the connection to the copy."""
 
 import sqlite3
 from itertools import starmap

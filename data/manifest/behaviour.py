@@ -31,5 +31,7 @@ class Behaviour:
 
 
 def unjudged_days(files: Iterable[LandedFile]) -> set[date]:
-    """The days with visits not yet judged, given the live files of an organization; today is always one of them."""
+    """Return the days with visits that are not judged yet, given an organization's live files; always includes
+    today.
+    """
     return {file.day for file in files if file.visits and not file.behaviour_version}

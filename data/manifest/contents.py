@@ -87,7 +87,7 @@ class NewContents:
     zones: Sequence[tuple[str, str]]
     pending: Sequence[tuple[Any, ...]]  # rows that are not in any file
     received: Sequence[tuple[str, str, str]]
-    last_pending: int  # the highest id of any pending row so far
+    last_pending: int  # the highest id that any pending row has had
     links: Mapping[str, LiveLinks]
 
 

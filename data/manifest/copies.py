@@ -27,7 +27,7 @@ class Copy(NamedTuple):
 
     @property
     def upload_problem(self) -> str:
-        """Why objects written earlier may still appear in it; "" if none can."""
+        """Why objects written earlier may still appear in it; "" if none may."""
         until = self.settles_at
         return f"an interrupted upload may still appear until {until:%Y-%m-%d %H:%M} UTC." if until else ""
 

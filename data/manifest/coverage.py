@@ -1,6 +1,6 @@
 """Computes the days covered by an organization's logs, each from its first to its last visit, and reported visits.
 
-A day without visits may be a quiet day, or its log was never imported. Comparisons of days need to know which.
+A day without visits may be a quiet day, or a day with a log that was never imported. Comparisons of days depend on it.
 """
 
 import sqlite3
@@ -46,7 +46,7 @@ class Coverage:
         self._database, self._organizations = database, organizations
 
     def covered_days(self, organization: str, domain: str, first: date, last: date) -> set[date]:
-        """The days from `first` to `last` that are covered, for visits of a domain ("": of any).
+        """Return the covered days from `first` to `last`, for visits to a domain ("": to any).
 
         Logs imported for another domain do not count.
         """
@@ -77,7 +77,9 @@ class Coverage:
         return covered
 
     def newest_at(self, organization: str, domain: str) -> datetime | None:
-        """The time of the newest visit of a domain ("": of any) that was read or reported; None without any."""
+        """Return the time of the newest visit to a domain ("": to any) that was read or reported; None without
+        visits.
+        """
         ((newest,),) = self._database.rows(
             "SELECT max(at) FROM (SELECT max(last_at) AS at FROM batches WHERE organization = :organization "
             "AND (domain IN ('', :domain) OR :domain = '') "
@@ -87,6 +89,6 @@ class Coverage:
         return parse_time(newest) if newest else None
 
     def uncovered_days(self, organization: str, domain: str, first: date, last: date) -> frozenset[date]:
-        """The other days from `first` to `last`: their visits are missing, or there were none."""
+        """Return the other days from `first` to `last`: their visits are missing, or there were none."""
         days = {first + timedelta(number) for number in range((last - first).days + 1)}
         return frozenset(days - self.covered_days(organization, domain, first, last))

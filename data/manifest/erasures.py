@@ -17,7 +17,7 @@ class Erasure(NamedTuple):
     short_code: str | None  # None: by visitor
 
     def __str__(self) -> str:
-        """What was erased, and when."""
+        """Describe the erasure, with its time."""
         what = "of a visitor" if self.short_code is None else f"of the link {self.short_code}"
         return f"visits {what} were erased on {self.erased_at:%Y-%m-%d}"
 

@@ -31,7 +31,7 @@ class Exclusions:
         return bool(self._database.rows("SELECT 1 FROM files_aside WHERE organization = ?", [organization]))
 
     def bits_aside(self, organization: str) -> int:
-        """The bits of signals that keep a visit out of answers, each by itself."""
+        """The bits of signals that each keep a visit out of answers."""
         return OWN | BITS["file"] if self.are_files_aside(organization) else OWN
 
     def switch_files(self, organization: str, *, aside: bool) -> None:

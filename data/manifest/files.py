@@ -36,7 +36,7 @@ class LandedFile:
     unfinished_of: int | None = None  # the batch whose unfinished last line (without a newline) it contains
     schema_version: int = SCHEMA_VERSION  # of its visits
     behaviour_version: int = 0  # of the signals that judged its visits, with all visits of its day; 0: not judged
-    facts: int = 0  # the bits of REQUEST_FACTS and NETWORKS that any of its visits has
+    facts: int = 0  # the bits of REQUEST_FACTS and NETWORKS that at least one of its visits has
 
 
 _FILE_COLUMNS: Final = (
@@ -139,8 +139,8 @@ class Files:
     def days_to_merge(
         self, now: datetime, most_open: int, organization: str | None, version: int
     ) -> list[tuple[str, date]]:
-        """The organizations and days with several files, or more than `most_open` for days that are not over, and past
-        days that were not judged by this `version` or a later one. Without `organization`, of all.
+        """Return the organizations and days with several files (or more than `most_open`, for days that are not over),
+        and the past days not judged by this `version` or a later one. Without `organization`, of all organizations.
 
         Days that were never judged come first, then days with the most files.
         """
@@ -187,7 +187,9 @@ class Files:
                 kind.execute("UPDATE of_kind SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?", db, row)
 
     def deletable(self, now: datetime) -> list[str]:
-        """The paths of dead files of any kind with an expired grace period, or one that ends impossibly late."""
+        """The paths of dead files of any kind with an expired grace period, or with a grace period that ends impossibly
+        late.
+        """
         bounds = [format_time(now), format_time(now + READERS_GRACE + TOLERANCE)]
         rows = self._database.rows(
             "SELECT path FROM registered_files WHERE deletable_at <= ? OR deletable_at > ?", bounds

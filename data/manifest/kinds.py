@@ -35,7 +35,7 @@ class FileKind(NamedTuple):
         return db.execute(sql.replace("day_of_kind", self.day).replace("of_kind", self.table), parameters)
 
     def rows(self, sql: str, database: Database, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Return the result of a SELECT, with the same names as for `execute`."""
+        """Return the result of a SELECT; the placeholders are the same as for `execute`."""
         return database.rows(sql.replace("day_of_kind", self.day).replace("of_kind", self.table), parameters)
 
 
@@ -88,9 +88,9 @@ def expire_of_day(
 def live_of_kind(
     database: Database, kind: FileKind, organization: str = "", before: datetime | None = None
 ) -> list[RegisteredFile]:
-    """Return the live files of one organization, or of all; with `before`, only those last verified before it.
+    """Return the live files of one organization, or of all; with `before`, only files last verified before it.
 
-    Files verified the longest ago come first.
+    The files with the oldest verification come first.
     """
     rows = kind.rows(
         "SELECT path, bytes, sha256, changed_ns, inode FROM of_kind "

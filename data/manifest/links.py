@@ -1,4 +1,4 @@
-"""The files with the links of organizations: for each a whole file and a file of changes, and the applied edits."""
+"""The files with the links of organizations: a complete file and a file of changes for each, and the applied edits."""
 
 import sqlite3
 from collections.abc import Callable, Collection
@@ -27,7 +27,7 @@ class LiveLinks(NamedTuple):
     """The live files of an organization's links."""
 
     whole: RegisteredFile | None = None
-    changes: RegisteredFile | None = None  # what has changed since the whole file was written
+    changes: RegisteredFile | None = None  # the changes since the whole file was written
 
     @property
     def paths(self) -> list[str]:
@@ -47,7 +47,7 @@ class LinkFiles:
         return LiveLinks(**{name: RegisteredFile(*row) for name, *row in rows})
 
     def all_live(self, organization: str = "", before: datetime | None = None) -> list[RegisteredFile]:
-        """The live files of one organization, or of all; with `before`, only those last verified before it."""
+        """The live files of one organization, or of all; with `before`, only files last verified before it."""
         kinds = (LINK_FILES, LINK_CHANGES)
         return [file for kind in kinds for file in live_of_kind(self._database, kind, organization, before)]
 
@@ -81,8 +81,8 @@ class LinkFiles:
     ) -> None:
         """Make the file that `move` moves to its place the whole file, without a file of changes.
 
-        With `made`, record which queued edits it applies. Raises Conflict unless the live files are the files that were
-        `read`.
+        With `made`, record which queued edits it applies. Raises Conflict unless the live files are still the `read`
+        files.
         """
         with self._database.transaction() as db:
             _check_live(db, organization, read)

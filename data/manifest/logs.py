@@ -20,7 +20,7 @@ class ObjectVersion(NamedTuple):
 
     bucket: str  # s3://bucket, or file:// for a file of a drop folder
     key: str
-    etag: str  # different for each content of the key
+    etag: str  # differs between contents of the key
 
 
 class Batch(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -43,10 +43,10 @@ class Batch(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def continued_batch(prefixes: Iterable[Batch], size: int, domain: str) -> Batch | None:
-    """Return the import that a content of `size` bytes continues, of all imports of its prefixes; None if it is new.
+    """Return the import that a content of `size` bytes continues, among imports of its prefixes; None if it is new.
 
-    Among equally long imports, it is the one with this domain. An import without visits, such as of a header that many
-    files share, counts only if it is of the whole content, and it has no domain.
+    Among equally long imports, the import with this domain is chosen. An import without visits, such as of a header
+    that many files share, counts only if it has the whole content and no domain.
     """
     ascending = sorted(prefixes, key=lambda batch: (batch.size, batch.domain == domain))
     if any(batch.visits for batch in ascending):
@@ -55,7 +55,7 @@ def continued_batch(prefixes: Iterable[Batch], size: int, domain: str) -> Batch 
 
 
 def check_domain(name: object, before: Batch | None, domain: str) -> None:
-    """Raise BadInput when a log, called `name` in the message, was begun with another domain than `domain`.
+    """Raise BadInput if a log, called `name` in the message, was begun with another domain than `domain`.
 
     A log that was begun without a domain may be continued with one.
     """
@@ -105,7 +105,7 @@ class Logs:
         return bool(self._database.rows("SELECT 1 FROM batches WHERE id = ? AND sha256 = ? AND bytes = ?", content))
 
     def times(self, batch: int) -> list[tuple[str, str]]:
-        """The times of the first and the last visit of an import, as one row; none if it is not registered."""
+        """The times of the first and the last visit of an import, as one row; no row if it is not registered."""
         rows = self._database.rows("SELECT first_at, last_at FROM batches WHERE id = ?", [batch])
         return [(first_at, last_at) for first_at, last_at in rows]
 

@@ -27,7 +27,9 @@ class Objects:
             db.execute("INSERT OR REPLACE INTO beginnings VALUES (?, ?)", [batch, bytes.fromhex(hashes)])
 
     def batch_beginning_with(self, batches: Sequence[Batch], size: int, prefixes: Mapping[int, str]) -> Batch | None:
-        """The batch with a longer content that begins with this one, as far as recorded prefixes show; or None."""
+        """Return the batch with a longer content that begins with this content, judging by recorded prefixes; or
+        None.
+        """
         count = bisect(BEGINNINGS, size)
         for batch in batches if count else ():
             if batch.size > size:
@@ -40,7 +42,7 @@ class Objects:
         return None
 
     def known_versions(self, organization: str, bucket: str, keys: Sequence[str]) -> set[ObjectVersion]:
-        """The versions, among some keys of a bucket, that were read for an organization."""
+        """Return which of these keys' versions in a bucket were read for an organization."""
         rows = self._database.rows(
             "SELECT bucket, key, etag FROM objects WHERE organization = ? AND bucket = ? "
             "AND key IN (SELECT value FROM json_each(?))",
@@ -70,5 +72,7 @@ class Objects:
                 insert_objects(db, organization, read)
 
     def has_batch(self, batch: int) -> bool:
-        """Whether a batch landed the content of an object: others are compared with it, so it must not be extended."""
+        """Whether a batch landed an object's content. Other objects are compared with it, so the batch must not be
+        extended.
+        """
         return bool(self._database.rows("SELECT 1 FROM objects WHERE batch = ? LIMIT 1", [batch]))

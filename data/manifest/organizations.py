@@ -75,7 +75,7 @@ class Organizations:
         return self.state(organization).zone
 
     def is_new(self, organization: str) -> bool:
-        """Whether an organization has no landed visits yet, and no zone was set."""
+        """Whether an organization has no landed visits yet, and its zone was not set."""
         has_zone = self._database.rows("SELECT 1 FROM zones WHERE organization = ?", [organization])
         return not (has_zone or self._database.rows(_HAS_VISITS, {"organization": organization}))
 

@@ -115,7 +115,9 @@ class Pending:
         return bool(self._database.rows("SELECT 1 FROM pending WHERE received_at <= ? LIMIT 1", [latest]))
 
     def oldest(self, after: int, until: int | None, most: int) -> list[PendingBatch]:
-        """The oldest rows of one session with ids after `after` and up to `until`, as many as give `most` visits."""
+        """Return the oldest rows of one session with ids after `after` and up to `until`, until they have `most`
+        visits.
+        """
         rows = self._database.rows(
             "SELECT id, organization, visits, received_at, body FROM "
             "(SELECT *, sum(visits) OVER (ORDER BY id) AS so_far FROM pending WHERE id > ? AND id <= ?) "
@@ -134,9 +136,9 @@ class Pending:
         return [PendingBatch(*row) for row in rows]
 
     def land(self, ids: Iterable[int], received: tuple[str, str], landed: Sequence[ReportedVisits]) -> None:
-        """Replace rows, received between two times, by files, which the `move` of each moves into place.
+        """Replace rows, received between two times, with files that their `move` moves into place.
 
-        Raises Conflict if another process moved them, ZoneChanged if a zone was changed.
+        Raises Conflict if another process moved the visits, ZoneChanged if a zone was changed.
         """
         with self._database.transaction() as db:
             for visits in landed:

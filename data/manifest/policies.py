@@ -1,4 +1,4 @@
-"""Policies of the tasks that replace files of visits: how they differ, besides the contents of the new files."""
+"""Policies of the tasks that replace files of visits: their differences, apart from the contents of the new files."""
 
 from typing import Final, Literal, NamedTuple
 
@@ -7,7 +7,7 @@ class Policy(NamedTuple):
     """How a task replaces files."""
 
     waiting: Literal["imports and rewriters", "rewriters", "those of its caller"]
-    """Tasks that wait meanwhile for a lock, which `rewrite` takes or its caller holds.
+    """Tasks that wait for a lock meanwhile, which `rewrite` takes or its caller holds.
 
     Live visits never wait. If another process has replaced one of the files meanwhile, Conflict is raised.
     """
@@ -24,8 +24,8 @@ MERGING: Final = Policy("those of its caller", changes_answers=False)
 JUDGING: Final = Policy("those of its caller", changes_answers=False, judges=True)
 """Merging and judging are parts of one run, which skips days that other tasks are rewriting."""
 RECLASSIFYING: Final = Policy("imports and rewriters", changes_answers=True)
-"""Imports wait: an import that read its lines by older rules would add them afterwards."""
+"""Imports wait: otherwise, an import that has read its lines by older rules would add them afterwards."""
 RETAINING: Final = Policy("rewriters", changes_answers=True, erases=True)
-"""Imports need not wait: visits added to such days meanwhile are deleted by the next run."""
+"""Imports need not wait: the next run deletes visits added to such days meanwhile."""
 ERASING: Final = Policy("imports and rewriters", changes_answers=True, erases=True)
-"""Imports wait: an import that read erased visits would land them after the receipt."""
+"""Imports wait: otherwise, an import that has read erased visits would land them after the receipt."""

@@ -1,4 +1,4 @@
-"""Reads the databases of a lake that cannot be written, such as a mounted snapshot, without writing next to them."""
+"""Reads the databases of a lake that cannot be written to, such as a mounted snapshot, without writing next to them."""
 
 import os
 import shutil

@@ -66,17 +66,17 @@ class RollupFiles:
         ]
 
     def all_live(self, organization: str = "", before: datetime | None = None) -> list[RegisteredFile]:
-        """The live files of one organization, or of all; with `before`, only those last verified before it."""
+        """The live files of one organization, or of all; with `before`, only files last verified before it."""
         return live_of_kind(self._database, ROLLUP_FILES, organization, before)
 
     def months_to_count(
         self, now: datetime, quiet_period: timedelta, versions: Versions, lost: list[str]
     ) -> list[tuple[str, date]]:
-        """The organizations and months that lack a valid rollup for a past day, and where nothing landed recently.
+        """The organizations and months that lack a valid rollup for a past day, and in which nothing landed recently.
 
         Rollups with the `lost` paths are invalid. Runs a single query.
         """
-        clock = datetime.now(UTC)  # checked_at is set by the system clock
+        clock = datetime.now(UTC)  # the system clock sets checked_at
         asked = {
             "now": now.isoformat(),
             "lost": json.dumps(lost),

@@ -139,7 +139,7 @@ def create_database(path: Path, staged: Path, migrations: Sequence[str]) -> None
     try:
         with closing(sqlite3.connect(staged)) as db:
             version = f"PRAGMA user_version = {len(migrations)};"
-            # synced once, when complete: a sync per statement takes some disks a tenth of a second and more
+            # synced once, when complete: on some disks, a sync per statement takes a tenth of a second or more
             db.executescript("\n".join(["PRAGMA synchronous = OFF; BEGIN;", *migrations, version, "COMMIT;"]))
         sync(staged)
         with suppress(FileExistsError):  # another process was faster
@@ -182,7 +182,7 @@ def _migrate(
         old = path.with_name(f"{path.name}.before-{version}")
         staged = old.with_name(f"{old.name}.partial")
         staged.unlink(missing_ok=True)  # left by a killed program
-        os.close(os.open(staged, os.O_CREAT | os.O_EXCL, 0o600))  # readable by its owner only
+        os.close(os.open(staged, os.O_CREAT | os.O_EXCL, 0o600))  # readable only by its owner
         with closing(sqlite3.connect(path, timeout=60)) as original, closing(sqlite3.connect(staged)) as copy:
             original.backup(copy)
         sync(staged)

@@ -80,7 +80,7 @@ class Statistics:
         return int(version)
 
     def organizations(self, now: datetime, organization: str = "") -> dict[str, OrganizationStatus]:
-        """Return the data of each organization by its name, or only of the one that is given."""
+        """Return the data of each organization by its name, or only of the given organization."""
         asked = {"now": now.isoformat(), "organization": organization, "version": BEHAVIOUR_VERSION}
         rows = self._database.rows(_ORGANIZATIONS, asked)
         return {
@@ -98,12 +98,12 @@ class Statistics:
         return StoredSpan(_day(first), _day(last), bool(has_pending), days)
 
     def files(self) -> FileCounts:
-        """Count the dead files, and find the oldest check of a live one."""
+        """Count the dead files, and find the oldest check of a live file."""
         ((dead, dead_bytes, oldest_check),) = self._database.rows(_FILES)
         return FileCounts(dead or 0, dead_bytes or 0, parse_time(oldest_check))
 
     def latest_time(self, other: datetime | None) -> datetime | None:
-        """The latest time that is recorded anywhere, or another one if that is later."""
+        """The latest time recorded anywhere, or the given time if that is later."""
         ((latest,),) = self._database.rows(_LATEST_TIME, [format_time(other) if other else None])
         return parse_time(latest)
 

@@ -73,7 +73,7 @@ class PublishedFile(NamedTuple):
     """A file of a published table."""
 
     path: str  # in the table's folder, such as day=2026-11-20/….parquet
-    day: str  # its partition; "" in a table without any
+    day: str  # its partition; "" in a table without partitions
     size: int
     rows: int | None
 
@@ -97,7 +97,7 @@ class TableState:
 
     version: int = -1  # -1 before the log exists
     files: Mapping[str, PublishedFile] = field(default_factory=dict)  # by path
-    epoch: int = 0  # that of the organization when the version was written
+    epoch: int = 0  # the organization's epoch when the version was written
     schema: str = ""  # the columns, as the log writes them
     checkpoint: int = -1  # the version of the last checkpoint
     is_damaged: bool = False  # the checkpoint or _last_checkpoint cannot be read: both must be rewritten
@@ -217,7 +217,7 @@ class DeltaLog:
         if not self.is_there(state):
             raise Conflict(f"{self._target.name}/{self._key(state.version)} is gone; try again.")
         key, body = self._key(version), "".join(f"{json.dumps(action)}\n" for action in actions).encode()
-        if not self._target.put_if_absent(key, body) and self._target.get(key) != body:  # or a retry's own
+        if not self._target.put_if_absent(key, body) and self._target.get(key) != body:  # or this is a retry
             raise Conflict(f"{self._target.name}/{key} was written by another program meanwhile; try again.")
         gone, new = set(change.removed), {file.path: file for file in change.added}
         files = {path: file for path, file in state.files.items() if path not in gone} | new

@@ -2,7 +2,7 @@
 
 The manifest alone decides what is published. The log of a table is changed only after all objects of its new version
 exist, and objects are deleted only when neither the log nor the manifest lists them: a killed program may leave extra
-objects, but never removes any that are needed.
+objects, but never removes needed ones.
 """
 
 import hashlib
@@ -115,7 +115,7 @@ class LakePublisher:
             self._is_marked = True
         fold_links(self._lake, organization)
         copy = self._lake.manifest.copies.begin(self._target.name, organization)
-        if copy.is_putting:  # by a program that was killed, or got no response from the store
+        if copy.is_putting:  # by a program that was killed or got no response from the store
             copy = copy._replace(settles_at=self._now() + self._target.late)
             self._lake.manifest.copies.record_putting(copy, is_putting=False, settles_at=copy.settles_at)
         for _ in range(_ATTEMPTS - 1):
@@ -183,7 +183,7 @@ class LakePublisher:
                 copy, table, {file: sources[file] for file in to_put if present.get(_key(table, file)) != file.size}
             )
         if added or removed or state.version < 0:
-            if epoch == state.epoch and removed:  # after a merge, added files may have the visits of removed ones
+            if epoch == state.epoch and removed:  # after a merge, added files may have the visits of removed files
                 change = change._replace(moved=self._unchanged_paths(copy.organization, state, change, sources))
             state = table.write(state, change, epoch, self._now())
         self._states[table.folder] = state

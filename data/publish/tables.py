@@ -72,10 +72,10 @@ def by_name_in_lake(files: Mapping[str, PublishedFile], paths: list[str]) -> dic
 
 
 def merged_from(file: Path, visits: int, published: Mapping[str, PublishedFile]) -> list[str]:
-    """The paths of published files with exactly the visits of the file of the lake that replaced them; or none.
+    """The paths of published files with exactly the visits of the lake's file that replaced them; or none.
 
-    `published` are dead files of its organization by their names in the lake, of a version of the log whose epoch is
-    still that of the manifest: no value of them was changed since. Raises LakeDamaged if the file cannot be read.
+    `published` are dead files of its organization by their names in the lake, from a version of the log with the same
+    epoch as the manifest: none of their values has changed since. Raises LakeDamaged if the file cannot be read.
     """
     replaced = [published[name] for name in read_visit_file(file).footer.replaces if name in published]
     return [one.path for one in replaced] if sum(one.rows or 0 for one in replaced) == visits else []

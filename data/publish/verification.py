@@ -19,7 +19,7 @@ _BEHIND_AFTER: Final = timedelta(minutes=10)
 
 
 class CopyFinding(NamedTuple):
-    """A difference between a target and what was published there."""
+    """A difference between a target and the published state."""
 
     place: str  # an object, or a target that cannot be reached
     reason: str
@@ -84,7 +84,7 @@ def _table_findings(target: ObjectStore, table: DeltaLog, copy: Copy, lake: Lake
 
 
 def _log_problem(table: DeltaLog, state: TableState, copy: Copy, lake: Lake) -> str:
-    """The problem of a table's log compared with what was published and with the lake; "" if none."""
+    """Return the problem of a table's log, compared with the last publication and the lake; "" if it has none."""
     is_visits = table.folder.endswith("/visits")
     expected = (live_visits if is_visits else live_links)(lake, copy.organization)
     published = copy.version if is_visits else 0 if expected and copy.version >= 0 else -1

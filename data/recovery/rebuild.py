@@ -114,7 +114,7 @@ class Rebuild:
         )
 
     def _checked_file(self, file: VisitFile, sha256: str | None) -> LandedFile:
-        """Check a file that counts, and move it back from unknown/ if it is there. Raises LakeDamaged."""
+        """Check a file that counts, and move it back if it is in unknown/. Raises LakeDamaged."""
         if sha256 is None:
             try:
                 with pq.ParquetFile(file.path, page_checksum_verification=True) as parquet:

@@ -62,7 +62,7 @@ def plan_rebuild(root: Path, known: Mapping[str, bool], progress: Progress = ign
     `known` are the names of files in what is left of the manifest, and whether each was live.
     """
     plan = RebuildPlan()
-    paths: dict[str, Path] = {}  # by the name of the file: those in visits/ come before those in unknown/
+    paths: dict[str, Path] = {}  # by the name of the file: files in visits/ come before files in unknown/
     for folder in ("unknown", "visits"):
         paths |= {path.name: path for path in sorted(root.glob(f"{folder}/organization=[!_]*/day=*/*.parquet"))}
     files = []
@@ -106,9 +106,9 @@ def missing_files(root: Path, known: Iterable[tuple[str, str, bool]], plan: Rebu
 def _judge_rewrites(files: list[VisitFile]) -> tuple[set[str], list[VisitFile], list[VisitFile]]:
     """Evaluate the files that replaced others: return the replaced names, repeated files, and doubtful files.
 
-    Of two files that replaced the same file, only the newer was registered, unless an older manifest was restored. A
-    file is repeated if newer files have replaced all files that it was to replace, or these still exist. A file is
-    doubtful if newer files have some of its visits, too, and the others exist nowhere else.
+    If two files replaced the same file, only the newer was registered, unless an older manifest was restored. A file is
+    repeated if newer files have replaced all files that it was to replace, or if these still exist. A file is doubtful
+    if newer files have only some of its visits, and the others exist nowhere else.
     """
     replaced, repeated, doubtful = set[str](), [], []
     there = {file.path.name for file in files}
@@ -162,9 +162,10 @@ def _repeated_batches(files: list[VisitFile]) -> Iterable[VisitFile]:
 
 
 def _repeated_flushes(files: Iterable[VisitFile]) -> Iterable[VisitFile]:
-    """The files of pending visits that another file of the day contains completely, which was written from them alone.
+    """Yield the files of pending visits that are completely contained in another file of the day with pending visits
+    only.
 
-    Such a file is left by a kill before the commit, or by an older manifest in which the visits are still pending.
+    A kill before the commit leaves such a file, or an older manifest in which the visits are still pending.
     """
     days: defaultdict[tuple[str, date], list[VisitFile]] = defaultdict(list)
     for file in files:

@@ -29,7 +29,7 @@ class Repetition(NamedTuple):
     older: list[VisitFile]
     visits: int
     unfinished: Sequence[VisitFile] = ()
-    """Files with the visits of unfinished last lines, including some of `older`; this file or another has the finished
+    """Files with the visits of unfinished last lines, including some in `older`; this file or another has the finished
     lines."""
 
 
@@ -53,7 +53,7 @@ def repetitions(
 
 
 def _count_repeated(engine: duckdb.DuckDBPyConnection, file: VisitFile, others: list[VisitFile]) -> int:
-    """Number of visits of a file that are also in others."""
+    """Count the visits of a file that are also in other files."""
     ((rest,),) = _not_in(engine, file, others).count("*").fetchall()
     return file.visits - int(rest)
 

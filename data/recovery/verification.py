@@ -36,7 +36,7 @@ class DamagedFile(NamedTuple):
 
 @dataclass
 class VerificationResult:
-    """How much was verified, and the findings."""
+    """The extent of the verification, and its findings."""
 
     files: int = 0
     visits: int = 0
@@ -44,7 +44,7 @@ class VerificationResult:
     unknown: int = 0  # visit files that are not in the manifest and therefore not read
     findings: list[DamagedFile] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)
-    """Databases that are missing: the lake does not record whether they existed."""
+    """Missing databases: the lake does not record whether they existed."""
 
     @property
     def is_manifest_damaged(self) -> bool:

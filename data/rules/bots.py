@@ -59,7 +59,7 @@ def bot_classification(
 
 
 def agent_classification(row: Agent, confidence: str, method: str) -> Classification:
-    """The classification of an agent of the table."""
+    """The classification of an agent in the table."""
     return bot_classification(
         row.agent_kind, row.agent, confidence, method=method, operator=row.operator, ai_source=row.ai_source
     )
@@ -126,9 +126,9 @@ def unescaped(logged: str) -> str:
 
 
 def _crawler_match(row: dict[str, Any], user_agent: str, is_ours: bool) -> RuleMatch:
-    """The match of a row of the public list.
+    """Return the match of a row of the public list.
 
-    With `is_ours`, the row's token is in our table but did not match there, so it is a part of another bot's name.
+    With `is_ours`, the row's token is in our table but did not match there, so it is part of another bot's name.
     """
     kind = next((_KIND_OF_TAG[tag] for tag in row["tags"] if tag in _KIND_OF_TAG), "other")
     if kind == "seo" and not _SEO.search(f"{row['pattern']} {row.get('description', '')}"):

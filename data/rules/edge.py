@@ -1,4 +1,4 @@
-"""Verdicts on clients by the network in front of a server. Only Cloudflare's logs have them."""
+"""Verdicts on clients by the network in front of a server. Only Cloudflare's logs contain them."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ KINDS: Final = {
     "Search Engine Crawler": "search", "Search Engine Optimization": "seo", "Security": "other",
     "Social Media Marketing": "other", "Webhooks": "other",
 }  # fmt: skip
-"""The agent_kind of a bot that Cloudflare verified, by its category; `other` for a category that is not here.
+"""The agent_kind of a bot that Cloudflare verified, by its category; `other` for a category that is not listed.
 
 Evidence: https://developers.cloudflare.com/bots/concepts/bot/verified-bots/categories/
 """

@@ -9,6 +9,6 @@ SUFFIXES: Final = (
 )  # fmt: skip
 """The suffixes of files, as patterns (RE2)."""
 FILE_PATTERN: Final = rf"(?i)^[^?#]*\.(?:{'|'.join(SUFFIXES)})(?:[?#]|$)"
-"""Paths and URLs (RE2) of files."""
+"""Matches paths and URLs of files (RE2)."""
 UPGRADED: Final = 101
 """The status of a connection that became a WebSocket, which a page opens."""

@@ -83,7 +83,7 @@ class Verifier:
         return apply_verdict(classification, self.verdict(classification.agent, address, day).inside)
 
     def identified(self, address: str, day: date) -> Classification | None:
-        """The agent that alone uses this address, by lists fetched around the day of the visit; None: people.
+        """Return the only agent that uses this address, by lists fetched around the day of the visit; None: people.
 
         Addresses of agents are reassigned over time, so older lists do not identify agents.
         """
@@ -123,7 +123,7 @@ def apply_verdict(classification: Classification, inside: bool | None) -> Classi
 
 
 def identified_agent(ip_list: str, rows: Iterable[Agent]) -> Classification:
-    """The classification of a request with a browser's user agent from an address of a list: the list's agent."""
+    """Classify a request with a browser's user agent from an address of a list as the list's agent."""
     row = next(row for row in rows if f"ip:{ip_list}" in row.verify and row.confidence == "high")
     return agent_classification(row, "medium", "ip_range")
 

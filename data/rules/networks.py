@@ -22,9 +22,10 @@ _FACTS: Final = {
     iporigin.TOR: BITS["from_tor"], iporigin.BOT: BITS["from_bot"],
 }  # fmt: skip
 _RELAYS: Final = frozenset(("Apple Private Relay",))
-"""Providers that iporigin counts as VPNs; their users are unaware. Evidence: https://support.apple.com/102602"""
+"""Providers that iporigin counts as VPNs, but which people use unknowingly. Evidence:
+https://support.apple.com/102602"""
 _OF_PEOPLE: Final = frozenset(("Google", "Cogent"))
-"""Providers that iporigin counts as hosting, but used by people, too.
+"""Providers that iporigin counts as hosting, but that people use, too.
 
 Chrome loads search results ahead through Google's proxies; Cogent connects companies. Evidence:
 https://developer.chrome.com/blog/private-prefetch-proxy and https://www.cogentco.com/en/products/dedicated-internet-access

@@ -99,7 +99,7 @@ def _path_pattern(value: str) -> str:
 
 
 def _matcher(rule: Exclusion) -> Callable[[str], bool]:
-    """Return a function that tells whether a rule sets aside a visit with a value."""
+    """Return a function that returns whether a rule sets aside a visit with a value."""
     if rule.kind == "address":
         network = ipaddress.ip_network(rule.value)
         return lambda address: (parsed := parse_address(address)) is not None and parsed in network

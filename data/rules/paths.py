@@ -48,7 +48,7 @@ class PathRules:
         return bool(query) and self._attack.search(encodable(query)) is not None
 
     def matches(self, path: str, classification: Classification) -> Iterator[RuleMatch]:
-        """Yield the row for `path` if it overrides the classification by everything else."""
+        """Yield the row for `path` if it overrides the rest of the classification."""
         for pattern, row in self._rows:
             if pattern.search(encodable(path)):
                 changed = classify_path(classification, PROBE if row.agent_kind == "scanner" else PROGRAM)

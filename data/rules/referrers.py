@@ -72,7 +72,7 @@ class ReferrerTable:
         return next((self._spammers[name] for name in _parent_names(host) if name in self._spammers), None)
 
     def path_of(self, host: str, referrer_type: str) -> str:
-        """A path for which `host` has this type, preferably /. For stored visits, which keep only the host."""
+        """Return a path on which `host` has this type, preferably /. For stored visits, which keep only the host."""
         at_root = self.find(host, "/")
         if at_root is None or at_root.referrer_type != referrer_type:
             for row in (row for name in _parent_names(host) for row in self._rows.get(name, ())):

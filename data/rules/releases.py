@@ -25,17 +25,17 @@ _SAFARI_ON_IOS: Final = re.compile(
     r"Mozilla/5\.0 \(i[^()]* OS (\d+)_[^()]*\) AppleWebKit/[\d.]+ \(KHTML, like Gecko\) "
     r"Version/(\d+)[.\d]* Mobile/\w+ Safari/[\d.]+"
 )
-"""Safari on an iPhone or iPad at the end, which has the version of its system."""
+"""Safari on an iPhone or iPad at the end, with its system's version."""
 _FIREFOX_ALONE: Final = re.compile(r"Mozilla/5\.0 \([^()]*rv:(\d{2,})\.0\) Gecko/[\d.]+ Firefox/(\d{2,})\.[\d.]+")
-"""Firefox 10 and later at the end: other browsers with its engine have a name of their own."""
+"""Firefox 10 and later at the end: other browsers with its engine add their own names."""
 _FROZEN_GECKO, _LAST_FROZEN = 109, 119
-"""Up to Firefox 119, the version of the engine is 109 at most: a digit more was read as Internet Explorer 11's."""
+"""Up to Firefox 119, the engine's version is at most 109: servers mistook 110 and more for Internet Explorer 11."""
 _OF_FIREFOX: Final = "https://developer.mozilla.org/en-US/docs/Web/HTTP/Reference/Headers/User-Agent/Firefox"
 _HALF_A_YEAR: Final = timedelta(days=182)
 _FIRST_OUTDATED: Final = 2
-"""The years for which people go on with a version of a browser that updates itself."""
+"""The number of years for which people keep using a version of a self-updating browser."""
 _FIRST_EQUAL, _FROZEN, _FIRST_FREE = 6, 18, 26
-"""Since iOS 6, Safari has the version of its system; since Safari 26, its user agent says iOS 18 for all later ones."""
+"""Since iOS 6, Safari has its system's version; since Safari 26, its user agent names iOS 18 for all later systems."""
 
 
 class BrowserReleases:
@@ -78,7 +78,7 @@ class BrowserReleases:
         return not (build and row and row.build and before and before.build) or before.build < build <= row.build
 
     def outdated_since(self, user_agent: str) -> date | None:
-        """The day from which only programs send this user agent; None without such a day in the tables.
+        """Return the day from which only programs send this user agent; None if the tables have no such day.
 
         The tables have none for versions newer than themselves.
         """
@@ -89,26 +89,30 @@ class BrowserReleases:
             return day and date(day.year + years, 3, 1)
 
     def stale_since(self, user_agent: str) -> date | None:
-        """The day when half of the time until `outdated_since` is over: most people have a newer version by then."""
+        """Return the day halfway to `outdated_since`: most people have a newer version by then."""
         day, years = self._superseded(user_agent)
         return day + timedelta(days=round(365.25 * years / 2)) if day else None
 
     def late_since(self, user_agent: str) -> date | None:
-        """The day when a quarter of the time until `outdated_since` is over: half a year where browsers update."""
+        """Return the day a quarter of the way to `outdated_since`: half a year for self-updating browsers."""
         day, years = self._superseded(user_agent)
         return day + timedelta(days=round(365.25 * years / 4)) if day else None
 
     def updates_itself(self, user_agent: str) -> bool:
-        """Whether it is of the browsers that update themselves, and so are outdated first."""
+        """Whether it is a self-updating browser, the kind that becomes outdated first."""
         return self._superseded(user_agent)[1] == _FIRST_OUTDATED
 
     def old_since(self, user_agent: str) -> date | None:
-        """The day half a year after the next version came out; None for versions that stay in use forever."""
+        """Return the day half a year after the next version was released; None for versions that stay in use
+        forever.
+        """
         day, _ = self._superseded(user_agent)
         return day + _HALF_A_YEAR if day else None
 
     def _find_superseded(self, user_agent: str) -> tuple[date | None, int]:
-        """When this version was superseded, and for how many years people keep using it; (None, 0) if forever."""
+        """Return when this version was superseded, and for how many years people keep using it; (None, 0) if
+        forever.
+        """
         text = user_agent.lower()
         numbers: list[int] = self._any_lifetime.Match(text) or []
         if not numbers:
@@ -126,5 +130,5 @@ def _is_pair(system: int, safari: int) -> bool:
 
 
 def _is_engine(engine: int, firefox: int) -> bool:
-    """Whether a version of Firefox has this version of its engine, or tells it where fingerprints are resisted."""
+    """Whether a version of Firefox sends this version of its engine: its own, or 109 up to Firefox 119."""
     return engine == firefox or (engine == _FROZEN_GECKO < firefox <= _LAST_FROZEN)

@@ -71,7 +71,7 @@ class Agent(RuleRow, frozen=True):
     ai_source: Text | None = None
     exact: bool = False  # the whole user agent must equal the token
     verify: tuple[VerificationMethod, ...] = ()
-    server_side: bool = False  # it uses only the addresses of its lists, so other addresses contradict it
+    server_side: bool = False  # it only uses the addresses of its lists, so other addresses contradict it
 
 
 class OwnAgent(Agent, frozen=True, kw_only=True):
@@ -165,7 +165,7 @@ class Release(RuleRow, frozen=True):
     browser: Text
     version: int
     superseded: date  # the day on which the next version was released, or its support ended
-    build: int = 0  # of Chrome, the third number of its versions: the newest build of this version; 0: unknown
+    build: int = 0  # for Chrome, the newest build of this version (its third number); 0: unknown
 
 
 class Lifetime(RuleRow, frozen=True):

@@ -46,9 +46,9 @@ def limit_memory(engine: duckdb.DuckDBPyConnection, visits: int = 0) -> None:
 
 
 def until_memory_suffices(rewrite: Callable[[int], None], sizes: Sequence[int]) -> None:
-    """Call `rewrite` with the first size; with the next one if a rewriting engine ran out of memory, and so on.
+    """Call `rewrite` with the first size; with the next size if a rewriting engine ran out of memory, and so on.
 
-    Visits with long texts of clients, such as user agents, may need a hundred times the memory of others.
+    Visits with long texts from clients, such as user agents, may need a hundred times the memory of others.
     """
     for size in sizes:
         try:
@@ -61,8 +61,8 @@ def until_memory_suffices(rewrite: Callable[[int], None], sizes: Sequence[int]) 
 
 
 def run_side_by_side(rewrites: Sequence[Callable[[], None]]) -> None:
-    """Call each function in its own thread. All run to their end before an error is raised; other errors precede a
-    Conflict.
+    """Call each function in its own thread. All of them finish before an error is raised; other errors take precedence
+    over a Conflict.
     """
     if len(rewrites) == 1:  # in this thread, so that Ctrl-C interrupts it
         rewrites[0]()

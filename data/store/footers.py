@@ -125,7 +125,7 @@ def replacing_footer(lake: Lake, files: Sequence[LandedFile], removals: Sequence
     return footer_of(
         files[-1].organization,
         files[-1].day,
-        [*batches, *registered],  # they may have grown
+        [*batches, *registered],  # they may have grown meanwhile
         pending=merged_ranges(part for footer in footers for part in footer.pending),
         replaces=[*(file.path for file in (*files, *removals)), *earlier],
         unfinished_of=files[-1].unfinished_of if len(files) == 1 else None,

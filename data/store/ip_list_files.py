@@ -34,7 +34,7 @@ def snapshots(lake: Lake) -> dict[str, FetchedList]:
 
 
 def intact_snapshots(lake: Lake) -> dict[str, FetchedList]:
-    """Return the stored snapshots, except for unreadable files, which are logged: they must not stop the intake."""
+    """Return the stored snapshots, except for unreadable files, which are logged: they must not block visits."""
     found = {}
     for path in sorted(lake.ip_lists.glob("*.json")):
         try:

@@ -57,7 +57,7 @@ def sha256_of_release(lake: LakeFolders) -> str:
 
 
 def names_of(lake: LakeFolders) -> Names:
-    """Return the names in use, or the shipped ones if the release cannot be read."""
+    """Return the names in use, or the shipped names if the release cannot be read."""
     try:
         return names_in_use(lake)
     except BadInput:  # reported by `traffic doctor` and every command that classifies
@@ -118,7 +118,7 @@ class CurrentTables:
 
 
 def _state_of(path: Path) -> tuple[int, ...]:
-    """Return numbers that change when the file changes; none if it is missing."""
+    """Return values that change when the file changes; none if it is missing."""
     try:
         status = path.lstat()
     except OSError:

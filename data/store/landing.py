@@ -177,7 +177,7 @@ class Landing:
 
 
 def _facts(visits: pa.Table) -> int:
-    """The facts of requests that any of the visits has, and the bit that their networks were looked up."""
+    """The facts of requests in any of the visits, and the bit that their networks were looked up."""
     if "signals" not in visits.column_names:
         return NETWORKS
     return reduce(or_, pc.unique(visits["signals"]).drop_null().to_pylist(), 0) & FACTS | NETWORKS

@@ -1,8 +1,8 @@
-"""The links of each organization: a base file, and a file of changes since, which is applied over it.
+"""The links of each organization: a base file, and a file of later changes, which is applied over it.
 
-A file is named by its SHA-256 and never changed, only replaced; the manifest says which files are live. An edit writes
-a small file with all changes since the base file, however many links there are, until changes are folded into a new
-base file. Footers order the files, and name the base file of changes, so the files alone restore every link.
+A file is named by its SHA-256 and never changed, only replaced; the manifest records which files are live. An edit
+writes a small file with all changes since the base file, however many links there are, until changes are folded into a
+new base file. Footers order the files, and name the base file of changes, so the files alone restore every link.
 """
 
 import sqlite3

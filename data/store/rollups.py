@@ -1,7 +1,7 @@
-"""Rollups: precomputed counts of the visits of past days, stored beside them in one file for each month.
+"""Rollups: precomputed counts of the visits of past days, stored next to them in one file for each month.
 
-A rollup is valid for a day while the live files of that day are exactly those it was computed from, so code that lands,
-merges or erases visits need not update it. A lost rollup is computed again. Its columns are declared by the queries.
+A rollup is valid for a day while the live files of that day are exactly its sources, so code that lands, merges or
+erases visits need not update it. A lost rollup is computed again. The queries declare its columns.
 """
 
 import sqlite3
@@ -78,7 +78,9 @@ def live_rollups(lake: Lake, organization: str, version: str, live: Sequence[Lan
 
 
 def months_to_count(lake: Lake, now: datetime, quiet_period: timedelta, versions: Versions) -> list[tuple[str, date]]:
-    """The organizations and months that have a past day without a valid rollup, and in which nothing landed lately."""
+    """The organizations and months that have a past day without a valid rollup, and in which nothing landed
+    recently.
+    """
     lost = [file.path for file in lake.manifest.rollups.all_live() if not _is_intact(lake, file)]
     return lake.manifest.rollups.months_to_count(now, quiet_period, versions, lost)
 

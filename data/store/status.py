@@ -1,4 +1,4 @@
-"""The status of a lake, from its manifest. Of visit files, it reads only footers and rule versions."""
+"""The status of a lake, from its manifest. Only footers and rule versions of visit files are read."""
 
 import json
 import sqlite3
@@ -27,7 +27,7 @@ from data.text import percentage
 MAX_FOOTERS: Final = 500
 """With more files than this, footers (about 0.2 ms each) are not read, and times of visits are unknown."""
 MAX_COUNTED: Final = 2_000
-"""With more files of an organization than this, their signals (about 0.6 ms each) are not read."""
+"""With more files of an organization than this, their signals (about 0.6 ms for each file) are not read."""
 
 
 @dataclass

@@ -82,8 +82,8 @@ def expire_unknown(
 ) -> list[tuple[str, date, int]]:
     """Delete the visits in unknown files of days more than `age` before today, of one organization, or of all.
 
-    Today is the day in the zone of a file's footer. Returns organization, day and number of visits of each file, 0
-    visits for an unreadable file. The record in a file's footer is kept, in a file without visits.
+    Today is the day in the zone of a file's footer. Returns organization, day and number of visits of each file (0 for
+    an unreadable file). The record in a file's footer is kept, in a file without visits.
     """
     expired = []
     for path in unknown_files(lake, organization):

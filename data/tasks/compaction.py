@@ -127,9 +127,9 @@ class Compactor:
         return result
 
     def merge_day(self, partition: Partition) -> None:
-        """Merge one day, if that is due, and judge it, if it is past. The caller has the lock for rewriting files.
+        """Merge a day if it is due, and judge it if it is past. The caller has the lock for rewriting files.
 
-        Raises Conflict when the day changes meanwhile, and LakeDamaged for a damaged file.
+        Raises Conflict if the day changes meanwhile, and LakeDamaged for a damaged file.
         """
         merges = days_to_merge(self._lake, self._now(), self._quiet_period, partition.organization, self._version)
         with self._engine.open() as engine:
@@ -144,7 +144,7 @@ class Compactor:
     def sweep(self) -> int:
         """Delete dead files after their grace period, and leftovers of crashes; return the number of deleted files.
 
-        Visit files that are not in the manifest are kept, since it may have been lost; unknown.py says where.
+        Visit files that are not in the manifest are kept, since it may have been lost; see unknown.py.
         """
         now, manifest, root = self._now(), self._lake.manifest, self._lake.root
         dead = manifest.files.deletable(now)
@@ -169,7 +169,7 @@ class Compactor:
         return count + len(leftovers)
 
     def _merge_intact(self, engine: duckdb.DuckDBPyConnection, result: CompactionResult, merges: MergeGroup) -> None:
-        """Merge and judge days at once; if that fails, each by itself, which is added to the queue.
+        """Merge and judge days at once; if that fails, each day by itself. Failures are put into the queue.
 
         Raises LakeDamaged for a file that cannot be read, after hashing its bytes.
         """
@@ -230,7 +230,7 @@ class Compactor:
 
 
 def merge_day(lake: Lake, organization: str, day: str, now: str, quiet_seconds: str) -> None:
-    """Compactor.merge_day at a time, for LakeProcess; day and time are in ISO 8601."""
+    """Run Compactor.merge_day for LakeProcess; day and time are in ISO 8601."""
     compactor = Compactor(lake, lambda: datetime.fromisoformat(now), timedelta(seconds=float(quiet_seconds)))
     compactor.merge_day(Partition(organization, date.fromisoformat(day)))
 
@@ -238,7 +238,7 @@ def merge_day(lake: Lake, organization: str, day: str, now: str, quiet_seconds: 
 def merged_visits(
     engine: duckdb.DuckDBPyConnection, files: Mapping[str, object], ranges: int, days: Sequence[date | None] | None
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The visits of files, sorted, in this number of ranges: runs with the number of their output file.
+    """Yield the visits of files, sorted, in this number of ranges: runs with the number of their output file.
 
     With the `days` of the files, they have the signals that `judge` found.
     """

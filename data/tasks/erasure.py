@@ -1,6 +1,6 @@
-"""Erases visits of one organization: from answers at once, and from the disk when no query reads them any more.
+"""Erases visits of one organization: from answers at once, and from the disk once no query reads them any more.
 
-Visits that expire by age, in all organizations, are handled by retention.py.
+retention.py handles visits that expire by age, in all organizations.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -35,7 +35,7 @@ from data.tasks.compaction import Compactor
 GRACE: Final = timedelta(seconds=15)
 """How long files stay on disk after an erasure: longer than a query may run (10 s), so that running queries succeed.
 
-Unlike with READERS_GRACE, an analyst's shell may lose files that it is using.
+Unlike with READERS_GRACE, an analyst's shell may lose files that it is reading.
 """
 
 
@@ -50,8 +50,8 @@ class Criteria(NamedTuple):
     domain: str | None = None  # in any form of the same host
     no_domain: bool | None = None  # True: only visits without a domain
     visitor: int | None = None
-    since: date | None = None  # matches days from this one on, in the zone of the organization
-    before: date | None = None  # matches days before this one
+    since: date | None = None  # matches this day and later days, in the zone of the organization
+    before: date | None = None  # matches earlier days
 
     @property
     def selects_whole_days(self) -> bool:

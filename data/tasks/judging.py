@@ -1,6 +1,6 @@
 """Judges past days: derives signals from all visits of a day, as tables in an engine that then merges its files.
 
-Each fact concerns a daily visitor or a user agent, so that ranges of a day can be merged one after the other.
+Each fact concerns a daily visitor or a user agent, so the ranges of a day can be merged one after another.
 """
 
 from collections.abc import Sequence

@@ -21,8 +21,8 @@ from data.store.layout import delete_abandoned
 NICENESS: Final = 5
 """Above the niceness of the server, like for queries: its event loop and arriving visits have priority."""
 MAX_VISITS_IN_SERVER: Final = 50_000
-"""Maximum number of visits that a server merges, counts or examines for detectors itself. Its memory rises by 125 MB
-while merging 112,000, by 160 MB while counting 670,000; a process takes 0.3 s to start."""
+"""Maximum number of visits that a server merges, counts or reads for detectors itself. Its memory rises by 125 MB while
+merging 112,000 visits, by 160 MB while counting 670,000; a process takes 0.3 s to start."""
 RETRY_SECONDS: Final = 3_600.0
 """Time after a failed call, such as one out of memory, during which the call fails again without a process."""
 _ERRORS: Final = {error.__name__: error for error in (Conflict, LakeDamaged)}

@@ -95,7 +95,9 @@ def visits_of(group: MergeGroup) -> int:
 
 
 def files_by_result(files: Iterable[LandedFile]) -> Iterator[list[LandedFile]]:
-    """The files to merge: all but those with an unfinished last line, since that visit expires when the line grows."""
+    """The files to merge: all except files with an unfinished last line, since its visit expires when the line
+    grows.
+    """
     files = list(files)
     if finished := [file for file in files if file.unfinished_of is None]:
         yield finished
@@ -105,7 +107,7 @@ def files_by_result(files: Iterable[LandedFile]) -> Iterator[list[LandedFile]]:
 def _to_merge(files: list[LandedFile]) -> list[LandedFile]:
     """The files to merge on a day that still receives visits, if it has too many.
 
-    The smallest ones, up to a file that is larger than their sum; a visit is then rewritten about four times a day.
+    The smallest files, up to a file that is larger than their sum; a visit is then rewritten about four times a day.
     """
     ascending = sorted((file for file in files if file.unfinished_of is None), key=lambda file: file.visits)
     if len(ascending) <= MAX_OPEN_FILES:

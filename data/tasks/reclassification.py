@@ -204,7 +204,9 @@ class Reclassifier:
         return pa.table({"request": requests, **text_columns((*Classification._fields, "referrer_type"), rows)})
 
     def _keep_verdict(self, stored: Classification, classification: Classification) -> Classification:
-        """The new classification with the results of signature, edge and client address at the time of the visit."""
+        """Keep the results of signature, edge and client address from the time of the visit in its new
+        classification.
+        """
         if stored.detection_method == "signature":
             return classification if self._classifier.signers.is_finer(classification, stored) else stored
         if stored.detection_method == "edge":

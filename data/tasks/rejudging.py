@@ -40,7 +40,7 @@ class Rejudging(NamedTuple):
     after: Counter[Judged]
 
     def by_signal(self) -> list[tuple[str, int, int]]:
-        """The number of visits with each signal before and after, and last the number of visits by people that count as
+        """The number of visits with each signal before and after, then the number of visits by people that count as
         bots.
         """
 

@@ -38,7 +38,7 @@ class ExpiredVisits(NamedTuple):
 class RetentionResult:
     """The expired visits, or in a dry run, the visits that would expire."""
 
-    before: date  # the first day that is kept; the earliest of them if zones differ
+    before: date  # the first day that is kept; the earliest if zones differ
     ended: list[ExpiredVisits]
     dead: list[str]  # the paths of all files to delete: files of expired days, including earlier dead files
 
@@ -46,7 +46,7 @@ class RetentionResult:
 def apply_retention(
     lake: Lake, days: int, now: datetime, dry_run: bool = False, organization: str = ""
 ) -> RetentionResult:
-    """Expire the visits of days more than `days` before today, of one organization, or of all, one after the other.
+    """Expire the visits of days more than `days` before today, of one organization, or of all, one after another.
 
     Answers no longer include them. Their files are deleted after GRACE, by `erasure.delete_files` or the next sweep.
     This never waits for an import. It trusts `now`: ask `clock_problem` first.

@@ -48,18 +48,18 @@ def check_constructs(query: exp.Query) -> None:
 
 
 def _problem(node: exp.Expr) -> str:
-    """Why a node of a known kind cannot be carried over unchanged; "" if it can."""
+    """Return why a node of a known kind cannot be carried over unchanged; "" if it can."""
     match node:
         case exp.Anonymous():
             return "" if node.name in FUNCTIONS else ": this function"
         case exp.In() if node.args.get("query") and not _decides_about_rows(node):
-            return ": IN over a subquery, other than in a condition on rows, or under NOT"
+            return ": IN over a subquery, except in a condition on rows, or under NOT"
         case exp.Ordered() if node.args.get("nulls_first"):
             return ": an order with NULL first"
         case exp.Join() if (node.side, node.kind) not in JOINS or node.method or not node.args.get("on"):
             return ": this kind of join"
         case exp.Union() if node.args.get("distinct") or node.args.get("by_name"):
-            return ": a UNION other than UNION ALL"
+            return ": a UNION without ALL"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Writes out, in the syntax tree of a query, the names and types that only DuckDB can resolve."""
+"""Writes out the names and types in a query's syntax tree that only DuckDB can resolve."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ Describe = Callable[[str], dict[str, str]]
 
 
 def write_out_names(tree: exp.Expr, describe: Describe) -> None:
-    """Write out, in place: stars, joins with USING, unions by name and QUALIFY. The tree stays one of DuckDB."""
+    """Write out in place: stars, joins with USING, unions by name and QUALIFY. The tree stays in DuckDB's dialect."""
     flatten_tuples(tree)
     for select in [*tree.find_all(exp.Select)]:
         _write_out_stars(select, describe)
@@ -26,7 +26,7 @@ def write_out_names(tree: exp.Expr, describe: Describe) -> None:
 
 
 def _schema_of(query: exp.Expr, place: exp.Expr, describe: Describe) -> dict[str, str]:
-    """The columns of a query as if it were at `place`, where the same CTEs are visible."""
+    """The columns of a query as if it stood at `place`, where the same CTEs are visible."""
     ctes: list[str] = []
     node = place
     while parent := node.parent:
@@ -119,7 +119,7 @@ def _write_out_qualify(select: exp.Select, describe: Describe) -> None:
     condition = select.args["qualify"].this.copy()
     windows = [*condition.find_all(exp.Window)]
     if len(windows) != 1:
-        raise Unsupported("QUALIFY with other than one window")
+        raise Unsupported("QUALIFY without exactly one window")
     place = windows[0].copy()
     windows[0].replace(exp.column("place"))
     nest(select, list(names), exp.alias_(place, "place"), condition)

@@ -33,7 +33,7 @@ _LOG_GAMMA: Final = """({x} - 0.5) * ln({x} + 7) + 7 * ln({x} + 7) - {x} - 7 + 0
 
 
 def rewrite(tree: exp.Expr) -> exp.Expr:
-    """The tree in Spark SQL. Raises Unsupported."""
+    """Return the tree in Spark SQL. Raises Unsupported."""
     flatten_tuples(tree)
     for kind, rewritten in _REWRITES:
         for node in [*tree.find_all(kind)][::-1]:  # inner nodes first
@@ -98,7 +98,7 @@ def _extract(node: exp.Extract) -> exp.Expr:
 
 
 def _days_between(node: exp.DateDiff) -> exp.Expr:
-    """Days between the dates of two times."""
+    """The number of days between the dates of two times."""
     if node.text("unit").upper() != "DAY":
         raise Unsupported(node.sql("duckdb"))
     days = call("datediff", exp.cast(node.this, "DATE"), exp.cast(node.expression, "DATE"))

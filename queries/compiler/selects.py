@@ -8,7 +8,7 @@ from queries.compiler.constructs import Unsupported
 
 
 def call(name: str, *arguments: exp.Expr | str | int) -> exp.Anonymous:
-    """A function of Spark by exactly this name; texts and numbers become literals."""
+    """A call of a Spark function by exactly this name; texts and numbers become literals."""
     return exp.Anonymous(this=name, expressions=[exp.convert(argument) for argument in arguments])
 
 
@@ -32,7 +32,7 @@ def without_needless_parens(tree: exp.Expr) -> exp.Expr:
 
 
 def flatten_tuples(tree: exp.Expr) -> None:
-    """A tuple (a, b) AS c in a SELECT list becomes columns c_1 and c_2, and a comparison with it one of each."""
+    """A tuple (a, b) AS c in a SELECT list becomes columns c_1 and c_2; a comparison with it becomes two of them."""
     for select in [*tree.find_all(exp.Select)]:
         items: list[exp.Expr] = []
         for item in select.expressions:

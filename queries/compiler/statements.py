@@ -66,7 +66,7 @@ class Compiler:
         return self.compile(sqlglot.parse_one(sql_text(origin), dialect="duckdb"), origin, "all_visits")
 
     def compile(self, tree: exp.Expr, origin: str, source: str) -> str:
-        """The Spark SQL for one DuckDB statement. `origin` is its file, without .sql, and `source` the view with
+        """Return the Spark SQL for one DuckDB statement. `origin` is its file, without .sql, and `source` the view with
         visits.
 
         Raises Unsupported for a construct without a checked counterpart.
@@ -103,13 +103,13 @@ class Compiler:
                 raise Unsupported(f"the relation {name} is not known")
 
     def _to_spark(self, tree: exp.Expr, source: str) -> exp.Query:
-        """One query in Spark SQL, which reads relations by their names."""
+        """Return a query in Spark SQL, which reads relations by their names."""
         tree = _without_stored_rows(tree.copy())
         if not isinstance(tree, exp.Query):
             raise Unsupported(f"{tree.sql('duckdb')[:200]}: not a query")
         write_out_names(tree, self._describe)
         _name_tables(tree, source)
-        self._expand_macros(tree)  # in place: a query is no call of a macro
+        self._expand_macros(tree)  # in place: a query is not a macro call
         without_needless_parens(tree)
         rewrite(tree)
         check_constructs(tree)

@@ -1,4 +1,4 @@
--- Fetches of the link by assistants, and the people whom AI products sent to it. Better the more.
+-- Fetches of the link by assistants, and the people whom AI products sent to it. More is better.
 SELECT
     number, day, total_if(1, is_referral(bot_category)) AS events, total_if(1, agent_kind = 'assistant_fetch') AS visits
 FROM visits_with_aside AS visits

@@ -1,5 +1,5 @@
--- Links that assistants read and send no people to, where 5 people or more are to be expected: as many per fetch as each
--- AI source sends over all links together. Where 5 are expected, there are none by chance in 7 of 1,000 cases.
+-- Links that assistants read but to which they send no people, although 5 people or more are expected: as many per
+-- fetch as each AI source sends over all links together. Where 5 are expected, none come by chance in 7 of 1,000 cases.
 WITH counted AS (
     SELECT
         domain, short_code, ai_source, CASE WHEN agent_kind = 'assistant_fetch' THEN visitor END AS reader,

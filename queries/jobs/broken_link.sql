@@ -1,7 +1,7 @@
--- Paths that AI products, or people whom they sent, ask for and that are not there: 404 or 410 on 2 days or more,
--- 10 times or more, where a person counts as 10, and no answer is below 400 since. A path is invented if people were
--- sent to it, no link has it and no answer is below 400 on any of the 28 days: the AI product made it up. What
--- one browser or visitor makes is a flood.
+-- Missing paths that AI products, or people whom they sent, request: 404 or 410 on at least 2 days, at least 10 times
+-- (a person counts as 10), and no answer below 400 since. A path is invented by the AI product if people were sent to
+-- it, no link has it and no answer is below 400 on any of the 28 days. The requests of a single browser or visitor are
+-- a flood.
 WITH paths AS (
     SELECT domain, path, max(short_code) AS code, max(visited_at) FILTER (is_answered(status)) AS answered_at
     FROM detected_visits() GROUP BY domain, path

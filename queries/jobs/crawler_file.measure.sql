@@ -1,4 +1,4 @@
--- Requests for the file by search and AI crawlers, but those that were redirected, and how many of them were answered 404 or 410.
+-- Requests for the file by search and AI crawlers that were not redirected, and how many of them got 404 or 410.
 SELECT number, day, total_if(1, is_not_found(status)) AS events, count(*) AS visits
 FROM visits_with_aside AS visits
 JOIN subject ON visits.domain IS NOT DISTINCT FROM subject.domain AND visits.path = subject.path

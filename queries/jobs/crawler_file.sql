@@ -1,6 +1,6 @@
--- robots.txt or sitemap.xml that search and AI crawlers ask for and never get: 10 requests or more on 5 days or more and on half
--- of the days on which crawlers come, also in the last 7 days, none of them answered 200 to 299 or 304, and half or more 404 or
--- 410. Redirects are left out: they are followed by another request.
+-- robots.txt or sitemap.xml that search and AI crawlers request and never get: at least 10 requests on at least 5 days
+-- and on half of the days with crawlers, also in the last 7 days, none of them answered 200 to 299 or 304, and at least
+-- half 404 or 410. Redirects are left out: another request follows them.
 WITH crawled AS (
     SELECT
         domain, path, status, name_of(agent, user_agent) AS name, bot_category = 'search_crawler' AS is_search, visitor, day,

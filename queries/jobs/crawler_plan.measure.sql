@@ -1,5 +1,5 @@
 -- Visits by search crawlers and agents of AI products, and how many of them were by agents of the plan and not refused.
--- Requests for robots.txt are left out: a crawler that obeys it has to read it.
+-- Requests for robots.txt are left out: an obedient crawler must read it.
 SELECT
     number, day, total_if(1, contains(', ' || subject.agent || ',', ', ' || visits.agent || ',')
         AND NOT is_refused(status) AND visits.path <> '/robots.txt') AS events,

@@ -1,6 +1,6 @@
--- Paths, with ids in them as *, that people ask for and that are not there: 404 or 410 for 10 requests or more by 5 visitors or
--- more, on 3 days or more, of half of their requests or more, also in the last 7 days, and a link led to it in a quarter of
--- them, on a page of the site or elsewhere. What one browser or visitor makes is a flood.
+-- Missing paths, with ids in them as *, that people request: 404 or 410 for at least 10 requests by at least 5
+-- visitors, on at least 3 days, for at least half of their requests, also in the last 7 days; a quarter of them
+-- followed a link, on a page of the site or elsewhere. The requests of a single browser or visitor are a flood.
 WITH whole AS (
     SELECT
         domain, template, count(*) AS visits, total_if(1, is_recent) AS recent_visits,

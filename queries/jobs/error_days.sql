@@ -1,6 +1,6 @@
--- Days on which a domain fails, whatever the paths: 500 to 599 for 100 requests or more, a fifth or more of that day's, and for
--- a fifth or more of its visitors, none of whom makes half of it, search crawlers and probes aside. One or two such days are
--- one finding. What fails on more, other detectors find by its paths, or by the search crawlers that it fails for.
+-- Days on which a domain fails, whatever the paths: 500 to 599 for at least 100 requests, a fifth of that day's, and a
+-- fifth of its visitors, none of whom makes half of them, apart from search crawlers and probes. One or two such days
+-- are one finding. Other detectors find longer failures by their paths, or by search crawlers.
 WITH counted AS (
     SELECT
         domain, day, path, name_of(agent, user_agent) AS name, agent, visitor, count(*) AS visits,

@@ -1,6 +1,7 @@
--- Secrets that vulnerability scanners ask for, and got: answered 200 to 299, also the last time. A hidden folder is one finding,
--- as /.git/*. An answer of about the size of the home page, or of such answers in three folders, or of the size of three, is no
--- secret: the domain answers whatever is asked. Of three such paths or more, that is one finding, a catch-all, with * as its path.
+-- Secrets that vulnerability scanners requested and got: 200 to 299, also the last time. A hidden folder is one
+-- finding, such as /.git/*. An answer about as large as the home page, or as such answers in three folders, or exactly
+-- as large as three, is not a secret: the domain answers any path. At least three such paths are one finding, a
+-- catch-all with * as its path.
 WITH asked AS (
     FROM probed_paths
 ), paths AS (

@@ -1,6 +1,7 @@
--- Agents, or browsers by their whole user agent, that make 1,000 requests or more on one day, half of the domain's on that day
--- or more, and three times as many as all visitors make on an average other day. A person who builds the site is no flood: of
--- the requests, the site refers to half or more, or other sites do and a tenth or more are for files. Nor are the owner's visits.
+-- Agents, or browsers by their whole user agent, that make at least 1,000 requests on one day, half of the domain's
+-- requests on that day, and three times as many as all visitors on an average other day. Someone who builds the site is
+-- not a flood: the site is the referrer of at least half of the requests, or other sites are and at least a tenth are
+-- for files. The owner's visits are not a flood, either.
 WITH daily AS (
     SELECT
         domain, name_of(agent, user_agent) AS agent, day, count(*) AS visits, count(DISTINCT visitor) AS visitors,

@@ -1,4 +1,4 @@
--- The links and the answered paths whose spelling is most like that of the path of a job: guesses, the likeliest first.
+-- The links and answered paths with the most similar spelling to a job's path: guesses, the likeliest first.
 WITH named AS (
     SELECT '/' || links.short_code AS path, links.target_url, 0 AS visits
     FROM links_in_scope AS links JOIN subject ON links.domain IN ('', coalesce(subject.domain, ''))

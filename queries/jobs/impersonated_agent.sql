@@ -1,5 +1,5 @@
--- Agents whose name others use, from outside their operator's addresses: 50 visits or more, or 5 that
--- probe for vulnerabilities, on 2 days or more, and in the last 7 days not all refused (401, 402, 403, 405, 406, 429, 451).
+-- Agents with impostors, from outside their operator's addresses: at least 50 visits, or 5 that probe for
+-- vulnerabilities, on at least 2 days, and in the last 7 days not all refused (401, 402, 403, 405, 406, 429, 451).
 SELECT
     domain, agent, count(*) AS visits, total_if(1, is_malicious) AS probes,
     total_if(1, is_refused(status)) AS refused, 'other' AS audience, count(DISTINCT visitor) AS visitors,

@@ -1,5 +1,6 @@
--- Logins under attack: on a day, 100 or more POST requests tried to log in, made by programs, or by visitors with 100 or more
--- each. Requests that are refused, missing or redirected for good (301, 308) do not count. Also in the last 7 days.
+-- Logins under attack: at least 100 POST requests on a day tried to log in, made by programs, or by visitors with at
+-- least 100 each. Refused and missing requests do not count, nor do permanent redirects (301, 308). Also in the last 7
+-- days.
 WITH tried AS (
     SELECT
         domain, plain_path(path) AS path, day, visitor, name_of(agent, user_agent) AS name,

@@ -1,4 +1,4 @@
--- The requests for the path that were redirected (301, 302, 307 or 308), or answered by its link, and the first of a day.
+-- Requests for the path that were redirected (301, 302, 307 or 308) or answered by its link, and the first of each day.
 SELECT number, day, count(*) AS visits, min(visited_at) AS first_seen
 FROM visits_with_aside AS visits
 JOIN subject ON visits.domain IS NOT DISTINCT FROM subject.domain AND visits.path = subject.path

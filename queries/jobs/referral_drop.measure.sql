@@ -1,5 +1,5 @@
--- People whom AI products sent to the domain, and how many of them the product of the job sent to its link: other
--- people, as of a campaign, change nothing. Better the more.
+-- People whom AI products sent to the domain, and how many of them the job's product sent to its link: other people,
+-- such as visitors from a campaign, change nothing. More is better.
 SELECT
     number, day, total_if(1, visits.short_code = subject.short_code AND visits.ai_source = subject.ai_source) AS events,
     count(*) AS visits

@@ -1,7 +1,7 @@
--- Links to which an AI product sent less than half as many people in the last 14 days as in the 14 before, when they
--- were 20 or more, on 7 days or more, and where by chance so few of all these people would come in the later half in
--- less than 1 of 100 cases (exact: the lower tail of a binomial distribution with probability 1/2). Visitors and the top
--- agent are those of the days before. What one browser or visitor made of these is a flood.
+-- Links to which an AI product sent less than half as many people in the last 14 days as in the 14 days before, if
+-- those were at least 20 people on at least 7 days, and if so few of all these people would come in the later half by
+-- chance in less than 1 of 100 cases (exact: the lower tail of a binomial distribution with probability 1/2). Visitors
+-- and the top agent are from the earlier days. The requests of a single browser or visitor are a flood.
 WITH sent AS (
     SELECT
         domain, short_code, ai_source, count(*) AS n, total(early) AS referrals_before, total(1 - early) AS ai_referrals,

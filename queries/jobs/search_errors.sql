@@ -1,5 +1,6 @@
--- Domains at which search crawlers get 500 to 599: 10 times or more, on 3 days or more, in 1 % of their visits or more, and in
--- the last 7 days still, if they came in them. Engines ask such sites less often, and forget pages that keep failing.
+-- Domains on which search crawlers get 500 to 599: at least 10 times, on at least 3 days, in at least 1 % of their
+-- visits, and still in the last 7 days if they came then. Search engines crawl such sites less often, and drop pages
+-- that keep failing.
 WITH whole AS (
     SELECT
         domain, count(*) AS visits, total_if(1, is_recent) AS recent_visits,

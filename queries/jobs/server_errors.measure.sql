@@ -1,4 +1,4 @@
--- Visits to the path by people and AI products, and how many of them were answered 500 to 599. The first three of a
+-- Visits to the path by people and AI products, and how many of them got 500 to 599. Only the first three visits of a
 -- visitor's day count, so that a visitor with a thousand visits does not outweigh the others.
 SELECT number, day, total_if(1, status BETWEEN 500 AND 599) AS events, count(*) AS visits
 FROM (

@@ -1,5 +1,6 @@
--- Paths, with ids in them as *, at which people or AI products get 500 to 599: 20 times or more, on 2 days or more, in 5 % of
--- their visits or more, and in the last 7 days still, if they came in them. What one browser or visitor makes is a flood.
+-- Paths, with ids in them as *, on which people or AI products get 500 to 599: at least 20 times, on at least 2 days,
+-- in at least 5 % of their visits, and still in the last 7 days if they came then. The requests of a single browser or
+-- visitor are a flood.
 WITH whole AS (
     SELECT
         domain, template, count(*) AS visits, total_if(1, is_recent) AS recent_visits,

@@ -1,5 +1,5 @@
--- Operators whose training crawlers make 20 % of a domain's visits or more, 100 visits or more, on 2 days or more, in
--- the last 7 days still, while their products (the AI sources of any of their agents) sent the domain no people.
+-- Operators whose training crawlers make at least 20 % of a domain's visits, at least 100 visits, on at least 2 days,
+-- and still in the last 7 days, while their products (the AI sources of any of their agents) sent the domain no people.
 WITH counts AS (
     SELECT
         domain, operator, ai_source, bot_category, CASE WHEN is_crawl THEN visitor END AS crawler,

@@ -69,7 +69,7 @@ CREATE MACRO source_named(type, name) AS (
 );
 
 -- The source of a referrer: the row of the host itself, of its last three or two labels, or of its name in any country;
--- else the host.
+-- otherwise the host.
 CREATE MACRO source_of(referrer, type) AS coalesce(
     source_named(type, referrer),
     source_named(type, regexp_extract(referrer, '^[^:/]*?([^.:/]+[.][^.]+[.][^.]+)$', 1)),

@@ -40,7 +40,7 @@ FROM (
         AND day BETWEEN getvariable('scope').start_date AND getvariable('scope').end_date
 );
 
--- The visits of some files that are counted.
+-- The counted visits of some files.
 CREATE MACRO read_visits(visit_files) AS TABLE
 SELECT * EXCLUDE (aside_bits, is_file) FROM read_visits_with_aside(visit_files) WHERE is_counted(aside_bits);
 
@@ -48,8 +48,8 @@ SELECT * EXCLUDE (aside_bits, is_file) FROM read_visits_with_aside(visit_files) 
 -- plan that reads visits contains a dozen of these.
 CREATE MACRO matches(value, word) AS coalesce(coalesce(value, 'unknown') = word, TRUE);
 
--- Whether a link carries the tag in scope: the variable has words, as TaggedLinks of data/links/index.py says. DuckDB looks
--- them up in a hash table, and looks at domains only where they matter.
+-- Whether a link carries the tag in scope: the variable has words, described at TaggedLinks in data/links/index.py.
+-- DuckDB looks them up in a hash table, and reads domains only if they matter.
 CREATE MACRO tag_words() AS string_split(getvariable('tag'), ' ');
 
 CREATE MACRO is_tagged(short_code, domain) AS
@@ -117,7 +117,7 @@ CREATE VIEW visits_in_scope AS FROM read_visits_in_scope(getvariable('files'));
 CREATE VIEW visits_with_aside AS
 SELECT * EXCLUDE (aside_bits), reason_aside(aside_bits) AS aside FROM read_scope_with_aside(getvariable('files'));
 
--- Links that were changed or removed since the whole file of links was written are in the file of changes.
+-- The file of changes has the links that were changed or removed since the complete file of links was written.
 CREATE VIEW links_in_scope AS
 SELECT whole.* FROM read_parquet(getvariable('links'), union_by_name = TRUE, hive_partitioning = FALSE) AS whole
 ANTI JOIN read_parquet(getvariable('link_changes'), union_by_name = TRUE, hive_partitioning = FALSE) AS changes

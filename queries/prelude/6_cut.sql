@@ -1,4 +1,4 @@
--- Unlimited untrusted input cannot make an answer unlimited. Relations keyed by referrer, campaign, agent or
+-- Unlimited untrusted input must not make answers unlimited. Relations keyed by referrer, campaign, agent or
 -- domain keep the words with the most visits on a day of the organization, regardless of other filters in the scope; all
 -- others become '(other)'. A relation filtered by its own word is not cut. Reads one more session variable,
 -- high_cardinality_days: the days that are counted from visits and have more visits than the maximum number of words.

@@ -1,5 +1,6 @@
--- What detectors of jobs and their measures share. Reads one more session variable, subjects: what jobs are about, by the
--- columns that name it, and a number for each. Measures join its view subject, which has no row while it is unset.
+-- Macros that detectors of jobs and their measures share. Reads one more session variable, subjects: the subjects of
+-- jobs, by the columns that name them, each with a number. Measures join its view subject, which is empty while the
+-- variable is unset.
 
 CREATE TYPE subjects AS STRUCT(
     number BIGINT, domain VARCHAR, path VARCHAR, short_code VARCHAR, agent VARCHAR, operator VARCHAR, ai_source VARCHAR
@@ -15,13 +16,14 @@ CREATE MACRO is_not_found(status) AS coalesce(status IN (404, 410), FALSE);
 CREATE MACRO is_redirected(status) AS coalesce(status BETWEEN 300 AND 399 AND status <> 304, FALSE);
 CREATE MACRO is_success(status) AS coalesce(status BETWEEN 200 AND 299, FALSE);
 
--- Whether a request may show what is wrong with a site: not one for what only scanners ask for, nor one of a visitor who
--- did so on that day, or under the name of an agent from other addresses than its operator's. A verified agent may.
+-- Whether a request may show a problem of a site: not if only scanners request its target, nor if its visitor did that
+-- on that day, or used an agent's name from outside its operator's addresses. A verified agent may.
 CREATE MACRO is_evidence(is_malicious, confidence, signals) AS NOT is_malicious
     AND (coalesce(confidence, '') = 'verified'
         OR coalesce(confidence, '') <> 'contradicted' AND (coalesce(signals, 0) & probing_signals()) = 0);
 
--- Of the paths that only vulnerability scanners ask for, those that no site shows to people: all but logins and consoles.
+-- Of the paths that only vulnerability scanners request, those that no site shows to people: all but logins and
+-- consoles.
 CREATE MACRO is_secret(path) AS path LIKE '%/.%' OR path LIKE '%.env%' OR path LIKE '%.sql%' OR path LIKE '%.sqlite%'
     OR path LIKE '%.bak%' OR path LIKE '%.old%' OR path LIKE '%.swp%' OR path LIKE '%.zip' OR path LIKE '%.rar'
     OR path LIKE '%.tar%' OR path LIKE '%.tgz' OR path LIKE '%.7z' OR path LIKE '%id_rsa%' OR path LIKE '%info.php%'
@@ -29,15 +31,15 @@ CREATE MACRO is_secret(path) AS path LIKE '%/.%' OR path LIKE '%.env%' OR path L
     OR path LIKE '%/actuator/%' OR path LIKE '%eval-stdin%' OR path LIKE '%wp-config%' OR path LIKE '%credentials%'
     OR path LIKE '%etc/passwd%' OR path LIKE '%etc/shadow%' OR path LIKE '%proc/self/%' OR path LIKE '%win.ini%';
 
--- A path as a server resolves it: with dots and slashes decoded, and without spaces at its end, empty segments, /./ and up to
--- three /../ in a row.
+-- A path as a server resolves it: dots and slashes decoded, and without spaces at its end, empty segments, /./ and up
+-- to three /../ in a row.
 CREATE MACRO without_parents(path) AS regexp_replace(path, '/([^/.][^/]*|[.][^/.][^/]*)/[.][.]/', '/', 'g');
 CREATE MACRO decoded_path(path) AS regexp_replace(regexp_replace(regexp_replace(path, '( |%20)+$', ''),
     '%(25)?2[eE]', '.', 'g'), '%(25)?2[fF]', '/', 'g');
 CREATE MACRO plain_path(path) AS regexp_replace(without_parents(without_parents(without_parents(
     regexp_replace(decoded_path(path), '/([.]?/)+', '/', 'g')))), '^(/[.][.])+/', '/');
 
--- Where people log in, by the last segment of the path, and an answer to what was entered there: not one that refuses it.
+-- Whether people log in there, by the last segment of the path; and whether an answer accepts the login attempt.
 CREATE MACRO is_login(path) AS lower(path) LIKE '%/administrator/%'
     OR regexp_extract(lower(path), '([^/]*)/?$', 1) IN ('wp-login.php', 'xmlrpc.php', 'login', 'login.php', 'login.aspx',
         'login.jsp', 'login.html', 'log-in', 'logon', 'signin', 'sign-in', 'signin.php', 'administrator');
@@ -45,54 +47,57 @@ CREATE MACRO is_tried(status) AS coalesce(status BETWEEN 200 AND 299 OR status I
 
 CREATE MACRO first_folder(path) AS regexp_extract(path, '^/?([^/]*)', 1);
 
--- What a path exposes: its hidden folder with all that is in it, as /.git/*, or the path.
+-- The thing that a path exposes: its hidden folder with all its content, such as /.git/*, or the path itself.
 CREATE MACRO hidden_folder(path) AS regexp_extract(path, '^(.*?/[.][^/]+/)', 1);
 CREATE MACRO exposed_part(path) AS CASE WHEN hidden_folder(path) = '' THEN path ELSE hidden_folder(path) || '*' END;
 
--- Two answers of about the same size: no more than 64 bytes or 5 % apart, or both unknown.
+-- Whether two answers have about the same size: at most 64 bytes or 5 % apart, or both unknown.
 CREATE MACRO tolerance(size) AS CASE WHEN size < 1280 THEN 64 ELSE size // 20 END;
 CREATE MACRO is_like_size(size, other) AS
     coalesce(size <= other + tolerance(size) AND other <= size + tolerance(size), size IS NULL AND other IS NULL);
 
--- Files that programs ask every host for: no link is broken where one is missing.
+-- Files that programs request from every host: a missing one is not a broken link.
 CREATE MACRO is_asked_of_every_host(path) AS
     path IN ('/robots.txt', '/sitemap.xml', '/llms.txt', '/ads.txt', '/app-ads.txt', '/security.txt', '/humans.txt',
         '/browserconfig.xml', '/crossdomain.xml', '/manifest.json', '/site.webmanifest', '/autodiscover/autodiscover.xml')
     OR path LIKE '/.well-known/%' OR path LIKE '/favicon%' OR path LIKE '/apple-touch-icon%' OR path LIKE '/android-icon-%'
     OR path LIKE '/android-chrome-%' OR path LIKE '/mstile-%' OR path LIKE '/ms-icon-%';
 
--- The path of a job that is about many: segments that name one thing are *, which are numbers, hexadecimal digits as in UUIDs
--- and hashes, and long tokens, with or without an ending. Twice, for those side by side. The path of a link stays.
+-- The path of a job about many paths: * stands for segments that name a single thing (numbers, hexadecimal digits as in
+-- UUIDs and hashes, long tokens), with or without an ending. Applied twice, for adjacent segments. The path of a link
+-- is kept.
 CREATE MACRO id_segment() AS
     '([0-9]+|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{12,}|[0-9A-Za-z]{24,})([.][a-z0-9]{1,5})?';
 CREATE MACRO template_of(path, short_code) AS CASE WHEN short_code IS NOT NULL THEN path ELSE
     regexp_replace(regexp_replace(regexp_replace(path, '/' || id_segment() || '$', '/*', 'g'),
         '/' || id_segment() || '/', '/*/', 'g'), '/' || id_segment() || '/', '/*/', 'g') END;
 
--- A word with its count as a text: in their order, the most frequent comes first, and equal ones by their words.
+-- A word with its count as text: sorted by this, the most frequent comes first, and equal counts are sorted by word.
 CREATE MACRO ranked(count, word) AS CAST(999999999999 - count AS VARCHAR) || word;
 CREATE MACRO word_of(text) AS substr(text, 13);
 CREATE MACRO three_of(texts) AS list_transform(list_sort(list(DISTINCT texts))[1:3], lambda text: word_of(text));
 
--- Who makes the requests of a subject. Each row has how many of them its agent or browser makes (of_name), and its visitor.
+-- Who makes the requests of a subject. Each row has the number of requests by its agent or browser (of_name), and its
+-- visitor.
 CREATE MACRO name_of(agent, user_agent) AS coalesce(agent, user_agent, 'unknown');
 CREATE MACRO top_of(of_name, name) AS word_of(min(ranked(of_name, name)));
--- A flood: ten requests or more, of which one browser, whose name is its whole user agent, makes more than half, or one
--- visitor of a day half.
+-- A flood: at least ten requests, more than half of them by one browser (by its whole user agent), or half by one
+-- visitor of a day.
 CREATE MACRO is_flood(number, of_name, agent, of_visitor, visitor) AS number >= 10
     AND (coalesce(2 * max(of_name) FILTER (agent IS NULL) > number, FALSE)
         OR coalesce(2 * max(of_visitor) FILTER (visitor IS NOT NULL) >= number, FALSE));
 
--- Whether a subject has what a detector asks for. `traffic jobs detect --explain` shows those that have not, too.
+-- Whether a subject reaches a detector's thresholds. `traffic jobs detect --explain` also shows subjects that do not.
 CREATE MACRO is_found(condition) AS condition OR coalesce(getvariable('explain'), FALSE);
 
--- The visits in scope, with those that are set aside, from memory if several detectors share them. With views that read them, shared() would call itself.
+-- The visits in scope and the visits set aside, from memory if several detectors share them. With views that read them,
+-- shared() would call itself.
 CREATE MACRO detected_visits() AS TABLE
 FROM query_table(
     CASE WHEN is_in_memory('visits_with_aside') THEN 'visits_with_aside_in_memory' ELSE 'visits_with_aside' END);
 
--- Requests by people, AI products and search crawlers, with the detector that counts them as a failure. Errors that search
--- crawlers get are those of a domain.
+-- Requests by people, AI products and search crawlers, with the detector that counts them as a failure. Errors for
+-- search crawlers are assigned to the domain.
 CREATE VIEW path_requests AS
 SELECT
     *, CASE audience WHEN 'search' THEN '/*' ELSE template_of(path, short_code) END AS template,
@@ -106,7 +111,7 @@ FROM (
         AND (is_person(bot_category) OR is_ai(bot_category) OR bot_category = 'search_crawler')
 );
 
--- The failures of path_requests, and the paths that AI products, or people whom they sent, miss: one detector each.
+-- The failures in path_requests, and missing paths for AI products or people whom they sent: one detector each.
 CREATE VIEW failed_requests AS
 SELECT
     kind, domain, template, short_code, path, name, agent, visitor, audience, referrer, confidence, day, visited_at
@@ -139,8 +144,8 @@ FROM (
 )
 GROUP BY kind, domain, template;
 
--- What vulnerability scanners asked for, and what all visitors got at the home page. HEAD is left out: its answer has no size, so
--- it does not show what is served.
+-- The requests of vulnerability scanners, and the answers to all visitors at the home page. HEAD is left out: its
+-- answer has no size, so it does not show the content.
 CREATE VIEW probed_paths AS
 SELECT
     domain, plain_path(path) AS path, NOT is_malicious AS is_home, name_of(agent, user_agent) AS name, visitor, day,

@@ -1,5 +1,5 @@
--- The AI-related visits in scope that got 404 or 410, at addresses that no link has and that got no answer below 400 in
--- the days of the scope.
+-- The AI-related visits in scope that got 404 or 410, at addresses that are not links and that got no answer below 400
+-- in the days of the scope.
 CREATE VIEW ai_missed_visits AS
 WITH missed AS (
     SELECT domain, path, short_code, ai_source, bot_category, agent_kind, visitor, visited_at

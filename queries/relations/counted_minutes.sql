@@ -1,4 +1,4 @@
--- Visits in scope of each minute. Counted from visits, as only the latest minutes are asked for.
+-- Visits in scope in each minute. Counted from visits, since answers only show the latest minutes.
 CREATE VIEW counted_minutes AS
 SELECT utc_day, minute_of_day, bot_category, count(*) AS visits, min(visited_at) AS first_seen
 FROM (

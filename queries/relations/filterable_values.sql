@@ -1,5 +1,5 @@
 -- Values to filter by that occur in the days of the scope, with their visits; the other filters of the scope are ignored.
--- A row with 0 visits stands for visits set aside; answers leave it out.
+-- A row with 0 visits stands for visits set aside; answers omit it.
 CREATE VIEW filterable_values AS
 SELECT domain, short_code, NULL AS bot_category, NULL AS ai_source, visits, is_answered
 FROM stored_rows('daily_links') WHERE for_domain IS NULL

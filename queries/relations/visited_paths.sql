@@ -1,4 +1,5 @@
--- Visits in scope to each path. Counted from visits, as scanners ask for millions of paths that no rollup should keep.
+-- Visits in scope to each path. Counted from visits, since scanners request millions of paths that no rollup should
+-- keep.
 CREATE VIEW visited_paths AS
 SELECT
     path, bot_category, count(*) AS visits, count(*) FILTER (status BETWEEN 400 AND 499) AS errors_4xx,

@@ -1,5 +1,5 @@
--- The short codes of which any visit in the days of the scope was answered, counted or set aside, whatever else the
--- scope filters by. They are looked for where a word filters: it decides about visits and not about what is a link.
+-- The short codes with an answered visit in the days of the scope, counted or set aside, regardless of the scope's
+-- other filters. They are looked up while a word filters: a word filter selects visits, but not which codes are links.
 CREATE VIEW answered_links AS
 SELECT DISTINCT short_code, domain
 FROM (

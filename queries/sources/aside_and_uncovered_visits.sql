@@ -1,4 +1,4 @@
--- The visits in scope of days that no rollup covers, and those set aside that show what is a link.
+-- The visits in scope on days that no rollup covers, and the visits set aside that show which short codes are links.
 CREATE VIEW aside_and_uncovered_visits AS
 SELECT CAST(getvariable('domain') AS VARCHAR) AS for_domain, *
 FROM read_scope_for_links(getvariable('uncovered_files'));

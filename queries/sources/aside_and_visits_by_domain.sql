@@ -1,4 +1,4 @@
--- visits_by_domain, and those set aside that show what is a link. Used to build rollups.
+-- visits_by_domain, and the visits set aside that show which short codes are links. Used to build rollups.
 CREATE VIEW aside_and_visits_by_domain AS
 SELECT CAST(NULL AS VARCHAR) AS for_domain, * FROM read_scope_for_links(getvariable('uncovered_files'))
 UNION ALL

@@ -1,5 +1,5 @@
--- The visits of days that no rollup covers: every visit for all domains together (for_domain NULL), and again for its own
--- domain, except on days with too many domains to have rows for each. Used to build rollups.
+-- The visits on days that no rollup covers: every visit for all domains together (for_domain NULL), and again for its
+-- own domain, except on days with too many domains. Used to build rollups.
 CREATE VIEW visits_by_domain AS
 SELECT CAST(NULL AS VARCHAR) AS for_domain, * FROM read_visits(getvariable('uncovered_files'))
 UNION ALL

@@ -1,4 +1,4 @@
--- The visits that daily_agents counts: of days of high cardinality, the agents with the most visits are kept.
+-- The visits that daily_agents counts: on days of high cardinality, the agents with the most visits are kept.
 CREATE VIEW visits_with_cut_agents AS
 WITH kept_agents AS (
     SELECT day, agent FROM read_visits(getvariable('uncovered_files'))

@@ -1,4 +1,4 @@
--- The visits that daily_campaigns counts: of days of high cardinality, the campaigns with the most visits are kept.
+-- The visits that daily_campaigns counts: on days of high cardinality, the campaigns with the most visits are kept.
 CREATE VIEW visits_with_cut_campaigns AS
 WITH kept_campaigns AS (
     SELECT day, (utm_source, utm_medium, utm_campaign) AS campaign FROM read_visits(getvariable('uncovered_files'))

@@ -1,4 +1,4 @@
--- The visits that daily_domains counts: of days of high cardinality, the domains with the most visits are kept.
+-- The visits that daily_domains counts: on days of high cardinality, the domains with the most visits are kept.
 CREATE VIEW visits_with_cut_domains AS
 WITH kept_domains AS (
     SELECT day, domain FROM read_visits(getvariable('uncovered_files'))

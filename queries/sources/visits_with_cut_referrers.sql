@@ -1,4 +1,4 @@
--- The visits that daily_referrers counts: of days of high cardinality, the referrers with the most visits are kept.
+-- The visits that daily_referrers counts: on days of high cardinality, the referrers with the most visits are kept.
 CREATE VIEW visits_with_cut_referrers AS
 WITH kept_referrers AS (
     SELECT day, referrer FROM read_visits(getvariable('uncovered_files'))

@@ -1,4 +1,4 @@
--- Which AI agents ask for what is written for them: pages in Markdown, and llms.txt or llms-full.txt, there or not.
+-- Requests by AI agents for texts written for them: pages in Markdown, and llms.txt or llms-full.txt, existing or not.
 SELECT agent, operator, markdown, llms_txt, errors_4xx, last_seen
 FROM (
     SELECT

@@ -1,5 +1,5 @@
--- Every link, whether it was visited in the days in scope or not, 100 at a time unless more are asked for: by
--- default those with the most requests.
+-- Every link, with or without visits in the days in scope, 100 at a time unless more are requested: by default the
+-- links with the most requests.
 -- links_found counts all of them.
 WITH listed AS (
     SELECT

@@ -1,6 +1,6 @@
--- Stored requests on every day of the range, files among them, and what is in no number of people for another reason: own
--- visits, which are not counted, and bots by more than their names (disguised, loaded ahead and not opened, probes, without
--- a user agent).
+-- Stored requests on every day of the range, the files among them, and requests that no number of people includes for
+-- another reason: own visits, which are not counted, and bots recognized by more than their names (disguised, loaded
+-- ahead and not opened, probes, without a user agent).
 SELECT
     days_in_scope.day AS date,
     total(visits) AS stored,

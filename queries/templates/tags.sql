@@ -1,4 +1,4 @@
--- Requests to links by tag: the 1,000 tags with the most. A request to a link of two tags counts under both.
+-- Requests to links by tag: the 1,000 tags with the most requests. A request to a link with two tags counts under both.
 SELECT
     tag,
     total(visits) AS visits,

@@ -1,4 +1,4 @@
--- Requests in every month of the range; of the first and the last one, those of the days in the range.
+-- Requests in every month of the range; in the first and the last month, only the days in the range are counted.
 SELECT
     month_of(days_in_scope.day) AS month,
     total(visits) AS total_visits,

@@ -1,5 +1,5 @@
--- Visits of each day by name: those of each of the 50 named agents and referrers with the most. Visits of referrers are by
--- people, including AI referrals.
+-- Visits of each day by name, for the 50 named agents and the 50 referrers with the most visits. Visits by referrer are
+-- by people, including AI referrals.
 WITH named AS (
     SELECT 'agent' AS subject, agent AS name, day, visits FROM daily_agents
     WHERE agent IS NOT NULL AND operator IS NOT NULL AND agent <> '(other)'

@@ -1,5 +1,5 @@
 -- Akamai DataStream 2 as JSON lines. Characters other than printable ASCII are percent-encoded; some streams write + for
--- a space. The property chooses which headers are logged, so a missing header is unknown.
+-- a space. The property selects the logged headers, so a missing header is unknown.
 -- Evidence: https://techdocs.akamai.com/datastream2/docs/data-set-parameters and
 -- https://techdocs.akamai.com/datastream2/docs/log-format
 -- Example: {"reqTimeSec":"1772618703.000","cliIP":"203.0.113.7","statusCode":"302","reqHost":"go.example.com","reqMethod":"GET","reqPath":"/abc","UA":"Mozilla/5.0%20(X11)"}

@@ -1,5 +1,5 @@
--- The visitors of a day's domain who lack a header that their browser always sends (fetching_agents), with bits: on pages,
--- in no request of their day, where three visitors with such browsers have it, so that nothing on the way takes it off.
+-- Signals of a day's visitors, by domain, who lack a header that their browser always sends (fetching_agents): on
+-- pages; or in all requests of their day, where three visitors with such browsers send it, so that no proxy removes it.
 -- Visits without facts of headers are skipped, so that logs without them cost next to nothing. Day and domain are one
 -- hash.
 -- Parameters: files, days, bits (of each signal by its name).

@@ -1,8 +1,8 @@
--- The visitors of a day's domain from hosting networks who did what people do not, with bits: opened pages without what
--- three user agents (site_agents) load there; opened one page, perhaps after a redirect; were served no page and no link,
--- and loaded nothing; are three and more under one user agent, with about a page each, that loads nothing on a domain
--- whose log has files. Icons of the site count as nothing. No network alone speaks against a visitor: companies and remote
--- desktops are there, too. Day and domain are one hash.
+-- Signals of a day's visitors from hosting networks, by domain, for what people do not do: opened pages without the
+-- files that three user agents (site_agents) load there; opened one page, perhaps after a redirect; were served no page
+-- and no link, and loaded nothing; or were three or more under one user agent with about one page each, which loads
+-- nothing on a domain with files in its log. Icons of the site do not count. The network alone is not evidence:
+-- companies and remote desktops use it, too. Day and domain are one hash.
 -- Parameters: files, days, file_pattern, bits (of each signal by its name).
 CREATE OR REPLACE TEMP TABLE hosting_visitors AS
 WITH visits AS (

@@ -1,5 +1,6 @@
--- What people's user agents, by their hash, asked of each domain in a day: pages, and images, styles, scripts and fonts, of
--- which icons of the site are no part of a page, and whether any page was served. Domain and day are one hash.
+-- The requests of people's user agents, by their hash, for each domain and day: pages; images, styles, scripts and
+-- fonts, and how many of them are icons of the site, which are not part of a page; and whether any page was served.
+-- Domain and day are one hash.
 -- Parameters: files, days, file_pattern.
 CREATE OR REPLACE TEMP TABLE site_agents AS
 WITH visits AS (

@@ -1,12 +1,12 @@
--- The signals of the visitors of days, as bits; visitors without any are left out. data/signals.py says what each means.
--- A link of one's own (link_codes) shows nothing about who follows it, nor does a dead link that three visitors follow.
--- A path that was served (2xx, 304) exists, and its owner, editors and readers request it: it is not a probe on its
--- domain. A redirect shows neither, and /wp-admin has two of them, so that three different ones count.
--- One probe by who loads files for a while is an operator's, who looks whether the server answers it. Of suspects who are
--- not wide, only probes and files are read: they have too few errors, or pages too slowly, for the other signals.
--- Errors are counted by pages: a browser asks for what a broken page names, and people load a dead page again.
--- Requests are counted by their target first, which is faster than to count distinct ones. Day, domain and path are one
--- hash, since clients make paths as long and as many as they like.
+-- The signals of the visitors of days, as bits; visitors without any are left out. data/signals.py defines each signal.
+-- Following a link of the site's own (link_codes) is not evidence, nor is following a dead link that three visitors
+-- follow. A path that was served (2xx, 304) exists, and its owner, editors and readers request it: it is not a probe on
+-- its domain. A redirect proves neither, and /wp-admin has two of them, so three different redirects count. A single
+-- probe by a visitor who loads files for a while comes from an operator who checks that the server answers it. For
+-- suspects who are not wide, only probes and files are read: they have too few errors, or pages too slowly, for the
+-- other signals. Errors are counted by pages: a browser requests the files that a broken page names, and people reload
+-- a dead page. Requests are first counted by target, which is faster than counting distinct targets. Day, domain and
+-- path are one hash, since clients choose the length and number of paths.
 -- Parameters: files, days, file_pattern, bits (of each signal by its name).
 CREATE OR REPLACE TEMP TABLE judged_visitors AS
 WITH answered AS (

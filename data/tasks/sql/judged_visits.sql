@@ -1,4 +1,5 @@
--- Like merged_visits, with the signals of their day: those of the visitor, of the browser, and those that landed.
+-- Like merged_visits, with the signals of their day: signals of the visitor, of the browser, and those set when the
+-- visit landed.
 -- Parameters: files, outputs, days, bits (of each signal by its name), landed (the bits that judging keeps), first_key,
 -- end_key (not included). NULL: without this bound.
 WITH visits AS (

@@ -1,10 +1,10 @@
--- The visitors of a day's domain whose browser is old (old_agents) and who did what people do not, with bits: loaded no
--- image, style, script or font, where others do (loading_agents), by a stale browser; opened a page without any, by one
--- that is late and updates itself, where a browser loads a page with them; were served nothing, by any that is late, where
--- others are served pages. Who follows a link, asks for a missing one or meets an error of the server shows nothing, nor
--- does who is served elsewhere that day: a domain may do no more than redirect. Icons of the site count as nothing, but
--- for stale browsers. Domains that serve no page and are not of loading_agents are skipped, so that links cost next to
--- nothing. Day and domain are one hash.
+-- Signals of a day's visitors, by domain, whose browser is old (old_agents) and who behave unlike people: a stale
+-- browser loaded no image, style, script or font where others do (loading_agents); a late browser that updates itself
+-- opened a page without any, where browsers load them with it; or a late browser was served nothing, where others are
+-- served pages. Following a link, requesting a missing link or meeting a server error is not evidence, nor is a visitor
+-- who is served elsewhere that day: a domain may only redirect. Icons of the site do not count, except for stale
+-- browsers. Domains that serve no page and are not in loading_agents are skipped, so that links cost next to nothing.
+-- Day and domain are one hash.
 -- Parameters: files, days, file_pattern, bits (of each signal by its name).
 CREATE OR REPLACE TEMP TABLE old_visitors AS
 WITH sites AS (

@@ -1,5 +1,6 @@
--- The visitors of days who may have a signal, with the seconds from their first to their last visit: all whose visits
--- judged_visitors.sql has to look at, and all visits if is_wide. A signal with a lower bar than these is never found.
+-- The visitors of days who may have a signal, with the seconds from their first to their last visit: all visitors that
+-- judged_visitors.sql must examine, and all their visits if is_wide. A signal with a lower threshold than these is
+-- never found.
 -- Parameters: files, days, bits.
 CREATE OR REPLACE TEMP TABLE suspects AS
 SELECT

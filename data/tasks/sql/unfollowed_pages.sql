@@ -1,10 +1,10 @@
--- The pages that browsers loaded ahead and that seem never to have been opened, as hashes of what judged_visits.sql looks up:
--- only visitors with such a page are looked at, and each request of theirs has a fixed size, but for the paths of these.
--- What is loaded ahead and then opened sends no second request, but what its page asks for then does: a file, or the next
--- page. Each such request shows at most the newest page that was loaded ahead before it, for half an hour. A page asked for
--- again was not opened from what was loaded, and a file within two seconds of a page that was opened is that page's.
--- Of the same moment, a page comes before what is loaded ahead, and of what is loaded ahead, the last by its path is newest.
--- Visits are not materialized, which would read all columns of all of them.
+-- Pages that browsers prefetched and seem never to have opened, as hashes that judged_visits.sql looks up. Only
+-- visitors with such a page are read; each of their requests has a fixed size, except for the paths of these pages.
+-- Opening a prefetched page sends no second request, but the page then requests a file or the next page. Each such
+-- request shows that at most the newest page prefetched before it, within half an hour, was opened. A page that is
+-- requested again was not opened from its prefetch, and a file within two seconds of an opened page belongs to that
+-- page. At the same moment, a page comes before prefetched pages, and the last prefetched page by path is the newest.
+-- Visits are not materialized, since that would read all their columns.
 -- Parameters: files, days, bits.
 CREATE OR REPLACE TEMP TABLE unfollowed_pages AS
 WITH visits AS NOT MATERIALIZED (
