@@ -30,80 +30,80 @@ class Signal(NamedTuple):
 SIGNALS: Final = (
     Signal(
         "attacked", 1, "landing", convicts=False,
-        meaning="its query string is an attack; seen when it lands, and a probe of its visitor",
+        meaning="its query string is an attack; known when it lands, and counts as a probe by its visitor",
     ),
     Signal(
         "probed", 2, "judging", convicts=True,
-        meaning="its visitor asked for what only scanners ask for and is not there; thrice, if redirected",
+        meaning="its visitor requested a missing path that only scanners request (three paths, if redirected)",
     ),
-    Signal("outdated", 4, "judging", convicts=True, meaning="its browser was superseded years before"),
+    Signal("outdated", 4, "judging", convicts=True, meaning="its browser had been superseded years before"),
     Signal(
         "errors", 8, "judging", convicts=True,
-        meaning="of five and more pages that its visitor asked for, four in five were not found",
+        meaning="its visitor requested at least five pages, and four in five were not found",
     ),
     Signal(
         "breadth", 16, "judging", convicts=False,
-        meaning="its visitor opened thirty and more pages, one every three seconds or faster",
+        meaning="its visitor opened at least thirty pages, one every three seconds or faster",
     ),
     Signal(
         "no_assets", 32, "judging", convicts=True,
-        meaning="twenty and more pages by its user agent came without what others load with them",
+        meaning="its user agent opened at least twenty pages without the files that others load with them",
     ),
     Signal(
         "stale", 64, "judging", convicts=True,
-        meaning="half as old as an outdated browser, its visitor loaded nothing that others load with a page",
+        meaning="its browser is half as old as an outdated one, and its visitor loaded no file that others load",
     ),
     Signal(
         "sweep", 128, "judging", convicts=True,
-        meaning="its visitor opened 200 and more pages, one every second or faster, or 800, one every three",
+        meaning="its visitor opened at least 200 pages, one every second or faster, or 800, one every three",
     ),
     Signal(
         "scanned", 1 << 30, "judging", convicts=False,
-        meaning="its visitor asked for three different targets of scanners that are not there, as no AI agent does",
+        meaning="its visitor requested three different missing targets of scanners, as no AI agent does",
     ),
     Signal(
         "no_fetch_metadata", 1 << 31, "judging", convicts=True,
-        meaning="over TLS its browser always sends `Sec-Fetch-*`, as others' did, and its visitor never did",
+        meaning="its browser always sends `Sec-Fetch-*` over TLS; others did, but its visitor never did",
     ),
     Signal(
         "no_language", 1 << 32, "judging", convicts=True,
-        meaning="its browser always sends `Accept-Language`, as others' did, and its visitor never did",
+        meaning="its browser always sends `Accept-Language`; others did, but its visitor never did",
     ),
     Signal(
         "unfollowed", 1 << 33, "judging", convicts=True,
-        meaning="a browser loaded it ahead, and nothing that its visitor asked for later shows that it was opened",
+        meaning="a browser loaded it ahead, and no later request by its visitor shows that it was opened",
     ),
     Signal(
         "bot_network", 1 << 36, "judging", convicts=True,
-        meaning="under a browser's name, it came from a network that is only a known bot's",
+        meaning="it came under a browser's name from a network that only a known bot uses",
     ),
     Signal(
         "hosting_bare", 1 << 37, "judging", convicts=True,
-        meaning="its visitor, of a hosting network, opened pages without the files that others load with them",
+        meaning="its visitor, on a hosting network, opened pages without the files that others load with them",
     ),
     Signal(
         "hosting_unserved", 1 << 38, "judging", convicts=True,
-        meaning="its visitor, of a hosting network, was served no page and no link, and loaded no file",
+        meaning="its visitor, on a hosting network, was served no page and no link, and loaded no file",
     ),
     Signal(
         "hosting_fleet", 1 << 39, "judging", convicts=True,
-        meaning="its user agent has three and more visitors of hosting networks, a page each, and never loads a file",
+        meaning="its user agent has at least three visitors on hosting networks, with a page each, and loads no file",
     ),
     Signal(
         "hosting_superseded", 1 << 40, "judging", convicts=True,
-        meaning="it came from a hosting network, by a browser that was superseded half a year before",
+        meaning="it came from a hosting network, by a browser superseded half a year before",
     ),
     Signal(
         "superseded_bare", 1 << 41, "judging", convicts=True,
-        meaning="its visitor loaded a page without files, by a self-updating browser superseded half a year before",
+        meaning="its visitor, by a self-updating browser superseded half a year before, loaded a page without files",
     ),
     Signal(
         "superseded_unserved", 1 << 42, "judging", convicts=True,
-        meaning="a quarter as old as an outdated browser, its visitor was served no page, link or file",
+        meaning="its browser is a quarter as old as an outdated one, and its visitor was served no page, link or file",
     ),
     Signal(
         "hosting_single", 1 << 43, "judging", convicts=True,
-        meaning="its visitor, of a hosting network, asked for at most two pages, for no link and for no file",
+        meaning="its visitor, on a hosting network, requested at most two pages, and no link or file",
     ),
 )  # fmt: skip
 """Every signal. A bit keeps its meaning forever, since files store it; with the facts, there is room for 63.
@@ -116,25 +116,25 @@ REQUEST_FACTS: Final = tuple(
     for number, name, meaning in (
         (8, "https", "the client's connection was encrypted"),
         (9, "plain_http", "the client's connection was not encrypted"),
-        (10, "fetch_absent", "its headers `Sec-Fetch-*` are logged, and none was sent"),
-        (11, "fetch_sent", "it had a header `Sec-Fetch-*`"),
+        (10, "fetch_absent", "the log has the `Sec-Fetch-*` headers, and none was sent"),
+        (11, "fetch_sent", "it had a `Sec-Fetch-*` header"),
         (12, "navigation", "by `Sec-Fetch-*`, a page was opened, not in a frame"),
         (13, "page_part", "by `Sec-Fetch-*`, a page loaded a part of itself: a style, a script, data, a worker"),
-        (14, "loaded_ahead", "a browser asked for it in advance (`Sec-Purpose` and its older names)"),
-        (15, "link_preview", "Firefox asked for it to show a preview of a link"),
-        (16, "language_absent", "its header `Accept-Language` is logged, and was not sent"),
-        (17, "language_sent", "it had a header `Accept-Language`"),
+        (14, "loaded_ahead", "a browser requested it in advance (`Sec-Purpose` and its older names)"),
+        (15, "link_preview", "Firefox requested it to preview a link"),
+        (16, "language_absent", "the log has the `Accept-Language` header, and it was not sent"),
+        (17, "language_sent", "it had an `Accept-Language` header"),
         (18, "signed", "it named its agent in `Signature-Agent`, or was signed; not verified"),
-        (19, "edge_automated", "the network in front of the server was sure that a program sent it"),
+        (19, "edge_automated", "the network in front of the server was certain that a program sent it"),
         (20, "edge_suspected", "the network in front of the server thought that a program may have sent it"),
         (21, "edge_verified", "the network in front of the server verified a known bot"),
         (22, "from_hosting", "its address is in a network of a hosting provider or cloud"),
         (23, "from_cdn", "its address is in a network of a content delivery network"),
-        (24, "from_vpn", "its address is one of a listed VPN"),
-        (25, "from_relay", "its address is one of a private relay"),
+        (24, "from_vpn", "its address belongs to a listed VPN"),
+        (25, "from_relay", "its address belongs to a private relay"),
         (26, "from_tor", "its address is an exit of Tor"),
-        (34, "accepts_no_page", "not encrypted, its `Accept` names no page: it asked for a file, or for data"),
-        (35, "from_bot", "its address is in a network that is only a known bot's"),
+        (34, "accepts_no_page", "it was not encrypted, and its `Accept` names no page: it requested a file or data"),
+        (35, "from_bot", "its address is in a network that only a known bot uses"),
     )
 )
 """Facts of the request. Without either bit of a pair, such as `https` and `plain_http`, the fact is unknown."""
@@ -142,7 +142,7 @@ REQUEST_FACTS: Final = tuple(
 REASONS_ASIDE: Final = (
     Signal(
         "file", 1 << 27, "landing", convicts=False,
-        meaning="a page loaded it as a part of itself, by its path, its `Sec-Fetch-*` or its status 101",
+        meaning="a page loaded it as part of itself, judging by its path, its `Sec-Fetch-*` or its status 101",
     ),
     Signal("own_address", 1 << 28, "landing", convicts=False, meaning="it came from an address of the owner"),
     Signal("own_rule", 1 << 29, "landing", convicts=False, meaning="its user agent or path is excluded by the owner"),

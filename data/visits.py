@@ -66,11 +66,11 @@ COLUMNS: Final = (
     Column("visited_at", pa.timestamp("us"), "the time of the request, UTC", "request", has_statistics=True),
     Column("domain", _TEXT, "the requested host", "request", has_statistics=True),
     Column("short_code", _TEXT, "the link; null when the path is not a link", "target", has_statistics=True),
-    Column("path", _TEXT, 'without the query string; "" when the request line was unreadable', "target"),
+    Column("path", _TEXT, 'the path, without the query string; "" when the request line was unreadable', "target"),
     Column("method", _TEXT, "the HTTP method", "request"),
     Column("status", pa.int16(), "the HTTP status of the response", "request"),
     Column("bot_category", _TEXT, "one of BOT_CATEGORIES", "classification", has_statistics=True),
-    Column("agent_kind", _TEXT, "what the bot is for; null for people", "classification"),
+    Column("agent_kind", _TEXT, "the purpose of the bot; null for people", "classification"),
     Column("ai_source", _TEXT, "the AI product; null when the visit is not AI-related", "classification"),
     Column("agent", _TEXT, "the name of the bot", "classification"),
     Column("operator", _TEXT, "the operator of the bot", "classification"),
@@ -93,10 +93,8 @@ COLUMNS: Final = (
     Column("protocol", _TEXT, "the HTTP version, such as HTTP/2; null where the log has none", "request"),
     Column("bytes_sent", pa.int64(), "the size of the response; null where the log has none", "request"),
     Column("utc_offset", pa.int16(), "minutes from UTC to the organization's time", "zone"),
-    Column(
-        "signals", pa.int64(), "bits of what its request and the visits of its day say of it; null: nothing yet", "day"
-    ),
-    Column("rules_version", _TEXT, "of the rules that classified it", "rules", has_statistics=True),
+    Column("signals", pa.int64(), "bits of evidence from its request and the visits of its day; null: none yet", "day"),
+    Column("rules_version", _TEXT, "the version of the rules that classified it", "rules", has_statistics=True),
 )
 """The columns of a visit. All other lists of columns are derived from this list.
 

@@ -133,8 +133,8 @@ _ALL: Final = (
         type="ai_attention_gap", subject=("domain", "short_code"), untrusted=("short_code", "top_agent"),
         fields=(f.SHORT_CODE, f.AGENT_FETCHES, f.AI_REFERRALS, f.EXPECTED_REFERRALS, *_WHO),
         title="Read by assistants, but no referrals: {where}",
-        summary="From {days}, assistants fetched it {agent_fetches} times; people whom they sent: {ai_referrals}. At "
-        "the rates of all links, at least five were to be expected.",
+        summary="From {days}, assistants fetched it {agent_fetches} times; people whom they sent: {ai_referrals}."
+        " At the average rates of all links, at least five were expected.",
         action_id="improve_page", action_label="Improve the page that assistants read",
         implementation_type="edge_page", people="ai_referrals", more_is_better=True, urgency="chance",
     ),
@@ -183,7 +183,7 @@ _ALL: Final = (
         fields=(f.VISITS, f.ERRORS, f.PERCENTAGE, f.PEOPLE, *_WHO, f.TOP_PATHS, *_SEEN),
         title="Days with many errors on {domain}",
         summary="From {days}, there were one or two days on which a fifth of all requests or more got a status of 500 "
-        "or above: {errors} of {visits} on these days, {people} of them by people. Search crawlers are not counted.",
+        "or above: {errors} of {visits} on these days, {people} of them by people. Search crawlers do not count.",
         action_id="fix_error", action_label="Find out why it failed on these days",
         implementation_type="manual", fetches="errors",
     ),

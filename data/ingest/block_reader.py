@@ -229,7 +229,7 @@ class ReaderPool:
                 return reader.resolve_format(block, log_format, options)
         except formats.UnknownFormat as error:
             explain = f"`traffic formats explain {shlex.quote(str(path))}`"
-            remedy = "says how far they match, and proposes --log-format or --columns"
+            remedy = "shows how far they match, and proposes --log-format or --columns"
             raise BadInput(f"{path}: {error}; {explain} {remedy}.") from error
         except BadInput as error:
             raise BadInput(f"{path}: {error}") from error

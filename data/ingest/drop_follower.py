@@ -187,8 +187,8 @@ class DropFollower:
         if summary.first_day and summary.first_day < oldest and not self._told_old:
             self._told_old = True
             self._notify(
-                f"{source} has visits of {summary.first_day}, older than 48 hours: they count, but visitors of such a "
-                "day with other visits that landed more than 48 hours ago count twice."
+                f"{source} has visits of {summary.first_day}, older than 48 hours: they count, but visitors who "
+                "already had visits on such a day more than 48 hours ago count twice."
             )
         if summary.batch:
             self.totals.repeated += 1

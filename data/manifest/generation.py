@@ -83,7 +83,8 @@ def generation_problem(database: Database, root: Path) -> str:
     ((number, files, batches, files_there, batches_there),) = rows
     if (files, batches) != (files_there, batches_there):
         return (
-            f"{root}/manifest.sqlite was mixed up with the manifest.sqlite-wal of another one: it has {files_there:,} "
+            f"{root}/manifest.sqlite was mixed up with the manifest.sqlite-wal of another manifest: it has "
+            f"{files_there:,} "
             f"files and {batches_there:,} imports instead of {files:,} and {batches:,}; {_REMEDY}."
         )
     return older_manifest_problem(number, newest, root)
@@ -94,8 +95,8 @@ def older_manifest_problem(number: int, newest: int, root: Path) -> str:
     if newest <= number:
         return ""
     return (
-        f"{root}/manifest.sqlite is older than the files of the lake (change {number:,} of {newest:,}), as after "
-        f"restoring it without them; {_REMEDY}."
+        f"{root}/manifest.sqlite is older than the files of the lake (change {number:,} of {newest:,}), "
+        f"such as after restoring it without them; {_REMEDY}."
     )
 
 

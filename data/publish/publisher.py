@@ -261,8 +261,8 @@ class LakePublisher:
         self._target.delete(deleted)
         if is_thorough and deleted and set(deleted).intersection(self._target.list(f"{table.folder}/")):
             raise TargetUnavailable(
-                f"{self._target.name} cannot be used: it keeps objects that were deleted, such as {deleted[0]}; a lock "
-                "or a retention rule of the store may be why."
+                f"{self._target.name} cannot be used: it keeps objects that were deleted, such as {deleted[0]}; "
+                "check the store for a lock or a retention rule."
             )
         self._cleaned[table.folder] = self._now().date()
 

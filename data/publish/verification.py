@@ -76,7 +76,7 @@ def _table_findings(target: ObjectStore, table: DeltaLog, copy: Copy, lake: Lake
             reason = "is missing, or its size differs from the log; `traffic publish --again` uploads it again"
             yield CopyFinding(f"{target.name}/{key}", reason)
         elif not path.rpartition("/")[2].startswith(hashlib.sha256(body).hexdigest()[:SHA256_DIGITS]):
-            reason = "is not what was published (its SHA-256 differs); `traffic publish --again` uploads it again"
+            reason = "was changed (its SHA-256 differs); `traffic publish --again` uploads it again"
             yield CopyFinding(f"{target.name}/{key}", reason)
     for key in unnamed_objects(target, table, state, dead_paths(lake, copy.organization)):
         remedy = "delete it, since its key is not allowed" if is_odd(key) else "`traffic publish` deletes it"
@@ -91,7 +91,7 @@ def _log_problem(table: DeltaLog, state: TableState, copy: Copy, lake: Lake) -> 
     if state.version < published:
         return str(table.missing_version_error(state, published))
     if is_visits and copy.content and state.version == published and content_of(state.files) != copy.content:
-        return f"its version {published} is not what was published; `traffic publish --again` repairs it"
+        return f"its version {published} was changed; `traffic publish --again` repairs it"
     is_fresh = copy.published_at is None or is_recent(copy.published_at, _BEHIND_AFTER, datetime.now(UTC))
     is_behind = state.files.keys() != {file.path for file in expected}
     is_behind |= not is_visits and lake.manifest.links.live(copy.organization).changes is not None

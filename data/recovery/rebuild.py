@@ -155,8 +155,8 @@ class Rebuild:
             if len(zones) > 1:
                 which = "; ".join(f"{zone}: {where}" for zone, where in sorted(zones.items()))
                 raise LakeDamaged(
-                    f"visits of {organization} are dated in {len(zones)} time zones ({which}); move the files of the "
-                    "wrong one out of the lake, then rebuild again."
+                    f"visits of {organization} are dated in {len(zones)} time zones ({which}); move the files with "
+                    "the wrong zone out of the lake, then rebuild again."
                 )
         return [(organization, zone) for organization, zones in sorted(dated.items()) for zone in zones]
 

@@ -198,7 +198,7 @@ def _ask_about_repetitions(
         visits, files = sum(one.visits for one in repeated), len({file.path for file in older})
         text = (
             f"{plural(visits, 'visit')} of {organization} in {plural(len(repeated), 'file')} that the manifest knows "
-            f"are also in {plural(files, 'older file')} that it does not know, as of a log that had grown and was "
+            f"are also in {plural(files, 'older file')} that it does not know, such as from a grown log that was "
             "imported again; answer n if they are different visits"
         )
         lines = [file for file in plan.counted if file.path.name in unknown and file.footer.unfinished_of in batches]

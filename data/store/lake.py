@@ -206,7 +206,7 @@ class Lake(LakeFolders):
                     file.path, stat.st_ctime_ns if is_intact else 0, stat.st_ino, datetime.now(UTC)
                 )
         if not is_intact:
-            raise LakeDamaged(f"{path} is not what was written (its SHA-256 differs); restore it from a backup.")
+            raise LakeDamaged(f"{path} is damaged (its SHA-256 differs); restore it from a backup.")
 
 
 def _open_read_only(copies: Path, path: Path, migrations: Sequence[str], _refuse_new: str) -> sqlite3.Connection:

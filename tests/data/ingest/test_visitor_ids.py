@@ -73,7 +73,7 @@ def test_damaged_salts_are_named_and_not_replaced_by_others(path, content, is_wr
     with pytest.raises(LakeDamaged) as refused:
         daily_salts(path, [DAY], NOW)
     assert str(refused.value) == (
-        f"{path} {is_wrong}, its salts are lost; delete it, and visitors of the last 48 hours count as new ones."
+        f"{path} {is_wrong}, its salts are lost: delete it; visitors of the last 48 hours will count as new."
     )
     path.unlink()
     assert len(daily_salts(path, [DAY], NOW)) == 1

@@ -194,11 +194,11 @@ def other_files(store):
 DAMAGES = {
     gone: "_delta_log is gone: `traffic publish --again` repairs it.",
     last_version_gone: "_delta_log ends with version ",
-    changed_object: "is not what was published (its SHA-256 differs)",
+    changed_object: "was changed (its SHA-256 differs)",
     missing_object: "is missing, or its size differs",
     foreign_version: "was not written by `traffic publish`",
     garbage_version: "was not written by `traffic publish`",
-    other_files: "is not what was published; `traffic publish --again` repairs it",
+    other_files: "was changed; `traffic publish --again` repairs it",
 }
 
 

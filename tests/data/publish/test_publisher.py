@@ -313,7 +313,7 @@ def test_a_copy_that_was_changed_is_found(lake, there, publish):
     with flipped(first):
         found = {(path.rpartition("/")[2], reason) for path, reason in verify_copies(lake)}
     assert found == {
-        (first.name, "is not what was published (its SHA-256 differs); `traffic publish --again` uploads it again"),
+        (first.name, "was changed (its SHA-256 differs); `traffic publish --again` uploads it again"),
         (
             second.name,
             "is missing, or its size differs from the log; `traffic publish --again` uploads it again",

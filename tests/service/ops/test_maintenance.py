@@ -242,7 +242,7 @@ def test_everything_that_is_due_is_done(lake, control, clock, hasty, broken, cap
     working(lake, control, clock, all_done)
     assert paths(lake) == {"/merged": 3, "/waiting": 1}
     (problem,) = told
-    assert f"{broken} is not what was written" in problem
+    assert f"{broken} is damaged (its SHA-256" in problem
 
 
 def test_endless_counting_does_not_stop_merges_or_file_checks(lake, control, clock, hasty, broken, monkeypatch, caplog):
@@ -250,7 +250,7 @@ def test_endless_counting_does_not_stop_merges_or_file_checks(lake, control, clo
     monkeypatch.setattr(upkeep.Compactor, "run", lambda *_, are_past, **__: merges.update([are_past]) or NO_MERGE)
     monkeypatch.setattr(upkeep.RollupBuilder, "run", lambda *_, **__: 1)
     working(lake, control, clock, lambda: caplog.messages and merges[True] > 2)
-    assert f"{broken} is not what was written" in caplog.text
+    assert f"{broken} is damaged (its SHA-256" in caplog.text
 
 
 def test_dead_files_are_swept_when_their_grace_is_over(lake, clock, chores):
@@ -460,7 +460,7 @@ def test_task_errors_are_logged_once_and_block_no_others(
 
     with failing(monkeypatch, place, *ERRORS.values()) as turns:
         working(lake, control, clock, others_done)
-    damage = f"{lake.root}/{broken} is not what was written (its SHA-256 differs); restore it from a backup."
+    damage = f"{lake.root}/{broken} is damaged (its SHA-256 differs); restore it from a backup."
     assert sorted(told) == sorted([*ERRORS, damage])
 
 
