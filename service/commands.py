@@ -56,7 +56,7 @@ ORDER: Final = (
     "demo serve sign-in import follow query views report mail mcp classify countries files reclassify compact erase "
     "retain verify rebuild publish backup status doctor"
 )
-"""Of the lines of `traffic --help`; a command that is not named comes after them, and groups of commands last."""
+"""The order of commands in `traffic --help`; unnamed commands follow, groups of commands come last."""
 
 
 def _rank(name: str) -> tuple[int, str]:
@@ -72,7 +72,7 @@ for _name in sorted(_COMMANDS, key=_rank):
     else:
         app.add_typer(_command, name=_name)
 for _group in (app, *(one for one in _COMMANDS.values() if isinstance(one, typer.Typer))):
-    for _one in _group.registered_commands:  # without a short help, the first sentence, lists of commands cut it
+    for _one in _group.registered_commands:  # without a short help (the first sentence), lists of commands truncate it
         _one.cls = _one.cls if issubclass(_one.cls or typer.core.TyperCommand, Command) else Command
         _words = " ".join(((_one.callback and _one.callback.__doc__) or "").split())
         _one.short_help = f"{_words.partition('. ')[0].rstrip('.')}."

@@ -12,12 +12,12 @@ from types import ModuleType
 from typing import Final
 
 UNUSED: Final = ("numpy", "pandas", "yaml")
-"""pyarrow imports the first two where they are installed, for conversions that no command asks for; it takes a second
-or two. ua-parser imports YAML for rules in files, of which there are none."""
+"""pyarrow imports the first two where they are installed, for conversions that no command uses; this takes a second or
+two. ua-parser imports YAML for rules in files, which do not exist here."""
 
 
 class _NotInstalled:
-    """Finds UNUSED nowhere, as if they were not installed, unless PySpark needs them."""
+    """Finds none of UNUSED, as if they were not installed, unless PySpark needs them."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
@@ -28,9 +28,9 @@ class _NotInstalled:
 
 
 def _open_missing_streams() -> None:
-    """Open the standard streams that the caller closed: else files of the lake get their numbers.
+    """Open the standard streams that the caller closed: otherwise files of the lake get their numbers.
 
-    What is written to a closed stdout fails (EBADF), so that no answer is lost without an error; messages are dropped.
+    A write to a closed stdout fails (EBADF), so that no answer is lost without an error; messages are dropped.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
@@ -43,7 +43,7 @@ def _open_missing_streams() -> None:
 
 
 def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """Print a warning for the user of a command: its sentence, without the line of our source that gave it."""
+    """Print a warning for the user of a command: its sentence, without the line of our source that raised it."""
     sys.stderr.write(f"{message}\n")
 
 
@@ -52,13 +52,13 @@ def main() -> None:
     _open_missing_streams()
     warnings.showwarning = _print_warning
     sys.meta_path.insert(0, _NotInstalled)
-    gc.disable()  # imports make no garbage, but enough objects for many searches for it
+    gc.disable()  # imports make no garbage, but enough objects for many collections
     interrupted = signal.getsignal(signal.SIGINT)
     if interrupted is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends imports at once: nothing is open yet
     from service.commands import main as run  # noqa: PLC0415  # it imports pyarrow
 
     signal.signal(signal.SIGINT, interrupted)
-    gc.freeze()  # what is imported stays, so that later searches, and that at the end, leave it out
+    gc.freeze()  # imported objects stay, so that later collections, also at exit, skip them
     gc.enable()
     run()

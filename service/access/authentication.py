@@ -31,7 +31,7 @@ TOKEN_CACHE_SECONDS: Final = 60
 API_KEY_CACHE_SECONDS: Final = 2
 """How long a verified API key is cached: a revoked key is still accepted for this time."""
 MAX_REMEMBERED: Final = 4_096
-"""Authorization headers in the cache."""
+"""Maximum number of Authorization headers in the cache."""
 
 
 class Authenticator:
@@ -52,7 +52,7 @@ class Authenticator:
         """By header: caller, expiry by self._clock, expiry of the token by time.time(), generation of the key set."""
 
     def cached(self, headers: list[tuple[bytes, bytes]]) -> Caller | None:
-        """The caller of a recently verified Authorization header; None if it must be verified by `authenticate`."""
+        """Return the caller of a recently verified Authorization header; None if `authenticate` must verify it."""
         header = _authorization_header(headers)
         entry = self._callers.get(header) if header else None
         if entry is None:
@@ -63,7 +63,9 @@ class Authenticator:
         return caller
 
     async def authenticate(self, headers: list[tuple[bytes, bytes]]) -> Caller:
-        """The caller of a request. Raises Unauthorized unless it has exactly one header with a valid Bearer token."""
+        """Return the caller of a request. Raises Unauthorized unless it has exactly one header with a valid Bearer
+        token.
+        """
         cached = self.cached(headers)
         if cached is not None:
             return cached
@@ -105,7 +107,7 @@ class Authenticator:
         return self._jwks.generation if self._jwks else 0
 
     async def authenticate_id_token(self, token: str, client_id: str, nonce: str) -> Caller:
-        """The user of an ID token issued to this client and for this nonce.
+        """Return the user of an ID token issued to this client and for this nonce.
 
         Raises Unauthorized, or ProviderUnavailable while the provider's keys cannot be read.
         """

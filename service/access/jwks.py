@@ -25,7 +25,7 @@ from service.outgoing.connection import OutgoingError
 from service.outgoing.http import fetch
 
 REFRESH_SECONDS: Final = 240
-"""Keys are read again after this: 80 % of five minutes."""
+"""Time after which keys are read again: 80 % of five minutes."""
 MAX_STALE_SECONDS: Final = 86_400
 """How long the last good keys are used while the source cannot be read."""
 FETCH_TIMEOUT_SECONDS: Final = 3
@@ -72,7 +72,9 @@ class JwksClient:
             raise BadInput("TRAFFIC_JWKS must be a file or an https address (http on this machine only).")
 
     async def key(self, kid: object) -> tuple[jwt.PyJWK, int]:
-        """The key of a kid (None: the only key) and the generation of the key set. Raises PyJWTError without one."""
+        """Return the key with a kid (None: the only key) and the generation of the key set. Raises PyJWTError without a
+        key.
+        """
         kid = _valid_kid(kid)
         self._refresh_if_old()
         generation, key = self.generation, self._get(kid)

@@ -42,7 +42,7 @@ class PendingSignIn(NamedTuple):
 
     @classmethod
     def begin(cls) -> Self:
-        """A new sign-in."""
+        """Begin a sign-in."""
         return cls(secrets.token_urlsafe(32), secrets.token_urlsafe(32))
 
     @property

@@ -51,11 +51,11 @@ class PageContext:
         self.renderer = Renderer(self.root, services.workers.texts, self.command, services.countries)
 
     async def in_thread(self, request: Request, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
-        """Run blocking work in a thread, when it is the caller's turn."""
+        """Run blocking work in a thread, once the caller's turn has come."""
         return await self.services.workers.texts.compute(*turn_of(request), partial(work, *arguments))
 
     def navigation(self, path: str, query: str = "") -> list[tuple[str, str, bool, str]]:
-        """The title, the address and the keys of every page, and whether it is that of a path."""
+        """Return the title, address and keys of every page, and whether the page has the given path."""
         return [
             (link.title, f"{self.root}/{link.path}{'' if link.section else query}", link.is_current(path), link.key)
             for link in self._links
@@ -103,7 +103,7 @@ class PageContext:
         return response
 
     def own_page(self, text: str) -> str:
-        """The page to go to after signing in: `text` if it is our page, otherwise the overview."""
+        """Return the page to go to after signing in: `text` if it is one of our pages, otherwise the overview."""
         is_ours = text.startswith(f"{self.root}/") and "//" not in text.partition("?")[0]
         return text if is_ours and _OWN_PAGE.fullmatch(text) and "/.." not in text else f"{self.root}/"
 

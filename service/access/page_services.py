@@ -34,5 +34,5 @@ class PageServices:
         return self.lake.manifest.organizations.today(organization, self.clock())
 
     def hours_begun(self, organization: str) -> int:
-        """Number of hours begun in that day."""
+        """The number of hours begun in the current day."""
         return local_now(self.lake.manifest.organizations.zone(organization), self.clock()).hour + 1

@@ -53,7 +53,7 @@ class Session:
     organization: str
     role: str
     kind: str  # link, key, or oidc
-    key_id: str | None  # of the key that it was made with
+    key_id: str | None  # id of the key that it was made with
     subject: str | None  # `sub` of the identity provider's user
     created_at: str
     last_seen_at: str  # to the hour

@@ -1,4 +1,4 @@
-"""Builds the ASGI application of the service from its settings. The only file that puts the parts together."""
+"""Builds the ASGI application of the service from its settings. Only this file puts the parts together."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
@@ -95,7 +95,7 @@ class _Parts:
         self.cache = AnswerCache()
 
         def detecting_engine(seconds: float) -> Engine:
-            # It reads the files of all organizations once: their footers would fill its memory.
+            # It reads the files of all organizations once, so their footers would fill its memory.
             opened = Warehouse(lake, values, settings.memory, seconds, in_background=True)
             return open_cluster(lake, opened, replace(options, seconds=seconds), values) if options else opened
 

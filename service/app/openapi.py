@@ -60,7 +60,7 @@ class Error(Struct, frozen=True, rename={"retry_after": "retryAfter"}):
     limit: int | UnsetType = UNSET
     remaining: int | UnsetType = UNSET
     accepted: (
-        Annotated[int, Meta(description="0; with 400 of POST /visits when every visit was refused")] | UnsetType
+        Annotated[int, Meta(description="0; with 400 of POST /visits if every visit was rejected")] | UnsetType
     ) = UNSET
     refused: int | UnsetType = UNSET
     errors: list[RefusedVisit] | UnsetType = UNSET

@@ -65,7 +65,7 @@ class ControlDatabase:
         return await in_thread(self._read_threads, work, *arguments)
 
     async def write(self, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
-        """Return the result of work that changes the database; calls run in a thread, one after the other."""
+        """Do work that changes the database, and return its result; calls run in a thread, one after another."""
         return await in_thread(self._write_thread, work, *arguments)
 
     def write_later(self, work: Callable[[*Arguments], object], *arguments: *Arguments) -> None:

@@ -60,7 +60,9 @@ class Log:
     def _write(self) -> None:
         is_last = False
         while not is_last:
-            is_last = self._is_closing.wait(WRITE_INTERVAL_SECONDS)  # waking for each line would cost more than it
+            is_last = self._is_closing.wait(
+                WRITE_INTERVAL_SECONDS
+            )  # waking for each line would cost more than the line
             count = len(self._lines)
             lines = self._lines[:count]
             if self._dropped:

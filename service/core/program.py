@@ -1,4 +1,4 @@
-"""The commands that pages print, as they run when they are pasted into a shell where the server was started."""
+"""Commands that pages print, in the form in which they run in a shell on the server."""
 
 import shlex
 from collections.abc import Callable
@@ -13,13 +13,13 @@ _PROGRAM: Final = ("uv", "run", "traffic") if (_ROOT / "pyproject.toml").exists(
 
 
 def command_line(lake: Path, *words: object) -> str:
-    """Return a command of the program as a line of a shell, with the lake if that is not the default."""
+    """Return a command of the program as a line for a shell, with the lake if that is not the default."""
     is_default = lake.absolute() == Path(setting("lake").default).absolute()
     return shlex.join([*_PROGRAM, *map(str, words), *([] if is_default else ["--lake", str(lake.absolute())])])
 
 
 def runnable(command: Callable[..., str], text: str) -> str:
-    """Return a text that is a command of the program as `command` writes it, and any other as it is."""
+    """Return a command of the program in the form that `command` writes, and any other text unchanged."""
     try:
         words = shlex.split(text)
     except ValueError:  # a quote without its pair

@@ -1,7 +1,7 @@
 """Every setting of the project, declared once, as a field of Settings: its parser, its default and its meaning.
 
 Its environment variable, command-line flags, the messages about its values and the table in
-service/core/settings.md are derived from that.
+service/core/settings.md are derived from it.
 """
 
 # ruff: noqa: RUF009  # _row calls dataclasses.field
@@ -151,7 +151,7 @@ class Settings:
 
 
 class Setting(NamedTuple):
-    """A field of Settings, as its row declares it."""
+    """A field of Settings, as declared by its row."""
 
     name: str
     parse: Callable[[str], Any]
@@ -183,7 +183,7 @@ def setting(name: str) -> Setting:
 
 
 def read_settings(environ: Mapping[str, str], **flags: str) -> Settings:
-    """The settings in `environ`, with those of `flags` instead, by their names; an empty text counts as unset.
+    """Read the settings in `environ`, replaced by those in `flags`, by name; an empty text counts as unset.
 
     Raises BadInput naming the variable.
     """
@@ -196,7 +196,7 @@ def read_settings(environ: Mapping[str, str], **flags: str) -> Settings:
 
 
 def cluster_options(settings: Settings) -> "ClusterOptions | None":
-    """Which cluster the settings name (TRAFFIC_ENGINE and what goes with it); None if they name none."""
+    """Return the cluster that the settings name (TRAFFIC_ENGINE and related settings); None if they name none."""
     from queries import ClusterOptions  # noqa: PLC0415  # slow, and commands import this file
 
     if not settings.engine:

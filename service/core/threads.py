@@ -11,11 +11,11 @@ from typing import Final, TypeVar, TypeVarTuple
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 NICENESS: Final = 5
-"""Niceness of query threads, added to the process's own: beside another program's busy thread, each gets a quarter of
+"""Niceness of query threads, added to the process's own: next to another program's busy thread, each gets a quarter of
 a core.
 
-With 10 it gets a tenth, and queries on a machine that others keep busy run into their time limit. Only for threads that
-hardly hold the interpreter's lock: a thread that holds it while others have the core stops the event loop.
+With 10 it gets a tenth, and queries on a busy machine exceed their time limit. Only for threads that hardly hold the
+interpreter's lock: a thread that holds it while other threads have the core stops the event loop.
 """
 
 

@@ -112,7 +112,7 @@ def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
 
 
 def know_impostors(lake: Lake, now: datetime) -> None:
-    """Store the list of addresses by which the impostors among REQUESTS are known. Raises BadInput."""
+    """Store the list of addresses that identifies the impostors in REQUESTS. Raises BadInput."""
     from data.rules.tables import IpList, load
     from data.store.ip_list_files import refresh
     from service.demo.problems import IP_LIST, IP_LIST_CONTENT

@@ -1,4 +1,4 @@
-"""The countries of the sample's addresses, which are reserved and so in no country database."""
+"""The countries of the sample's addresses, which are reserved and therefore in no country database."""
 
 from bisect import bisect
 from ipaddress import ip_address

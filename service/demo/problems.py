@@ -88,7 +88,7 @@ REQUESTS: Final = (
 
 
 class Repair(NamedTuple):
-    """A problem with a path, and what was done about it, or only claimed to be done, some days ago."""
+    """A problem with a path, and its repair, or claimed repair, some days ago."""
 
     type: str
     domain: str

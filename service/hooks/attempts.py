@@ -22,12 +22,12 @@ SCHEDULE: Final = (
     timedelta(0), timedelta(seconds=5), timedelta(minutes=5), timedelta(minutes=30), timedelta(hours=2),
     timedelta(hours=5), timedelta(hours=10), timedelta(hours=14), timedelta(hours=20), timedelta(hours=24),
 )  # fmt: skip
-"""The pause before each attempt, give or take JITTER of it."""
+"""The pause before each attempt, varied by up to JITTER of it."""
 JITTER: Final = 0.2
 MAX_RETRY_AFTER: Final = timedelta(hours=24)
 DISABLED_AFTER: Final = timedelta(days=5)
 DISABLED_FAILURES: Final = len(SCHEDULE)
-"""A hook is disabled if every attempt failed for this long, and at least this number of attempts."""
+"""A hook is disabled if every attempt failed for this long, and at least this many attempts were made."""
 REFUSED_MESSAGES: Final = 3
 """Number of different messages with an error, and no success in between, that pauses their hook."""
 KEPT: Final = timedelta(days=30)
@@ -38,7 +38,7 @@ _RANDOM: Final = secrets.SystemRandom()
 _NEXT: Final = read_sql("service.hooks", "next_delivery")
 """The next delivery. Deliveries with a time in the future, from a wrong clock, are due.
 
-Each part has its index, as an outbox with many messages must not delay the search for others.
+Each part has its index, since an outbox with many messages must not delay the search for others.
 """
 
 
@@ -55,11 +55,11 @@ class ClaimedDelivery:
     attempts: int  # before this one
     claimed_until: str
     url: str
-    secrets: tuple[str, ...]  # to sign with; two while a secret is being rotated
+    secrets: tuple[str, ...]  # the secrets to sign with; two while a secret is being rotated
 
 
 def next_delivery(connection: sqlite3.Connection, now: datetime, full: Iterable[str] = ()) -> tuple[int, str] | None:
-    """The number and the hook of the delivery to be sent next; None if none is due.
+    """Return the number and the hook of the next delivery to send; None if none is due.
 
     It belongs to the organization served longest ago, except those in `full`, and to a hook that is not paused and has
     no delivery in progress.

@@ -26,7 +26,7 @@ LEASE: Final = timedelta(seconds=60)
 _IS_CLAIMED: Final = "coalesce(claimed_until > :at AND claimed_until <= :longest, 0)"
 """SQL: whether a delivery is being attempted, with the parameters of `lease_bounds`."""
 MAX_DELIVERIES: Final = 100
-"""Maximum number of listed deliveries."""
+"""Maximum number of deliveries in a list."""
 MAX_MESSAGE_BYTES: Final = 20_000
 MAX_ROWS: Final = 10
 """Maximum number of rows of evidence in a message."""
@@ -109,7 +109,7 @@ def check_room(connection: sqlite3.Connection, hook_id: str, name: str) -> None:
     ).fetchall()
     if count >= MAX_PENDING:
         raise HookConflict(
-            f"{MAX_PENDING} messages wait for the hook {name!r} ({hook_id}), and it takes no more; "
+            f"{MAX_PENDING} messages are pending for the hook {name!r} ({hook_id}), which is the maximum; "
             "try again when some of them are delivered, or make the hook inactive."
         )
 

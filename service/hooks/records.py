@@ -17,7 +17,7 @@ Event = Literal[
 EVENTS: Final[tuple[Event, ...]] = get_args(Event)
 """The events that a hook can subscribe to."""
 DEFAULT_EVENTS: Final[tuple[Event, ...]] = ("job.approved",)
-"""Automation acts on approved jobs."""
+"""The default events: automation acts on approved jobs."""
 DeliveryStatus = Literal["pending", "delivered", "dead"]
 
 HookName = Annotated[str, Meta(min_length=1, max_length=MAX_NAME_LENGTH, description="printable characters")]

@@ -117,7 +117,9 @@ class Sender:
             )  # fmt: skip
 
     async def _send(self) -> None:
-        """Send until stopped: all that is due, then again whenever an attempt ends or a second has passed."""
+        """Send until stopped: all deliveries that are due, then again whenever an attempt ends or a second has
+        passed.
+        """
         self._loop = asyncio.get_running_loop()
         while not self._is_stopped:
             self._wake.clear()
@@ -153,7 +155,7 @@ class Sender:
             self._wake.set()
 
     def _look(self) -> ClaimedDelivery | None:
-        """The next delivery; once an hour, delete old ones first."""
+        """Return the next delivery; once an hour, delete old deliveries first."""
         now = self._clock()
         if self._deleted_at is None or abs(now - self._deleted_at) >= DELETE_AFTER:
             self._deleted_at = now
@@ -162,7 +164,7 @@ class Sender:
         return self.claim()
 
     def _warn_once(self, error: Exception) -> None:
-        """Log an error without its message, which could name a URL, unless it is the same as last time."""
+        """Log an error without its message, which could name a URL, unless it is the same as the last error."""
         warning = str(error_fields(error))
         if self._last_warning != warning and not self._is_stopped:
             self._last_warning = warning

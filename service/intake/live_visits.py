@@ -36,7 +36,7 @@ SMALL_BYTES: Final = 65_536
 
 
 class ReceivedVisits(Struct, frozen=True, forbid_unknown_fields=True):
-    """Number of stored visits, and the reasons why others were rejected."""
+    """Number of stored visits, and the reasons why the others were rejected."""
 
     accepted: int
     refused: int
@@ -52,7 +52,7 @@ class VisitReceiver:
     """
 
     def __init__(self, make_intake: "Callable[[], LiveIngest]", serves_others: Callable[[str], bool]) -> None:
-        """`serves_others` tells whether queries of other organizations run or wait."""
+        """`serves_others` returns whether queries of other organizations run or wait."""
         self._make_intake = make_intake  # called with the first visits: it is slow, because it loads the rules
         self._made: LiveIngest | None = None
         self._pool = Pool(1, "intake", None, serves_others)

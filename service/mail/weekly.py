@@ -77,7 +77,7 @@ def weekly_message(
 
 
 def _to_do(jobs: Sequence[tuple[str, str]]) -> list[str]:
-    """Lines about undecided jobs: the MAX_LISTED most urgent, and the number of others."""
+    """Return lines about undecided jobs: the MAX_LISTED most urgent, and the number of the others."""
     if not jobs:
         return ["To do: no job needs a decision."]
     lines = ["To do", *(f"  {priority:<6}  {title}" for priority, title in jobs[:MAX_LISTED])]

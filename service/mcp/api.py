@@ -19,7 +19,7 @@ from service.mcp.tools import Toolbox
 from service.reports.answers import while_connected
 
 MAX_MESSAGE_BYTES: Final = 65_536
-"""Maximum size of a message; its longest part is the URL of a link's target."""
+"""Maximum size of a message. Its longest part is the URL of a link's target."""
 OPERATIONS = Operations["Assistants"]()
 
 

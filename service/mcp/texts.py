@@ -1,4 +1,4 @@
-"""Formats results of tools as text that fits into a conversation: an explanation, then JSON, truncated to fit.
+"""Formats results of tools as text for a conversation: an explanation, then JSON, truncated to fit.
 
 Referrers, paths, campaigns and user agents are untrusted, and a language model reads them: they are escaped to ASCII,
 truncated to MAX_TEXT_LENGTH, and marked as data.
@@ -57,7 +57,7 @@ def object_with_content(meaning: str, answer: dict[str, object], content: str | 
     half = CHARACTERS_OF_TOKEN * tokens // 2
     encoded = json.dumps(content)
     if len(encoded) > half:
-        meaning += f" Its content is cut; {_rest(meaning, 2 * len(encoded))}, or read it over HTTP."
+        meaning += f" Its content is truncated; {_rest(meaning, 2 * len(encoded))}, or read it over HTTP."
         while len(encoded) > half:
             content = (content or "")[: len(content or "") * half // len(encoded) - 1]
             encoded = json.dumps(content)
@@ -74,7 +74,7 @@ def _rest(meaning: str, needed: int) -> str:
 
 
 def _cut(value: object, max_rows: int = MAX_ENCODED_ROWS) -> object:
-    """The value with its texts truncated to MAX_TEXT_LENGTH, and its lists to `max_rows`."""
+    """Return the value with its texts truncated to MAX_TEXT_LENGTH, and its lists to `max_rows`."""
     if isinstance(value, str):
         return value if len(value) <= MAX_TEXT_LENGTH else f"{value[: MAX_TEXT_LENGTH - 1]}…"
     if isinstance(value, list):

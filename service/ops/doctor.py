@@ -94,7 +94,7 @@ def check_published(lake: Lake) -> Check:
 
 
 def check_names(environ: Mapping[str, str]) -> Check:
-    """Check for variables with misspelt names of settings, which have no effect."""
+    """Check for misspelt variables, which have no effect."""
     known = {setting.variable.removeprefix(PREFIX) for setting in SETTINGS}
     for variable in sorted(environ):
         name = variable.removeprefix(PREFIX)
@@ -208,7 +208,7 @@ def check_clock(lake: Lake, status: LakeStatus, now: datetime) -> Check:
 
 
 def check_lists(status: LakeStatus, now: datetime) -> Check:
-    """Check the age of the IP lists that tell agents from their impostors."""
+    """Check the age of the IP lists that distinguish agents from impostors."""
     fetched_at = status.agents_refreshed_at
     if fetched_at is None:
         return Check("warning", "IP lists", "none installed, so no agent is verified; run `traffic agents refresh`.")

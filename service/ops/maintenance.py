@@ -109,7 +109,7 @@ class Maintenance:
         await asyncio.to_thread(self._run_safely, Maintenance._flush)
 
     async def _repeat(self, seconds: int, tasks: Sequence["Task"]) -> None:
-        """Let all tasks take turns until none has more to do, at each interval."""
+        """Run all tasks in turn until none has more to do, at each interval."""
         await asyncio.sleep(START_DELAY_SECONDS)
         while True:
             while any([await self._take_turn(task.step) for task in tasks]):
@@ -197,7 +197,7 @@ class Maintenance:
         return True
 
     def publish(self) -> bool:
-        """Publish new and changed visits, if TRAFFIC_PUBLISH is set: one organization after the other."""
+        """Publish new and changed visits, if TRAFFIC_PUBLISH is set: one organization after another."""
         if self._publisher is None:
             return False
         self._to_publish = self._to_publish or self._lake.manifest.organizations.names()
@@ -242,7 +242,7 @@ class Maintenance:
         for organization in organizations_that_want_links(self._control):
             try:
                 jobs.write_links(organization)
-            except (TrafficError, OSError, sqlite3.Error) as error:  # those of others are written
+            except (TrafficError, OSError, sqlite3.Error) as error:  # links of other organizations are written
                 problem = error
         if problem:
             raise problem

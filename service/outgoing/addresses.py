@@ -1,4 +1,4 @@
-"""Checks that addresses are public. Without this guard, a hook could reach internal networks of this machine."""
+"""Checks that addresses are public. Otherwise, a hook could reach internal networks of this machine."""
 
 import ipaddress
 from collections.abc import Sequence

@@ -119,7 +119,7 @@ async def request(
 
 
 def _body_of(response: Response) -> bytes:
-    """Raises BadStatus."""
+    """Return the body of a response. Raises BadStatus."""
     if response.status != 200:
         raise BadStatus(response.status)
     return response.body

@@ -61,7 +61,7 @@ class Crawled(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """Effects that blocking would have had in the examined days."""
+    """The effects that blocking would have had in the examined days."""
 
     blocked: tuple[Crawled, ...]
     agent_fetches: int  # saved
@@ -197,7 +197,9 @@ def offences(
 
 
 def read_robots(path: Path) -> Protego:
-    """A robots.txt, which in RFC 9309 has at least 500 KiB; the rest is ignored. Raises BadInput for no such file."""
+    """Read a robots.txt of at least 500 KiB (the minimum of RFC 9309); the rest is ignored. Raises BadInput if it is
+    missing.
+    """
     try:
         with path.open("rb") as file:
             text = file.read(MAX_ROBOTS_BYTES).decode("utf-8-sig", "replace")
@@ -214,7 +216,7 @@ def rows_of(table: Tables) -> list[dict[str, Any]]:
 
 
 def _tokens(plan: Cost) -> dict[str, bool]:
-    """The tokens of a plan's agents in the rules, otherwise their names; whether each is a whole user agent."""
+    """The tokens of a plan's agents in the rules, otherwise their names; and whether each is a whole user agent."""
     agents = {agent for one in plan.blocked for agent in one.agents}
     rows = [row for row in load(Agent, "agents") if row.agent in agents]
     unknown = agents - {row.agent for row in rows}

@@ -14,7 +14,7 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class Exchange(RequestResponseCycle):
-    """uvicorn's cycle, except that a response is sent in one write: a second write takes as long as a cached answer.
+    """uvicorn's cycle, except that it sends a response in one write: a second write takes as long as a cached answer.
 
     A response has one body; its start is held back until then. A response sent before the body of its request has
     arrived ends the connection.
@@ -45,7 +45,7 @@ class Exchange(RequestResponseCycle):
             raise RuntimeError("a response is one http.response.start and one http.response.body.")
         if self.flow.write_paused and not self.disconnected:
             await self.flow.drain()
-        self.disconnected = self.disconnected or self.transport.is_closing()  # uvicorn only tells the last request
+        self.disconnected = self.disconnected or self.transport.is_closing()  # uvicorn only notifies the last request
         if not self.disconnected:
             body, headers = message.get("body", b""), self._headers
             if self.scope["method"] == "HEAD" or self._status in (204, 304):  # never have a body

@@ -44,7 +44,7 @@ class BufferReader(asyncio.BufferedProtocol):
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Let the protocol take what was read. It must copy what it keeps."""
+        """Let the protocol take the data that was read. It must copy what it keeps."""
         self._protocol.data_received(self._buffer[:nbytes])  # type: ignore[arg-type]  # as good as bytes until it returns
 
     def eof_received(self) -> bool | None:

@@ -33,7 +33,7 @@ def create(
 
 @app.command("list")
 def list_keys(lake: LakeOption = DEFAULT_LAKE) -> None:
-    """List all API keys with their ids, which are their first characters.
+    """List all API keys with their ids, the first characters of the keys.
 
     Example: traffic keys list
     """

@@ -15,7 +15,7 @@ FORMATS: Final = ("table", "json", "csv", "parquet")
 
 
 def select_columns(answer: "Result", names: str) -> "Result":
-    """The answer with only these columns, separated by commas, in this order; all if `names` is empty.
+    """Return the answer with only these columns, separated by commas, in this order; all if `names` is empty.
 
     Raises BadInput for an unknown name, or if the answer has several parts.
     """
@@ -51,8 +51,8 @@ def print_answer(
 ) -> None:
     """Write an answer to stdout in one of FORMATS. Raises BadInput if the format cannot represent it.
 
-    `is_wide`: tables are not fitted to the width of a terminal. `is_raw`: CSV is for a program.
-    `nothing`: the message on stderr instead of a table without rows.
+    `is_wide`: tables are not fitted to the width of a terminal. `is_raw`: CSV is for a program. `nothing`: the message
+    on stderr instead of a table without rows.
     """
     from service.core.encoding import encode
 

@@ -29,7 +29,7 @@ def check_can_ask(yes: bool, dry_run: bool = False, otherwise: str = "go on, or 
 
 
 def is_confirmed(question: str) -> bool:
-    """Ask a question on stderr. Whether the answer is yes."""
+    """Ask a question on stderr; return whether the answer is yes."""
     typer.echo(f"{question} [y/N] ", nl=False, err=True)  # typer.confirm would write a space to stdout
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 

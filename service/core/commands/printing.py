@@ -15,7 +15,9 @@ _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def console(is_wide: bool = False) -> "Console":
-    """A console on stdout, for tables. If stdout is piped or `is_wide`, lines are not cut to a terminal's width."""
+    """A console on stdout, for tables. If stdout is piped or `is_wide`, lines are not truncated to a terminal's
+    width.
+    """
     from rich.console import Console
 
     is_fitted = sys.stdout.isatty() and not is_wide
@@ -36,7 +38,7 @@ def messages() -> "Console":
 
 
 def print_rows(names: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table of texts to stdout; untrusted ones cannot control the terminal."""
+    """Print a table of texts to stdout; untrusted texts cannot control the terminal."""
     from rich.table import Table
 
     table = Table(*names, box=None)
@@ -64,8 +66,8 @@ def progress_bar(text: str, is_bytes: bool = False) -> Iterator[Callable[[int, i
 
 
 def escaped(text: str) -> str:
-    """JSON or CSV with all control characters except line ends escaped as in JSON, so that they cannot control the
-    terminal.
+    """Return JSON or CSV with all control characters except line ends escaped as in JSON, so that they cannot control
+    the terminal.
     """
     lines = text.replace("\r\n", "\n").split("\n")
     return "\n".join(_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in lines)

@@ -30,7 +30,7 @@ class PrintedColumn:
     cells: tuple[str, ...]
     width: int
     is_number: bool = False
-    is_text: bool = False  # only texts are shortened; numbers, times and flags are whole or left out
+    is_text: bool = False  # only texts are shortened; numbers, times and flags are complete or omitted
     header: str = ""
 
     @property
@@ -43,7 +43,7 @@ def print_table(answer: "Result", is_wide: bool = False) -> None:
     """Print an answer to stdout, fitted to the width of a terminal unless `is_wide`; omitted columns are named on
     stderr.
 
-    The parts of an answer are printed one after the other, under their names.
+    The parts of an answer are printed one after another, under their names.
     """
     _print(answer, "", None if is_wide or not sys.stdout.isatty() else console().width)
 

@@ -18,7 +18,7 @@ _WHERE: Final = re.compile(r" - at `\$\.?(.*)`$")
 
 @asynccontextmanager
 async def received_bytes(request: Request, max_bytes: int) -> AsyncIterator[bytes]:
-    """The body of a request, in memory until the with block ends.
+    """Yield the body of a request, in memory until the with block ends.
 
     Raises BodyTooLarge as soon as it is larger, InvalidBody if it is cut off, and Overloaded if it is evicted.
     """

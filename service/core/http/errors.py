@@ -52,8 +52,8 @@ class Problem(Exception):
     ) -> None:
         """Arguments not given default to the class's. `more` are further members of the body.
 
-        `text` is what str() returns instead of error and message. Problems that are BadInput or another TrafficError,
-        too, have their reason alone there: pages and commands print it, without advice for callers of the API.
+        `text` is what str() returns instead of error and message. Problems that are also BadInput or another
+        TrafficError only have their reason there: pages and commands print it, without advice for callers of the API.
         """
         self.headers = dict(headers or self.sent_headers)
         self.body: dict[str, object] = {"error": error or self.error, "message": message or self.message, **more}

@@ -45,8 +45,8 @@ class RequestMiddleware:
     ) -> None:
         """`route_of` returns the route of a path, as shown in logs and metrics, or "" if there is none.
 
-        `monitor` is the application for the monitor port; the server reads it from here. `renders_refusals` tells for
-        which paths the application itself renders rejections, as pages.
+        `monitor` is the application for the monitor port; the server reads it from here. `renders_refusals` returns
+        whether the application itself renders rejections for a path, as pages.
         """
         self._renders_refusals = renders_refusals or (lambda _: False)
         self.limiter = limiter

@@ -1,5 +1,5 @@
-"""Limits on concurrent queries: one more than the number of cores run at once, and MAX_REQUESTS of an organization
-wait.
+"""Limits on concurrent queries: one more than the number of cores run at once, and at most MAX_REQUESTS of an
+organization run or wait.
 
 Queries on a cluster have their own threads and queue, so that a slow or unreachable cluster does not block the others.
 """
@@ -18,7 +18,8 @@ from service.core.http.scheduler import Scheduler
 from service.core.threads import Result, in_thread, lower_priority
 
 MAX_REQUESTS: Final = 32
-"""Maximum number of an organization's requests with running or waiting queries; a dashboard is one. More are rejected.
+"""Maximum number of an organization's requests with running or waiting queries; a dashboard is one request. Further
+requests are rejected.
 
 Its public shares have a separate limit of the same size.
 """

@@ -102,7 +102,9 @@ class Scheduler:
             waiting.given.set_result(None)
 
     def _next(self) -> tuple[str, _QueuedClient] | None:
-        """The next organization and client: the first in turn of those with the fewest slots that may get another."""
+        """Return the next organization and client: of the organizations with the fewest slots that may get another, the
+        first in turn.
+        """
         found, slots = None, 0
         most = self._slots // 2 if self._others_ask() else self._slots
         for organization, queue in self._queues.items():

@@ -50,7 +50,7 @@ _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "detection_method": {"ip_range": "address", "utm": "utm tag", "heuristic": "pattern", "edge": "CDN"},
 }  # fmt: skip
-"""Words for values of a field whose own are not those of an owner."""
+"""Words for values of an owner's field that has no words of its own."""
 
 _BADGE: Final = Markup('<span class="badge %s"><span aria-hidden="true">%s</span> %s</span>')
 _CHANGE: Final = Markup('<data value="%s"><span aria-hidden="true">%s</span> %s</data>')
@@ -94,9 +94,9 @@ class TableColumn:
 SHARE_OF_PEOPLE: Final = TableColumn("share_of_people", "Share", "share")
 """The share of visits by people, which is in no report: reports have percentages of all visits."""
 PROOF: Final = TableColumn("proof", "Proof", "text")
-"""The number of fetches that are verified, signed, or merely claim a name, and of visits that are contradicted."""
+"""The number of verified, signed and merely claimed fetches, and of contradicted visits."""
 PEOPLE_VISITORS: Final = TableColumn("people_visitors", "Visitors", "number")
-"""The visitors among people and people sent by AI, where the answer has those of all."""
+"""The visitors among people and AI referrals, if the answer has the visitors of all."""
 OTHER: Final = TableColumn("other_visits", "Other bots", "number")
 """The visits by neither people nor AI, for answers with people, AI and the total only."""
 PREVIOUS: Final = TableColumn("previous_visits", "Period before", "number")

@@ -11,7 +11,7 @@ def joined(*parts: Markup) -> Markup:
 
 
 def with_code(text: str, runnable: Callable[[str], str] = str) -> Markup:
-    """The text, escaped; text between two backticks is code, as `runnable` writes it."""
+    """Return the escaped text; text between two backticks becomes code, as `runnable` writes it."""
     parts = [runnable(part) if number % 2 else part for number, part in enumerate(text.split("`"))]
     before, *rest = escape(type(text)("`").join(parts)).split("`")
     pairs = zip(rest[::2], rest[1::2], strict=False)

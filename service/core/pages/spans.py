@@ -1,4 +1,4 @@
-"""The units of a chart over time: hours, days, weeks or months, and which of them are incomplete."""
+"""The units of a chart over time (hours, days, weeks or months), and the incomplete units."""
 
 from calendar import monthrange
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ class ChartDays:
     today: date
     hours_begun: int = 24  # of today
     uncovered: frozenset[date] = frozenset()  # past days without coverage by logs or reports
-    has_today: bool = True  # whether a visit of today, or of a later time, was read or reported
+    has_today: bool = True  # whether a visit from today, or later, was read or reported
 
     @property
     def last_day(self) -> date:
@@ -56,7 +56,7 @@ class ChartDays:
 
     @property
     def whole_weeks(self) -> list[str]:
-        """The Mondays of the weeks with all days shown and over."""
+        """The Mondays of the weeks that are over and have all of their days shown."""
         monday = self.start + timedelta(-self.start.weekday() % 7)
         weeks = ((self.last_day - monday).days + 1) // 7
         mondays = [monday + timedelta(7 * number) for number in range(max(weeks, 0))]
@@ -69,7 +69,7 @@ class ChartDays:
 
     @property
     def lacks_today(self) -> bool:
-        """Whether today is shown, and no visit of it was read or reported."""
+        """Whether today is shown, but no visit from today was read or reported."""
         return self.end >= self.today and not self.has_today
 
     def is_whole(self, unit: str, row: Mapping[str, Any]) -> bool:

@@ -205,18 +205,20 @@ def _summary(changes: "LinkChanges") -> str:
 
 
 def _tell_of_the_rest(file: Path, export: "LinkExport", replace: bool) -> None:
-    """Tell of links on other pages, and of those left out. Raises BadInput if replacing would remove the former."""
+    """Report links on other pages, and left-out links. Raises BadInput if replacing would remove the links on other
+    pages.
+    """
     if export.missing:
         pages = f"{file} does not have all links: the service says it has {export.missing:,} more, on other pages"
         if replace:
-            raise BadInput(f"{pages}; --replace would remove them. Put all pages into one file, one after the other.")
+            raise BadInput(f"{pages}; --replace would remove them. Put all pages into one file, one after another.")
         inform(f"{pages}.")
     for problem in export.left_out:
         inform(f"Left out: {printable(problem)}")
 
 
 def _tags_to_add(links: Iterable["Link"], tags: Sequence[str], from_utm: bool) -> Callable[["Link"], Sequence[str]]:
-    """Tell of campaigns that cannot be tags, and return the tags to add to each of these links."""
+    """Report campaigns that cannot be tags, and return the tags to add to each of these links."""
     from data.links.tags import TAG_RULE, campaign_of, is_tag
 
     campaigns = {link: campaign_of(link.target_url) for link in links} if from_utm else {}

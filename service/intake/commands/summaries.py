@@ -21,7 +21,7 @@ OLD: Final = timedelta(days=30)
 
 
 def report(file: Path, summary: "Summary", options: "Options", lake: Lake, *, dry_run: bool) -> None:
-    """Print which part of a log was read, and which was not."""
+    """Report the part of a log that was read, and the part that was not."""
     zone = lake.manifest.organizations.zone(options.organization)
     if summary.already_imported:
         without = ", without a domain" if summary.begun_without_domain else ""

@@ -91,7 +91,7 @@ def refresh(
 ) -> None:
     """Download the IP lists that operators publish for their agents, and networks of hosting providers.
 
-    Imports use the former to verify agents, and the latter to tell more machines from people.
+    Imports use the former to verify agents, and the latter to distinguish more machines from people.
 
     With TRAFFIC_RULES, newer tables of agents and referrers are downloaded first, and used if their checksum matches.
     A list that cannot be downloaded or is implausible keeps its last version, and the exit code is 1.

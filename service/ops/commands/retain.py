@@ -79,7 +79,7 @@ def retain(
 
 
 def _print(result: "RetentionResult", verb: str, is_table_shown: bool = True) -> None:
-    """Print a table of what is deleted to stdout, and the total to stderr."""
+    """Print a table of the deleted visits to stdout, and the total to stderr."""
     if result.ended and is_table_shown:
         rows = [(ended.organization, *(f"{number:,}" for number in ended[1:])) for ended in result.ended]
         print_rows(("organization", "days", "visits", "files"), rows)

@@ -355,7 +355,7 @@ def test_user_actions_are_refused_while_100_messages_wait(outbox):
     outbox.hook(events=["job.approved", "job.created"])
     pending = outbox.sender.pending()
     for refused in (outbox.enqueue, lambda: outbox.hooks.send_test("acme", hook.id)):
-        with pytest.raises(HookConflict, match=rf"^100 messages wait for the hook 'automation' \({hook.id}\)"):
+        with pytest.raises(HookConflict, match=rf"^100 messages are pending for the hook 'automation' \({hook.id}\)"):
             refused()
     assert outbox.sender.pending() == pending
     assert outbox.enqueue("job.created", by_service=True) == 1

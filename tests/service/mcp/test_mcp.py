@@ -394,7 +394,7 @@ def test_a_job_has_its_implementation_outcome_evidence(session):
 def test_a_long_implementation_is_cut_to_max_tokens(session):
     short = session.texts["cut job"]
     assert len(short) < MAX_LENGTH
-    assert "Its content is cut; call again with max_tokens" in short
+    assert "Its content is truncated; call again with max_tokens" in short
     assert PAGE.startswith(json.loads(short.split("\n")[1])["content"])
 
 
