@@ -12,14 +12,13 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from data.disk.locks import locked
 from data.errors import BadInput, LakeDamaged
 from data.hosts import check_host
 from data.links.tags import check_tags
 from data.manifest.links import LiveLinks
 from data.store.lake import Lake
 from data.store.layout import LINK_CHANGES, LINKS
-from data.store.link_files import find_links, intact_links, lay_over, link_batches, read_links, replace_links
+from data.store.link_files import editing, find_links, intact_links, lay_over, link_batches, read_links, replace_links
 from data.visits import check_organization
 
 COLUMNS: Final = ("short_code", "domain", "target_url", "created_at", "tags")
@@ -92,7 +91,8 @@ def change_links(
     be replaced.
     """
     check_organization(organization)
-    with nullcontext() if dry_run else locked(lake.links_root, wait=True):  # others that change links wait
+    live = lake.manifest.links.live
+    with nullcontext(live(organization)) if dry_run else editing(lake, organization) as read:
         try:
             before = links_of(lake, organization)
         except LakeDamaged:
@@ -110,7 +110,7 @@ def change_links(
             group.append(stored)
         (changes.removed if replace else changes.unchanged).extend(left.values())
         if not dry_run:
-            read, now_so = lake.manifest.links.live(organization), [*changes.added, *changes.changed]
+            now_so = [*changes.added, *changes.changed]
             if replace:
                 replace_links(lake, organization, read, _table(organization, changes.links))
             elif now_so:
@@ -125,8 +125,8 @@ def edit_links(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> list
     LakeDamaged.
     """
     check_organization(organization)
-    with locked(lake.links_root, wait=True):  # others that change links wait
-        done, read, changes = _apply_edits(lake, organization, edits)
+    with editing(lake, organization) as read:
+        done, changes = _apply_edits(lake, organization, read, edits)
         if len(changes):
             lay_over(lake, organization, read, changes)
     return done
@@ -139,11 +139,11 @@ def edit_links_once(lake: Lake, organization: str, waiting: Callable[[], Mapping
     which the caller may delete; the manifest records them until then. Raises LakeDamaged.
     """
     check_organization(organization)
-    with locked(lake.links_root, wait=True):
+    with editing(lake, organization) as read:
         edits = waiting()
         known = lake.manifest.links.made_edits(organization)
         if left := [edit for one, edit in edits.items() if one not in known]:
-            _, read, changes = _apply_edits(lake, organization, left)
+            _, changes = _apply_edits(lake, organization, read, left)
             if len(changes):
                 lay_over(lake, organization, read, changes, edits)
             else:
@@ -154,9 +154,10 @@ def edit_links_once(lake: Lake, organization: str, waiting: Callable[[], Mapping
 _EditedLinks = list[tuple[Link | None, Link | None]]
 
 
-def _apply_edits(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> tuple[_EditedLinks, LiveLinks, pa.Table]:
-    """Return the link before and after each edit, the live files that were read, and the changes as LINK_CHANGES."""
-    read = lake.manifest.links.live(organization)
+def _apply_edits(
+    lake: Lake, organization: str, read: LiveLinks, edits: Sequence[LinkEdit]
+) -> tuple[_EditedLinks, pa.Table]:
+    """Return the link before and after each edit of the live files, and the changes as LINK_CHANGES."""
     near = {
         _key(link): link for link in _links(find_links(intact_links(lake, read), {one.short_code for one in edits}))
     }
@@ -173,7 +174,7 @@ def _apply_edits(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> tu
         if before != after:
             changed[key] = after
         done.append((before, after))
-    return done, read, _changes(organization, changed)
+    return done, _changes(organization, changed)
 
 
 def check_links(lake: Lake, organization: str) -> None:

@@ -10,7 +10,7 @@ from data.errors import Conflict
 from data.manifest.clock import format_time, unchecked_bounds
 from data.manifest.database import Database
 from data.manifest.files import READERS_GRACE
-from data.manifest.kinds import LINK_CHANGES, LINK_FILES, expire_of_day, insert, live_of_kind
+from data.manifest.kinds import LINK_CHANGES, LINK_FILES, expire, expire_of_day, insert, live_of_kind
 
 MoveLinks = Callable[[], RegisteredFile]
 """Moves a staged file to its final path; called inside the transaction that makes it live."""
@@ -114,6 +114,19 @@ class LinkFiles:
             insert(db, LINK_CHANGES, [(organization, *move(), format_time(now), changes, since)])
             if made:
                 _note_made(db, organization, made)
+
+    def adopt(self, organization: str, read: LiveLinks, newest: LiveLinks, now: datetime) -> None:
+        """Make files that are in their places the live files instead of those that were `read`.
+
+        Raises Conflict unless these are still live.
+        """
+        with self._database.transaction() as db:
+            _check_live(db, organization, read)
+            for kind, file in zip((LINK_FILES, LINK_CHANGES), read, strict=True):
+                if file and file.path not in newest.paths:
+                    expire(db, kind, file.path, now + READERS_GRACE)
+            added = LiveLinks(*(None if file and file.path in read.paths else file for file in newest))
+            insert_links(db, organization, added, now)
 
     def note_made(self, organization: str, ids: Collection[str]) -> None:
         """Record which queued edits were applied, replacing the previous record."""

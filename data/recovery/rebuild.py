@@ -26,7 +26,7 @@ from data.progress import Progress, ignore_progress
 from data.recovery.rebuild_plan import RebuildPlan, missing_files, plan_rebuild
 from data.recovery.repetitions import without_repeated
 from data.store.footers import PendingRange, VisitFile, merged_batches
-from data.store.link_files import newest_links
+from data.store.link_order import newest_links
 from data.store.packing import unpack
 from data.store.unknown import partition_of
 

@@ -2,14 +2,14 @@
 
 A file is named by its SHA-256 and never changed, only replaced; the manifest records which files are live. An edit
 writes a small file with all changes since the base file, however many links there are, until changes are folded into a
-new base file. Footers order the files, and name the base file of changes, so the files alone restore every link.
+new base file. The files alone restore every link.
 """
 
+import logging
 import sqlite3
-import sys
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -18,13 +18,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from data.disk.files import READ_ERRORS, RegisteredFile, move_into_lake, sha256_of, write_parquet
+from data.disk.files import move_into_lake, sha256_of, write_parquet
 from data.disk.locks import locked
 from data.errors import LakeDamaged
 from data.manifest.links import LiveLinks, MoveLinks
 from data.store.lake import Lake
 from data.store.layout import LINK_CHANGES, LINKS
+from data.store.link_order import OF_CHANGES, SEQUENCE, WHOLE, newest_of, next_sequence, sequence_of
 
+_LOG: Final = logging.getLogger(__name__)
 MAX_CHANGES: Final = 1_000
 """An edit that leaves more changes than this folds them immediately."""
 FOLDED_FROM: Final = 200
@@ -35,14 +37,29 @@ _KEY: Final = ["short_code", "domain"]
 _ORDER: Final = [(name, "ascending") for name in _KEY]
 _ROW_GROUP: Final = 10_000
 """Rows of a row group; an edit reads the row group of its link."""
-_SEQUENCE: Final = "traffic.sequence"
-"""Footer key of a number that increases with each file."""
-_IMPORTED_AT: Final = "traffic.imported_at"
-"""Footer key of a time, which files of 1.0.0 have instead."""
-_WHOLE: Final = "traffic.whole"
-"""Footer key of a file of changes: the name of its base file."""
-_OF_CHANGES: Final = ".changes.parquet"
-"""Suffix of the name of a file of changes."""
+
+
+@contextmanager
+def editing(lake: Lake, organization: str) -> Iterator[LiveLinks]:
+    """Exclude others that change links; yields the live files of an organization.
+
+    Newer files that the manifest does not know become live first: it is an older manifest that was put back, or a
+    program was killed during an edit. Raises OutdatedManifest.
+    """
+    with locked(lake.links_root, wait=True):
+        _adopt_newer(lake, organization)
+        yield lake.manifest.links.live(organization)
+
+
+def _adopt_newer(lake: Lake, organization: str) -> None:
+    if unknown := _unknown(lake, organization):
+        read = lake.manifest.links.live(organization)
+        there = [path for path in _paths(lake, read) if path.exists()]  # an older manifest may know deleted files
+        last = max(map(sequence_of, there), default=0)
+        if newer := [lake.root / name for name in unknown if sequence_of(lake.root / name) > last]:
+            newest = newest_of(lake.root, [*there, *newer])
+            lake.manifest.links.adopt(organization, read, newest, datetime.now(UTC))
+            _LOG.warning("%s: links newer than the manifest are in use again: %s.", organization, newest.paths[-1])
 
 
 class LinkPaths(NamedTuple):
@@ -60,7 +77,7 @@ def replace_links(lake: Lake, organization: str, read: LiveLinks, links: pa.Tabl
     the same transaction. Raises Conflict unless the files that were `read` are still live.
     """
     now = datetime.now(UTC)
-    footer = {_SEQUENCE: str(_next_sequence(lake, read, now))}
+    footer = {SEQUENCE: str(next_sequence(_paths(lake, read), now))}
 
     def commit(move: MoveLinks) -> None:
         lake.manifest.links.replace(organization, read, move, now, made=made)
@@ -81,7 +98,7 @@ def lay_over(lake: Lake, organization: str, read: LiveLinks, changes: pa.Table, 
         replace_links(lake, organization, read, _overlaid(whole, changes), made)
         return
     now = datetime.now(UTC)
-    footer = {_SEQUENCE: str(_next_sequence(lake, read, now)), _WHOLE: Path(paths.whole).name}
+    footer = {SEQUENCE: str(next_sequence(_paths(lake, read), now)), WHOLE: Path(paths.whole).name}
 
     def commit(move: MoveLinks) -> None:
         lake.manifest.links.change(organization, read, move, now, changes=len(changes), made=made)
@@ -96,8 +113,7 @@ def fold_links(lake: Lake, organization: str) -> bool:
     """
     if lake.manifest.links.live(organization).changes is None:
         return False
-    with locked(lake.links_root, wait=True):  # others that change links wait
-        read = lake.manifest.links.live(organization)
+    with editing(lake, organization) as read:
         if has_changes := read.changes is not None:
             replace_links(lake, organization, read, read_links(intact_links(lake, read)))
     return has_changes
@@ -165,34 +181,12 @@ def link_files(lake: Lake, organization: str) -> tuple[tuple[str, ...], tuple[st
 
 def schema_of_links(path: str) -> pa.Schema:
     """The columns of a file of links at a path."""
-    return LINK_CHANGES if path.endswith(_OF_CHANGES) else LINKS
+    return LINK_CHANGES if path.endswith(OF_CHANGES) else LINKS
 
 
 def without_tags(schema: pa.Schema) -> pa.Schema:
     """Return the columns of a file of links from a version without tags."""
     return pa.schema([field for field in schema if field.name != "tags"])
-
-
-def newest_links(root: Path) -> dict[str, LiveLinks]:
-    """Return the newest file of links of each organization in the lake at `root`, regardless of the manifest; a file of
-    changes comes with its base file.
-
-    Damaged files count as the newest, so that they are noticed, as is a missing base file.
-    """
-    newest = {}
-    for folder in sorted((root / "links").glob("organization=[!_]*")):
-        ordered = sorted(folder.glob("*.parquet"), key=lambda path: (_sequence(path), path.name))
-        whole = [path for path in ordered if not path.name.endswith(_OF_CHANGES)]
-        if ordered:
-            last, live = ordered[-1], LiveLinks()
-            if last.name.endswith(_OF_CHANGES):
-                below = _footer(last).get(_WHOLE, "")
-                whole = [folder / below] if below else whole
-                live = LiveLinks(changes=_registered(root, last))
-            newest[folder.name.removeprefix("organization=")] = live._replace(
-                whole=_registered(root, whole[-1]) if whole else None
-            )
-    return newest
 
 
 def intact_links(lake: Lake, live: LiveLinks) -> LinkPaths:
@@ -208,7 +202,7 @@ def _write(
 ) -> None:
     """Write a file of links; `commit` moves it into place and makes it live."""
     _clear_left(lake, organization)
-    ending = _OF_CHANGES if _WHOLE in footer else ".parquet"
+    ending = OF_CHANGES if WHOLE in footer else ".parquet"
     staged = lake.staging / f"links-{uuid.uuid4()}.parquet"
     try:
         write_parquet([rows], rows.schema, staged, statistics=["short_code"], row_group=_ROW_GROUP, metadata=footer)
@@ -227,45 +221,22 @@ def _write(
 
 
 def _clear_left(lake: Lake, organization: str) -> None:
-    """Delete leftovers of killed edits, so that no rebuild takes them for the newest files."""
-    there = [str(path.relative_to(lake.root)) for path in lake.links_folder(organization).glob("*.parquet")]
-    if left := set(there) - lake.manifest.links.paths(organization):
+    """Delete files that the manifest does not know, so that no rebuild takes them for the newest files."""
+    if left := _unknown(lake, organization):
         with suppress(sqlite3.OperationalError), lake.manifest.exclusive():  # no other process moves files meanwhile
             for name in left:
                 if not lake.manifest.files.is_registered(name):
                     (lake.root / name).unlink(missing_ok=True)
 
 
-def _next_sequence(lake: Lake, read: LiveLinks, now: datetime) -> int:
-    """Return a number above the numbers of the live files: the microseconds since 1970, if the clock is right."""
-    last = [_sequence(lake.root / path) for path in read.paths]
-    known = [number for number in last if number < sys.maxsize]  # damaged ones are replaced
-    return max([number + 1 for number in known] + [int(now.timestamp() * 1_000_000)])
+def _unknown(lake: Lake, organization: str) -> set[str]:
+    """Return the files of an organization's links that the manifest does not know."""
+    there = {str(path.relative_to(lake.root)) for path in lake.links_folder(organization).glob("*.parquet")}
+    return there - lake.manifest.links.paths(organization)
 
 
-def _sequence(path: Path) -> int:
-    """Return the sequence number of a file of links; the highest for a damaged file."""
-    footer = _footer(path)
-    try:
-        if _SEQUENCE in footer:
-            return int(footer[_SEQUENCE])
-        return int(datetime.fromisoformat(footer[_IMPORTED_AT]).timestamp() * 1_000_000)
-    except (KeyError, ValueError):
-        return sys.maxsize
-
-
-def _footer(path: Path) -> dict[str, str]:
-    """Return the metadata in the footer of a file; empty for a damaged file."""
-    try:
-        return {key.decode(): value.decode() for key, value in (pq.read_metadata(path).metadata or {}).items()}
-    except READ_ERRORS:
-        return {}
-
-
-def _registered(root: Path, path: Path) -> RegisteredFile:
-    """Return a file as a rebuilt manifest registers it: by its name, until its bytes are hashed."""
-    size, inode = (path.stat().st_size, path.stat().st_ino) if path.exists() else (0, 0)
-    return RegisteredFile(path.relative_to(root).as_posix(), size, path.name.partition("-")[0], 0, inode)
+def _paths(lake: Lake, live: LiveLinks) -> list[Path]:
+    return [lake.root / name for name in live.paths]
 
 
 def _read(path: str, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:

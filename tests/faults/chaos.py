@@ -18,7 +18,9 @@ from data.ingest.drop_follower import DropFollower
 from data.ingest.dropped import open_drop
 from data.ingest.importer import Importer, Options
 from data.ingest.live import LiveIngest, Submission
+from data.links.links import LinkEdit, edit_links, new_link
 from data.publish.publisher import LakePublisher, follow_erasures
+from data.store.link_files import fold_links
 from data.store.pending import flush_all
 from data.tasks.compaction import Compactor
 from data.tasks.erasure import Criteria, Eraser
@@ -32,6 +34,9 @@ BATCH = 10
 KEPT_DAYS = 30
 ERASED = "canary"
 """The short code whose visits are erased."""
+CODES = 5
+"""Short codes of each setter of links."""
+TARGET = "https://shop.example/"
 OLD = "old"
 """Batches of this name are of days that are too old to be kept."""
 
@@ -119,6 +124,30 @@ def forget():
     while True:
         apply_retention(lake, KEPT_DAYS, datetime.now(UTC))
         time.sleep(0.2)
+
+
+def set_links(name):
+    """Set links one after the other, going on where whoever was killed left off, and fold them now and then."""
+    told = Path(f"{name}.set")
+    told.touch()
+    lake = Lake(Path("lake"))
+    number = len(told.read_text().split())
+    while True:
+        code = f"{name}-{number % CODES}"
+        edit_links(lake, "acme", [LinkEdit(code, "", new_link(code, "", f"{TARGET}{number}", datetime.now(UTC)))])
+        with told.open("ab", buffering=0) as file:
+            file.write(f"{number}\n".encode())
+        number += 1
+        if number % 7 == 0:
+            fold_links(lake, "acme")
+
+
+def links_set(folder, name):
+    """The possible targets of each code of a setter: only the edit after the last acknowledged one is left open."""
+    count = len((folder / f"{name}.set").read_text().split())
+    last = {f"{name}-{number % CODES}": {f"{TARGET}{number}"} for number in range(count)}
+    last.setdefault(f"{name}-{count % CODES}", {None}).add(f"{TARGET}{count}")
+    return last
 
 
 def read():

@@ -13,14 +13,15 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date
+from datetime import UTC, date, datetime
 
 import pytest
 
+from data.links.links import change_links, links_of
 from data.store.pending import flush_all
 from data.tasks.compaction import Compactor
 from queries import ENTRIES, Scope
-from tests.faults.chaos import BATCH, OLD, acknowledged
+from tests.faults.chaos import BATCH, OLD, acknowledged, links_set
 from tests.faults.lakes import PER_BATCH, assert_no_address, assert_sound, batches, log, strays, sweep
 from tests.faults.servers import serving
 from tests.faults.trials import scaled
@@ -30,12 +31,12 @@ from tests.support.sql import answers
 
 CHAOS_SECONDS = scaled(2, 600)
 ROLES = (("import_logs", "a"), ("import_logs", "b"), ("send",), ("send",), ("maintain",), ("maintain",),
-         ("reclassify",), ("forget",), ("read",), ("read",))  # fmt: skip
+         ("set_links", "c"), ("set_links", "d"), ("reclassify",), ("forget",), ("read",), ("read",))  # fmt: skip
 
 
 def test_programs_killed_at_random_lose_and_double_nothing(program, tell, tmp_path):
-    """Importers, senders, compactors, a reclassifier, retention and readers: each batch is there as a whole or not at
-    all for every reader, and in the end every acknowledged one is there once.
+    """Importers, senders, setters of links, compactors, a reclassifier, retention and readers: each batch is there as a
+    whole or not at all for every reader; in the end every acknowledged one is there once, and links are as last set.
     """
     nothing(tmp_path)
     choice, ended = random.Random(4), []
@@ -54,6 +55,8 @@ def test_programs_killed_at_random_lose_and_double_nothing(program, tell, tmp_pa
     with opened(tmp_path / "lake") as lake:
         flush_all(lake)
         found = batches(lake)
+        change_links(lake, "acme", [], datetime.now(UTC))  # an edit takes in what a killed one left
+        links = {link.short_code: link.target_url for link in links_of(lake, "acme")}
         assert_sound(lake)
         Compactor(lake).run()
         assert batches(lake) == found
@@ -61,8 +64,10 @@ def test_programs_killed_at_random_lose_and_double_nothing(program, tell, tmp_pa
         assert strays(lake) == set()
     lost = {name for name in told if name not in found and not name.startswith(OLD)}
     assert (lost, {name: visits for name, visits in found.items() if visits != BATCH}) == (set(), {})
+    expected = {code: targets for name in "cd" for code, targets in links_set(tmp_path, name).items()}
+    assert {code: links.get(code) for code in expected if links.get(code) not in expected[code]} == {}
     assert_no_address(tmp_path)
-    tell(kills=len(ended), batches=len(told), reads=len(reads), lost=0, doubled=0, halved=0)
+    tell(kills=len(ended), batches=len(told), links=len(links), reads=len(reads), lost=0, doubled=0, halved=0)
 
 
 def reads_of(ended, children=()):

@@ -2,6 +2,7 @@
 
 import random
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 
 import duckdb
@@ -221,11 +222,90 @@ def test_an_edit_of_links_that_changed_meanwhile_is_refused(edited):
     assert ("e", "") in targets(edited)
 
 
-def test_leftovers_of_a_killed_edit_are_deleted_by_the_next(edited):
+def test_older_unknown_files_are_deleted_by_an_edit(edited):
     left = changes_path(edited).with_name(f"{'0' * 64}-00000000.changes.parquet")
     left.write_bytes(changes_path(edited).read_bytes())
     remove(edited, "a")
     assert not left.exists()
+    assert targets(edited) == {key: target for key, target in AFTERWARDS.items() if key != ("a", "")}
+
+
+@contextmanager
+def older(lake, kept):
+    """The lake with an older manifest, and without the number that tells so."""
+    lake.manifest.close()
+    put_back(kept, lake.root)
+    (lake.root / "generation").unlink()
+    with opened(lake.root) as again:
+        yield again
+
+
+@pytest.mark.parametrize("is_folded_before", [False, True])
+@pytest.mark.parametrize("is_folded_after", [False, True])
+def test_an_edit_over_an_older_manifest_keeps_newer_edits(edited, is_folded_before, is_folded_after):
+    if is_folded_before:
+        fold_links(edited, "acme")
+    kept = kept_manifest(edited.root)
+    put(edited, "e", "https://shop.example/e")
+    remove(edited, "c")
+    if is_folded_after:
+        fold_links(edited, "acme")
+        put(edited, "a", "https://shop.example/newest")
+    expected = targets(edited) | {("f", ""): "https://shop.example/f"}
+    with older(edited, kept) as lake:
+        put(lake, "f", "https://shop.example/f")
+        assert targets(lake) == expected
+        assert verify_lake(lake).findings == []
+
+
+def test_a_first_edit_over_a_manifest_without_links_keeps_links(lake):
+    kept = kept_manifest(lake.root)
+    links(lake, "acme", SOME)
+    put(lake, "a", "https://shop.example/new")
+    expected = targets(lake) | {("d", ""): "https://shop.example/d"}
+    with older(lake, kept) as again:
+        put(again, "d", "https://shop.example/d")
+        assert targets(again) == expected
+
+
+def test_folding_over_an_older_manifest_keeps_newer_edits(edited, caplog):
+    kept = kept_manifest(edited.root)
+    put(edited, "e", "https://shop.example/e")
+    expected = targets(edited)
+    with older(edited, kept) as lake:
+        fold_links(lake, "acme")
+        assert targets(lake) == expected
+    assert "acme: links newer than the manifest are in use again: links/organization=acme/" in caplog.text
+
+
+def test_a_swept_file_of_an_older_manifest_stops_no_edit(edited):
+    kept = kept_manifest(edited.root)
+    fold_links(edited, "acme")
+    expected = targets(edited) | {("e", ""): "https://shop.example/e"}
+    Compactor(edited, lambda: datetime.now(UTC) + 2 * FOLDED_AFTER).sweep()
+    with older(edited, kept) as lake:
+        put(lake, "e", "https://shop.example/e")
+        assert targets(lake) == expected
+
+
+def test_a_damaged_live_file_is_not_passed_over(edited):
+    kept = kept_manifest(edited.root)
+    put(edited, "e", "https://shop.example/e")
+    newer = changes_path(edited)
+    with older(edited, kept) as lake:
+        flip(links_path(lake))
+        with pytest.raises(LakeDamaged, match=links_path(lake).name):
+            put(lake, "f", "https://shop.example/f")
+    assert newer.exists()
+
+
+def test_damage_of_newer_links_is_named_by_an_edit(edited):
+    kept = kept_manifest(edited.root)
+    put(edited, "e", "https://shop.example/e")
+    flip(changes_path(edited))
+    name = changes_path(edited).name
+    with older(edited, kept) as lake, pytest.raises(LakeDamaged, match=name):
+        remove(lake, "a")
 
 
 def test_files_alone_restore_edited_links(edited):

@@ -1,0 +1,75 @@
+"""The order of files of links: footers number them, and name the base file of changes, whatever a manifest says."""
+
+import sys
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import pyarrow.parquet as pq
+
+from data.disk.files import READ_ERRORS, RegisteredFile
+from data.manifest.links import LiveLinks
+
+SEQUENCE: Final = "traffic.sequence"
+"""Footer key of a number that increases with each file."""
+WHOLE: Final = "traffic.whole"
+"""Footer key of a file of changes: the name of its base file."""
+OF_CHANGES: Final = ".changes.parquet"
+"""Suffix of the name of a file of changes."""
+_IMPORTED_AT: Final = "traffic.imported_at"
+"""Footer key of a time, which files of 1.0.0 have instead of a number."""
+
+
+def newest_links(root: Path) -> dict[str, LiveLinks]:
+    """Return the newest file of links of each organization in the lake at `root`, regardless of the manifest; a file of
+    changes comes with its base file.
+    """
+    folders = sorted((root / "links").glob("organization=[!_]*"))
+    found = {folder.name.removeprefix("organization="): newest_of(root, folder.glob("*.parquet")) for folder in folders}
+    return {organization: newest for organization, newest in found.items() if newest.paths}
+
+
+def newest_of(root: Path, paths: Iterable[Path]) -> LiveLinks:
+    """Return the newest of an organization's files of links; a file of changes comes with its base file.
+
+    Damaged files count as the newest, so that they are noticed, as is a missing base file.
+    """
+    ordered = sorted(paths, key=lambda path: (sequence_of(path), path.name))
+    whole, changes = [path for path in ordered if not path.name.endswith(OF_CHANGES)], None
+    if ordered and ordered[-1] not in whole:
+        changes = ordered[-1]
+        below = _footer(changes).get(WHOLE, "")
+        whole = [changes.with_name(below)] if below else whole
+    return LiveLinks(_registered(root, whole[-1]) if whole else None, _registered(root, changes) if changes else None)
+
+
+def sequence_of(path: Path) -> int:
+    """Return the number of a file of links; the highest for a damaged file."""
+    footer = _footer(path)
+    try:
+        if SEQUENCE in footer:
+            return int(footer[SEQUENCE])
+        return int(datetime.fromisoformat(footer[_IMPORTED_AT]).timestamp() * 1_000_000)
+    except (KeyError, ValueError):
+        return sys.maxsize
+
+
+def next_sequence(paths: Iterable[Path], now: datetime) -> int:
+    """Return a number above the numbers of files: the microseconds since 1970, if the clock is right."""
+    known = [number for number in map(sequence_of, paths) if number < sys.maxsize]  # damaged files are replaced
+    return max([number + 1 for number in known] + [int(now.timestamp() * 1_000_000)])
+
+
+def _footer(path: Path) -> dict[str, str]:
+    """Return the metadata in the footer of a file; empty for a damaged file."""
+    try:
+        return {key.decode(): value.decode() for key, value in (pq.read_metadata(path).metadata or {}).items()}
+    except READ_ERRORS:
+        return {}
+
+
+def _registered(root: Path, path: Path) -> RegisteredFile:
+    """Return a file as a manifest registers one that it did not know: by its name, until its bytes are hashed."""
+    size, inode = (path.stat().st_size, path.stat().st_ino) if path.exists() else (0, 0)
+    return RegisteredFile(path.relative_to(root).as_posix(), size, path.name.partition("-")[0], 0, inode)
