@@ -153,8 +153,11 @@ def serve_on(
         async with _serve_monitoring(monitor):
             await _MainServer(config, ready, limits).serve([listener])
 
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(serve())
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(serve())
+    finally:
+        gc.unfreeze()  # otherwise DuckDB's module is not freed at the end of the process, and lists what it leaks
 
 
 @contextlib.asynccontextmanager
