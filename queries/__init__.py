@@ -17,7 +17,7 @@ from queries.findings import (
     share_detected,
 )
 from queries.hints import empty_scope_hint, file_hint
-from queries.locked_engine import EngineLost, FilesGone, QueryFailed, QueryTimeout
+from queries.locked_engine import EngineLost, FilesGone, OutOfMemory, QueryFailed, QueryTimeout
 from queries.notebook import Reader, open_lake
 from queries.own_sql import OwnSql, Rows
 from queries.parameters import (

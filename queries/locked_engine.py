@@ -36,6 +36,10 @@ class QueryFailed(TrafficError):
     """The engine rejected a query or could not finish it."""
 
 
+class OutOfMemory(QueryFailed):
+    """A query needs more memory and disk than the engine has left now. Alone, or over fewer days, it may succeed."""
+
+
 class FilesGone(QueryFailed):
     """A file was deleted while it was read. A retry with fresh variables works."""
 
@@ -102,7 +106,7 @@ class LockedEngine:
 
         With `is_kept`, it is kept for the next query of the same snapshot: setting the variables takes as long as a
         small query. After an error it is not kept. In this context, errors of DuckDB are raised as QueryTimeout,
-        QueryFailed, FilesGone or EngineLost.
+        OutOfMemory, FilesGone, EngineLost or QueryFailed.
         """
         cancelled = cancelled or threading.Event()
         engine = self._duckdb
@@ -183,6 +187,8 @@ class LockedEngine:
                 problem := link_problem(self._folders.root, Path(denied[1]))
             ):
                 return QueryFailed(f"{problem}.")
+            case duckdb.OutOfMemoryException():
+                return OutOfMemory(message)
             case duckdb.IOException():
                 return FilesGone(message)
             case duckdb.FatalException():

@@ -21,7 +21,7 @@ from data import BadInput, Lake, check_organization
 from data.processes import python_path
 from data.store.layout import LakeFolders, delete_abandoned
 from data.text import bytes_of_memory
-from queries.locked_engine import QUERY_TIMEOUT_SECONDS, EngineLost, FilesGone, QueryFailed, QueryTimeout
+from queries.locked_engine import QUERY_TIMEOUT_SECONDS, EngineLost, FilesGone, OutOfMemory, QueryFailed, QueryTimeout
 from queries.prelude import public_names
 from queries.scope import Scope
 from queries.snapshot import take_snapshot
@@ -210,7 +210,9 @@ _ENVIRONMENT: Final = {
 }
 """The whole environment of the process except for its module path: it contains no secrets."""
 _REMEDY: Final = "read fewer columns, rows or days, or shorter texts."
-_ERRORS: Final = {one.__name__: one for one in (QueryFailed, QueryTimeout, FilesGone, EngineLost, BadInput)}
+_ERRORS: Final = {
+    one.__name__: one for one in (QueryFailed, QueryTimeout, OutOfMemory, FilesGone, EngineLost, BadInput)
+}
 _SQL_VALUES: Final = {
     *(("datetime", name) for name in ("date", "datetime", "time", "timedelta", "timezone")),
     ("decimal", "Decimal"),

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import duckdb
 
-from data import Lake
+from data import Lake, LakeDamaged
+from data.errors import Conflict
 from data.manifest.behaviour import unjudged_days
 from data.manifest.files import LandedFile
 from data.store.layout import LakeFolders
@@ -141,18 +142,27 @@ def empty_snapshot(lake: LakeFolders) -> Snapshot:
 
 
 def take_snapshot(lake: Lake, scope: Scope) -> Snapshot:
-    """Take a snapshot of a lake for a scope. Raises LakeDamaged for a damaged file."""
+    """Take a snapshot of a lake for a scope. Raises what `live_files` raises."""
     return snapshot_of(lake, scope, live_files(lake, scope))
 
 
 def live_files(lake: Lake, scope: Scope) -> list[LandedFile]:
-    """The files with the counted visits of a scope. Raises LakeDamaged for a damaged file."""
+    """Return the files with the visits that count in a scope.
+
+    Raises LakeDamaged for a damaged file, Conflict when one of them was replaced and deleted meanwhile.
+    """
     live = lake.live_files(scope.organization, scope.start_date, scope.end_date)
     if scope.only_judged and lake.manifest.behaviour.is_used(scope.organization):
         unjudged = unjudged_days(live)
         live = [file for file in live if file.day not in unjudged]
-    for file in live:
-        lake.verified_path(file)
+    try:
+        for file in live:
+            lake.verified_path(file)
+    except LakeDamaged:
+        now = lake.manifest.files.live(scope.organization, scope.start_date, scope.end_date)
+        if {file.path for file in live} <= {file.path for file in now}:
+            raise
+        raise Conflict("visits were replaced by another process in the meantime; try again.") from None
     return live
 
 

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from service.access import oidc_pages, settings_pages, sign_in_pages
 from service.app.page_parts import PageParts
 from service.core.http.errors import ClientDisconnected, InternalError, MethodNotAllowed, NotFound, Problem
-from service.core.http.problems import PROBLEMS, problem_of
+from service.core.http.problems import PROBLEMS, TEMPORARY, problem_of
 from service.core.http.routing import RouteTable
 from service.core.pages.assets import stylesheet
 from service.core.pages.rendering import headers_of
@@ -69,7 +69,8 @@ class PagesApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request under /app/."""
-        request, failure = Request(scope, receive), None
+        request = Request(scope, receive)
+        failure: Exception | None = None
         try:
             answering = self._response(request)  # only GET and HEAD may be cancelled: other methods write
             response = await (while_connected(answering, receive) if request.method in _READING else answering)
@@ -77,6 +78,7 @@ class PagesApp:
             response = Response(status_code=error.status)  # only the log reads it
         except PROBLEMS as error:
             response = await self._problem_page(request, problem_of(error))
+            failure = error if isinstance(error, TEMPORARY) else None
         except Exception as error:  # noqa: BLE001  # raised after the answer, so that it is logged
             failure, response = error, await self._problem_page(request, InternalError())
         response.headers.update(headers_of(request.scope.get("embedders", ())))

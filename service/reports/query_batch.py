@@ -5,6 +5,7 @@ import threading
 from collections.abc import Sequence
 from typing import Final
 
+from data.errors import Conflict
 from queries import ClusterSnapshot, ClusterUnavailable, Engine, EngineLost, Entry, FilesGone, Scope, Snapshot
 from service.core.encoding import encode
 from service.core.http.errors import ClusterDown
@@ -40,8 +41,8 @@ class QueryBatch:
     async def run(self, entry: Entry) -> bytes:
         """The encoded answer of an entry.
 
-        Raises Overloaded, ClusterDown, and what Engine.answer raises. After FilesGone or EngineLost the query is
-        retried with a new snapshot, MAX_RETRIES times at most. Cancelling the coroutine cancels the query.
+        Raises Overloaded, ClusterDown, and what Engine.answer raises. After FilesGone, EngineLost or Conflict the query
+        is retried with a new snapshot, MAX_RETRIES times at most. Cancelling the coroutine cancels the query.
         """
         if not self._running:
             self._pool = self._workers
@@ -52,7 +53,7 @@ class QueryBatch:
                 snapshot = self._current_snapshot()
                 try:
                     return await self._answer(entry, snapshot)
-                except (FilesGone, EngineLost):
+                except (FilesGone, EngineLost, Conflict):
                     if self._snapshot is snapshot:  # otherwise another query of this batch has renewed it
                         self._snapshot = None
             return await self._answer(entry, self._current_snapshot())

@@ -1,22 +1,35 @@
 """Converts errors of the lower floors to Problems, in one place for API, pages, tools and commands."""
 
+import sqlite3
 from typing import Final
 
-from queries import ClusterTimeout, InvalidParameter, QueryTimeout
-from service.core.http.errors import ParameterRefused, Problem, TooSlow
+from data.errors import Conflict
+from queries import ClusterTimeout, EngineLost, FilesGone, InvalidParameter, OutOfMemory, QueryTimeout
+from service.core.http.errors import InternalError, Interrupted, ParameterRefused, Problem, TooMuchMemory, TooSlow
 
-PROBLEMS: Final = (Problem, InvalidParameter, QueryTimeout)
-"""Exceptions of endpoints and pages that are shown to clients; the last two come from the floor below."""
+TEMPORARY: Final = (QueryTimeout, OutOfMemory, FilesGone, EngineLost, Conflict, sqlite3.OperationalError)
+"""Exceptions of the floors below after which a retry may succeed. They are logged, too."""
+PROBLEMS: Final = (Problem, InvalidParameter, *TEMPORARY)
+"""Exceptions of endpoints and pages that are shown to clients."""
 
 
-def problem_of(error: Problem | InvalidParameter | QueryTimeout) -> Problem:
-    """The problem to send for one of PROBLEMS."""
+def problem_of(error: Exception) -> Problem:
+    """Return the problem to send for one of PROBLEMS."""
+    problem: Problem = InternalError()
     match error:
+        case Problem():
+            problem = error
         case InvalidParameter():
-            return ParameterRefused(error.problem, error.remedy)
+            problem = ParameterRefused(error.problem, error.remedy)
         case ClusterTimeout():
-            reason = "The cluster took too long and was stopped."
-            return TooSlow(message=f"{reason} Its results so far are cached for five minutes: retry.")
+            message = "Its results so far are cached for five minutes: retry."
+            problem = TooSlow("The cluster took too long and was stopped.", message)
         case QueryTimeout():
-            return TooSlow()
-    return error
+            problem = TooSlow()
+        case OutOfMemory():
+            problem = TooMuchMemory()
+        case FilesGone() | EngineLost() | Conflict():
+            problem = Interrupted()
+        case sqlite3.OperationalError() if (getattr(error, "sqlite_errorcode", 0) & 0xFF) == sqlite3.SQLITE_BUSY:
+            problem = Interrupted()
+    return problem

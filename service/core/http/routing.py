@@ -10,7 +10,7 @@ from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
 from service.core.http.errors import MethodNotAllowed, NotFound
-from service.core.http.problems import PROBLEMS, problem_of
+from service.core.http.problems import PROBLEMS, TEMPORARY, problem_of
 from service.core.http.responses import render
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -19,7 +19,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 class RouteTable(Router):
     """Routes in a dict by path; only paths with a parameter are matched one by one with regular expressions.
 
-    Exceptions in PROBLEMS become the response. RequestMiddleware handles other exceptions.
+    Exceptions in PROBLEMS become the response. RequestMiddleware logs those in TEMPORARY, and handles all others.
     """
 
     def __init__(
@@ -46,11 +46,15 @@ class RouteTable(Router):
             return
         if scope["method"] == "HEAD":  # answered like GET; the server leaves the body out
             scope = {**scope, "method": "GET"}
+        failure = None
         try:
             response = await self.response(scope, receive)
         except PROBLEMS as error:
             response = render(problem_of(error))
+            failure = error if isinstance(error, TEMPORARY) else None
         await response(scope, receive, send)
+        if failure:  # raised after the answer, so that it is logged
+            raise failure
 
     async def response(self, scope: Scope, receive: Receive) -> Response:
         """The response of the endpoint. Raises NotFound, MethodNotAllowed, and the exceptions of the endpoint."""
