@@ -50,7 +50,7 @@ def store():
 
 @pytest.fixture(scope="session")
 def new_lake(tmp_path_factory):
-    """Makes lakes in which an engine finds the relations bound, as in a lake that was asked before."""
+    """Make lakes with bound relations, as in a lake that was queried before."""
     relations = bind_relations(tmp_path_factory.mktemp("relations"))
 
     def new_lake(root):
@@ -63,7 +63,7 @@ def new_lake(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def classifier():
-    """The real rules."""
+    """The real classification rules."""
     return shared_classifier(SHIPPED)
 
 
@@ -92,7 +92,7 @@ def shared_lake(tmp_path_factory, new_lake):
 
 @pytest.fixture(scope="module")
 def today():
-    """The date in UTC, for tests of code that reads the clock: the next day's in the last two minutes of a day."""
+    """The date in UTC, for tests of code that reads the clock; the next date in the last two minutes of a day."""
     while (now := datetime.now(UTC)).date() != (later := now + MIN_REST_OF_DAY).date():
         midnight = later.replace(hour=0, minute=0, second=0, microsecond=0)
         time.sleep((midnight - now).total_seconds())
@@ -101,7 +101,7 @@ def today():
 
 @pytest.fixture(scope="session")
 def settings():
-    """Makes the settings of a server over a lake; the peer of the in-process client is a trusted proxy."""
+    """Make the settings of a server over a lake; the in-process client's address is a trusted proxy."""
 
     def settings(lake, **changes):
         chosen = {"lake": lake.root, "trusted_proxies": PROXY} | changes
@@ -112,7 +112,7 @@ def settings():
 
 @pytest.fixture(scope="session")
 def key_of():
-    """Makes an API key of an organization."""
+    """Make an API key of an organization."""
 
     def key_of(lake, organization="acme"):
         with open_store(ApiKeys, lake) as keys:
@@ -123,9 +123,9 @@ def key_of():
 
 @pytest.fixture(scope="session")
 def opened(settings, key_of):
-    """Opens the application over a lake and sends requests in process, by default with a key of acme.
+    """Open the application over a lake and send requests in process, by default with a key of acme.
 
-    Every request comes from a source address of its own, so that no test meets the rate limit by accident.
+    Every request comes from its own source address, so that no test meets the rate limit by accident.
     """
     numbers = itertools.count(1)
 
@@ -151,14 +151,14 @@ def opened(settings, key_of):
 
 @pytest.fixture
 def client(lake, opened) -> Iterator[TestClient]:
-    """The application over `lake`, asked in process by acme."""
+    """The application over `lake`, queried in process by acme."""
     with opened(lake) as client:
         yield client
 
 
 @pytest.fixture
 def receiver():
-    """Makes receivers of HTTP that behave as a script says."""
+    """Make HTTP receivers that follow a script."""
     with ExitStack() as stack:
         yield lambda *scripts, **how: stack.enter_context(closing(Receiver(*scripts, **how)))
 
@@ -168,7 +168,7 @@ class Server(NamedTuple):
 
     address: str  # with the base path, without a final slash
     process: subprocess.Popen[str] | Forked
-    monitor: str | None = None  # where it tells of its health
+    monitor: str | None = None  # the address of its health and metrics
 
     @property
     def port(self) -> int:
@@ -177,14 +177,14 @@ class Server(NamedTuple):
 
 @pytest.fixture(scope="session")
 def forks():
-    """Starts `traffic` in processes that need not load it first."""
+    """Start `traffic` in processes that have already loaded it."""
     with closing(Forks()) as forks:
         yield forks
 
 
 @pytest.fixture(scope="session")
 def serving(forks):
-    """Runs `traffic serve` on a free port as long as a with block lasts: a forked process, or a program."""
+    """Run `traffic serve` on a free port while in this context: a forked process, or a program."""
 
     @contextmanager
     def serving(lake, *flags, before="", is_installed=False, folder=Path(sys.executable).parent, **changes):
@@ -224,14 +224,14 @@ def server(lake, serving) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def identity_provider():
-    """The issuer of a real provider whose users are those of tests.support.provider."""
+    """The issuer of a real provider with the users in tests.support.provider."""
     with real_provider() as issuer:
         yield issuer
 
 
 @pytest.fixture
 def tell(record_property):
-    """Prints figures of a proof: at once, and all of them at the end of the run."""
+    """Print figures of a proof: at once, and all of them at the end of the run."""
 
     def tell(**figures):
         text = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in figures.items())
@@ -242,13 +242,13 @@ def tell(record_property):
 
 
 def pytest_runtest_logreport(report):
-    """Name each failure when it happens: a long run may be ended by others before its summary."""
+    """Print each failure when it happens: a long run may be stopped before its summary."""
     if report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
         print(f"\n{report.nodeid} failed in {report.when}", file=sys.__stdout__, flush=True)
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Print the figures of all proofs; where tests run in several processes, nothing else shows them."""
+    """Print the figures of all proofs; if tests run in several processes, nothing else shows them."""
     reports = [report for reports in terminalreporter.stats.values() for report in reports]
     told = {
         report.nodeid.partition("::")[2]: value
@@ -269,12 +269,12 @@ INAPPLICABLE = (
     "there is nothing to be said wrongly",
     "this is the newer program",
 )
-"""How reasons for a skip begin that say that a test does not apply here. All others say that something is missing."""
+"""Beginnings of skip reasons for tests that do not apply here. All other reasons say that something is missing."""
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
-    """With TRAFFIC_TESTS=all, a test that is skipped because something is missing has failed."""
+    """Fail a test that is skipped because something is missing, with TRAFFIC_TESTS=all."""
     report = yield
     if os.environ.get("TRAFFIC_TESTS") == "all" and report.skipped and not hasattr(report, "wasxfail"):
         reason = report.longrepr[2].removeprefix("Skipped: ")
@@ -289,15 +289,15 @@ def anyio_backend():
     return "asyncio"
 
 
-MEMORY_DISK = Path("/dev/shm")  # pytest makes folders of its own in it
+MEMORY_DISK = Path("/dev/shm")  # pytest creates its own folders in it
 MEMORY_DISK_MIN_FREE = 4 * 1024**3
 
 
 def pytest_configure(config):
-    """Keep what is compiled where the environment forbids it: a program that a test starts compiles for longer than it
-    runs, and so does each process of the tests at its beginning.
+    """Keep compiled files where the environment forbids that: a program started by a test compiles for longer than it
+    runs, and so does each test process at its start.
 
-    Folders of tests are in memory where there is room: every landing waits for the disk several times, and no test can
+    Folders of tests are in memory if there is room: every landing waits for the disk several times, and no test can
     pull the plug. TRAFFIC_FAULTS=all, --basetemp and PYTEST_DEBUG_TEMPROOT keep them on a disk.
     """
     if (
@@ -314,22 +314,22 @@ def pytest_configure(config):
 
 
 def pytest_collection(session):
-    """Import a share of the test files first, in each process another one.
+    """Import a share of the test files first, a different share in each process.
 
-    To rewrite the assertions of all files takes longer than anything else of collecting in a clean clone. Every process
-    needs them all: each finds the others' shares compiled once it has its own.
+    Rewriting the assertions of all files takes longer than any other part of collection in a clean clone. Every process
+    needs all files: it finds the other shares compiled after its own.
     """
     if worker := getattr(session.config, "workerinput", None):
         files = sorted(file for place in session.config.args for file in Path(place).rglob("test_*.py"))
         for file in files[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
-            with suppress(Exception, pytest.skip.Exception):  # it is reported when the file is collected
+            with suppress(Exception, pytest.skip.Exception):  # reported when the file is collected
                 importlib.import_module(".".join(file.resolve().relative_to(ROOT).with_suffix("").parts))
 
 
 def pytest_collection_finish():
-    """Leave what was collected out of garbage collection: to look through nine thousand tests takes 0.4 s each time."""
+    """Leave collected tests out of garbage collection: each collection over nine thousand tests takes 0.4 s."""
     gc.freeze()
-    gc.set_threshold(50_000, 20, 100)  # rarely, as nobody waits for an answer meanwhile
+    gc.set_threshold(50_000, 20, 100)  # rarely, since no request waits meanwhile
 
 
 def pytest_unconfigure():
@@ -338,5 +338,5 @@ def pytest_unconfigure():
 
 
 def pytest_xdist_auto_num_workers():
-    """One process more than cores: many tests mostly wait for another process."""
+    """One process more than there are cores: many tests mostly wait for another process."""
     return (os.cpu_count() or 1) + 1

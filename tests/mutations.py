@@ -1,12 +1,12 @@
-"""Plant small mistakes in the product, one at a time, and tell which of them no test notices.
+"""Plant small mistakes in the product, one at a time, and list the mistakes that no test notices.
 
     uv run python -m tests.mutations --seed 1 --count 100 data/ingest queries
 
 The mistakes are planted in a temporary git worktree of HEAD with an environment of its own. Ends with 1 if any survive.
 
-It is a script of its own because neither mutmut 3.8 nor Cosmic Ray 8.7 draws some mistakes by a seed: they plant all of
-them, 1,981 in data/store alone. mutmut changes only functions, and Cosmic Ray runs the same command for every mistake,
-where this runs the nearest tests first, and the whole suite for what survives.
+This is a separate script because neither mutmut 3.8 nor Cosmic Ray 8.7 draws mistakes by a seed: they plant all
+mistakes, 1,981 in data/store alone. mutmut changes only functions, and Cosmic Ray runs the same command for every
+mistake; this script runs the nearest tests first, and the whole suite for survivors.
 """
 
 import argparse
@@ -51,7 +51,7 @@ class Mutation(NamedTuple):
 
 
 def mutations(file: str, source: bytes) -> list[Mutation]:
-    """Every mistake that may be planted in a file, in the order of its syntax tree; a few do not compile."""
+    """Return every mistake that can be planted in a file, in the order of its syntax tree; a few do not compile."""
     lines = [0, *(found.end() for found in re.finditer(b"\n", source))]
 
     def start(node: ast.expr) -> int:
@@ -89,7 +89,7 @@ def mutations(file: str, source: bytes) -> list[Mutation]:
             yield Mutation(file, test.lineno, start(test), end(test), text)
 
     def walk(node: ast.AST) -> Iterator[Mutation]:
-        if not isinstance(node, ast.JoinedStr):  # Python 3.11 does not know where the parts of one are
+        if not isinstance(node, ast.JoinedStr):  # Python 3.11 does not know the positions of its parts
             yield from of(node)
             for child in ast.iter_child_nodes(node):
                 yield from walk(child)
@@ -98,7 +98,7 @@ def mutations(file: str, source: bytes) -> list[Mutation]:
 
 
 def compiles(source: bytes) -> bool:
-    """Tell whether a file is Python."""
+    """Whether a file is valid Python."""
     try:
         compile(source, "planted", "exec")
     except SyntaxError:
@@ -107,7 +107,7 @@ def compiles(source: bytes) -> bool:
 
 
 def chosen(tree: Path, folders: list[str], seed: int, count: int) -> list[Mutation]:
-    """Mistakes that compile, drawn at random from all files of the folders."""
+    """Draw compiling mistakes at random from all files of the folders."""
     files = sorted({path for folder in folders for path in (tree / folder).rglob("*.py")})
     found = [one for path in files for one in mutations(str(path.relative_to(tree)), path.read_bytes())]
     random.Random(seed).shuffle(found)
@@ -115,14 +115,14 @@ def chosen(tree: Path, folders: list[str], seed: int, count: int) -> list[Mutati
 
 
 def stages(tree: Path, file: str) -> list[str]:
-    """The nearest tests: of the file, then of its folder."""
+    """Return the nearest tests: of the file, then of its folder."""
     near = Path("tests") / Path(file).parent
     own = near / f"test_{Path(file).name}"
     return [str(path) for path in (own, near) if (tree / path).exists()]
 
 
 def killer(tree: Path, tests: str, seconds: float | None = None) -> str | None:
-    """The first test that fails, or None if all pass."""
+    """Return the first test that fails, or None if all pass."""
     command = ["uv", "run", "--no-sync", "pytest", "-q", "-x", tests]
     if tests == ALL:
         command += [f"--ignore=tests/{folder}" for folder in ("browser", "cluster", "publish")]
@@ -151,7 +151,8 @@ class Planter:
         self._limits: dict[str, float] = {}
 
     def killer(self, mutation: Mutation, tests: str) -> str | None:
-        """The first test that fails with a mistake, "time" if they take five times as long as without, or None."""
+        """Return the first failing test, "time" if the tests take five times as long as without the mistake, or
+        None."""
         if tests not in self._limits:
             begun = time.monotonic()
             if failed := killer(self._tree, tests):
@@ -167,7 +168,7 @@ class Planter:
 
 
 def main() -> int:
-    """Plant, run, and print the table; the exit code."""
+    """Plant mistakes, run tests and print the table; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__.split("\n")[0])
     parser.add_argument("folders", nargs="+", help="folders of the product, such as data/ingest")
     parser.add_argument("--seed", type=int, default=1, help="the same seed chooses the same mistakes")

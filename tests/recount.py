@@ -1,6 +1,6 @@
-"""Every answer counted again by hand: plain Python over a list of visits, written from the documents, not the SQL.
+"""Every answer counted by hand: plain Python over a list of visits, written from the documents, not from the SQL.
 
-A visit is a dict of its columns, its `day` and its `organization`. One function gives one answer.
+A visit is a dict of its columns, its `day` and its `organization`. Each answer has one function.
 """
 
 import re
@@ -32,15 +32,15 @@ GROUPS: Final = {None: CATEGORIES, "people": PEOPLE, "ai": AI, "bots": OTHER}
 SCORES: Final = {"verified": 1.0, "high": 0.9, "medium": 0.7, "low": 0.4, "contradicted": 0.0}
 DAY_NAMES: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 OTHER_WORDS: Final = "(other)"
-MAX_VALUES_PER_DAY: Final = 10_000  # of a day: referrers, campaigns, agents, domains
-MAX_ROWS: Final = 1_000  # of an answer by such words
+MAX_VALUES_PER_DAY: Final = 10_000  # referrers, campaigns, agents or domains kept for a day
+MAX_ROWS: Final = 1_000  # rows of an answer with such words
 UTM_WORDS: Final = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
 ASSETS: Final = r"^[^?#]*\.(avif|bmp|gif|ico|jpe?g|png|svgz?|tiff?|webp|css|m?js|map|eot|[ot]tf|woff2?)([?#]|$)"
 _SOURCES: Final = sorted(
     re.findall(r"\('(\w+)', '([^']+)', '([^']+)'\)", sql_text("names/referrer_sources")),
     key=lambda row: (row[1].endswith("*"), -len(row[1])),
 )
-"""Referrer type, host and source, from the table that answers are made with; the longest hosts first."""
+"""Referrer type, host and source, from the table used for answers; the longest hosts first."""
 _PARTS: Final = (
     "time-series", "ai-sources", "devices", "top-links", "weekly-trend", "ai-platform-market-share", "referrers",
     "geographic", "browsers", "operating-systems", "hourly-activity", "bot-traffic",
@@ -52,12 +52,12 @@ DASHBOARD: Final = {"overview": "traffic-overview"} | {
 
 @dataclass(frozen=True)
 class Question:
-    """What an answer is counted from."""
+    """The visits from which an answer is counted."""
 
     scope: Any
     visits: list[Visit]  # in scope
-    seen: list[Visit]  # in the days in scope, whatever the filters
-    stored: list[Visit]  # the same with those that are set aside
+    seen: list[Visit]  # on the days in scope, regardless of the filters
+    stored: list[Visit]  # the same, including visits set aside
     files_aside: bool
     links: list[Mapping[str, Any]]
     values: list[tuple[str, int, str]]
@@ -81,10 +81,10 @@ def recount(
     files_aside: bool = False,
     tag: str | None = None,
 ) -> Any:
-    """The answer called `name`. `values`: traffic type, ten thousandths of the currency's unit, currency.
+    """Return the answer called `name`. `values`: traffic type, ten thousandths of the currency's unit, currency.
 
-    `tag`: that of the links which the tag of the scope stands for.
-    With `behaviour`, visits have the class that everybody sees; otherwise that which they landed with.
+    `tag`: the tag of the links that the tag in scope stands for. With `behaviour`, visits have the class that answers
+    show; otherwise the class with which they landed.
     """
     mine = [visit for visit in visits if visit["organization"] == scope.organization]
     mine = [as_seen(visit) for visit in mine] if behaviour else mine
@@ -143,9 +143,9 @@ IMPOSTOR: Final = {
 
 
 def as_seen(visit: Visit) -> Visit:
-    """A visit with the class that everybody sees: a bot's if it is a person's with a signal that convicts.
+    """Return a visit with the class that answers show: a bot if it is a person's visit with a signal that convicts.
 
-    If it only was loaded ahead and never opened, it is a prefetch. A scanner under the name of an AI agent or crawler
+    If it was only loaded ahead and never opened, it is a prefetch. A scanner under the name of an AI agent or crawler
     is another bot, unless its address was verified.
     """
     has = {name for name, bit in BITS.items() if (visit.get("signals") or 0) // bit % 2}
@@ -156,7 +156,7 @@ def as_seen(visit: Visit) -> Visit:
 
 
 def is_counted(visit: Visit, files_aside: bool) -> bool:
-    """Whether answers count a visit: it is not its owner's, nor a file where files are set aside."""
+    """Whether answers count a visit: it is not its owner's, nor a file if files are set aside."""
     aside = ASIDE if files_aside else ASIDE[1:]
     return not any((visit.get("signals") or 0) & BITS[name] for name in aside)
 
@@ -171,7 +171,7 @@ def signals(
     late: Callable[[str], bool] = lambda _agent: False,
     updates_itself: Callable[[str], bool] = lambda _agent: False,
 ) -> list[int]:
-    """The signals of each visit of one organization's day, which `visits` are all of, as bits."""
+    """Return the signals of each visit, as bits; `visits` are all visits of one organization on one day."""
     by_visitor = {
         visitor: _signals_of_visitor(of_one, visits, set(own_codes))
         for visitor, of_one in _grouped(visits, lambda visit: visit["visitor"]).items()
@@ -207,9 +207,10 @@ def signals(
 
 
 def judged(visits: Iterable[Visit], releases: Any, own_codes: Iterable[str] = (), engines: Any = None) -> list[Visit]:
-    """The visits with the signals of their days, which are all past.
+    """Return the visits with the signals of their days, which are all past.
 
-    Releases know since when a browser is old, engines whether it sends all headers; without them, none does.
+    Releases know since when a browser is old, engines whether it sends all headers; without them, no visit has these
+    signals.
     """
     sends = engines.sends_headers if engines else lambda _agent: False
     told = []
@@ -227,11 +228,12 @@ HEADERS: Final = {
     "no_fetch_metadata": ("fetch_sent", "fetch_absent", "https"),
     "no_language": ("language_sent", "language_absent"),
 }
-"""The signals of headers: the fact that one was sent, and those that a page without it has."""
+"""For each signal of headers: the fact that a header was sent, and the facts of a page without it."""
 
 
 def _headerless(visits: Sequence[Visit], browsers: set[str], sent: str, *lacking: str) -> set[tuple[str, int]]:
-    """Domain and visitor of who opened a page without a header that its browser sends, and never sent it that day."""
+    """Return domain and visitor of page views without a header that the browser always sends, and that never came that
+    day."""
 
     known = [visit for visit in visits if visit["visitor"] is not None]
     senders = {visit["visitor"] for visit in known if _has_bit(visit, sent)}
@@ -255,7 +257,7 @@ HOSTING: Final = ("hosting_bare", "hosting_single", "hosting_unserved", "hosting
 
 
 def _hosting(visits: Sequence[Visit]) -> dict[str, set[tuple[str, int]]]:
-    """Domain and visitor, of hosting networks, by the signal of what people do not do."""
+    """Return domain and visitor, from hosting networks, by the signal of behaviour that people do not show."""
     found: dict[str, set[tuple[str, int]]] = {name: set() for name in HOSTING}
     people = [visit for visit in visits if visit["bot_category"] in PEOPLE and visit["user_agent"] is not None]
     for domain, here in _grouped(people, lambda visit: visit["domain"] or "").items():
@@ -289,7 +291,7 @@ def _hosting(visits: Sequence[Visit]) -> dict[str, set[tuple[str, int]]]:
 def _late(
     visits: Sequence[Visit], late: Callable[[str], bool], updates_itself: Callable[[str], bool]
 ) -> dict[str, set[tuple[str, int]]]:
-    """Domain and visitor, with browsers that are late, by the signal of what people do not do."""
+    """Return domain and visitor, with late browsers, by the signal of behaviour that people do not show."""
     found: dict[str, set[tuple[str, int]]] = {"superseded_bare": set(), "superseded_unserved": set()}
     people = [visit for visit in visits if visit["bot_category"] in PEOPLE and visit["user_agent"] is not None]
     served = {(visit["domain"] or "", visit["visitor"], visit["user_agent"]) for visit in people if _is_page(visit)}
@@ -318,7 +320,7 @@ def _is_icon(visit: Visit) -> bool:
 
 
 def _is_excused(visit: Visit) -> bool:
-    """Whether it asks for a missing link, or meets an error of the server."""
+    """Whether it requests a missing link, or meets a server error."""
     status = visit["status"] or 0
     return status >= 500 or (visit["short_code"] is not None and status in {404, 410})
 
@@ -333,7 +335,7 @@ def _is_click(visit: Visit) -> bool:
 
 
 def _is_part(visit: Visit) -> bool:
-    """Whether a page loads it, other than an icon of the site."""
+    """Whether a page loads it, except icons of the site."""
     return _is_asset(visit["path"]) and not re.search("favicon|apple-touch-icon", visit["path"])
 
 
@@ -386,7 +388,8 @@ def _is_ahead(visit: Visit) -> bool:
 
 
 def _unfollowed_pages(visits: Sequence[Visit]) -> set[tuple[Any, ...]]:
-    """The pages that were loaded ahead and that nothing later of their visitor on their domain shows as opened."""
+    """Return the pages that were loaded ahead and that no later request of their visitor on their domain shows as
+    opened."""
     found = set()
     for of_one in _grouped(visits, lambda visit: _request(visit)[:2]).values():
         if of_one[0]["visitor"] is None:
@@ -406,7 +409,7 @@ def _is_of_the_page_before(file: Visit, opened: Sequence[Visit]) -> bool:
 
 
 def _is_followed(page: Visit, ahead: Sequence[Visit], opened: Sequence[Visit], files: Sequence[Visit]) -> bool:
-    """Whether the first sign of it comes within half an hour, and before anything newer was loaded ahead."""
+    """Whether its first sign comes within half an hour, and before anything newer was loaded ahead."""
     at = page["visited_at"]
     if any(other["visited_at"] == at and other["path"] > page["path"] for other in ahead):
         return False
@@ -421,7 +424,7 @@ def _is_followed(page: Visit, ahead: Sequence[Visit], opened: Sequence[Visit], f
 
 
 def _sites_with_assets(people: Sequence[Visit]) -> dict[tuple[str, str], list[int]]:
-    """Pages and assets by domain and user agent, of the domains where five agents load as many assets as pages."""
+    """Count pages and assets by domain and user agent, on domains where five agents load as many assets as pages."""
     counts: dict[tuple[str, str], list[int]] = {}
     for visit in people:
         count = counts.setdefault((visit["domain"] or "", visit["user_agent"]), [0, 0])
@@ -445,11 +448,11 @@ WORDS: Final = (
     "country", "device_type", "browser", "operating_system", "referrer", "ai_source", "agent", "path", "status",
     "utm_source", "utm_campaign",
 )  # fmt: skip
-"""The filters that compare a word of the answers, each with the column of its name."""
+"""The filters that compare a word in answers, each with the column of its name."""
 
 
 def word(visit: Visit, column: str) -> str:
-    """What answers show of a column."""
+    """Return the word that answers show for a column."""
     return str({None: "(direct)" if column == "referrer" else "unknown"}.get(visit[column], visit[column]))
 
 
@@ -464,7 +467,7 @@ def _passes(visit: Visit, scope: Any) -> bool:
 
 
 def local_time(visit: Visit) -> datetime:
-    """When a visit was by the clock of its organization."""
+    """Return the time of a visit by its organization's clock."""
     return visit["visited_at"] + timedelta(minutes=visit.get("utc_offset") or 0)
 
 
@@ -493,7 +496,7 @@ def _named(column: str, missing: str = "unknown") -> Callable[[Visit], str]:
     return lambda visit: missing if visit[column] is None else visit[column]
 
 
-# Measures: what can be counted of any group of visits
+# Measures that can be counted for any group of visits
 
 FETCHING_AI: Final = AI - {"ai_referral"}
 PURPOSES: Final = {
@@ -526,7 +529,7 @@ def _status(hundreds: int) -> Measure:
 
 
 def _distinct(*columns: str, of: Iterable[str] = CATEGORIES) -> Measure:
-    """How many combinations of values of visits of some categories; the first column is never unknown."""
+    """Count the combinations of values in visits of some categories; the first column is never unknown."""
     return lambda visits: len(
         {tuple(visit[name] for name in columns) for visit in _of(visits, *of) if visit[columns[0]] is not None}
     )
@@ -605,7 +608,8 @@ def _grouped(visits: Iterable[Visit], key: Callable[[Visit], Any]) -> dict[Any, 
 def _ranked(
     visits: Sequence[Visit], keys: Mapping[str, Callable[[Visit], Any]], *fields: str, whole: int | None = None
 ) -> list[Row]:
-    """A row for each combination of keys: most visits first, then by keys; percentages are of `whole`, or of all."""
+    """Return a row for each combination of keys: most visits first, then by keys; percentages are of `whole`, or of
+    all."""
     whole = len(visits) if whole is None else whole
     groups = _grouped(visits, lambda visit: tuple(key(visit) for key in keys.values()))
     rows = []
@@ -633,12 +637,12 @@ def _ranking(
     where: Callable[[Visit], Any] = lambda _: True,
     most: int | None = None,
 ) -> Answer:
-    """Ranks the visits of some categories, and of the traffic type that is asked for."""
+    """Rank the visits of some categories, and of the traffic type in scope."""
     return lambda question: _ranked([*filter(where, _of(_of_type(question), *of))], keys, *fields)[:most]
 
 
 def _series(name: str, step_of: Callable[[date], date], fields: Iterable[str]) -> Answer:
-    """A row for each step of time with a day in range."""
+    """Return a row for each step of time with a day in range."""
 
     def rows(question: Question) -> list[Row]:
         groups = _grouped(question.visits, lambda visit: step_of(visit["day"]))
@@ -653,13 +657,13 @@ def _totals(*fields: str, of: Iterable[str] = CATEGORIES) -> Answer:
     return lambda question: _measured(_of(question.visits, *of), fields)
 
 
-# Bounds: what strangers can write without end is cut, by day and then in the answer
+# Bounds: untrusted words are cut to a maximum number, by day and then in the answer
 
 
 def _cut(question: Question, columns: Sequence[str], counted: Callable[[Visit], bool]) -> list[Visit]:
-    """The counted visits in scope. Of each day, the words in these columns with the most visits are kept, whatever the
-    filters; in the visits with other words, all of these columns are (other). Words that are all missing are kept, and
-    all words while the scope filters by one of these columns."""
+    """Return the counted visits in scope. For each day, the words in these columns with the most visits are kept,
+    whatever the filters; visits with other words get (other) in all of these columns. Words that are all missing are
+    kept, and all words if the scope filters by one of these columns."""
 
     def words_of(visit: Visit) -> tuple[str | None, ...]:
         return tuple(visit[column] for column in columns)
@@ -680,9 +684,10 @@ def _cut(question: Question, columns: Sequence[str], counted: Callable[[Visit], 
 
 
 def _bounded(rows: list[Row], texts: Sequence[str], words: int = 1, others: int = 1) -> list[Row]:
-    """At most MAX_ROWS of some ranked rows; the rest is summed up in one row, or in one for each bot_category.
+    """Return at most MAX_ROWS of some ranked rows; the rest is summed up in one row, or in one row for each
+    bot_category.
 
-    In that row all `texts` are (other); rows whose first so many `words` are (other) are always part of it.
+    In that row, all `texts` are (other); rows that begin with this number of `words` (other) are always part of it.
     """
     cut = [row for row in rows if all(row[text] == OTHER_WORDS for text in texts[:words])]
     named = [row for row in rows if row not in cut] if cut else rows
@@ -720,7 +725,7 @@ def _counted_apart(
 
 
 def _with(row: Row, after: str, field: str, value: Any) -> Row:
-    """The row with one more field, behind the field `after`."""
+    """Return the row with another field after the field `after`."""
     behind = list(row).index(after) + 1
     items = list(row.items())
     return dict([*items[:behind], (field, value), *items[behind:]])
@@ -775,8 +780,8 @@ def _dev_tools_adoption(question: Question) -> list[Row]:
 
 
 def _without_strays(question: Question, visits: Iterable[Visit]) -> list[Visit]:
-    """The visits, without the short codes without a link: not in the links file, and never answered below 400 on
-    that domain in these days, whether that visit is counted or not. One without a status may have been answered."""
+    """Return the visits without short codes that are not links: not in the links file, and never answered below 400 on
+    that domain in these days, counted or not. A visit without a status may have been answered."""
     answered = {(visit["short_code"], visit["domain"]) for visit in question.stored if _may_be_answered(visit)}
     return [
         visit
@@ -978,7 +983,7 @@ def _peak_times(question: Question) -> list[Row]:
     keys = {"day_of_week": lambda visit: visit["day"].isoweekday(), "hour": lambda visit: local_time(visit).hour}
     occurrences = Counter(day.isoweekday() for day in question.days)
     cells = _ranked(question.visits, keys, "visits", "percentage", "human_clicks", "ai_visits")
-    cells.sort(key=lambda row: -Fraction(row["visits"], occurrences[row["day_of_week"]]))  # equal ones stay in order
+    cells.sort(key=lambda row: -Fraction(row["visits"], occurrences[row["day_of_week"]]))  # equal rows stay in order
     rows = []
     for row in cells[:10]:
         days = occurrences[row["day_of_week"]]
@@ -1040,12 +1045,13 @@ def _visits_by_link(question: Question) -> list[Row]:
 
 
 def _most(groups: Mapping[Any, Sequence[Visit]]) -> list[Any]:
-    """The 50 names with the most visits, in their order."""
+    """The 50 names with the most visits, in order."""
     return sorted(sorted(groups, key=partial(_by_weight, groups))[:50])
 
 
 def _source(referrer: str, referrer_type: str) -> str:
-    """The name of the longest host in the table that the referrer equals or lies below; else the referrer."""
+    """Return the name of the longest host in the table that equals the referrer or a parent of it; otherwise the
+    referrer."""
     for listed_type, host, source in _SOURCES:
         name = re.escape(host).replace(r"\.\*", r"\.(com|[a-z]{2}|com?\.[a-z]{2})")
         if listed_type == referrer_type and re.fullmatch(rf"([^:/]+\.)?{name}", referrer):
@@ -1077,7 +1083,7 @@ def _bot_traffic(question: Question) -> list[Row]:
 
 
 _OPERATORS: Final = dict(re.findall(r"\('([^']+)', '([^']+)'\)", sql_text("names/operators")))
-"""The operator of an agent or an AI product, from the table that answers are made with."""
+"""The operator of an agent or an AI product, from the table used for answers."""
 
 
 def _operator_of_agent(visit: Visit) -> str:
@@ -1191,7 +1197,7 @@ def _filter_values(question: Question) -> list[Row]:
 
 
 def _tags_of(links: Iterable[Mapping[str, Any]], visit: Visit) -> list[str]:
-    """The tags of the link that a visit is to: the one on its domain, else the one on any."""
+    """Return the tags of the link that a visit is to: the link on its domain, otherwise the link on any domain."""
     found = {link["domain"]: link for link in links if link["short_code"] == visit["short_code"]}
     link = found.get(visit["domain"] or "", found.get("", {}))
     return link.get("tags") or []
@@ -1204,7 +1210,7 @@ def _tags(question: Question) -> list[Row]:
 
 
 def _targets(links: Iterable[Mapping[str, Any]], visit: Visit) -> set[str]:
-    """Where a short code leads: on the visit's domain, and on any."""
+    """Return the targets of a short code: on the visit's domain, and on any domain."""
     places = {(visit["short_code"], visit["domain"]), (visit["short_code"], "")}
     return {link["target_url"] for link in links if (link["short_code"], link["domain"]) in places}
 
@@ -1281,7 +1287,7 @@ ENTRIES: Final[dict[str, Answer]] = {
 }  # fmt: skip
 
 
-# Jobs: what detectors find in the 28 days before a day, and what is measured of a subject
+# Jobs: the findings of detectors in the 28 days before a day, and the measures of a subject
 
 REFUSED: Final = {401, 402, 403, 405, 406, 429, 451}
 EVERY_HOST: Final = re.compile(
@@ -1319,7 +1325,7 @@ def find(
 
 
 def measured(job_type: str, visits: Iterable[Visit], organization: str, subject: Row) -> list[tuple[date, int, int]]:
-    """The events and visits of a subject on each day with visits. Only its domain may be unknown."""
+    """Return the events and visits of a subject on each day with visits. Only its domain may be unknown."""
     columns, is_visit, is_event = MEASURED[job_type]
     if job_type in ("server_errors", "dead_path"):
         visits = [visit | {"path": _template(visit)} for visit in visits]
@@ -1335,14 +1341,14 @@ def measured(job_type: str, visits: Iterable[Visit], organization: str, subject:
         days = {day: _first_of_each(visits, 3) for day, visits in days.items()}
     found = []
     for day, visits in sorted(days.items()):
-        is_gap = job_type == "ai_attention_gap"  # of which people are events and no fetches
+        is_gap = job_type == "ai_attention_gap"  # people in these visits are events, not fetches
         counted = sum(not is_gap or visit["agent_kind"] == "assistant_fetch" for visit in visits)
         found.append((day, sum(is_event(visit, subject) for visit in visits), counted))
     return found
 
 
 def _first_of_each(visits: Iterable[Visit], number: int) -> list[Visit]:
-    """The first visits of each visitor of a day, and all that have none."""
+    """Return the first visits of each visitor of a day, and all visits without a visitor."""
     seen: Counter[Any] = Counter()
     kept = []
     for visit in sorted(visits, key=lambda visit: (visit["visited_at"], visit["status"] or 0)):
@@ -1353,7 +1359,7 @@ def _first_of_each(visits: Iterable[Visit], number: int) -> list[Visit]:
 
 
 def _template(visit: Visit) -> str | None:
-    """The path with * for each of its segments that names one thing of many; that of a link as it is."""
+    """Return the path with * for each segment that names a single thing; the path of a link is unchanged."""
     path: str | None = visit["path"]
     if not path or visit["short_code"] is not None:
         return path
@@ -1375,7 +1381,7 @@ def _visitors(visits: Iterable[Visit]) -> int:
 
 
 def _who(visits: list[Visit], audience: str = "") -> Row:
-    """Who made these visits, and the agent with the most of them, with its share."""
+    """Return who made these visits, and the agent with the most of them, with its share."""
     ((name, number),) = _top(map(_name, visits), 1)
     top = {"top_agent": name, "top_share": _share(number, len(visits))}
     return {"audience": audience or _audience(visits), "visitors": _visitors(visits), **top}
@@ -1401,7 +1407,8 @@ def _is_flood(visits: list[Visit]) -> bool:
 
 
 def _is_evidence(visit: Visit) -> bool:
-    """Whether a request may show what is wrong with a site: none for a probe, nor by who probes or borrows a name."""
+    """Whether a request may show a problem of a site: not a probe, nor a request by a visitor who probes or borrows a
+    name."""
     has_probed = (visit.get("signals") or 0) & (BITS["probed"] | BITS["scanned"])
     is_known = visit["confidence"] == "verified" or not (has_probed or visit["confidence"] == "contradicted")
     return not visit["is_malicious"] and is_known
@@ -1454,7 +1461,7 @@ def _finder(
     columns: tuple[str, ...],
     weight: Callable[[Row], Any],
 ) -> Finder:
-    """Finds a row, or none, of each subject that some visits have in these columns."""
+    """Find a row, or none, for each subject that some visits have in these columns."""
 
     def find(visits: list[Visit], as_of: date, codes: set[str]) -> list[Row]:
         found = (row_of(subject, group, as_of, codes) for subject, group in _subjects(visits_of(visits), *columns))
@@ -1525,7 +1532,7 @@ def _impersonated(subject: Row, group: list[Visit], as_of: date, _: Any) -> Row 
 
 
 def _asked(*categories: str) -> Callable[[Iterable[Visit]], list[Visit]]:
-    """The visits of some categories, with the templates of their paths."""
+    """Return the visits of some categories, with the templates of their paths."""
     return lambda visits: [
         visit | {"path": _template(visit), "real": visit["path"]}
         for visit in _of(visits, *categories)
@@ -1534,7 +1541,7 @@ def _asked(*categories: str) -> Callable[[Iterable[Visit]], list[Visit]]:
 
 
 def _failed(group: Iterable[Visit], problem: str) -> list[Visit]:
-    """The visits with a problem, with their real paths."""
+    """Return the visits with a problem, with their real paths."""
     return [visit | {"path": visit["real"]} for visit in _only(group, problem)]
 
 
@@ -1558,7 +1565,7 @@ def _search_errors(subject: Row, group: list[Visit], as_of: date, _: Any) -> Row
 
 
 def _comes_from_others(visit: Visit) -> bool:
-    """Whether somebody else than a search crawler made it, and it may show what is wrong with a site."""
+    """Whether a request by anything except a search crawler may show a problem of a site."""
     return visit["bot_category"] != "search_crawler" and visit["path"] not in (None, "") and _is_evidence(visit)
 
 
@@ -1581,7 +1588,7 @@ def _error_days(subject: Row, group: list[Visit], *_: Any) -> Row | None:
 
 
 def _is_crawler(visit: Visit) -> bool:
-    """Whether it was made by a search or AI crawler, and may show what is wrong with a site."""
+    """Whether a request by a search or AI crawler may show a problem of a site."""
     is_known = visit["bot_category"] in ("search_crawler", *AI) and visit["bot_category"] not in PEOPLE
     return is_known and visit["path"] not in (None, "") and _is_evidence(visit)
 
@@ -1600,7 +1607,7 @@ def _crawler_file(subject: Row, group: list[Visit], as_of: date, _: Any) -> Row 
 
 
 def _asked_files(visits: Iterable[Visit]) -> Iterator[Visit]:
-    """Requests of crawlers for files that are for them, where half of the days with crawlers have some."""
+    """Return crawlers' requests for their files, if half of the days with crawlers have such requests."""
     crawled = [visit for visit in visits if _is_crawler(visit)]
     for (_, group), path in product(_subjects(crawled, "domain"), ("/robots.txt", "/sitemap.xml")):
         asked = [visit for visit in group if visit["path"] == path and not _is_redirected(visit)]
@@ -1625,7 +1632,7 @@ def _dead(subject: Row, group: list[Visit], as_of: date, _: Any) -> Row | None:
 
 
 def plain_path(path: str) -> str:
-    """A path as a server resolves it."""
+    """Return a path as a server resolves it."""
     path = re.sub(r"( |%20)+\Z", "", path)
     path = re.sub("%(25)?2f", "/", re.sub("%(25)?2e", ".", path, flags=re.IGNORECASE), flags=re.IGNORECASE)
     first, *segments = path.split("/")
@@ -1640,7 +1647,7 @@ def plain_path(path: str) -> str:
 
 
 def _exposed_part(path: str) -> str:
-    """The hidden folder of a path with all that is in it, or the path."""
+    """Return the hidden folder of a path with all its content, or the path."""
     found = re.match(r".*?/\.[^/]+/", path)
     return f"{found[0]}*" if found else path
 
@@ -1689,7 +1696,7 @@ def _exposed(visits: list[Visit], is_catch_all: bool) -> list[Row]:
 
 
 def _is_work(visits: list[Visit]) -> bool:
-    """Whether they were made by somebody who works on the site, or are the owner's."""
+    """Whether the requests come from someone who works on the site, or from its owner."""
     signals = [visit.get("signals") or 0 for visit in visits]
     files = sum(bool(one & BITS["file"]) for one in signals)
     own = sum(bool(one & (BITS["own_address"] | BITS["own_rule"])) for one in signals)
@@ -1725,7 +1732,7 @@ def _floods(visits: list[Visit], *_: Any) -> list[Row]:
 
 
 def _is_login(visit: Visit) -> bool:
-    """Whether a request sent something to a page where people log in."""
+    """Whether a request sent something to a login page."""
     path = plain_path(visit["path"] or "").lower()
     return visit["method"] == "POST" and ("/administrator/" in path or path.rstrip("/").split("/")[-1] in LOGINS)
 
@@ -1903,6 +1910,6 @@ MEASURED: Final[dict[str, tuple[tuple[str, ...], InMeasure, InMeasure]]] = {
         ),
     ),
 }
-"""Of each type of job: the columns that its visits share with a subject, which visits those are, and which are events.
+"""For each type of job: the columns that its visits share with a subject, its visits, and its events.
 
-A second list of types beside queries/detectors.py, on purpose: what is counted by hand takes nothing from there."""
+A second list of types besides queries/detectors.py, on purpose: the recount takes nothing from there."""

@@ -35,7 +35,7 @@ def name_of(path):
 
 
 def shell_lines(text):
-    """The commands in the shell blocks of a document; one that goes on after a backslash is one."""
+    """Return the commands in the shell blocks of a document; a backslash continues a command."""
     blocks = "\n".join(re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
     return [line for line in blocks.replace("\\\n", " ").splitlines() if line.strip()]
 
@@ -120,7 +120,7 @@ def test_commands_that_documents_name_exist():
 
 @pytest.mark.parametrize("line", [line for line in SHOWN if "traffic " in line])
 def test_a_command_in_a_document_has_these_flags(line):
-    """Its program knows the command and every flag in it."""
+    """The program knows the command and all of its flags."""
     name, *words = shlex.split(re.split(r"(?<![\w-])traffic (?=[a-z])", line)[-1].partition(" > ")[0], comments=True)
     subcommands = getattr(PROGRAM.commands[name], "commands", {})
     shown = help_of_command(name, *[word for word in words[:1] if word in subcommands])
@@ -150,12 +150,12 @@ NOT_RUN = (
     "venv", "pip install", "--engine", "uvx", "docker", "sudo", "SPARK_HOME", "TRAFFIC_ENGINE", "AWS_", "--extra",
     "traffic demo", "traffic serve", "traffic follow", "traffic agents refresh", "pytest", "python -m", "curl",
 )  # fmt: skip
-"""Commands that do not end, that need the network or a server, or that take long: other tests run them."""
+"""Commands that do not end, need the network or a server, or take long: other tests run them."""
 
 
 @pytest.fixture(scope="module")
 def workshop(tmp_path_factory):
-    """A folder in which the files exist that the documents speak of, and a lake that commands find by itself."""
+    """A folder with the files that the documents mention, and a lake that commands find by themselves."""
     folder = tmp_path_factory.mktemp("workshop")
     (folder / "queries").symlink_to(ROOT / "queries")
     (folder / "backups").mkdir()
@@ -186,7 +186,7 @@ def in_folder(command, folder):
 
 
 def commands_to_run():
-    """Each command of the documents once, in their order, with the folder's files in the place of the machine's."""
+    """Return each command of the documents once, in order, with files of the folder instead of the machine's."""
     lines = dict.fromkeys(line for path in DOCUMENTS for line in COMMANDS[path] if not line.startswith("apt-get"))
     runnable = [line for line in lines if not any(part in line for part in NOT_RUN)]
     local = {"uv run ": "", "/var/log/nginx/": "", "/backups/": "backups/"}
@@ -195,11 +195,11 @@ def commands_to_run():
 
 @pytest.fixture
 def typed(workshop, monkeypatch, capsysbinary):
-    """Runs a command line in the workshop: `traffic` in this process, anything else in a shell."""
+    """Run a command line in the workshop: `traffic` in this process, anything else in a shell."""
     monkeypatch.chdir(workshop)
     for name in [name for name in os.environ if name.startswith("TRAFFIC_")]:
         monkeypatch.delenv(name)
-    for module in ("erasure", "retention"):  # nobody reads this lake
+    for module in ("erasure", "retention"):  # no other program reads this lake
         monkeypatch.setattr(f"data.tasks.{module}.GRACE", timedelta(0))
 
     def found_as(word):
@@ -224,7 +224,7 @@ def typed(workshop, monkeypatch, capsysbinary):
 
 def test_the_commands_of_the_documents_run_in_their_order(workshop, typed):
     for line in commands_to_run():
-        if line.startswith("cp -a"):  # restoring wants the damaged lake out of the way
+        if line.startswith("cp -a"):  # restoring requires that the damaged lake is moved away
             (workshop / "data/lake").rename(workshop / "damaged")
         code, err = typed(line)
         assert (code, line) == (0, line), err
@@ -248,7 +248,7 @@ def test_every_dependency_has_a_reason():
 
 _, *LINES = REQUIREMENTS.read_text("utf-8").splitlines()
 LISTED = [line.removesuffix(" \\") for line in LINES if not line.startswith(" ")]
-"""The packages of the file that pip reads, each with its version; their hashes are in the lines between."""
+"""The packages in the file that pip reads, each with its version; their hashes are in the lines between."""
 
 
 def test_every_pin_is_one_version():
@@ -286,7 +286,7 @@ def test_the_changelog_has_a_line_for_this_version():
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 def test_links_and_paths_in_a_document_lead_somewhere(path):
-    """To files that exist, and to headings in them."""
+    """Files and headings exist."""
     lost = []
     for target in re.findall(r"\]\(([^)]+)\)", without_code(TEXTS[path])):
         if "://" in target:
@@ -306,7 +306,7 @@ def anchors_of(path):
 
 
 NOT_OURS = {"data/lake", "benchmarks/data"}
-"""Folders that exist once the program has run."""
+"""Folders that exist after the program has run."""
 
 
 @pytest.mark.parametrize("path", [*FLOORS, BENCHMARKS], ids=name_of)
@@ -321,7 +321,7 @@ def test_each_floor_leads_back_to_the_readme(path):
 
 @pytest.mark.parametrize("path", ROOMS, ids=name_of)
 def test_each_room_and_its_floor_link_to_each_other(path):
-    """By the README beside it, or the one of the floor."""
+    """Each links to the README next to it, or to the floor's."""
     above = path.parent / "README.md"
     if path == above or above not in TEXTS:
         above = FLOOR_OF_ROOM[path]

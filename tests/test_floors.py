@@ -14,7 +14,7 @@ from tests.support.forks import ROOT
 
 FLOORS = ("data", "queries", "service")
 HOUSE = (ROOT / "HOUSE.md").read_text("utf-8")
-"""Its drawings are what the imports are compared with."""
+"""The document with the drawings that imports are compared with."""
 LIBRARIES = {
     "data": "cachetools crawleruseragents duckdb idna iporigin maxminddb msgspec obstore pyarrow re2 tomli ua_parser",
     "queries": "duckdb grpc pyarrow pyspark sqlglot tomli",
@@ -26,13 +26,13 @@ FILES = [path for floor in FLOORS for path in sorted((ROOT / floor).rglob("*.py"
 
 @cache
 def nodes(path: Path) -> list[ast.AST]:
-    """Everything in the syntax tree of a file."""
+    """Return all nodes in the syntax tree of a file."""
     return [*ast.walk(ast.parse(path.read_text("utf-8")))]
 
 
 @cache
 def imports_of(path: Path) -> list[str]:
-    """Every module a file imports, `from a import b` as a.b."""
+    """Return every module that a file imports, `from a import b` as a.b."""
     found = []
     for node in nodes(path):
         if isinstance(node, ast.Import):
@@ -52,26 +52,26 @@ def files_of(floor: str) -> list[Path]:
 
 
 def tops_of(path: Path) -> set[str]:
-    """The packages that a file imports."""
+    """Return the packages that a file imports."""
     return {name.partition(".")[0] for name in imports_of(path)}
 
 
 @cache
 def modules_by_name() -> dict[str, Path]:
-    """Every module of the product: a package stands for its __init__."""
+    """Return every module of the product; a package stands for its __init__."""
     return {name_of(path).removesuffix(".py").removesuffix("/__init__").replace("/", "."): path for path in FILES}
 
 
 @cache
 def imported_modules(name: str) -> set[str]:
-    """The modules of the product that a module imports, wherever in the file; not itself."""
+    """Return the modules of the product that a module imports anywhere in its file, except itself."""
     known = modules_by_name()
     found = imports_of(known[name])
     return {one if one in known else one.rpartition(".")[0] for one in found} & known.keys() - {name}
 
 
 def circles(imports: dict[str, set[str]]) -> list[set[str]]:
-    """The groups of modules that reach each other, of each module's imports."""
+    """Return the groups of modules that reach each other, given each module's imports."""
     reached = {name: set(targets) for name, targets in imports.items()}
     for middle, onward in reached.items():
         for targets in reached.values():
@@ -90,7 +90,8 @@ def test_a_file_imports_only_what_its_floor_may_use(floor):
 
 
 def drawings() -> list[list[tuple[int, list[str]]]]:
-    """The drawings of HOUSE.md, floors first, then the ways: of each line its indentation and names, without remark."""
+    """Return the drawings of HOUSE.md, floors first, then the ways: indentation and names of each line, without
+    remarks."""
     blocks = re.findall(r"^```\n(.*?)^```", HOUSE, re.DOTALL | re.MULTILINE)
     return [
         [(len(line) - len(line.lstrip()), re.split(" {3,}", line.strip())[0].split()) for line in block.splitlines()]
@@ -99,12 +100,13 @@ def drawings() -> list[list[tuple[int, list[str]]]]:
 
 
 def part_of(module: str) -> str:
-    """The room or module of a floor that a module belongs to, such as "service.core.http" for service.reports.cache."""
+    """Return the room or module of a floor that contains a module, such as "service.core.http" for
+    service.core.http.pools."""
     return ".".join(module.split(".")[:2])
 
 
 def drawn_lines() -> dict[str, int]:
-    """Each room and module of the first drawing, with the number of its line."""
+    """Return each room and module of the first drawing, with the number of its line."""
     lines, floor = {}, ""
     for number, (indentation, names) in enumerate(drawings()[0]):
         floor = floor if indentation else names[0]
@@ -167,7 +169,7 @@ def test_only_a_cluster_needs_the_packages_of_its_extra():
     assert {name for name in with_extra if not name.startswith("queries.compiler.")} <= of_cluster
     others = modules_by_name().keys() - with_extra - of_cluster
     importing = {name: found for name in others if (found := imported_modules(name) & of_cluster)}
-    assert importing == {"queries.engine": {"queries.cluster"}}  # when it is asked for
+    assert importing == {"queries.engine": {"queries.cluster"}}  # only on request
 
 
 def test_the_service_uses_only_public_names_of_the_queries():
@@ -197,6 +199,6 @@ def test_files_are_small():
     assert [name_of(path) for path in FILES if path.read_text("utf-8").count("\n") > 300] == []
 
 
-def test_no_module_has_a_name_that_says_nothing():
+def test_no_module_has_a_meaningless_name():
     nothing = "utils util helpers helper base manager common misc"
     assert not {path.stem for path in FILES} & {*nothing.split()}

@@ -25,11 +25,11 @@ AGENT = ASSISTANTS[0][0]
 
 
 def until(condition, what):
-    """What `condition` returns, as soon as it is true."""
+    """Wait until `condition` returns something true; return it."""
     deadline = time.monotonic() + WAIT_SECONDS
     while not (found := condition()):
         assert time.monotonic() < deadline, f"{what} did not happen"
-        time.sleep(0.5)  # asked more often, the rate limit would answer
+        time.sleep(0.5)  # more frequent requests would meet the rate limit
     return found
 
 
@@ -39,11 +39,11 @@ import datetime, types, service.core.clock
 slow = lambda zone: datetime.datetime.now(zone) - datetime.timedelta(seconds={seconds})
 service.core.clock.datetime = types.SimpleNamespace(now=slow, fromisoformat=datetime.datetime.fromisoformat)
 """
-"""Run before a server: its clock is slow by so many seconds."""
+"""Code to run before a server: its clock is slow by this number of seconds."""
 
 
 class Walker:
-    """Somebody who walks from a finding to its fix by the pages, and sends each form with the fields it has."""
+    """A user who goes from a finding to its fix on the pages, and sends each form with its fields."""
 
     def __init__(self, client, key):
         self.client, self.browser = client, Browser(client)
@@ -57,7 +57,7 @@ class Walker:
         return self.browser.post(place, **hidden | typed).status_code
 
     def find(self):
-        """The ids of jobs about PATH, once the server has looked by itself for all that there is."""
+        """Return the ids of jobs about PATH, once the server has found all findings by itself."""
         if {job["type"] for job in self.client.get("/jobs").json()} != set(DETECTORS):
             return []
         rows = self.browser.read("jobs").one("main").all("tr")
@@ -76,7 +76,7 @@ class Walker:
 
 @contextmanager
 def walking(serving, lake, key, at):
-    """Somebody before a real server whose clock says another time."""
+    """A user in front of a real server with a different clock."""
     before = CLOCK.format(seconds=(datetime.now(UTC) - at).total_seconds())
     with (
         serving(lake, before=before, hook_networks="127.0.0.0/8") as server,
@@ -88,7 +88,7 @@ def walking(serving, lake, key, at):
 def test_a_finding_leads_to_a_fix_and_a_measured_improvement(lake, tmp_path, today, serving, capsys, key_of):
     noon = datetime(today.year, today.month, today.day, 12, tzinfo=UTC) - timedelta(days=10)
     know_impostors(lake, noon)
-    write_log(log := tmp_path / "problems.log", REQUESTS, noon.date())  # they end the day before
+    write_log(log := tmp_path / "problems.log", REQUESTS, noon.date())  # they end on the previous day
     Importer(lake, countries=SampleCountries()).run(log, Options("demo"))
     Compactor(lake, lambda: noon).run()
     key = key_of(lake, "demo")

@@ -1,4 +1,4 @@
-"""The planting of mistakes: repeatable, and always a file that is Python and another one."""
+"""Planting mistakes: repeatable, and the result is always a different file that is valid Python."""
 
 import ast
 

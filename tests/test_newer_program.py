@@ -1,6 +1,6 @@
-"""A lake of this program, opened by one whose visits have one more column; and what that one wrote, by this one.
+"""Opens this program's lake with a program that knows one more column, and the result with this program again.
 
-The tests that need the column are run by the newer program, over a lake that this program wrote, and those of the
+The newer program runs the tests that need the column, over a lake that this program wrote, and the tests of the
 release's lake. With `TRAFFIC_FAULTS=all` it answers every endpoint.
 """
 
@@ -39,7 +39,8 @@ from tests.support.visits import land, links, packed, visit
 FILE = Path(__file__)
 ROOT = FILE.parent.parent
 OLDER, ANSWERS = "TRAFFIC_OLDER_LAKE", "answers.json"
-"""The setting that names the older program's lake for the newer one, and the file beside it with what it answers."""
+"""The setting that gives the older program's lake to the newer program, and the file next to it with the older
+answers."""
 HAS_COLUMN = any(column.name == "made_up" for column in COLUMNS)
 NOW = datetime(2026, 5, 31, 9, tzinfo=UTC)
 WHOLE = Scope("acme", date(2026, 3, 1), date(2026, 5, 31))
@@ -64,7 +65,7 @@ def visits_of(day, month=5):
 
 
 def versions(lake):
-    """The schema versions of live files, by what the manifest says; the footers say the same."""
+    """Return the schema versions of live files by the manifest; the footers have the same."""
     files = lake.manifest.files.live("acme")
     found = [file.schema_version for file in files]
     assert [version_of(pq.read_metadata(lake.root / file.path)) for file in files] == found
@@ -72,7 +73,7 @@ def versions(lake):
 
 
 def written(root):
-    """A lake of this program: closed days, one of them in two files, links, and visits that wait."""
+    """A lake of this program: closed days, one of them in two files, links, and pending visits."""
     lake = Lake(root, create=True)
     land(lake, "acme", [*visits_of(3, month=3), *visits_of(28), *visits_of(29)])
     land(lake, "acme", visits_of(29))
@@ -95,7 +96,7 @@ def lake(tmp_path):
 
 @pytest.fixture
 def told():
-    """What the older program answers."""
+    """The answers of the older program."""
     return json.loads(Path(os.environ[OLDER]).with_name(ANSWERS).read_text())
 
 
@@ -111,7 +112,7 @@ def test_an_older_lake_answers_as_before_with_new_seeds(lake, told, counted_ahea
 
 
 @by_the_newer
-def test_a_backup_of_it_equals_the_lake(lake, told, tmp_path):
+def test_a_backup_equals_the_older_lake(lake, told, tmp_path):
     back_up(lake, tmp_path / "backup")
     with opened(tmp_path / "backup") as restored:
         assert answers(restored) == told
@@ -119,15 +120,15 @@ def test_a_backup_of_it_equals_the_lake(lake, told, tmp_path):
 
 
 @by_the_newer
-def test_its_manifest_is_rebuilt(lake, told):
+def test_an_older_lake_can_be_rebuilt(lake, told):
     with rebuilt(lake) as after:
         assert versions(after) == {SCHEMA_VERSION - 1}
         assert answers(after) == told
 
 
 @by_the_newer
-def test_the_new_column_is_asked_of_old_and_new_visits_alike(lake):
-    """Landed from a file and from what waits; merged, classified anew and in part erased, it stays."""
+def test_the_new_column_works_on_old_and_new_visits(lake):
+    """The visits are landed from a file and from pending visits, then merged, reclassified and partly erased."""
 
     def counts():
         sql = "SELECT made_up, count(*) FROM visits_in_scope GROUP BY made_up ORDER BY made_up NULLS FIRST"
@@ -187,7 +188,7 @@ lake.manifest.close()
 
 
 @by_this
-def test_data_of_a_newer_program_is_refused_but_not_lost(tmp_path):
+def test_data_of_a_newer_program_is_rejected_but_not_lost(tmp_path):
     written(tmp_path / "lake").manifest.close()
     subprocess.run([sys.executable, "-c", WRITER, tmp_path / "lake"], cwd=ROOT, check=True)
     lake = Lake(tmp_path / "lake")
@@ -212,7 +213,7 @@ def test_data_of_a_newer_program_is_refused_but_not_lost(tmp_path):
 
 
 @by_this
-def test_a_hook_for_an_unknown_event_is_refused_in_one_sentence(tmp_path):
+def test_a_hook_for_an_unknown_event_is_rejected_clearly(tmp_path):
     with closing(ControlDatabase(Lake(tmp_path / "lake", create=True))) as control:
         hooks = Hooks(control)
         hook, _ = hooks.create("acme", "Ours", "https://example.com/", ["job.created"])

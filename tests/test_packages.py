@@ -1,4 +1,4 @@
-"""Packages that texts tell people to install: our dependencies only, since anyone may take another name on an index."""
+"""Packages that texts tell people to install: only our dependencies, since anyone may register another name."""
 
 import re
 import tomllib
@@ -26,14 +26,14 @@ PACKAGE = re.compile(r"'?(@?[A-Za-z][\w./-]*)(?:\[[^\]]*\])?(?:[=<>~!@].*)?")
 
 @cache
 def texts():
-    """The texts of the repository by their paths, but this file."""
+    """Return the texts of the repository by their paths, except this file."""
     found = [*ROOT.glob("*"), *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*"))]
     kept = (path for path in found if path.is_file() and path.suffix in SUFFIXES and path.name != "test_packages.py")
     return {str(path.relative_to(ROOT)): path.read_text("utf-8", errors="replace") for path in kept}
 
 
 def packages(text):
-    """The names of the packages that the commands in a text install."""
+    """Return the names of the packages that the commands in a text install."""
     named = list(RUN.findall(text))
     for command in INSTALL.findall(text):
         words = iter(END.split(command)[0].split())

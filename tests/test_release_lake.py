@@ -1,7 +1,7 @@
-"""The lake that 1.0.0 made, opened by this program: it answers as it did then, and goes on.
+"""Opens the lake of 1.0.0 with this program: it gives the same answers, and stays usable.
 
-tests/fixtures has the lake, which is never remade, and what 1.0.0 answered from it. test_newer_program.py runs these
-tests by a program with one more column, too.
+tests/fixtures has the lake, which is never recreated, and the answers of 1.0.0. test_newer_program.py also runs these
+tests with a program that knows one more column.
 """
 
 import json
@@ -45,7 +45,7 @@ from tests.support.user_agents import CHROME, GPTBOT
 FIXTURES = Path(__file__).parent / "fixtures"
 STORED = json.loads((FIXTURES / "lake-1.0.0.json").read_text())
 NOW, LATER = datetime(2026, 3, 15, 12, tzinfo=UTC), datetime(2026, 3, 20, 12, tzinfo=UTC)
-"""When the lake was made, and when it goes on."""
+"""The time when the lake was made, and the time when it is used again."""
 ORGANIZATIONS = "acme", "berlin"
 CLIENTS = (
     (CHROME, "https://chatgpt.com/", "/launch?utm_source=chatgpt.com"),
@@ -56,7 +56,7 @@ CLIENTS = (
 )
 PARTS = {entry.name for _, entry in ENTRIES["dashboard"].members}
 NAMES = [name for name in ENDPOINTS if name not in PARTS]
-"""What is asked: the dashboard stands for the reports that it consists of."""
+"""The endpoints to compare: the dashboard stands for its reports."""
 DAYS = date(2026, 3, 10), date(2026, 3, 15)
 
 
@@ -65,7 +65,7 @@ def answers(lake, organization):
 
 
 def told_by(root):
-    """What a program says of the lake: answers of each organization, and what control.sqlite keeps."""
+    """Return what a program knows about the lake: answers of each organization, and the content of control.sqlite."""
     with opened(root) as lake, closing(ControlDatabase(lake)) as control:
         jobs, hooks, keys = Jobs(control), Hooks(control), ApiKeys(control, lambda: NOW)
         shares = ShareStore(control, lambda: NOW)
@@ -81,7 +81,7 @@ def told_by(root):
 
 
 def visits_of(lake, organization):
-    """The visits of its live files, as tests/recount.py takes them."""
+    """Return the visits of its live files in the form of tests/recount.py."""
     rows = [
         row
         for file in lake.manifest.files.live(organization)
@@ -138,7 +138,7 @@ def version_of(root):
         return db.execute("PRAGMA user_version").fetchone()[0]
 
 
-def test_it_is_not_upgraded_while_another_program_has_it_open(root, monkeypatch):
+def test_no_upgrade_while_another_program_has_the_lake_open(root, monkeypatch):
     monkeypatch.setattr("data.manifest.generation._MAX_UPGRADE_WAIT_SECONDS", 0.0)
     (root / ".staging").mkdir()
     with shared(root), pytest.raises(Conflict, match="cannot be upgraded while another program has the lake open"):
@@ -155,14 +155,14 @@ def test_an_upgrade_waits_for_another_program_that_stops(root, monkeypatch):
     assert version_of(root) == len(database.MIGRATIONS)
 
 
-def test_two_programs_that_start_at_once_both_open_it(root):
+def test_two_programs_can_upgrade_the_lake_at_once(root):
     with ThreadPoolExecutor() as threads:
         for lake in threads.map(Lake, [root] * 4):
             lake.manifest.close()
     assert version_of(root) == len(database.MIGRATIONS)
 
 
-def test_every_column_of_1_0_0_is_filled_in_it(lake):
+def test_every_column_of_1_0_0_has_values_in_the_lake(lake):
     rows = [row for organization in ORGANIZATIONS for row in visits_of(lake, organization)]
     assert [one.name for one in COLUMNS if one.since == 1 and all(row[one.name] is None for row in rows)] == []
 
@@ -170,7 +170,7 @@ def test_every_column_of_1_0_0_is_filled_in_it(lake):
 @pytest.mark.parametrize(
     ("database", "migrations"), [("manifest.sqlite", database.MIGRATIONS), (CONTROL, control_database.MIGRATIONS)]
 )
-def test_its_tables_match_the_first_migration(root, database, migrations):
+def test_tables_match_the_first_migration(root, database, migrations):
     with closing(sqlite3.connect(root / database)) as stored, closing(sqlite3.connect(":memory:")) as made:
         assert stored.execute("PRAGMA user_version").fetchone() == (1,)
         made.executescript(migrations[0])
@@ -182,8 +182,8 @@ def test_its_tables_match_the_first_migration(root, database, migrations):
     assert schemas[0] == schemas[1]
 
 
-def test_it_answers_as_it_did_and_accepts_what_was_shown_once(root):
-    """Endpoints that were added since are left to the recount."""
+def test_answers_and_secrets_of_1_0_0_stay_valid(root):
+    """Endpoints that were added later are left to the recount."""
     told = told_by(root)
     for organization, stored in STORED["answers"].items():
         for name in stored.keys() & NAMES:
@@ -224,7 +224,7 @@ def test_the_lake_matches_the_recount_and_still_works(lake, organization, tmp_pa
 
 
 @pytest.mark.parametrize("organization", ORGANIZATIONS)
-def test_its_files_are_set_aside_and_counted_again(lake, organization, tmp_path):
+def test_files_can_be_set_aside_and_counted_again(lake, organization, tmp_path):
     pending.flush_all(lake)
     log = tmp_path / "files.log"
     log.write_text(

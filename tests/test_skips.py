@@ -1,4 +1,4 @@
-"""What TRAFFIC_TESTS=all is for: a test that cannot run has failed, instead of being overlooked."""
+"""TRAFFIC_TESTS=all: a test that cannot run fails instead of being overlooked."""
 
 import os
 import subprocess

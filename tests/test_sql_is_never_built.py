@@ -1,4 +1,4 @@
-"""SQL is text of ours: what a database is given was written by us, and values reach it as parameters only."""
+"""SQL is never built: every statement is text from our files, and values are parameters."""
 
 import ast
 
@@ -7,9 +7,9 @@ from tests.support.tables import examples
 
 FILES = [path for floor in ("data", "queries", "service") for path in sorted((ROOT / floor).rglob("*.py"))]
 TAKING = {"execute", "executemany", "executescript", "sql", "query", "rows", "_rows", "extract_statements", "SQL"}
-"""What takes SQL as its first argument or by name: of SQLite, of DuckDB, of Spark, and ours that hand it on."""
+"""Functions that take SQL as their first argument or by name: of SQLite, DuckDB and Spark, and our own wrappers."""
 READING = {"read_sql", "sql_text", "template"}
-"""Functions that read a SQL file of the package, by its name."""
+"""Functions that read a SQL file of the package by its name."""
 VERBS = ("SELECT ", "INSERT ", "UPDATE ", "DELETE ", "CREATE ", "SET ", "PRAGMA ", "DESCRIBE ", "BEGIN ", "FROM ")
 ALLOWED = {
     "data/manifest/schema.py:_migrate": "statements and number of a table of ours, given by those who open a database",
@@ -47,18 +47,18 @@ PARTS = {
     ast.IfExp: ("body", "orelse"), ast.Subscript: ("value",), ast.Dict: ("values",), ast.Tuple: ("elts",),
     ast.List: ("elts",),
 }  # fmt: skip
-"""The expressions that are text of ours if these parts of them are."""
+"""The expressions that are our text if these parts of them are."""
 
 
 def is_ours(node, constants):
-    """Whether an expression is made of nothing but text that stands in our files."""
+    """Whether an expression consists only of text from our files."""
     if type(node) in PARTS:
         parts = [getattr(node, name) for name in PARTS[type(node)]]
         return all(is_ours(one, constants) for part in parts for one in (part if isinstance(part, list) else [part]))
     match node:
         case ast.Name():
             return node.id in constants
-        case ast.Attribute(attr="__struct_fields__" | "__dataclass_fields__"):  # names of fields of a record of ours
+        case ast.Attribute(attr="__struct_fields__" | "__dataclass_fields__"):  # names of fields of our records
             return True
         case ast.Call(func=ast.Attribute(attr="join"), args=[parts]):
             return is_ours(node.func.value, constants) and is_ours(parts, constants)
@@ -68,12 +68,12 @@ def is_ours(node, constants):
 
 
 def reads_like_sql(text):
-    """Whether an f-string holds a word of a statement: it may be handed to a database far from where it stands."""
+    """Whether an f-string contains a keyword of a statement: it may reach a database far from its place."""
     return any(verb in part.value for part in text.values if isinstance(part, ast.Constant) for verb in VERBS)
 
 
 def constants_of(tree):
-    """The names that a module gives to text of ours, once and for all."""
+    """Return the names of constants with text from our files."""
     constants = set()
     for node in tree.body:
         match node:
@@ -84,7 +84,7 @@ def constants_of(tree):
 
 
 def foreign_in(source):
-    """The SQL of a module that is not ours, as it is written there, by the function it stands in."""
+    """Return the SQL of a module that is not ours, in its source form, with the function that contains it."""
     tree = ast.parse(source)
     constants = constants_of(tree)
     holders = {
@@ -109,14 +109,14 @@ def foreign_in(source):
     return [(holders.get(id(node), ""), ast.unparse(sql)) for node, sql in foreign]
 
 
-def test_no_sql_is_built_of_anything_but_text_of_ours():
+def test_sql_is_only_text_from_our_files():
     found = [
         (f"{path.relative_to(ROOT)}:{holder}", sql)
         for path in FILES
         for holder, sql in foreign_in(path.read_text("utf-8"))
     ]
     assert [(place, sql) for place, sql in found if place not in ALLOWED] == []
-    assert {place for place, _ in found} == set(ALLOWED)  # what is allowed is there still
+    assert {place for place, _ in found} == set(ALLOWED)  # the exceptions still exist
     print(f"SQL: {len(FILES)} files, {len(found)} places whose SQL is not text of ours, each with its reason")
 
 
@@ -129,10 +129,10 @@ def planted(db, name, names, engine):
 
 
 @examples("sql")
-def test_sql_that_is_built_is_found(sql):
+def test_built_sql_is_found(sql):
     assert foreign_in(PLANTED.format(sql=sql))
 
 
 @examples("sql")
-def test_sql_of_ours_is_let_pass(sql):
+def test_text_from_our_files_is_accepted_as_sql(sql):
     assert not foreign_in(PLANTED.format(sql=sql))

@@ -1,4 +1,4 @@
-"""The parts of the twin that decide what counts as a difference; see tests/twin."""
+"""The parts of the twin that decide which differences count; see tests/twin."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -25,7 +25,7 @@ MASKS = Masks(Clock(STARTED.timestamp()), STARTED.timestamp() + 60)
         ("3.50 %", "3.50 %"),
     ],
 )
-def test_only_what_one_life_has_is_masked(text, shown):
+def test_only_values_of_one_life_are_masked(text, shown):
     assert MASKS.masked("GET / as editor", text) == shown
 
 
@@ -34,13 +34,13 @@ def test_a_duration_is_masked_in_commands_only():
     assert texts == ["took <duration>", "took 1.2 s"]
 
 
-def test_rows_of_one_time_have_an_order_where_ids_gave_it():
+def test_rows_of_equal_time_are_sorted_instead_of_by_id():
     first, second = "<key id>  acme\n<key id>  berlin\n", "<key id>  berlin\n<key id>  acme\n"
     assert MASKS.masked("command: keys list", first) == MASKS.masked("command: keys list", second)
     assert MASKS.masked("command: links list", first) != MASKS.masked("command: links list", second)
 
 
-def test_a_clock_near_midnight_begins_no_life(monkeypatch):
+def test_no_life_begins_near_midnight(monkeypatch):
     class Late(datetime):
         @classmethod
         def now(cls, tz=None):
@@ -58,14 +58,14 @@ def test_an_intended_difference_passes_and_counts_as_used():
     assert differences.unused() == []
 
 
-def test_an_intended_difference_hides_that_one_alone():
+def test_an_intended_difference_hides_no_other_difference():
     entry = {"step": "command: status", "reason": "It says more.", "theirs": r"(\d+) files", "ours": r"\1 files, 0 bad"}
     differences = Differences([entry])
     assert differences.unexpected("command: status", "3 files", "4 files, 0 bad")
     assert differences.unexpected("command: verify", "3 files", "3 files, 0 bad")
 
 
-def test_an_entry_that_matches_nothing_is_named():
+def test_an_entry_without_a_match_is_reported():
     differences = Differences([{"step": "command: nothing", "reason": "None."}])
     assert not differences.unexpected("command: status", "same", "same")
     assert differences.unused() == ["command: nothing"]

@@ -1,6 +1,6 @@
-"""From a log to every answer: what `traffic import` and `traffic query` say equals a recount in plain Python.
+"""From a log to every answer: `traffic import` and `traffic query` agree with a recount in plain Python.
 
-Reports of the dashboard are asked for as its parts, and with `TRAFFIC_FAULTS=all` each by itself as well.
+Dashboard reports are requested as its parts, and with `TRAFFIC_FAULTS=all` also separately.
 """
 
 import datetime as dt
@@ -25,7 +25,7 @@ from tests.support.relog import read_log
 REAL_LOG = Path(__file__).parent.parent.parent / "shared/data/apache_access.log.gz"
 PARTS = () if IS_LONG else {entry.name for _, entry in ENTRIES["dashboard"].members}
 NAMES = [name for name in ENDPOINTS if name not in PARTS]
-DAYS_OF_CHANGES = dt.date(2026, 3, 8), dt.date(2026, 4, 5)  # of 23 and 25 hours in Los Angeles and Auckland
+DAYS_OF_CHANGES = dt.date(2026, 3, 8), dt.date(2026, 4, 5)  # with 23 and 25 hours in Los Angeles and Auckland
 REAL_DAYS = dt.date(2015, 5, 17), dt.date(2015, 5, 20)
 MADE_UP_DAYS = dt.date(2026, 1, 25), dt.date(2026, 2, 27)
 
@@ -66,7 +66,7 @@ ZONES = {
 
 @pytest.fixture(scope="module")
 def zoned(tmp_path_factory):
-    """One log of the weeks in which clocks change, imported by organizations of four zones."""
+    """One log of the weeks in which clocks change, imported by organizations in four zones."""
     folder = tmp_path_factory.mktemp("zoned")
     log, lake = folder / "access.log", folder / "lake"
     Sample(1_000, dt.date(2026, 4, 8), days=40, links=60).write(log)
@@ -94,7 +94,7 @@ def test_an_answer_over_a_log_equals_its_recount(name, log, days, request, capfd
     assert asked(name, lake, scope, capfdbinary) == encode(recount(name, visits, scope))
 
 
-def test_visits_and_bytes_of_the_real_log_agree_with_goaccess(real):
+def test_visits_and_bytes_of_a_real_log_agree_with_goaccess(real):
     lake, visits = real
     assert len(visits) == 10_000
     repeats = Counter(
@@ -124,7 +124,7 @@ def test_six_hundred_links_in_twenty_minutes_are_not_people(tmp_path, capfdbinar
     assert people == {"on": (0, 600), "off": (600, 600)}
 
 
-def test_probes_of_the_real_log_are_neither_people_nor_links(real, capfdbinary):
+def test_probes_in_a_real_log_are_neither_people_nor_links(real, capfdbinary):
     lake, visits = real
     probe = re.compile(r"(?i)/wp-(login|admin)|/admin\.php|/administrator/index|fckeditor|/robots\.txt|/sitemap")
     probes = [visit for visit in visits if probe.search(visit["path"])]
@@ -155,7 +155,7 @@ def test_a_real_log_imported_in_two_steps_counts_lines_once(real, tmp_path, capf
     assert asked("traffic-overview", lake, scope, capfdbinary) == asked("traffic-overview", real[0], scope, capfdbinary)
 
 
-def test_a_made_up_log_is_shaped_like_real_traffic(made_up):
+def test_generated_logs_resemble_real_traffic(made_up):
     _, visits = made_up
     shares = Counter(visit["bot_category"] for visit in visits)
     assert set(shares) == {
@@ -173,7 +173,7 @@ def test_a_made_up_log_is_shaped_like_real_traffic(made_up):
     assert codes.most_common(1)[0][1] > 20 * len(visits) / 60 / 10
 
 
-def test_the_same_sample_is_made_every_time():
+def test_the_same_seed_gives_the_same_sample():
     one, two = (list(Sample(500, dt.date(2026, 3, 1), days=5, links=9).lines()) for _ in range(2))
     assert one == two
     assert len(one) == 500

@@ -32,15 +32,15 @@ GLOSSARY = {
     "VisitBuilder": "from the requests of a block to its visits",
     "Warehouse": "the engine that answers queries",
 }
-"""The project's words: each is the name of at most one class, and means this."""
+"""The project's words: each is the name of at most one class, with this meaning."""
 
 PRONOUN = re.compile(r"(?<![a-z])(?:no|some|any|every)body|whoever", re.IGNORECASE)
-"""Words for a user, a caller, a query or a program, without saying which of them is meant."""
+"""Pronouns that do not say whether a user, a caller, a query or a program is meant."""
 
 
 @cache
 def nodes() -> dict[str, list[ast.AST]]:
-    """Everything in the syntax tree of each file of the three floors."""
+    """Return all syntax tree nodes of each file of the three floors."""
     return {
         str(path.relative_to(ROOT)): [*ast.walk(ast.parse(path.read_text("utf-8")))]
         for folder in ("data", "queries", "service")
@@ -50,12 +50,12 @@ def nodes() -> dict[str, list[ast.AST]]:
 
 @cache
 def definitions(*kinds: type[ast.AST]) -> list[tuple[str, str]]:
-    """The names that are defined on the three floors, each with its file."""
+    """Return the names that are defined on the three floors, each with its file."""
     return [(node.name, file) for file, found in nodes().items() for node in found if isinstance(node, kinds)]
 
 
 def homonyms(names: list[tuple[str, str]]) -> dict[str, list[str]]:
-    """The names that stand for more than one thing, with their files. An underscore makes no other word."""
+    """Return names with more than one meaning, with their files. An underscore does not make a different word."""
     places = defaultdict(list)
     for name, file in names:
         places[name.strip("_")].append(file)
@@ -63,7 +63,8 @@ def homonyms(names: list[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def aliases(floors: tuple[str, ...]) -> list[tuple[str, str]]:
-    """The types that modules of some floors give a name to, such as Columns = dict[str, pa.Array], with their files."""
+    """Return the aliases of types in modules of some floors, such as Columns = dict[str, pa.Array], with their
+    files."""
     found = []
     for file, every in nodes().items():
         module = every[0]
@@ -75,7 +76,7 @@ def aliases(floors: tuple[str, ...]) -> list[tuple[str, str]]:
     return found
 
 
-def test_no_type_of_data_and_queries_has_the_name_of_another():
+def test_types_of_data_and_queries_have_unique_names():
     floors = ("data/", "queries/")
     classes = [(name, file) for name, file in definitions(ast.ClassDef) if file.startswith(floors)]
     found = aliases(floors)
@@ -93,7 +94,7 @@ def test_the_glossary_names_classes_that_exist():
 
 
 def test_texts_say_is_not_a():
-    """English says "is not a number" for what other languages call no number; "there is no" is fine."""
+    """English says "is not a number" where other languages say "is no number"; "there is no" is fine."""
     said = re.compile(
         r"(?<!there )\b(is|are) no (?!longer)[a-z]|\bwhat came of\b|\bdid not come\b|\bsigns along\b", re.IGNORECASE
     )
@@ -102,7 +103,7 @@ def test_texts_say_is_not_a():
         (node.value, str(path))
         for folder in ("data", "queries", "service", "tests")
         for path in sorted((ROOT / folder).rglob("*.py"))
-        if perhaps.search(content := path.read_text("utf-8"))  # to parse all files takes seconds
+        if perhaps.search(content := path.read_text("utf-8"))  # parsing all files takes seconds
         for node in ast.walk(ast.parse(content))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
@@ -111,7 +112,7 @@ def test_texts_say_is_not_a():
 
 @cache
 def functions_of_tests() -> list[str]:
-    """Names of all functions in the folder of tests."""
+    """The names of all functions in the folder of tests."""
     texts = (path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py"))
     return [name for text in texts for name in re.findall(r"^ *(?:async )?def (\w+)\(", text, re.MULTILINE)]
 
@@ -130,7 +131,7 @@ def test_names_of_tests_are_plain_english():
 
 
 def test_the_floors_use_no_vague_pronouns():
-    """In messages, docstrings, comments, SQL and pages. The migrations of a release are left as they are."""
+    """Messages, docstrings, comments, SQL and pages are checked. The migrations of a release stay unchanged."""
     released = (*database.MIGRATIONS, *control_database.MIGRATIONS)
     files = [path for floor in ("data", "queries", "service") for path in (ROOT / floor).rglob("*")]
     for path in files:

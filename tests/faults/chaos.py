@@ -1,7 +1,7 @@
-"""Who is at work in a lake at the same time, each in a process that may be killed at any moment.
+"""Programs that work on a lake at the same time, each in a process that may be killed at any moment.
 
-Batches are of one size. An importer imports the same log again until that is acknowledged, as its owner would; a sender
-that got no answer sends something else, as nobody can tell whether the first was kept.
+All batches have the same size. An importer imports the same log again until that is acknowledged, like its owner; a
+sender without a response sends something else, since it cannot know whether the first batch was stored.
 """
 
 import os
@@ -33,12 +33,12 @@ from tests.support.sql import rows
 BATCH = 10
 KEPT_DAYS = 30
 ERASED = "canary"
-"""The short code whose visits are erased."""
+"""The short code with visits to be erased."""
 CODES = 5
-"""Short codes of each setter of links."""
+"""Number of short codes for each setter of links."""
 TARGET = "https://shop.example/"
 OLD = "old"
-"""Batches of this name are of days that are too old to be kept."""
+"""The name of batches with days that are too old to be kept."""
 
 
 def days_ago(days):
@@ -55,7 +55,7 @@ def acknowledged(folder):
 
 
 def import_logs(name):
-    """Write logs and import each, going on where whoever was killed left off."""
+    """Write logs and import each, continuing where a killed predecessor stopped."""
     Path("acknowledged").touch()
     lake = Lake(Path("lake"))
     importer = Importer(lake)
@@ -97,7 +97,7 @@ def send():
 
 
 def maintain():
-    """Give visits their files, merge files, count closed days, delete what may go."""
+    """Move visits into files, merge files, count closed days, and delete obsolete files."""
     lake = Lake(Path("lake"))
     compactor, rollups = Compactor(lake), RollupBuilder(lake)
     while True:
@@ -109,7 +109,7 @@ def maintain():
 
 
 def reclassify():
-    """Let the rules change again and again."""
+    """Change the rules again and again."""
     lake = Lake(Path("lake"))
     reclassifier = Reclassifier(lake)
     while True:
@@ -119,7 +119,7 @@ def reclassify():
 
 
 def forget():
-    """Let what is too old end."""
+    """Expire old days."""
     lake = Lake(Path("lake"))
     while True:
         apply_retention(lake, KEPT_DAYS, datetime.now(UTC))
@@ -127,7 +127,7 @@ def forget():
 
 
 def set_links(name):
-    """Set links one after the other, going on where whoever was killed left off, and fold them now and then."""
+    """Set links one after another, continuing where a killed predecessor stopped; fold them now and then."""
     told = Path(f"{name}.set")
     told.touch()
     lake = Lake(Path("lake"))
@@ -143,7 +143,7 @@ def set_links(name):
 
 
 def links_set(folder, name):
-    """The possible targets of each code of a setter: only the edit after the last acknowledged one is left open."""
+    """Return the possible targets of each code of a setter: only the edit after the last acknowledged one is open."""
     count = len((folder / f"{name}.set").read_text().split())
     last = {f"{name}-{number % CODES}": {f"{TARGET}{number}"} for number in range(count)}
     last.setdefault(f"{name}-{count % CODES}", {None}).add(f"{TARGET}{count}")
@@ -151,7 +151,7 @@ def links_set(folder, name):
 
 
 def read():
-    """Ask, as the server does, how many visits each batch has; tell of every answer, and of batches in part."""
+    """Query the visits of each batch, like the server; report every answer, and incomplete batches."""
     lake = Lake(Path("lake"))
     warehouse = Warehouse(lake)
     scope = Scope("acme", days_ago(100).date(), days_ago(-1).date())

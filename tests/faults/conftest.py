@@ -1,7 +1,7 @@
-"""The proofs of the lake: what the program promises when it is killed, when disks fail, when everybody is at work.
+"""The proofs of the lake: the program's promises when it is killed, when disks fail, and under concurrent work.
 
-All tests together try a sample. `TRAFFIC_FAULTS=10 uv run pytest tests/faults` tries ten times as much,
-`TRAFFIC_FAULTS=all uv run pytest tests/faults` every system call, and works for an hour or two. Figures come last.
+All tests together try a sample. `TRAFFIC_FAULTS=10 uv run pytest tests/faults` tries ten times as much;
+`TRAFFIC_FAULTS=all uv run pytest tests/faults` tries every system call, and takes an hour or two. Figures come last.
 """
 
 import sys
@@ -17,7 +17,7 @@ if sys.platform != "linux":
 
 
 def pytest_collection_modifyitems(items):
-    """Lift the time limit when every system call is tried: one command can take longer than any other test may."""
+    """Lift the time limit if every system call is tried: one command can take longer than any other test may."""
     for item in items if IS_LONG else []:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.timeout(0))
@@ -25,13 +25,13 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def program(forks, tmp_path_factory):
-    """Runs functions of workers.py in processes of their own."""
+    """Run functions of workers.py in separate processes."""
     return Program(tmp_path_factory.mktemp("told"), forks)
 
 
 @pytest.fixture(scope="session")
 def traceable(pytestconfig):
-    """Skips a test where system calls cannot be traced, and says so whatever else is shown."""
+    """Skip a test if system calls cannot be traced, and report that in any case."""
     if why_not():
         with pytestconfig.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
             sys.stderr.write(f"\nproofs of tests/faults are skipped: {why_not()}\n")

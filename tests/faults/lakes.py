@@ -1,4 +1,4 @@
-"""What lies in a lake: its visits, whether it is sound, what has no business there, and every byte of it unpacked."""
+"""The content of a lake: its visits, whether it is sound, superfluous files, and every byte unpacked."""
 
 import hashlib
 import json
@@ -20,22 +20,22 @@ from tests.support.user_agents import CHROME, GPTBOT
 from tests.support.visits import unpacked
 
 ADDRESSES = ("198.51.100.213", "2001:db8:ca7a:1d::beef")
-"""Whose clients' visits are: nothing that is written may hold them, as text or as 16 bytes."""
+"""The addresses of the visits' clients: no written file may contain them, as text or as 16 bytes."""
 CANARIES = (b"198.51.100.213", b"2001:db8:ca7a:1d", bytes.fromhex("20010db8ca7a001d00000000"))
 PER_BATCH = 6
-"""Visits of a batch that is reported."""
+"""The number of visits in a reported batch."""
 _FAR = timedelta(days=36_500)
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
 
 def line(path, day=1, address=ADDRESSES[0], agent=GPTBOT, when=None):
-    """A line of an access log, of a day of January or of any other time."""
+    """Return a line of an access log, on a day of January or at any other time."""
     when = when or datetime(2026, 1, day, 10, 5, 3)
     return f'{address} - - [{when:%d/%b/%Y:%H:%M:%S} +0000] "GET {path} HTTP/1.1" 200 5 "-" "{agent}"\n'
 
 
 def log(name, lines, days=2):
-    """An access log; every visit has a path of its own, every day visits of people and of an automaton."""
+    """Return an access log; every visit has its own path, and every day has visits by people and by a bot."""
     return "".join(
         line(f"/{name}/{number}", 1 + number % days, ADDRESSES[number // 2 % 2], (GPTBOT, CHROME)[number // days % 2])
         for number in range(lines)
@@ -43,7 +43,7 @@ def log(name, lines, days=2):
 
 
 def reported(batch, visits=PER_BATCH):
-    """A batch of visits as somebody reports them, JSON objects."""
+    """Return a batch of reported visits as JSON objects."""
     return [
         json.dumps(
             {"time": f"2026-01-0{1 + number % 2}T10:05:03Z", "path": f"/{batch}/{number}", "user_agent": CHROME,
@@ -54,17 +54,17 @@ def reported(batch, visits=PER_BATCH):
 
 
 def report(intake, *names):
-    """Let an intake keep batches of visits, each sent by somebody else."""
+    """Let an intake store batches of visits, each from a different sender."""
     return intake.land([Submission("acme", reported(name)) for name in names])
 
 
-# What counts
+# Content
 
 
 def visits(lake):
-    """Every visit of a lake, in a file or waiting for one, by organization and day, in an order of its own.
+    """Return every visit of a lake, in a file or pending, by organization and day, sorted.
 
-    Of a visitor's hash only whether there is one: the salt of its day is random.
+    Visitor hashes are reduced to whether they exist, since the salt of a day is random.
     """
     found = defaultdict(list)
     for organization in organizations(lake):
@@ -86,7 +86,7 @@ def organizations(lake):
 
 
 def batches(lake):
-    """How many visits each batch has, by the first part of their paths."""
+    """Return the number of visits of each batch, by the first part of their paths."""
     found = defaultdict(int)
     for rows in visits(lake).values():
         for row in rows:
@@ -94,11 +94,11 @@ def batches(lake):
     return dict(found)
 
 
-# What must hold
+# Invariants
 
 
 def assert_sound(lake):
-    """Every live file can be read and is what was written, and nothing else is wrong."""
+    """Check that every live file is readable and unchanged, and that nothing else is wrong."""
     for organization in lake.manifest.organizations.names():
         for file in lake.manifest.files.live(organization):
             content = (lake.root / file.path).read_bytes()
@@ -110,12 +110,12 @@ def assert_sound(lake):
 
 
 def sweep(lake):
-    """Delete what may go when nobody has been at work for long."""
+    """Delete obsolete files, as after a long time without work."""
     Compactor(lake, lambda: datetime.now(UTC) + _FAR).sweep()
 
 
 def strays(lake):
-    """The files of a lake that nothing needs; visits that no manifest knows are not for a sweep to judge."""
+    """Return superfluous files of a lake; unknown visit files are not for a sweep to judge."""
     files = {path.relative_to(lake.root).as_posix() for path in lake.root.rglob("*") if path.is_file()}
     live = {
         path
@@ -134,13 +134,14 @@ _NEEDED = re.compile(
 )
 
 
-# What may not be there
+# Forbidden content
 
 
 def assert_no_address(folder, *texts, canaries=CANARIES):
-    """No byte in a folder, and none of some texts, tells a client's address, or what else may not be there."""
+    """Check that no byte in a folder, and none of some texts, contains a client's address or other forbidden
+    content."""
     for path in folder.rglob("*"):
-        if path.is_file() and ".log" not in path.name:  # the log itself, which its owner keeps
+        if path.is_file() and ".log" not in path.name:  # the log itself belongs to its owner
             for content in inflated(path.read_bytes()):
                 assert not found_in(content, canaries), path
     for manifest in folder.glob("manifest.sqlite"):
@@ -156,11 +157,11 @@ def found_in(content, words):
 
 
 def inflated(content):
-    """Some bytes, and what each compressed part of them holds."""
+    """Return some bytes, and the content of each compressed part of them."""
     yield content
     start = content.find(_ZSTD)
     while start >= 0:
-        with suppress(IndexError, OSError):  # it only looks like one, or was never written to its end
+        with suppress(IndexError, OSError):  # not a frame, or never completely written
             frame = content[start : start + _length_of(content[start:])]
             with pa.CompressedInputStream(pa.BufferReader(frame), "zstd") as stream:
                 yield stream.read()
@@ -168,7 +169,7 @@ def inflated(content):
 
 
 def _length_of(frame):
-    """How long a Zstandard frame is, by its headers (RFC 8878)."""
+    """Return the length of a Zstandard frame, by its headers (RFC 8878)."""
     told = frame[4]
     is_single = told >> 5 & 1
     end = 6 - is_single + (0, 1, 2, 4)[told & 3] + (is_single, 2, 4, 8)[told >> 6]

@@ -1,4 +1,4 @@
-"""A running server over the lake of a folder, and requests to it. Each request comes from a source of its own."""
+"""A running server over a lake in a folder, and requests to it. Each request has its own source address."""
 
 import http.client
 import itertools
@@ -32,7 +32,7 @@ class Server(NamedTuple):
     key: str
 
     def ask(self, method, path, body=None, source=""):
-        """One request on a connection of its own. Raises OSError or HTTPException when the answer is incomplete."""
+        """Send one request on a separate connection. Raises OSError or HTTPException if the response is incomplete."""
         number = next(_sources)
         source = source or f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
         headers = {"Authorization": f"Bearer {self.key}", "X-Forwarded-For": source, "Connection": "close"}
@@ -49,7 +49,7 @@ class Server(NamedTuple):
         return self.ask("POST", "/visits", b"\n".join(reported(batch)))
 
     def total(self):
-        """How many visits there are, by an answer that nobody has asked for before."""
+        """Return the total number of visits, by a request that was never sent before."""
         start = date(2017, 1, 1) + timedelta(next(_days))
         answer = self.ask("GET", f"/analytics/traffic-overview?start_date={start}&end_date=2026-12-31")
         assert answer.status == 200, answer
@@ -57,11 +57,11 @@ class Server(NamedTuple):
 
 
 def post_traced(server, folder, path, body, traced, *injected):
-    """The status of the answer to a POST, None if the server was killed before it; and the calls made meanwhile.
+    """Return the status of a traced POST (None if the server was killed before it), and the calls made meanwhile.
 
-    Every thread of the server counts its calls from here on; those that send messages write, too.
+    Every thread of the server counts its calls from here on; threads that send messages write, too.
     """
-    assert server.ask("GET", "/jobs").status == 200  # which notes that the key was used
+    assert server.ask("GET", "/jobs").status == 200  # which records that the key was used
     trace = folder.with_suffix(".trace")
     expressions = [word for one in injected for word in ("-e", f"inject={one}")]
     tracer = Tracer(server.child.process, trace, "-y", "-e", f"trace={','.join(traced)}", *expressions)
@@ -79,7 +79,7 @@ def post_traced(server, folder, path, body, traced, *injected):
 
 @contextmanager
 def serving(program, folder, **settings):
-    """A server over folder/lake as long as a with block lasts; acme has a key."""
+    """A server over folder/lake while in this context; acme has a key."""
     with opened(folder / "lake") as lake, open_store(ApiKeys, lake) as keys:
         key = keys.create_key("acme", "test")
     settings = {"trusted_proxies": "127.0.0.1", **settings}

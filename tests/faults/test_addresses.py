@@ -1,6 +1,6 @@
 """No client's address is written anywhere, whatever goes wrong.
 
-test_disturbed_commands.py looks for the same addresses, and for a salt that is too old, after kills and failing calls.
+test_disturbed_commands.py also looks for these addresses, and for an expired salt, after kills and failing calls.
 """
 
 import pytest
@@ -21,7 +21,7 @@ SPOILT = (
     b'[{"path": "/a", "ip": "%s"' % V4,
     b"%s\xff\x00" % V4,
 )
-"""Bodies that do not report a visit, with an address in it."""
+"""Bodies that report no valid visit, but contain an address."""
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
@@ -42,14 +42,14 @@ def test_the_search_finds_an_address_in_a_compressed_column(address, lake):
     assert any(found_in(content, [address.encode()]) for content in inflated(path.read_bytes()))
 
 
-def test_a_server_and_an_import_given_nonsense_leave_no_address(program, tell, tmp_path):
+def test_invalid_requests_and_logs_leave_no_address(program, tell, tmp_path):
     nothing(tmp_path)
     spoilt = f"{ADDRESSES[0]} is not a line\n{line('/a/x', address=ADDRESSES[1] + ':')}"
     (tmp_path / "a.log").write_text(log("a", 60) + spoilt)
     (tmp_path / "none.log").write_text("".join(f"{address}\n" for address in ADDRESSES))
     told, requests = [], 0
     with serving(program, tmp_path) as server:
-        for number in range(8):  # fewer than 60 requests from each address, which is the limit of a minute
+        for number in range(8):  # fewer than 60 requests from each address, the limit per minute
             for body in SPOILT:
                 answer = server.ask("POST", "/visits", body, source=ADDRESSES[number % 2])
                 assert answer.status in (202, 400)

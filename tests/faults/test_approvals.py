@@ -1,5 +1,5 @@
-"""Killed at any write while a job is approved, a server or a program leaves it approved with exactly one message for
-the hook, or as it was with none; asked again, they approve it or say that it is approved.
+"""A kill at any write during an approval leaves the job approved with exactly one message for the hook, or unchanged
+without a message; a repeated approval succeeds or reports that the job is approved.
 """
 
 import json
@@ -11,7 +11,7 @@ from tests.faults.trials import spread
 from tests.faults.victims import HOOK_NETWORKS, JOB, is_approved, job_and_messages, undecided_job
 
 CALLS = ("pwrite64", "fdatasync", "ftruncate")
-"""What SQLite changes a disk with."""
+"""System calls with which SQLite changes a disk."""
 KILLS = 1
 PATH, BODY = f"/jobs/{JOB}/actions", b'{"action_id": "approve_fix"}'
 
@@ -45,7 +45,7 @@ def test_a_kill_never_separates_an_approval_from_its_message(program, traceable,
     assert kills
 
 
-def test_a_program_killed_before_its_answer_repeats_it(program, traceable, tmp_path):
+def test_a_repeated_approval_after_a_kill_succeeds(program, traceable, tmp_path):
     undecided_job(tmp_path)
     words = ("in_order", "approve", "lake", JOB)
     shutil.copytree(tmp_path, tmp_path / "undisturbed")

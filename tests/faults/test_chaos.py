@@ -1,6 +1,6 @@
-"""Programs at work on one lake at once, many of them killed: nothing is lost, counted twice or seen in part.
+"""Concurrent programs on one lake, many of them killed: nothing is lost, counted twice or seen in part.
 
-A server that is told to stop under load ends well, and kept each visit that it acknowledged once.
+A server that is stopped under load ends well, and has stored each acknowledged visit exactly once.
 """
 
 import gzip
@@ -35,8 +35,8 @@ ROLES = (("import_logs", "a"), ("import_logs", "b"), ("send",), ("send",), ("mai
 
 
 def test_programs_killed_at_random_lose_and_double_nothing(program, tell, tmp_path):
-    """Importers, senders, setters of links, compactors, a reclassifier, retention and readers: each batch is there as a
-    whole or not at all for every reader; in the end every acknowledged one is there once, and links are as last set.
+    """Importers, senders, setters of links, compactors, a reclassifier, retention and readers: every reader sees each
+    batch completely or not at all. In the end every acknowledged batch is stored once, and links are as last set.
     """
     nothing(tmp_path)
     choice, ended = random.Random(4), []
@@ -71,7 +71,7 @@ def test_programs_killed_at_random_lose_and_double_nothing(program, tell, tmp_pa
 
 
 def reads_of(ended, children=()):
-    """What readers that ended or run saw, each time that they looked."""
+    """Return the results of readers, ended or running, each time that they looked."""
     told = [*(run.told for run in ended), *(child.told.read_text() for child in children)]
     return re.findall(r"^read \d+ (.*)$", "".join(told), re.MULTILINE)
 
@@ -129,7 +129,7 @@ AT_ONCE = 4
 
 
 def answers_of(folder):
-    """What every endpoint answers; and the lake is in order."""
+    """Return the answers of all endpoints, after checking the lake."""
     with opened(folder / "lake") as lake:
         assert_sound(lake)
         sweep(lake)
@@ -173,14 +173,14 @@ def test_a_log_counts_once_after_killed_concurrent_imports(program, tell, tmp_pa
     assert kills
 
 
-# Told to stop or killed under load
+# Stopped or killed under load
 
 TIMES = {signal.SIGTERM: scaled(1, 50), signal.SIGKILL: scaled(1, 50)}
 SENDERS, READERS = 3, 2
 
 
 class Load:
-    """What clients were answered that ask without a pause until nobody listens any more."""
+    """Responses to clients that send requests without pause until the server is gone."""
 
     def __init__(self):
         self.statuses, self.kept, self.unanswered = [], [], []

@@ -1,4 +1,4 @@
-"""A file that is not what was written is never answered from: an answer is right, or an error that names the file."""
+"""A damaged file is never used for an answer: an answer is right, or an error that names the file."""
 
 import io
 import os
@@ -44,7 +44,7 @@ def filled(lake, tmp_path):
 
 
 def flipped(content, choice, most=64):
-    """Some bytes with one to so many other bits."""
+    """Return some bytes with one to this number of changed bits."""
     changed = bytearray(content)
     for place in choice.sample(range(len(content) * 8), choice.randint(1, most)):
         changed[place // 8] ^= 1 << place % 8
@@ -57,7 +57,7 @@ def with_a_page_of_zeros(content, choice):
 
 
 def rewritten(change):
-    """A way to write another table."""
+    """Return a function that writes a different table."""
 
     def rewritten(content, choice):
         pq.write_table(change(pq.read_table(pa.BufferReader(content)), choice), written := io.BytesIO())
@@ -80,11 +80,11 @@ WAYS = (
     "names swapped",
     "contents swapped",
 )
-"""What becomes of the content of a file, or of two files."""
+"""Ways to change the content of a file, or of two files."""
 
 
 def corrupt(way, files, choice):
-    """Change the first of two files, or both; the names of those that are not what was written."""
+    """Change the first of two files, or both; return the names of the changed files."""
     first, second = files
     if way == "removed":
         first.unlink()
@@ -102,7 +102,7 @@ def corrupt(way, files, choice):
 
 
 def set_time_back(path, stat):
-    """Let a file look as if nobody had written into it."""
+    """Make a file look as if it had not been written to."""
     if path.exists():
         os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
@@ -136,7 +136,7 @@ def test_every_answer_is_right_or_names_the_corrupt_file(filled, tell):
 
 
 def test_every_answer_about_links_is_right_or_names_their_file(filled, tell):
-    """P6, of links: copies with one to three other bits."""
+    """P6 for links: copies with one to three changed bits."""
     urls = {f"c{number}": f"https://shop.example/{number}" for number in range(30)}
     links(filled, "acme", [{"short_code": code, "target_url": url} for code, url in urls.items()])
     path, choice = links_path(filled), random.Random(8)

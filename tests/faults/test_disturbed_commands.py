@@ -1,5 +1,5 @@
-"""Killed at any system call, or told by it that the disk is full or fails, a command acknowledges nothing that is not
-there, doubles nothing and leaves a sound lake without a client's address; the next run finishes what it began.
+"""A command that is killed at any system call, or whose disk is full or fails, acknowledges nothing that is not stored,
+doubles nothing and leaves a sound lake without a client's address; the next run finishes its work.
 """
 
 import itertools
@@ -13,13 +13,14 @@ from tests.faults.trials import IS_LONG, Trial, scaled, some
 from tests.faults.victims import INTO, VICTIMS, grown_log, two_logs
 
 SAMPLED = 1
-"""System calls of each command that kill it, and that fail; in the long form every one that changes the disk."""
+"""Number of system calls at which each command is killed, or which fail; in the long form every call that changes the
+disk."""
 LIMITS = range(20) if IS_LONG else [13]
-"""Sizes that no file may exceed, as powers of two."""
+"""Maximum file sizes, as powers of two."""
 WAYS = ("error=ENOSPC:when={}+", "error=EIO:when={}", "error=ENOSPC:when={}", "error=EIO:when={}+")
-"""Once, or from then on."""
+"""Whether a call fails once, or from then on."""
 MOVES_NO_FILES = {"keys create", "approval", "rebuild", "rebuild of an older manifest", "backup", "publish"}
-"""Commands without a commit of files that were just moved to their places."""
+"""Commands that do not commit files moved into place just before."""
 
 
 @pytest.fixture(scope="module", params=VICTIMS, ids=lambda victim: victim.name)
@@ -38,13 +39,13 @@ def test_the_next_run_after_a_kill_finishes_without_loss(trial, tell):
 
 
 def test_the_next_run_after_a_failing_disk_finishes_without_loss(trial, tell):
-    """A run of all tests tries one thing with each command: a limit of sizes, a call that fails, or a failing commit.
+    """A run of all tests tries one failure for each command: a file size limit, a failing call, or a failing commit.
 
-    Such a commit stays in the write-ahead log, where the next program finds it: it names no file that was deleted.
+    A failed commit stays in the write-ahead log, where the next program finds it: it names no deleted file.
     """
     commits = list(commits_of_files(trial.calls))
     assert (commits == []) == (trial.victim.name in MOVES_NO_FILES)
-    begin = VICTIMS.index(trial.victim)  # all commands together try all ways
+    begin = VICTIMS.index(trial.victim)  # all commands together cover all ways
     limits, calls = LIMITS, some(trial.calls, SAMPLED, seed=trial.victim.name)
     if scaled(1, None) == 1:
         tried = begin % (3 if commits else 2)
@@ -59,7 +60,7 @@ def test_the_next_run_after_a_failing_disk_finishes_without_loss(trial, tell):
 
 
 def commits_of_files(calls):
-    """The calls that sync a commit of the manifest after files of visits or links were moved to their places."""
+    """Return the calls that sync a commit of the manifest after files of visits or links were moved into place."""
     has_moved = False
     for call in calls:
         has_moved |= call.name == "rename" and re.search(r"/(visits|links)/organization=[^_]", call.text) is not None

@@ -1,4 +1,4 @@
-"""What is acknowledged was synced before: the file, then its name, then the manifest, then the answer."""
+"""Everything is synced before it is acknowledged: the file, then its name, then the manifest, then the response."""
 
 import re
 from pathlib import Path
@@ -20,12 +20,12 @@ def succeeded(calls):
 
 
 def syncs(calls, path):
-    """When a file or folder was synced."""
+    """Return when a file or folder was synced."""
     return [place for place, call in enumerate(calls) if call.name in SYNCS and call.paths[:1] == [str(path)]]
 
 
 def parts(calls, *told):
-    """The calls before each of some texts was written, up to the one before."""
+    """Return the calls before each of some texts was written, since the previous text."""
     begun = 0
     for text in told:
         (end,) = [place for place, call in enumerate(calls) if call.name == "write" and f'"{text}' in call.text]
@@ -34,16 +34,16 @@ def parts(calls, *told):
 
 
 def assert_synced(calls, path):
-    """What these calls wrote into a file is on the disk at their end."""
+    """Check that a file's writes among these calls are on the disk at their end."""
     written = [place for place, call in enumerate(calls) if call.name in WRITES and call.paths[:1] == [str(path)]]
     assert written
     assert any(written[-1] < sync for sync in syncs(calls, path)), path
 
 
 def assert_in_order(calls, folder):
-    """Every file that these calls placed was synced, then its name, then the manifest, and all that at their end.
+    """Check that every file placed by these calls was synced, then its name, then the manifest, all before their end.
 
-    What is deleted is struck off the manifest on the disk before. How many files were placed.
+    Deleted files are removed from the manifest on disk before. Returns the number of placed files.
     """
     lake, placed = folder / "lake", 0
     for place, call in enumerate(calls):
@@ -99,7 +99,7 @@ def test_replacements_are_synced_before_old_visits_are_deleted(name, program, tr
     tell(files=placed, out_of_order=0)
 
 
-def test_a_backup_is_synced_before_it_has_its_name(program, traceable, tell, tmp_path):
+def test_a_backup_is_synced_before_it_gets_its_name(program, traceable, tell, tmp_path):
     (victim,) = [victim for victim in VICTIMS if victim.name == "backup"]
     victim.prepare(tmp_path)
     calls = succeeded(program.trace(tmp_path, "in_order", victim.function, *victim.words).calls)
@@ -112,7 +112,7 @@ def test_a_backup_is_synced_before_it_has_its_name(program, traceable, tell, tmp
     tell(files=len(files), out_of_order=0)
 
 
-def test_the_server_answers_when_what_it_was_sent_is_synced(program, traceable, tell, tmp_path):
+def test_the_server_responds_after_syncing_received_data(program, traceable, tell, tmp_path):
     nothing(tmp_path)
     names = [f"batch{number}" for number in range(scaled(10, 300))]
     with serving(program, tmp_path) as server:
@@ -132,7 +132,7 @@ def test_the_server_answers_when_what_it_was_sent_is_synced(program, traceable, 
     [("import", "a.log", "--domain", "go.example"), ("keys", "create", "--name", "test")],
     ids=lambda words: words[0],
 )
-def test_a_new_lakes_folder_is_synced_before_acknowledging(words, program, traceable, tmp_path):
+def test_a_new_lake_is_synced_before_visits_are_acknowledged(words, program, traceable, tmp_path):
     (tmp_path / "a.log").write_text(log("a", 4))
     run = program.trace(tmp_path, "in_order", "traffic", *words, "--org", "acme", "--lake", "new/lake")
     assert run.code == 0
@@ -142,7 +142,7 @@ def test_a_new_lakes_folder_is_synced_before_acknowledging(words, program, trace
         assert any(sync > made for sync in syncs(done, folder.parent)), folder
 
 
-def test_a_new_database_is_synced_once_when_it_is_whole(program, traceable, tmp_path):
+def test_a_new_database_is_synced_once_when_complete(program, traceable, tmp_path):
     nothing(tmp_path)
     words = ("traffic", "keys", "create", "--name", "test", "--org", "acme", "--lake", "lake")
     calls = succeeded(program.trace(tmp_path, "in_order", *words).calls)

@@ -1,8 +1,8 @@
-"""Whatever its disk does, a server answers what it is asked, and loses nothing that it took (P18).
+"""Whatever its disk does, a server answers queries, and loses no acknowledged visit (P18).
 
-While the disk is full or fails, it refuses what it is sent; while a lock of another process is held or the disk stalls,
-only writers wait: each request is answered while the write still waits. `TRAFFIC_FAULTS=all` goes on asking for 15
-seconds of it, and holds the times of the answers to their promise, which wants a machine that does nothing else.
+While the disk is full or fails, it rejects writes; while another process holds a lock or the disk stalls, only writers
+wait: each query is answered while the write still waits. `TRAFFIC_FAULTS=all` repeats this for 15 seconds and checks
+the promised response times, which requires an idle machine.
 """
 
 import asyncio
@@ -37,14 +37,14 @@ REPORTS = scaled(5, 200)
 
 @contextmanager
 def limited(server, folder):
-    """No file may become larger than a page: what the server tells has room, what its databases hold has not."""
+    """Limit files to one page: enough for the server's log, but not for its databases."""
     resource.prlimit(server.child.process, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
     yield
     resource.prlimit(server.child.process, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
 def injected(calls, what):
-    """Lets some system calls fail or wait."""
+    """Make some system calls fail or wait."""
     expressions = ("-e", f"trace={calls}", "-e", f"inject={calls}:{what}")
     return lambda server, folder: traced(server, folder / "trace", *expressions)
 
@@ -58,7 +58,7 @@ WAYS = {
 
 
 def test_a_server_with_a_failing_disk_serves_reads_and_recovers(program, traceable, tell, tmp_path):
-    """In every way, one after the other: what one of them leaves behind is there when the next one comes."""
+    """Every failure, one after another, so that the next one meets the leftovers of the last."""
     nothing(tmp_path)
     answers = {}
 
@@ -138,7 +138,7 @@ FOREVER = 600_000_000
 
 @contextmanager
 def locked(_, folder):
-    """Another process holds the write locks of both databases."""
+    """Hold the write locks of both databases in another process."""
     with ExitStack() as stack:
         for name in ("control.sqlite", "manifest.sqlite"):
             database = sqlite3.connect(folder / "lake" / name, isolation_level=None, timeout=60)
@@ -147,7 +147,7 @@ def locked(_, folder):
 
 
 def answered(servers, manager):
-    """The seconds that each of the PROMISED answers took; every server has another key."""
+    """Return the seconds that each of the PROMISED responses took; every server has another key."""
     took, begun = [], time.monotonic()
     for number, server in enumerate(servers, 1):
         end = begun + SECONDS * number / len(servers)
@@ -178,7 +178,7 @@ def test_only_writers_wait_for_a_lock_or_a_stalled_disk(slow, program, traceable
         opened(tmp_path / "lake") as lake,
         open_store(ApiKeys, lake) as stored,
     ):
-        keys = [stored.create_key("acme", f"key {key}") for key in range(scaled(3, 10))]  # which no server has seen
+        keys = [stored.create_key("acme", f"key {key}") for key in range(scaled(3, 10))]  # unknown to every server
         manager = server._replace(key=identity.token())
         assert server.report("early").status == 202
         assert server.ask("GET", CACHED).status == 200

@@ -1,6 +1,6 @@
 """Two programs on one lake: the first is stopped halfway, the second waits for its lock, and both end well.
 
-Each pair has a wrong result, or an error, if nothing locks the second out.
+Without the lock, each pair has a wrong result or an error.
 """
 
 import os
@@ -26,25 +26,25 @@ COMPACT = ("traffic", "compact", "--lake", "lake")
 
 
 class Pair(NamedTuple):
-    """A program that is stopped when its new files are written, and one that starts then."""
+    """A program that is stopped after writing its new files, and a program that starts then."""
 
     prepare: Callable[[Path], None]
     first: tuple[str, ...]
     second: tuple[str, ...]
     visits: dict[str, int]
-    """How many visits of each batch there are at the end."""
+    """Return the number of visits of each batch at the end."""
     codes: tuple[int, int] = (0, 0)
 
 
 def copy_of_a_log(folder):
-    """A log, and a later copy of it, which is longer."""
+    """Prepare a log, and a later, longer copy of it."""
     nothing(folder)
     (folder / "a.log").write_text(log("a", 4, days=1))
     (folder / "later.log").write_text(log("a", 8, days=1))
 
 
 def two_domains(folder):
-    """Two files of one day, in each a visit that goes and one that stays; and a log whose visits go."""
+    """Prepare two files of one day, each with a visit to erase and a visit to keep; and a log with visits to erase."""
     (folder / "a.log").write_text(log("a", 4, days=1))
     with opened(folder / "lake", create=True) as lake:
         for part in range(2):
@@ -53,7 +53,7 @@ def two_domains(folder):
 
 
 def half_a_line(folder):
-    """A log of one day that was imported when its fourth line was half written, and has grown since."""
+    """Prepare a log of one day that was imported with an unfinished fourth line, and has grown since."""
     (folder / "a.log").write_text(log("a", 4, days=1)[:-20])
     with opened(folder / "lake", create=True) as lake:
         Importer(lake).run(folder / "a.log", Options("acme"))
@@ -61,7 +61,7 @@ def half_a_line(folder):
 
 
 def log_in_a_drop(folder):
-    """A log in a folder, for long enough."""
+    """Prepare a log in a folder, old enough to be read."""
     nothing(folder)
     (folder / "drop").mkdir()
     (folder / "drop" / "a.log").write_text(log("a", 4, days=1))

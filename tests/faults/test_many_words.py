@@ -1,7 +1,7 @@
-"""Strangers who name a new referrer in every request decide neither how large an answer is nor how long others wait.
+"""Strangers who send a new referrer in every request cannot enlarge answers or delay others.
 
-`TRAFFIC_FAULTS=all` lands 1.6 million referrers, and holds the server's memory and the times of other answers to their
-promises (P18, P21). The server counts no day ahead meanwhile, so every answer reads all visits.
+`TRAFFIC_FAULTS=all` lands 1.6 million referrers, and checks the promised memory of the server and the promised times of
+other responses (P18, P21). The server builds no rollups meanwhile, so every answer reads all visits.
 """
 
 import json
@@ -31,7 +31,7 @@ MOST_MB, LARGEST_DASHBOARD = MEMORY_MB + 300, 1_000_000
 
 
 def land_referrers(lake):
-    """Visits of people on two days, each with a referrer of its own, as an import would have left them."""
+    """Land visits by people on two days, each with its own referrer, like an import."""
     for number in range(DAYS):
         moment = datetime(2026, 1, 5) + timedelta(days=number)
         columns = visit(visited_at=moment, short_code="sale", referrer_type="other")
@@ -50,7 +50,7 @@ def resident_mb(process):
 
 
 def ask_cached(server):
-    """The seconds that a cached answer takes; the first one is not cached yet."""
+    """Return the seconds that a cached answer takes; the first answer is not cached yet."""
     begun = time.perf_counter()
     assert server.ask("GET", CACHED).status == 200
     return time.perf_counter() - begun
@@ -63,7 +63,7 @@ def test_many_referrers_make_no_answer_large_or_slow(program, tell, tmp_path):
 
     def storm(client):
         bodies = {}
-        for number in range(REQUESTS):  # each start makes another scope, which no cache holds
+        for number in range(REQUESTS):  # each start makes another scope, so that nothing is cached
             start = date(2025, 12, 1) + timedelta(REQUESTS * client + number)
             for name in ("referrers", "dashboard"):
                 answer = server.ask("GET", f"/analytics/{name}?start_date={start}&end_date=2026-01-31")

@@ -1,7 +1,7 @@
-"""A manifest that is lost, damaged or an older one: whatever programs did before and go on doing over it, in any order,
-a rebuild loses no visit, counts none twice, brings no erased one back (P1), and knows each link as it was last edited.
+"""A lost, damaged or older manifest: whatever programs did before and continue to do, in any order, a rebuild loses no
+visit, counts none twice, restores no erased visit (P1), and keeps the latest state of each link.
 
-Programs refuse to write over it and name the remedy, unless nothing tells how old it is.
+Programs refuse to write over it and name the remedy, unless nothing shows its age.
 """
 
 import random
@@ -34,18 +34,18 @@ from tests.support.manifests import database_of
 from tests.support.own_agents import change_rules
 
 REBUILDS = scaled(1, 34)
-"""For each way to lose a manifest: 204 in the long form."""
+"""Number of rebuilds for each way to lose a manifest: 204 in the long form."""
 DAYS = 3
 
 
 def day_of(path):
-    """The day of January of a visit: of line n of a log, /log-n, or of visit n of a batch, /batch/n."""
+    """Return the day of January of a visit: of line n of a log, /log-n, or of visit n of a batch, /batch/n."""
     number = int(re.split("[-/]", path)[-1])
     return 1 + number % (DAYS if "-" in path else 2)
 
 
 class World:
-    """A lake, the logs beside it, and what must be in it."""
+    """A lake, the logs next to it, and its expected content."""
 
     def __init__(self, folder, choice, cuts_lines):
         """`cuts_lines`: whether logs may end without a newline."""
@@ -55,17 +55,17 @@ class World:
         self.names = iter(range(1000))
         self.written, self.imported = Counter(), Counter()  # lines of each log
         self.there, self.waiting, self.erased = set(), set(), set()
-        self.links = {}  # where short codes lead
-        self.unsure = set()  # that they are there is not promised, nor that they are not
+        self.links = {}  # targets of short codes
+        self.unsure = set()  # neither their presence nor their absence is promised
 
     def act(self, lake):
-        """Let a program do something."""
+        """Let a program do some work."""
         programs = [self.import_log] * 4 + [self.follow, self.report, self.flush, self.compact, self.reclassify]
         programs += [self.edit_links, self.fold_links]
         self.choice.choice([*programs, self.choice.choice([self.erase, self.erase, self.expire])])(lake)
 
     def import_log(self, lake):
-        """A log that has grown, mostly without a final newline: its last line lands, and again when it has grown."""
+        """Import a grown log, usually without a final newline: its last line lands, and again when it has grown."""
         name = self._grown_log(is_finished=not self.cuts_lines or self.choice.random() < 0.3)
         Importer(lake).run(self.folder / f"{name}.log", Options("acme"))
         self._landed(name)
@@ -80,7 +80,7 @@ class World:
         self._landed(name)
 
     def _grown_log(self, is_finished):
-        """Let a log grow by some lines, of which one may be all that is new."""
+        """Let a log grow by some lines, possibly by a part of one line only."""
         name = self.choice.choice([*self.written, f"log{next(self.names)}"])
         self.written[name] += self.choice.choice([1, 1, self.choice.randrange(2, 12)])
         text = "".join(line(f"/{name}-{number}", day_of(f"{name}-{number}")) for number in range(self.written[name]))
@@ -109,7 +109,7 @@ class World:
             Compactor(lake, lambda: datetime.now(UTC) + 2 * READERS_GRACE).sweep()
 
     def reclassify(self, lake):
-        """Judge all visits by the rules of now, which other ones have judged."""
+        """Reclassify all visits from other rules by the current rules."""
         change_rules(lake, next(self.names))
         Reclassifier(lake).run(["acme"])
 
@@ -125,7 +125,7 @@ class World:
         fold_links(lake, "acme")
 
     def erase(self, lake):
-        """A link, a day, or all days up to one."""
+        """Erase a link, a day, or all days up to a day."""
         self.flush(lake)
         if not self.there:
             return
@@ -151,7 +151,7 @@ class World:
         self.there -= gone
 
     def expire(self, lake):
-        """All days before one, by their age."""
+        """Expire all days before a day, by their age."""
         self.flush(lake)
         first_kept = self.choice.randrange(2, DAYS + 1)
         gone = {one for one in self.there if day_of(one) < first_kept}
@@ -169,7 +169,7 @@ WAYS = ("lost", "emptied", "cut", "older", "older_beside_the_log_of_the_newer_on
 
 
 def lose(world, way, kept):
-    """Lose the manifest, or put one back that was kept."""
+    """Lose the manifest, or restore an older copy."""
     manifest = world.root / "manifest.sqlite"
     if way == "lost":
         manifest.unlink()
@@ -191,7 +191,7 @@ def test_programs_lose_and_double_nothing_after_a_rebuild(way, tell, tmp_path, c
     refused = questions = visits = 0
     for seed in range(REBUILDS):
         (folder := tmp_path / str(seed)).mkdir()
-        # where nothing tells that a manifest is older, logs that go on from an unfinished line are not told apart
+        # if nothing shows that a manifest is older, logs that continue an unfinished line cannot be distinguished
         world = World(folder, random.Random(f"{way} {seed}"), cuts_lines=way != "older_without_its_number")
         some, asked = one_loss(world, way)
         refused, questions = refused + some, questions + asked
@@ -202,7 +202,7 @@ def test_programs_lose_and_double_nothing_after_a_rebuild(way, tell, tmp_path, c
 
 
 def one_loss(world, way):
-    """Lose a manifest, go on, rebuild; how many programs refused, and how many questions were asked."""
+    """Lose a manifest, continue, rebuild; return the number of programs that refused, and of questions."""
     with opened(world.root) as lake:
         world.import_log(lake)
         world.edit_links(lake)
@@ -214,7 +214,7 @@ def one_loss(world, way):
             if world.choice.random() < 0.3:
                 database_of(lake.manifest).rows("PRAGMA wal_checkpoint(TRUNCATE)")
         world.edit_links(lake)
-        world.report(lake)  # at least these are in no older manifest
+        world.report(lake)  # at least these are missing in older manifests
         (world.folder / "wal").write_bytes((world.root / "manifest.sqlite-wal").read_bytes())
     is_older = way in ("older", "older_without_its_number")
     world.unsure |= world.waiting - waiting if is_older else world.waiting
@@ -243,7 +243,7 @@ def one_loss(world, way):
 
 
 def is_refused(world, way):
-    """Let a program try something; whether it refused."""
+    """Let a program try to work; return whether it refused."""
     before = set(world.there), set(world.waiting), set(world.erased), Counter(world.imported), dict(world.links)
     try:
         with opened(world.root) as lake:

@@ -1,4 +1,4 @@
-"""Programs at work on one lake and on its copy in a bucket, many of them killed, over a store that fails on purpose.
+"""Concurrent programs on one lake and on its copy in a bucket, many of them killed, over a store that fails on purpose.
 
 `TRAFFIC_FAULTS=all uv run pytest -n 0 tests/faults/test_published_chaos.py` kills 100 times, in some minutes.
 """
@@ -35,12 +35,12 @@ FAILURES = (
 
 
 def drop(store, number):
-    """Write an object with a batch, and with a visit that is erased."""
+    """Write an object with a batch, and with a visit to erase."""
     lines = [line(f"/batch-{number}/{at}", when=days_ago(at % 2)) for at in range(BATCH)]
     store.put(f"logs/{number:05}.log", "".join((*lines, line(f"/{ERASED}", when=days_ago(1)))).encode())
 
 
-def test_killed_programs_leave_a_copy_of_the_lake_only(program, store, tell, tmp_path):
+def test_killed_programs_leave_an_exact_copy_of_the_lake(program, store, tell, tmp_path):
     nothing(tmp_path)
     with opened(tmp_path / "lake", create=True) as lake:
         assert lake.manifest.organizations.names() == []
@@ -77,9 +77,9 @@ def test_killed_programs_leave_a_copy_of_the_lake_only(program, store, tell, tmp
 
 def assert_nothing_is_lost(lake, store, folder, written):
     Eraser(lake).run("acme", Criteria(short_code=ERASED))
-    later = datetime.now(UTC) + timedelta(minutes=16)  # then nothing that was put before can appear
+    later = datetime.now(UTC) + timedelta(minutes=16)  # then no earlier put can appear
     publisher = LakePublisher(lake, COPY, lambda: later)
-    publisher.publish("acme")  # finds what the killed ones put
+    publisher.publish("acme")  # finds the objects of killed programs
     later += timedelta(minutes=16)
     assert [followed.problem for followed in follow_erasures(lake, "acme", lambda: later)] == [""]
     assert lake.manifest.copies.find()[0].due_since is None

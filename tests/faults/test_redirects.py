@@ -1,5 +1,5 @@
-"""Killed at any write while a redirect is attached, a server leaves it attached with its link, at the next start at the
-latest, or neither. What was edited since is never overwritten by the same redirect.
+"""A kill at any write during the attachment of a redirect leaves it attached with its link, at the latest after the
+next start, or neither. The same redirect never overwrites later edits.
 """
 
 import json
@@ -23,7 +23,7 @@ BODY = json.dumps({"implementation_type": "patch", "redirect_to": "https://examp
 
 
 def approved_job(folder):
-    """An approved job about the path of a dead short code, beside links."""
+    """Return an approved job about the path of a dead short code, next to links."""
     undecided_job(folder)
     with opened(folder / "lake") as lake:
         links(lake, "acme", [{"short_code": "kept", "target_url": "https://example.com/kept"}])
@@ -34,14 +34,14 @@ def approved_job(folder):
 
 
 def state(folder):
-    """How many implementations there are, how many links are wanted, and the short codes that there are."""
+    """Return the number of implementations and of pending links, and the existing short codes."""
     with opened(folder / "lake") as lake, closing(sqlite3.connect(lake.root / "control.sqlite")) as database:
         ((attached, wanted),) = database.execute(COUNTS)
         return attached, wanted, [link.short_code for link in links_of(lake, "acme")]
 
 
 def started_again(program, folder):
-    """The state once a server has started again and nothing waits any longer."""
+    """Return the state after a server has started again and nothing is pending."""
     with serving(program, folder) as server:
         given_up_at = time.monotonic() + 60
         while state(folder)[1]:

@@ -1,4 +1,4 @@
-"""The program under strace: which system calls it makes, and what becomes of it when one of them kills it or fails."""
+"""The program under strace: its system calls, and the effect of a kill or failure at one of them."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from tests.support.lakes import opened
 from tests.support.visits import land, visit
 
 CALLS = ("openat", "write", "pwrite64", "fsync", "fdatasync", "rename", "unlink", "mkdir", "ftruncate")
-"""What this program changes a disk with. Of openat only those count that may make a file."""
+"""System calls with which this program changes a disk; openat counts only if it may create a file."""
 _LINE = re.compile(r"(\d+) +(\w+)\((.*)")
 _ENDED = re.compile(r"(\d+) +<\.\.\. \w+ resumed>(.*)")
 _PATH = re.compile(r'<(/[^>]*)>|"(/?[^"]*)"')
@@ -29,12 +29,12 @@ class Call(NamedTuple):
 
     process: int
     name: str
-    number: int  # among those of this name and process, from 1, as strace's `when=` counts them
+    number: int  # number among calls of this name and process, from 1, like strace's `when=`
     text: str  # arguments and result
 
     @property
     def paths(self):
-        """The files and folders it names."""
+        """The files and folders that it names."""
         return [inside or quoted for inside, quoted in _PATH.findall(self.text)]
 
     @property
@@ -44,7 +44,7 @@ class Call(NamedTuple):
 
 
 class Run(NamedTuple):
-    """How a process ended, what it had to say, and the calls that were traced."""
+    """How a process ended, its output, and its traced calls."""
 
     code: int
     told: str
@@ -52,7 +52,7 @@ class Run(NamedTuple):
 
 
 class Child(NamedTuple):
-    """A process that a Program started."""
+    """A process started by a Program."""
 
     forked: Forked
     told: Path
@@ -76,7 +76,7 @@ class Child(NamedTuple):
 
 
 class Program:
-    """Runs functions of workers.py in forked processes, each in a folder of its own. What they say is kept in another.
+    """Runs functions of workers.py in forked processes, each in its own folder. Their output is kept in another folder.
 
     Their engines copy the relations, of both kinds, that an engine of this process has defined.
     """
@@ -90,7 +90,7 @@ class Program:
         forks.ask({"import": "tests.faults.workers"})
 
     def start(self, folder, function, *words, held=False):
-        """Start a function with some words in a folder."""
+        """Start a function with some arguments in a folder."""
         self._started += 1
         told = self._folder / f"told-{self._started}"
         begin = json.dumps([str(folder), function, words], default=str)
@@ -107,7 +107,7 @@ class Program:
         return self.start(folder, function, *words).wait()
 
     def trace(self, folder, function, *words, calls=CALLS, options=("-y",)):
-        """Run a function with some words under strace."""
+        """Run a function with some arguments under strace."""
         child = self.start(folder, function, *words, held=True)
         trace = child.told.with_suffix(".trace")
         tracer = Tracer(child.process, trace, "-e", f"trace={','.join(calls)}", *options)
@@ -119,7 +119,7 @@ class Program:
 
     @contextmanager
     def stopped(self, folder, call, function, *words):
-        """Run a function with some words until it has made a call, and stop it there; SIGCONT lets it go on."""
+        """Run a function with some arguments until it makes a call, and stop it there; SIGCONT lets it continue."""
         child = self.start(folder, function, *words, held=True)
         trace = child.told.with_suffix(".trace")
         inject = f"inject={call.name}:signal=STOP:when={call.number}"
@@ -137,7 +137,7 @@ class Program:
 
 
 class Tracer:
-    """strace, looking at a process that waits meanwhile, and at every thread it makes."""
+    """strace attached to a waiting process, and to every thread that it starts."""
 
     def __init__(self, process, trace, *expressions):
         command = ["strace", "-f", "-o", trace, "-p", str(process), *expressions]
@@ -146,18 +146,18 @@ class Tracer:
         self.is_attached = "attached" in self.told
 
     def wait(self):
-        """Look on until the process has ended."""
+        """Wait until the process has ended."""
         self._strace.communicate()
 
     def detach(self):
-        """Look away; the process goes on."""
+        """Detach; the process continues."""
         self._strace.terminate()
         self._strace.communicate()
 
 
 @contextmanager
 def traced(server, trace, *expressions):
-    """strace, looking at a server as long as a with block lasts."""
+    """Attach strace to a server while in this context."""
     tracer = Tracer(server.child.process, trace, *expressions)
     assert tracer.is_attached, tracer.told
     try:
@@ -167,7 +167,8 @@ def traced(server, trace, *expressions):
 
 
 def calls_of(text):
-    """Every call of a trace that may change a disk: in the order in which they began, but syncs as they ended."""
+    """Return every call of a trace that may change a disk: in the order of their beginnings, but syncs in that of their
+    ends."""
     numbers, begun = {}, {}
     for line in text.splitlines():
         found, ended = _LINE.match(line), _ENDED.match(line)
@@ -186,7 +187,7 @@ def calls_of(text):
 
 @cache
 def why_not():
-    """Why system calls cannot be traced here; '' where they can."""
+    """Return why system calls cannot be traced here; '' if they can."""
     if not shutil.which("strace"):
         return "strace is missing: apt-get install strace (Debian package strace)"
     with subprocess.Popen(["sleep", "60"]) as process:

@@ -1,4 +1,4 @@
-"""A command that is disturbed at a system call: what must hold right afterwards, and when it is run again."""
+"""A command disturbed at a system call: the invariants right afterwards, and after another run."""
 
 import itertools
 import os
@@ -13,19 +13,19 @@ from tests.support.lakes import opened
 from tests.support.manifests import database_of
 
 SHARE = os.environ.get("TRAFFIC_FAULTS", "1")
-"""How much is tried: so many times what a run of all tests tries, or "all" that there is."""
+"""The amount of trials: a factor of the amount in a run of all tests, or "all"."""
 IS_LONG = SHARE == "all"
 P99_SECONDS = 0.05
-"""How long 99 of a hundred cached answers take at most (P18)."""
+"""Maximum duration of 99 of a hundred cached answers (P18)."""
 
 
 def scaled(sampled, long):
-    """How often or how long something is tried."""
+    """Return the scaled number or duration of trials."""
     return long if IS_LONG else sampled * int(SHARE)
 
 
 def tried(sampled, long=200):
-    """How many examples Hypothesis tries: the same ones in a run of all tests, others in a longer one."""
+    """Return the number of Hypothesis examples: the same examples in a run of all tests, others in a longer run."""
     return settings(max_examples=scaled(sampled, long), derandomize=SHARE == "1", suppress_health_check=HealthCheck)
 
 
@@ -34,12 +34,12 @@ def p99(seconds):
 
 
 def spread(points, sampled):
-    """Points at even distances; in the long form all of them."""
+    """Return points at even distances; in the long form all of them."""
     return points if IS_LONG else points[:: -(-len(points) // scaled(sampled, 0))]
 
 
 def some(calls, sampled, seed):
-    """Calls of as many kinds as possible; in the long form every call."""
+    """Return calls of as many kinds as possible; in the long form every call."""
     if IS_LONG:
         return calls
     kinds, choice = {}, random.Random(seed)
@@ -50,7 +50,7 @@ def some(calls, sampled, seed):
 
 
 class Trial:
-    """A victim; what it begins with, and what comes of it undisturbed."""
+    """A victim, its initial state, and its result without a disturbance."""
 
     def __init__(self, victim, program, folder):
         self.victim, self._program, self._folder = victim, program, folder
@@ -72,11 +72,11 @@ class Trial:
         assert victim.acknowledged(run._replace(code=1), self.after) == set(self.after)
 
     def inject(self, injected):
-        """Run the victim while strace lets a call kill it or fail, then again undisturbed; the first run."""
+        """Run the victim while strace lets a call kill it or fail, then again undisturbed; return the first run."""
         return self._disturb(lambda folder: self._trace(folder, ("-e", f"inject={injected}")))
 
     def limit(self, size):
-        """Run the victim while no file may become larger than a size, then again undisturbed; the first run."""
+        """Run the victim with a file size limit, then again undisturbed; return the first run."""
         function, words = self.victim.function, self.victim.words
         return self._disturb(lambda folder: self._program.run(folder, "limited", size, function, *words))
 
@@ -101,13 +101,14 @@ class Trial:
 
     @contextmanager
     def _copy_of(self, folder):
-        copy = self._folder / str(next(self._numbers))  # what a failing test left stays
+        copy = self._folder / str(next(self._numbers))  # the leftovers of a failing test are kept
         shutil.copytree(folder, copy)
         yield copy
         shutil.rmtree(copy)
 
     def _assert_whole(self, folder, run):
-        """What was acknowledged is there, all else is there or is not, and nothing is broken; what is there."""
+        """Check that acknowledged work is stored, that other work is stored or not, and that nothing is broken; return
+        the state."""
         assert_no_address(folder, run.told)
         state = self.victim.state(folder)
         assert state.keys() <= self.before.keys() | self.after.keys()
@@ -122,7 +123,7 @@ class Trial:
         return state
 
     def _assert_finished(self, folder):
-        """Nothing is left over, once nobody can need it; and what is to be gone is."""
+        """Check that no leftovers remain once no program can need them, and that deleted content is gone."""
         with opened(folder / "lake") as lake:
             assert_sound(lake)
             for path in folder.rglob("*") if self.victim.gone else ():
@@ -136,7 +137,7 @@ class Trial:
 
 
 def files_of_days(folder):
-    """How many live files each day of an organization has."""
+    """Return the number of live files for each day of an organization."""
     with opened(folder / "lake") as lake:
         return database_of(lake.manifest).rows(
             "SELECT organization, day, count(*) FROM files WHERE deletable_at IS NULL GROUP BY 1, 2 ORDER BY 1, 2"

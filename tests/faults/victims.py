@@ -1,4 +1,4 @@
-"""What is killed and what fails: every command that changes a lake, with what it begins with and what must come of it.
+"""The victims of kills and failures: every command that changes a lake, with its initial state and expected result.
 
 To add a command: a function that prepares a folder, and an entry in VICTIMS.
 """
@@ -34,57 +34,58 @@ from tests.support.visits import land, visit
 
 JOB = "job_00000000000000000001"
 HOOK_NETWORKS = "127.0.0.0/8"
-"""Where the hook is: nobody listens there."""
+"""The network of the hook, where no program listens."""
 OLD_SALT, OLD_SALT_AT = "ca5a" * 16, datetime(2026, 1, 5, tzinfo=UTC)
 
 
 def everything(folder):
-    """The visits of each organization and day."""
+    """Return the visits of each organization and day."""
     with opened(folder / "lake") as lake:
         return visits(lake)
 
 
 def classified_and_judged(folder):
-    """The visits of each organization and day as they are classified, and what they were judged, which comes after."""
+    """Return the classified visits of each organization and day, and the version that judged them, which comes
+    later."""
     days = everything(folder)
     judged = {(*day, "signals"): [row["signals"] for row in rows] for day, rows in days.items()}
     return {day: [row | {"signals": None} for row in rows] for day, rows in days.items()} | judged
 
 
 def by_log(folder):
-    """How many visits of each log, or of each reported batch, there are."""
+    """Return the number of visits of each log, or of each reported batch."""
     with opened(folder / "lake") as lake:
         return batches(lake)
 
 
 @dataclass(frozen=True)
 class Victim:
-    """A command, killed or failing."""
+    """A command to be killed or to fail."""
 
     name: str
     prepare: Callable
     """Fills an empty folder, in which the command then works."""
     words: tuple[str, ...]
     state: Callable = everything
-    """What is there, by what changes as a whole."""
+    """Returns the state in units that change as a whole."""
     told: str = r"$^"
-    """What it says when something is done: all of it, or what the pattern's group names."""
+    """Its message about completed work: all of it, or the pattern's group."""
     function: str = "traffic"
     again: Callable = lambda victim, state: victim.words
-    """The words that finish the work, from what is there; none when there is nothing left to do."""
+    """Returns the words that finish the work from a state; none if nothing is left to do."""
     gone: tuple[bytes, ...] = ()
-    """What is nowhere on the disk once it is done."""
+    """Content that must be nowhere on the disk after the work."""
     has_threads: bool = False
-    """Whether a library of it has threads of its own, whose calls change no file."""
+    """Whether one of its libraries has threads with calls that change no file."""
 
     def acknowledged(self, run, state):
-        """What a run said that it has done, of what may be in a state."""
+        """Return the work that a run has acknowledged, out of a state."""
         found = re.findall(self.told, run.told)
         names = {name for name in found if name in state}
         return set(state) if run.code == 0 or (found and not names) else names
 
 
-# What each begins with
+# Initial states
 
 
 def nothing(folder):
@@ -98,7 +99,7 @@ def two_logs(folder):
 
 
 def grown_log(folder):
-    """A log that was imported when its last line was half written; a salt that is too old; lines that are none."""
+    """Prepare a log that was imported with an unfinished last line; an expired salt; invalid lines."""
     whole = log("a", 8)
     with opened(folder / "lake", create=True) as lake:
         daily_salts(lake.salts, [date(2026, 1, 1)], OLD_SALT_AT)
@@ -110,7 +111,7 @@ def grown_log(folder):
 
 
 def rotated_log(folder):
-    """A log that was followed, and then grew, was renamed, and began anew."""
+    """Prepare a log that was followed, and then grew, was renamed, and started anew."""
     with opened(folder / "lake", create=True) as lake:
         (folder / "a.log").write_text(log("a", 4))
         Importer(lake).run(folder / "a.log", Options("acme"))
@@ -120,7 +121,7 @@ def rotated_log(folder):
 
 
 def dropped_logs(folder):
-    """Two logs in a folder, one of them twice, long enough ago."""
+    """Prepare two logs in a folder, one of them twice, old enough to be read."""
     nothing(folder)
     (folder / "drop").mkdir()
     for name, letter in (("1.log", "a"), ("2.log", "b"), ("3.log", "a")):
@@ -133,7 +134,7 @@ def of_day(day, path, **columns):
 
 
 def many_files(folder):
-    """Two files on each of two days, visits that wait, and a file that may be deleted."""
+    """Prepare two files on each of two days, pending visits, and a file that may be deleted."""
     with opened(folder / "lake", create=True) as lake:
         for part in range(3):
             land(lake, "acme", [of_day(day, f"/{part}/{day}") for day in (1, 2)])
@@ -143,21 +144,21 @@ def many_files(folder):
 
 
 def other_rules(folder):
-    """Visits of two organizations that rules of another time classified."""
+    """Prepare visits of two organizations, classified by other rules."""
     with opened(folder / "lake", create=True) as lake:
         for name in ("acme", "other"):
             land(lake, name, [of_day(day, f"/{day}", user_agent="GPTBot/1.2") for day in (1, 2)])
 
 
 def land_secrets(lake):
-    """Land visits that go on two days, and one that stays."""
+    """Land visits to erase on two days, and a visit to keep."""
     goes = {"domain": "gone.example", "user_agent": "canary-agent", "bot_category": "other_bot"}
     land(lake, "acme", [of_day(1, "/canary-path", **goes), of_day(1, "/stays")])
     land(lake, "acme", [of_day(2, "/canary-path", **goes)])
 
 
 def secrets_to_erase(folder):
-    """Two days with visits that go and one that stays, and visits that wait for a file."""
+    """Prepare two days with visits to erase and one to keep, and pending visits."""
     with opened(folder / "lake", create=True) as lake:
         land_secrets(lake)
         land(lake, "other", [of_day(1, "/other")])
@@ -166,7 +167,7 @@ def secrets_to_erase(folder):
 
 
 def old_days(folder):
-    """Days of two organizations that are too old, also in a file that no manifest knows, and one that is not."""
+    """Prepare expired days of two organizations, also in an unknown file, and a day to keep."""
     with opened(folder / "lake", create=True) as lake:
         for name in ("acme", "other"):
             goes = {"user_agent": "canary-agent", "bot_category": "other_bot"}
@@ -180,7 +181,7 @@ def old_days(folder):
 
 
 def merged_and_waiting(folder):
-    """A merge beside its sources, a file that was not merged, and visits that wait for one."""
+    """Prepare a merge next to its sources, an unmerged file, and pending visits."""
     with opened(folder / "lake", create=True) as lake:
         for part in range(2):
             land(lake, "acme", [of_day(day, f"/{part}/{day}") for day in (1, 2)])
@@ -192,7 +193,7 @@ def merged_and_waiting(folder):
 
 
 def lost_manifest(folder):
-    """Visits without a manifest, of which a file was moved away because the manifest did not know it."""
+    """Prepare visits without a manifest; one file was moved away because the manifest did not know it."""
     merged_and_waiting(folder)
     with opened(folder / "lake") as lake:
         flush_all(lake)
@@ -204,7 +205,7 @@ def lost_manifest(folder):
 
 
 def older_manifest(folder):
-    """Visits and a merge that are newer than the manifest, which still says that visits wait that have their files."""
+    """Prepare visits and a merge that are newer than the manifest, which still lists visits in files as pending."""
     merged_and_waiting(folder)
     with opened(folder / "lake") as lake:
         with closing(sqlite3.connect(lake.root / "manifest.sqlite")) as db:
@@ -223,14 +224,14 @@ def a_link(folder):
 
 
 def links_file(folder):
-    """Links, and a file of others."""
+    """Prepare links, and a file of other links."""
     nothing(folder)
     a_link(folder)
     (folder / "links.csv").write_text("short_code,target_url\nnew,https://new.example\n")
 
 
 def an_edited_link(folder):
-    """A link that was changed since the file with all links was written."""
+    """Prepare a link that was changed since the complete file of links was written."""
     nothing(folder)
     a_link(folder)
     with opened(folder / "lake") as lake:
@@ -239,7 +240,7 @@ def an_edited_link(folder):
 
 
 def something_to_copy(folder):
-    """Everything that a backup holds."""
+    """Prepare everything that a backup contains."""
     many_files(folder)
     a_link(folder)
     with opened(folder / "lake") as lake, open_store(ApiKeys, lake) as control:
@@ -247,7 +248,7 @@ def something_to_copy(folder):
 
 
 def undecided_job(folder):
-    """A new job, and a hook that is sent what is approved."""
+    """Prepare a new job, and a hook that gets approved jobs."""
     with opened(folder / "lake", create=True) as lake:
         with open_store(Hooks, lake, parse_networks(HOOK_NETWORKS)) as hooks:
             hooks.create("acme", "receiver", "http://127.0.0.1:9/")
@@ -259,7 +260,7 @@ def undecided_job(folder):
             )
 
 
-# What is there
+# States
 
 
 def names_of_keys(folder):
@@ -275,7 +276,7 @@ def links_there(folder):
 
 
 def unless_refused(folder):
-    """The visits and links; none of a lake that is refused with the advice to rebuild it."""
+    """Return visits and links; nothing for a lake that is rejected with the advice to rebuild it."""
     try:
         return everything(folder) | links_there(folder)
     except LakeDamaged as error:
@@ -285,20 +286,20 @@ def unless_refused(folder):
 
 
 def something_to_publish(folder):
-    """Visits of two organizations, and links of one."""
+    """Prepare visits of two organizations, and links of one."""
     other_rules(folder)
     a_link(folder)
 
 
 def secrets_published(folder):
-    """Days of which some visits go, in the lake and in its copy."""
+    """Prepare days with some visits to erase, in the lake and in its copy."""
     with opened(folder / "lake", create=True) as lake:
         land_secrets(lake)
         LakePublisher(lake, str(folder / "copy")).publish("acme")
 
 
 def copied(folder):
-    """The copy, whole; and the lake itself, which stays."""
+    """Return the copy, complete; and the lake itself, which stays."""
     there = folder / "copy"
     found = {"lake": everything(folder)}
     if there.exists():
@@ -308,20 +309,21 @@ def copied(folder):
 
 
 def published_there(folder):
-    """The lake, and what a reader of the copy finds: nothing, or every row of it."""
+    """Return the lake, and a reader's view of the copy: nothing, or every row of it."""
     tables = sorted((folder / "copy").glob("*/*"))
     found = {f"{table.parent.name}'s {table.name}": rows for table in tables if (rows := rows_in(table))}
     return everything(folder) | found
 
 
 def rows_in(table):
-    """The rows of a published table, in an order of its own; of a visitor's hash only whether there is one."""
+    """Return the rows of a published table, sorted; visitor hashes are reduced to whether they exist."""
     rows = [{**row, "visitor": row.get("visitor") is not None} for row in published.rows_of(table)]
     return sorted(rows, key=str)
 
 
 def job_and_messages(folder):
-    """The status and version of the job, the moves in its history, and the events in the outbox: they go together."""
+    """Return status and version of the job, the moves in its history, and the events in the outbox: they belong
+    together."""
     with opened(folder / "lake") as lake, closing(sqlite3.connect(lake.root / "control.sqlite")) as database:
         assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         (job,) = database.execute("SELECT status, version FROM jobs").fetchall()
@@ -331,7 +333,7 @@ def job_and_messages(folder):
 
 
 def is_approved(state):
-    """Whether it is approved, and the hook has exactly one message of it; else it must be as new as it was."""
+    """Whether it is approved and the hook has exactly one message about it; otherwise it must be unchanged."""
     if state["job"] == (("new", 1), [], []):
         return False
     assert state["job"] == (("approved", 2), [("new", "approved", 2)], [("job.approved", JOB)])
@@ -339,18 +341,18 @@ def is_approved(state):
 
 
 def missing_batches(victim, state):
-    """A sender that was not answered sends again what is not there; nobody else can know."""
+    """Send missing batches again, like a sender without a response; no other program can know them."""
     root, *names = victim.words
     return [root, *(name for name in names if name not in state)]
 
 
 def unless_copied(victim, state):
-    """A backup never takes the place of one that is there, and the one that is there is whole."""
+    """Check that a backup never replaces an existing backup, and that the existing backup is complete."""
     return () if "copy" in state else victim.words
 
 
 def unless_approved(victim, state):
-    """What is approved cannot be approved again."""
+    """Check that an approved job cannot be approved again."""
     return () if is_approved(state) else victim.words
 
 

@@ -1,4 +1,4 @@
-"""What runs in the processes that tests trace and kill: the program from its entry point, and what a server does."""
+"""Functions for the processes that tests trace and kill: the program from its entry point, and parts of a server."""
 
 import ctypes
 import functools
@@ -40,17 +40,17 @@ PR_SET_PTRACER, ANY_PROCESS = 0x59616D61, -1
 data.rules.ip_verification.load = functools.cache(data.rules.ip_verification.load)
 
 
-with suppress(SystemExit), redirect_stdout(io.StringIO()):  # for what only a command's first run imports
+with suppress(SystemExit), redirect_stdout(io.StringIO()):  # for imports of a command's first run only
     sys.argv = ["traffic", "import", "--help"]
     main()
 
 
 def begin(folder, function, words):
-    """Run one of these functions in a folder, once stderr, on which this process is held back, has ended; and end."""
+    """Run one of these functions in a folder, after the end of stderr, which holds this process back; then exit."""
     ctypes.CDLL(None).prctl(PR_SET_PTRACER, ctypes.c_ulong(ANY_PROCESS), 0, 0, 0)
     os.chdir(folder)
     os.environ["TMPDIR"] = folder
-    sys.dont_write_bytecode = True  # the first run of a test makes the same system calls as the next
+    sys.dont_write_bytecode = True  # so that the first run of a test makes the same system calls as the next
     os.read(2, 1)
     os.dup2(1, 2)
     (globals().get(function) or getattr(chaos, function))(*words)
@@ -58,7 +58,7 @@ def begin(folder, function, words):
 
 
 class InThisThread(ThreadPoolExecutor):
-    """A pool that does at once what it is given: every system call then comes in one order, and has one number."""
+    """A pool that works at once, so that every system call has the same order and number."""
 
     def submit(self, work, *words):
         future = Future()
@@ -67,20 +67,20 @@ class InThisThread(ThreadPoolExecutor):
 
 
 def traffic(*words):
-    """The program, as it is."""
+    """Run the program, unmodified."""
     sys.argv = ["traffic", *words]
     main()
 
 
 def serve(settings):
-    """The server, on a free port."""
+    """Run the server on a free port."""
     os.environ.update(settings)
     service.ops.maintenance.FLUSH_AFTER = timedelta(seconds=1)
     traffic("serve", "--port", "0", "--lake", "lake")
 
 
 def churn():
-    """Let files come, be merged and be deleted at once, again and again."""
+    """Land, merge and delete files at once, again and again."""
     data.tasks.compaction.READERS_GRACE = timedelta(0)
     lake = Lake(Path("lake"))
     intake, compactor = LiveIngest(lake), data.tasks.compaction.Compactor(lake)
@@ -94,7 +94,7 @@ def churn():
 
 
 def in_order(function, *words):
-    """One of these functions in a single thread, and without its waiting for queries to end."""
+    """Run one of these functions in a single thread, without waiting for queries to end."""
     for module in (data.store.landing, data.ingest.importer, data.publish.publisher):
         module.ThreadPoolExecutor = InThisThread
     data.ingest.importer.MAX_PARALLEL_BLOCKS = 1
@@ -103,7 +103,7 @@ def in_order(function, *words):
 
 
 def limited(size, function, *words):
-    """One of these functions, while no file may become larger than a size."""
+    """Run one of these functions with a file size limit."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
     in_order(function, *words)
 
@@ -113,7 +113,7 @@ def say(text):
 
 
 def follow(root, path, domain=""):
-    """Land what is new in a log and in what it was renamed to."""
+    """Land the new lines of a log and of its renamed predecessor."""
     lake = Lake(Path(root))
     follower = Follower(lake, data.ingest.importer.Importer(lake), Path(path), Options("acme", domain), notify=say)
     follower.tick()
@@ -124,7 +124,7 @@ def follow(root, path, domain=""):
 
 
 def approve(root, job_id):
-    """Approve a job, as pages and API do."""
+    """Approve a job, like pages and API."""
     try:
         with opened_jobs(Path(root), must_write=True) as jobs:
             record = jobs.act("acme", job_id, APPROVE_FIX, COMMAND_LINE, utc_now())
@@ -134,14 +134,14 @@ def approve(root, job_id):
 
 
 def erase_published(lake, domain):
-    """Erase from a lake whose copy lies beside it: this folder is another one than that in which it was published."""
+    """Erase from a lake with its copy next to it: this folder differs from the folder where it was published."""
     with closing(Lake(Path(lake)).manifest) as manifest, database_of(manifest).transaction() as db:
         db.execute("UPDATE copies SET target = ?", [str(Path("copy").absolute())])
     traffic("erase", "--org", "acme", "--domain", domain, "--yes", "--lake", lake)
 
 
 def keep(root, *batches):
-    """Take batches of visits as the server does, one commit each, then give them their files."""
+    """Store batches of visits like the server, one commit each, then move them into files."""
     lake = Lake(Path(root))
     intake, refused = LiveIngest(lake), 0
     for batch in batches:

@@ -1,4 +1,4 @@
-"""What the tests of published copies share: a bucket on loopback, SeaweedFS, and readers of three other makers.
+"""Fixtures for tests of published copies: a bucket on loopback, SeaweedFS, and readers by three other makers.
 
 SeaweedFS archives no objects and delays no puts. It refuses keys with "." and ".." and leaves out slashes at the start
 or twice: of the odd keys, it stores those with a newline. tests/data tests the others against the failing store.
@@ -36,7 +36,7 @@ def _programs():
 
 
 def traffic(*words, **environ):
-    """Run the program, without a terminal, with more variables in its environment."""
+    """Run the program without a terminal, with more variables in its environment."""
     command, environ = [PROGRAMS / "traffic", *map(str, words)], {**os.environ, **environ}
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environ, timeout=120)
 
@@ -76,20 +76,20 @@ class Bucket:
         return f"http://{LOOPBACK}:{self._ports[3]}"
 
     def new(self):
-        """The name of a new bucket."""
+        """Return the name of a new bucket."""
         name = f"bucket-{next(self._numbers)}"
         self.shell(f"s3.bucket.create -name {name}")
         return name
 
     def shell(self, *lines):
-        """Run commands of SeaweedFS' shell."""
+        """Run commands in SeaweedFS' shell."""
         asked = "\n".join(lines) + "\n"
         command = [PROGRAMS / "weed", "shell", f"-master={LOOPBACK}:{self._ports[0]}"]
         subprocess.run(command, input=asked, text=True, check=True, capture_output=True, timeout=60)
 
 
 def put_as_is(place, key, body):
-    """Put an object whose key obstore would encode."""
+    """Put an object with a key that obstore would encode."""
     requests = open_target(place)._requests
     address = requests._sign("PUT", requests._prefix + key, {})
     with urlopen(Request(address, data=body, method="PUT"), timeout=60) as answer:
@@ -97,7 +97,7 @@ def put_as_is(place, key, body):
 
 
 def free_ports(count):
-    """Ports that nobody uses, nor those 10,000 above, at which SeaweedFS listens, too."""
+    """Return free ports that are also free 10,000 above, where SeaweedFS listens, too."""
     ports = []
     while len(ports) < count:
         with socket.socket() as low, socket.socket() as high:
@@ -112,7 +112,7 @@ def free_ports(count):
 
 @pytest.fixture(scope="session")
 def bucket(tmp_path_factory):
-    """A running SeaweedFS, whose address and keys are in the environment of this process and of those it starts."""
+    """A running SeaweedFS, with its address and keys in the environment of this process and its children."""
     bucket = Bucket(tmp_path_factory.mktemp("bucket"))
     with pytest.MonkeyPatch.context() as patch:
         for name, value in variables(bucket).items():
@@ -131,7 +131,7 @@ def variables(bucket):
 
 @pytest.fixture
 def name(bucket):
-    """A place in a new bucket."""
+    """A prefix in a new bucket."""
     return f"s3://{bucket.new()}/lake"
 
 
@@ -155,4 +155,4 @@ def spark_session(sail):
         session = SparkSession.builder.remote(sail.address).getOrCreate()
         session.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
         yield session
-        session.client.close()  # otherwise the process asks a server that is gone for ten minutes when it ends
+        session.client.close()  # otherwise, at exit, the process tries to reach the ended server for ten minutes

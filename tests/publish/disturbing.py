@@ -1,4 +1,4 @@
-"""A bucket whose answers are errors, cut short, or slow."""
+"""A bucket with erroneous, truncated or slow responses."""
 
 import http.client
 import http.server
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 
 class Disturbing(http.server.BaseHTTPRequestHandler):
-    """Passes requests on to the bucket, and disturbs the answers as it is told to."""
+    """Passes requests on to the bucket, and disturbs the responses as told."""
 
     def answer(self):
         address = urlsplit(self.server.bucket.address)
@@ -47,10 +47,10 @@ class Disturbing(http.server.BaseHTTPRequestHandler):
 
 @contextmanager
 def disturbing(bucket, how, monkeypatch):
-    """A server between this process and the bucket that disturbs its answers; a number delays those to what is put."""
+    """A server between this process and the bucket that disturbs its responses; a number delays responses to puts."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Disturbing) as server:
         server.bucket, server.how = bucket, how
-        server.handle_error = lambda *_: None  # of who did not wait for the answer
+        server.handle_error = lambda *_: None  # of clients that did not wait for the response
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with monkeypatch.context() as patch:
             patch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")

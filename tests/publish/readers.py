@@ -1,6 +1,6 @@
-"""Reads published tables with engines of other makers: delta-rs (DataFusion), ClickHouse, and Sail.
+"""Reads published tables with engines by other makers: delta-rs (DataFusion), ClickHouse, and Sail.
 
-Each counts with the expressions that data/publish/README.md prints.
+Each counts with the expressions printed in data/publish/README.md.
 """
 
 import re
@@ -10,13 +10,13 @@ README = Path(__file__).parent.parent.parent / "data/publish/README.md"
 
 
 def expressions(engine):
-    """The hour and the class of a visit in the words of an engine, from the table of the manual."""
+    """Return the hour and the class of a visit in the SQL of an engine, from the table in the manual."""
     (row,) = re.findall(rf"^\| {re.escape(engine)} \|(.+)\|$", README.read_text("utf-8"), re.MULTILINE)
     return [cell.strip().strip("`") for cell in row.split(" | ")]
 
 
 def counts(engine, source):
-    """The question that each is asked: visits, visitors and hashes by day, hour of the organization, and class."""
+    """Return the query for each engine: visits, visitors and hashes by day, hour of the organization, and class."""
     hour, category = expressions(engine)
     text = {"ClickHouse": "String", "Spark": "STRING", "DataFusion": "VARCHAR"}[engine]
     return (
@@ -50,5 +50,5 @@ def by_sail(table, session):
 
 
 def rows(found):
-    """The rows with values of one type each."""
+    """Return the rows with values of one type each."""
     return [(row["d"], int(row["h"]), row["c"], int(row["n"]), int(row["v"]), int(row["s"] or 0)) for row in found]

@@ -1,4 +1,4 @@
-"""Visits published in a bucket: engines of other makers read what the lake counts, and nothing that was erased."""
+"""Visits published in a bucket: engines by other makers count the same as the lake, and read no erased visit."""
 
 import json
 import os
@@ -32,7 +32,7 @@ COUNTED = (
     "SELECT CAST(day AS VARCHAR), hour_of(visited_at, utc_offset), bot_category, count(*), count(DISTINCT visitor), "
     "coalesce(sum(visitor), 0) FROM visits_in_scope GROUP BY ALL ORDER BY ALL"
 )
-"""What the readers are asked, as the program itself counts it."""
+"""The program's own counts of the readers' query."""
 
 
 def test_three_engines_agree_with_the_lake_after_every_change(lake, bucket, name, spark_session):
@@ -92,7 +92,7 @@ def test_an_erasure_stays_due_while_the_bucket_is_down(lake, bucket, name):
     assert [*verify_copies(lake)] == []
 
 
-def test_a_bucket_that_keeps_versions_is_refused(lake, bucket):
+def test_a_bucket_that_keeps_versions_is_rejected(lake, bucket):
     name = bucket.new()
     bucket.shell(f"s3.bucket.versioning -name {name} -enable")
     land(lake, "acme", [at(2)])
@@ -155,7 +155,7 @@ def test_a_damaged_checkpoint_is_skipped(lake, bucket, name):
     assert len(readers.by_delta_rs(f"{name}/acme/visits")) == 3
 
 
-def test_a_key_with_a_newline_is_named_and_passed_over(lake, bucket, name, caplog):
+def test_a_key_with_a_newline_is_reported_and_skipped(lake, bucket, name, caplog):
     land(lake, "acme", [at(2, domain="gone.example"), at(3)])
     LakePublisher(lake, name).publish("acme")
     put_as_is(name, "acme/visits/line\nbreak", b"1")
@@ -167,7 +167,7 @@ def test_a_key_with_a_newline_is_named_and_passed_over(lake, bucket, name, caplo
     assert found.reason == "is in neither log nor manifest; delete it, since its key is not allowed"
 
 
-def test_two_lakes_at_one_target_refuse_each_other(lake, bucket, name, tmp_path):
+def test_two_lakes_at_one_target_reject_each_other(lake, bucket, name, tmp_path):
     land(lake, "acme", [at(2)])
     LakePublisher(lake, name).publish("acme")
     with opened(tmp_path / "another", create=True) as another:
@@ -202,7 +202,7 @@ def test_a_failing_store_counts_as_unreachable(lake, bucket, name, monkeypatch, 
         LakePublisher(lake, name).publish("acme")
 
 
-def test_a_store_that_answers_slowly_is_published_whole(lake, bucket, name, monkeypatch):
+def test_a_store_that_answers_slowly_gets_everything(lake, bucket, name, monkeypatch):
     for day in range(1, 6):
         land(lake, "acme", [at(day)])
     with disturbing(bucket, 0.3, monkeypatch):
@@ -210,7 +210,7 @@ def test_a_store_that_answers_slowly_is_published_whole(lake, bucket, name, monk
     assert [*verify_copies(lake)] == []
 
 
-def test_a_slow_store_times_out_and_keeps_what_it_received(lake, bucket, name, monkeypatch, tell):
+def test_a_slow_store_times_out_and_keeps_uploaded_objects(lake, bucket, name, monkeypatch, tell):
     land(lake, "acme", [at(2)])
     LakePublisher(lake, name).publish("acme")
     for number in range(40):
@@ -229,7 +229,7 @@ def test_a_slow_store_times_out_and_keeps_what_it_received(lake, bucket, name, m
     assert "an interrupted upload may still appear until" in found.reason
 
 
-def test_the_demo_publishes_and_others_read_its_rows(bucket, spark_session, tmp_path):
+def test_the_demo_publishes_readable_rows(bucket, spark_session, tmp_path):
     name = f"s3://{bucket.new()}/demo"
     environ = {**os.environ, **variables(bucket), "TRAFFIC_PUBLISH": name, "TMPDIR": str(tmp_path)}
     with subprocess.Popen(

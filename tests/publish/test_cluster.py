@@ -1,4 +1,4 @@
-"""A cluster that reads what is published, with no folder in common: the answers of one machine, whatever happens."""
+"""A cluster that reads published visits, without a shared folder: its answers equal one machine's, whatever happens."""
 
 from contextlib import closing
 from datetime import UTC, date, datetime
@@ -31,7 +31,7 @@ from tests.support.visits import land, links
 DAYS = {"start_date": "2026-03-01", "end_date": "2026-03-20"}
 ASKED = [ENTRIES[name] for name in ("traffic-overview", "top-links")]
 FILES = 3
-"""Of an open day that are merged."""
+"""Files of an open day that are merged."""
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Log objects in a bucket: each content counts once, and a store that fails is waited for."""
+"""Log objects in a bucket: each content counts once, and a failing store is retried."""
 
 import gzip
 import signal
@@ -55,7 +55,7 @@ def test_a_truncated_object_counts_nothing_twice(lake, name):
     assert paths(lake) == Counter(f"/{number}" for number in range(18))
 
 
-def test_a_key_with_a_newline_is_named_and_passed_over(lake, name):
+def test_a_key_with_a_newline_is_reported_and_skipped(lake, name):
     put_as_is(name, "line\nbreak.log", content("/odd"))
     open_target(name).put("1", content("/1"))
     following = Following(lake, name)
@@ -101,7 +101,7 @@ def test_a_disturbed_bucket_loses_and_repeats_nothing(how, lake, bucket, name, m
 
 
 def test_a_kill_while_following_a_bucket_loses_nothing(bucket, forks, tmp_path, tell):
-    """At system calls, as tests/faults kills who follows a folder."""
+    """Kills happen at system calls, as in tests/faults for a folder."""
     if reason := why_not():
         pytest.skip(reason)
     place = f"s3://{bucket.new()}/logs"
@@ -117,7 +117,7 @@ def test_a_kill_while_following_a_bucket_loses_nothing(bucket, forks, tmp_path, 
     assert codes.count(-signal.SIGKILL) > KILLS // 2
 
 
-def test_following_a_bucket_once_names_errors_without_keys(lake, bucket, name, monkeypatch):
+def test_following_a_bucket_once_reports_errors_without_keys(lake, bucket, name, monkeypatch):
     open_target(name).put("1", content("/1"))
 
     def run(place):

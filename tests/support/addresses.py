@@ -1,4 +1,4 @@
-"""What tells something about addresses: lists of agents' networks, and databases of countries."""
+"""Sources of facts about addresses: lists of agents' networks, and country databases."""
 
 import json
 from collections.abc import Mapping
@@ -22,11 +22,11 @@ ROAMING = (
     "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; Perplexity-User/1.0; "
     "+https://perplexity.ai/perplexity-user)"
 )
-"""An agent whose list tells who it is, and not who it is not."""
+"""An agent with a list that identifies it, but does not exclude other addresses."""
 
 
 def fetch_lists(lake: Lake, at: datetime = FETCHED) -> None:
-    """Put LISTS into a lake, the way that `traffic agents refresh` does."""
+    """Put LISTS into a lake, like `traffic agents refresh`."""
     rows = [
         IpList(name, "-", "https://list.example/", "json:here", evidence="https://docs.example/", checked=at.date())
         for name in LISTS

@@ -1,10 +1,10 @@
-"""A clock that stands until a test moves it."""
+"""A clock that stands still until a test moves it."""
 
 from typing import Any
 
 
 class Clock:
-    """Tells `now`: seconds, or whatever moment it begins with."""
+    """Returns the time `now`, in seconds or any other unit."""
 
     def __init__(self, now: Any = 1_000.0) -> None:
         self.now = now

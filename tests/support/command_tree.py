@@ -1,10 +1,10 @@
-"""All commands of `traffic`, as its real tree has them."""
+"""All commands of `traffic`, from its real command tree."""
 
 from service.commands import PROGRAM
 
 
 def leaves(command=PROGRAM, *words):
-    """The names of every command below a group, as they are typed, or of the command itself."""
+    """Return the names of all commands in a group, as they are typed, or the name of the command itself."""
     below = getattr(command, "commands", None)
     return [found for name in below for found in leaves(below[name], *words, name)] if below else [" ".join(words)]
 

@@ -1,4 +1,4 @@
-"""Opens what control.sqlite keeps, as another program does."""
+"""Opens the content of control.sqlite, like another program."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -20,12 +20,12 @@ def open_store(store: Callable[..., Store], lake: Lake, *arguments: Any, **optio
 
 
 def owner(keys: ApiKeys, text: str) -> str | None:
-    """The organization of an active key; None for any other text."""
+    """Return the organization of an active key; None for any other text."""
     key = keys.find(text)
     return key.organization if key and key.state == "active" else None
 
 
 def dump_of(lake: Lake) -> str:
-    """All that the control database has, as text."""
+    """Return the content of the control database as text."""
     with closing(sqlite3.connect(lake.root / "control.sqlite")) as database:
         return "\n".join(database.iterdump())

@@ -1,4 +1,4 @@
-"""The labelled corpus: requests whose right classification is certain, each with its public source."""
+"""The labelled corpus: requests with a certain classification, each with its public source."""
 
 import json
 from functools import cache
@@ -14,7 +14,7 @@ LABELS = ("bot_category", "agent_kind", "ai_source", "device_type")
 
 @cache
 def labelled(name: str) -> list[dict[str, Any]]:
-    """The rows of one file: the words of a request, some of LABELS, and the source."""
+    """Return the rows of one file: the words of a request, some of LABELS, and the source."""
     with (FOLDER / f"{name}.jsonl").open(encoding="utf-8") as file:
         return [json.loads(line) for line in file]
 

@@ -1,6 +1,6 @@
 """The generated parts of the documents, and operators.sql. `uv run python -m tests.support.docs` writes them.
 
-A generated part stands between `<!-- name: … -->` and `<!-- end -->`; test_docs.py fails when one is out of date.
+A generated part is between `<!-- name: … -->` and `<!-- end -->`; test_docs.py fails if a part is out of date.
 """
 
 import re
@@ -29,7 +29,7 @@ DOCUMENTS: Final = (README, HOUSE, *FLOORS, *ROOMS, BENCHMARKS, TESTS, ROOT / "C
 """The documents whose commands, links, settings and sizes are checked, in the order in which their commands are run."""
 
 REQUIREMENTS: Final = ROOT / "traffic-requirements.txt"
-"""What an installed program needs, with hashes; `python .ci/pin` writes it."""
+"""The packages that an installed program needs, with hashes; `python .ci/pin` writes it."""
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -44,7 +44,7 @@ def endpoint_table() -> str:
 
 
 def first_sentence(text: str) -> str:
-    """A text up to its first full stop."""
+    """Return a text up to its first full stop."""
     return re.match(r".*?\.(?= |$)", text)[0]
 
 
@@ -100,7 +100,7 @@ HOURS: Final = {
     "ClickHouse": "intDiv((60 * toHour(visited_at, 'UTC') + toMinute(visited_at, 'UTC')"
     " + coalesce(utc_offset, 0) + 1440) % 1440, 60)",
 }
-"""The local hour of a visit, in SQL of each engine that reads a published copy."""
+"""The local hour of a visit, in the SQL of each engine that reads a published copy."""
 
 
 def expression_table() -> str:
@@ -130,7 +130,7 @@ _BLOCK: Final = re.compile(r"(<!-- (\w+): .*? -->\n)(.*?)(<!-- end -->)", re.DOT
 
 
 def generated(text: str) -> str:
-    """The text of a document with its generated parts as the code has them now."""
+    """Return the text of a document with its generated parts updated from the code."""
     return _BLOCK.sub(lambda found: f"{found[1]}{BLOCKS[found[2]]()}\n{found[4]}", text)
 
 
@@ -138,7 +138,7 @@ OPERATORS: Final = ROOT / "queries/names/operators.sql"
 
 
 def operators_sql() -> str:
-    """The operators of AI agents and AI sources that are called otherwise, as DuckDB's table of them."""
+    """Return the operators with different names from their AI agents or AI sources, as a table for DuckDB."""
     known = [row for row in load(Agent, "agents") if row.ai_source and row.operator != "unknown"]
     named = {(name, row.operator) for row in known for name in (row.agent, row.ai_source)}
     rows = sorted((row for row in named if row[0] not in {row[1], "Other AI"}), key=lambda row: row[0].lower())

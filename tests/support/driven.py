@@ -1,4 +1,4 @@
-"""The logs of a site that Chromium and programs visited, with labels: who sent each request, and what it was."""
+"""The logs of a site that Chromium and programs visited, with labels: the sender and the kind of each request."""
 
 import csv
 import json
@@ -15,7 +15,7 @@ needs_driven: Final = pytest.mark.skipif(not DRIVEN.exists(), reason="the logs o
 
 
 def readings() -> Mapping[tuple[str, str], list[str]]:
-    """What the requests of rich.log were, by their second and path."""
+    """Return the kinds of the requests in rich.log, by their second and path."""
     lines = map(json.loads, (DRIVEN / "rich.log").read_text("utf-8").splitlines())
     labels = csv.DictReader((DRIVEN / "rich.log.labels.csv").read_text("utf-8").splitlines())
     found = defaultdict(list)

@@ -1,4 +1,4 @@
-"""A follower of a bucket, and what it tells."""
+"""A follower of a bucket, with its messages."""
 
 from data.ingest.drop_follower import DropFollower
 from data.ingest.dropped import open_drop
@@ -6,7 +6,7 @@ from data.ingest.importer import Importer, Options
 
 
 class Following:
-    """A follower for acme of a place in a bucket, and what it tells."""
+    """A follower of a place in a bucket for acme, with its messages."""
 
     def __init__(self, lake, place):
         self.told, self.lake = [], lake
@@ -18,6 +18,6 @@ class Following:
             self.told.append(text)
 
     def tick(self):
-        """Look once; the totals since the beginning."""
+        """Look once; return the totals since the beginning."""
         self.follower.tick()
         return self.follower.totals

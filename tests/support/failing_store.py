@@ -1,6 +1,6 @@
-"""A store of objects that speaks the protocol of S3 and fails on purpose: everything in memory, one process, loopback.
+"""A store of objects that speaks the S3 protocol and fails on purpose: everything in memory, one process, loopback.
 
-It answers what the product asks of a bucket, path style, and believes every signature.
+It answers all requests of the product for a bucket, path style, and accepts every signature.
 """
 
 import hashlib
@@ -27,11 +27,11 @@ class Version(NamedTuple):
 
     @property
     def etag(self):
-        return hashlib.md5(self.body).hexdigest()  # as S3 does
+        return hashlib.md5(self.body).hexdigest()  # like S3
 
 
 class Failure(NamedTuple):
-    """How requests fail whose "METHOD /bucket/key?query" has this pattern."""
+    """A kind of failure, for requests matching this pattern of "METHOD /bucket/key?query"."""
 
     pattern: str
     how: str  # "403 AccessDenied": that status and code; "cut"; "drip"; "late"; "lost"; "garbage"
@@ -39,7 +39,7 @@ class Failure(NamedTuple):
 
 
 class FailingStore(ThreadingHTTPServer):
-    """The store. `failures` are tried in order; each ends after so many times."""
+    """The store. `failures` are tried in order; each ends after this number of times."""
 
     daemon_threads = True
 
@@ -68,13 +68,13 @@ class FailingStore(ThreadingHTTPServer):
         return ""
 
     def apply_late(self):
-        """Let the puts that were held back take place."""
+        """Apply the delayed puts."""
         for apply in self.late:
             apply()
         self.late.clear()
 
     def bodies(self, bucket="bucket"):
-        """Every body that the store still holds: of objects, of earlier versions, and of parts."""
+        """Return every body that the store still holds: of objects, of earlier versions, and of parts."""
         versions = [version.body for each in self.buckets[bucket].values() for version in each]
         return [*filter(None, versions), *(body for _, parts in self.uploads.values() for body in parts.values())]
 
@@ -246,12 +246,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, *_):
-        """Says nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def failing_store():
-    """A running store, whose address and keys are in the environment of this process and of those it starts."""
+    """A running store, with its address and keys in the environment of this process and its children."""
     with FailingStore() as store, pytest.MonkeyPatch.context() as patch:
         for name, value in {
             "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret-of-the-tests", "AWS_REGION": "us-east-1",

@@ -1,6 +1,6 @@
-"""The process that tests.support.forks has fork `traffic`.
+"""The process from which tests.support.forks forks `traffic`.
 
-It has loaded the program, and started no thread. It is asked on a socket, and ends when that is closed.
+It has loaded the program and started no thread. It gets requests on a socket, and ends when the socket is closed.
 """
 
 import atexit
@@ -22,17 +22,17 @@ from tests.support.sockets import read_until
 
 
 def load():
-    """Load the rules, and all else that is the same for every process."""
+    """Load the rules, and everything else that all processes share."""
     for module in ("data.ingest.importer", "data.tasks.reclassification"):  # commands import them when they run
         importlib.import_module(module)
     shared_classifier(SHIPPED)
     gc.collect()
-    gc.freeze()  # what is loaded stays: no process that is forked looks at it again, not even at its end,
-    atexit.register(os.dup2, os.open(os.devnull, os.O_WRONLY), 2)  # at which libraries complain of what stays
+    gc.freeze()  # loaded objects stay: forked processes do not collect them, not even at exit,
+    atexit.register(os.dup2, os.open(os.devnull, os.O_WRONLY), 2)  # when libraries complain about leftovers
 
 
 def answer(asked):
-    """Answer until the questions end; return in each forked process, with what it was forked for."""
+    """Answer until the socket is closed; return in each forked process, with its request."""
     running = set()
     while True:
         message, descriptors, _, _ = socket.recv_fds(asked, 1 << 16, 2)

@@ -1,4 +1,4 @@
-"""`traffic` in processes of its own, forked from forked.py, which has loaded it: that takes most of a second."""
+"""`traffic` in separate processes, forked from forked.py, which has loaded it: loading takes most of a second."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def without_settings():
 
 
 class Forked:
-    """A process of `traffic`: what tests use of subprocess.Popen."""
+    """A process of `traffic`: the part of subprocess.Popen that tests use."""
 
     def __init__(self, forks, pid, stderr=None):
         self.pid, self.stderr, self.returncode = pid, stderr, None
@@ -42,7 +42,7 @@ class Forked:
         return self.returncode
 
     def send_signal(self, number):
-        if self.poll() is None:  # until it is asked how it ended, nobody else has its id
+        if self.poll() is None:  # until its exit is read, no other process gets its id
             os.kill(self.pid, number)
 
     def terminate(self):
@@ -52,7 +52,7 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
     def communicate(self, timeout=60):
-        """What is left in its stderr, once it has ended."""
+        """Return the rest of its stderr after it has ended."""
         self.wait(timeout)
         with self.stderr:
             return None, self.stderr.read()
@@ -78,7 +78,7 @@ class Forks:
     def start(self, *words, before="", settings=None, out=1, err=None):
         """Start a command with some words and settings (variables), after some Python code.
 
-        It prints into open files: into that of this process and into a pipe unless told otherwise.
+        By default, it prints to this process's stdout and to a pipe.
         """
         question = {"words": words, "before": before, "environ": without_settings() | (settings or {})}
         if err is not None:
@@ -89,6 +89,6 @@ class Forks:
         return forked
 
     def close(self):
-        """End, and with it every process that still runs."""
+        """End, together with all processes that are still running."""
         self._socket.close()
         self._process.wait(60)

@@ -1,6 +1,6 @@
-"""Servers whose deadlines for connections are other than the true ones, so that tests need not wait so long.
+"""Servers with shorter deadlines for connections than in production, so that tests need not wait that long.
 
-They answer for a hundred years at once, which takes longer and more bytes than any answer of the true ones.
+They answer for a hundred years at once, which takes longer and more bytes than any real answer.
 """
 
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ HURRIED = {
 
 @contextmanager
 def hurried(serving, lake, proxies="", monitor="", **constants):
-    """The port and process of a `traffic serve` with other deadlines; it ends without having told of any trouble."""
+    """The port and process of a `traffic serve` with other deadlines; it must end without logging a problem."""
     before = (
         "import queries.parameters; queries.parameters.MAX_DAYS = 36_600\n"
         "import service.server.connection as limits, service.server.run as server\n"

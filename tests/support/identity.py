@@ -1,10 +1,10 @@
-"""An identity provider for tests: its keys in a file, and the tokens it signs."""
+"""An identity provider for tests: a file with its keys, and tokens signed with them."""
 
 from tests.support import tokens
 
 
 def settings_of(folder):
-    """The settings of a server that believes this provider."""
+    """Return the settings of a server that trusts this provider."""
     file = folder / "jwks.json"
     file.write_text(tokens.KEYS)
     return {"jwks": file, **tokens.IDENTITY}

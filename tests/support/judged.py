@@ -1,4 +1,4 @@
-"""Visits of one past day, and the signals that judging it gives them."""
+"""Visits of one past day, and the signals that judging gives them."""
 
 from datetime import UTC, date, datetime
 
@@ -16,18 +16,18 @@ FILES = ("/", "/a.css", "/b.js")
 
 
 def asked(path, visitor=1, version=144, signals=None, **columns):
-    """A request of a visitor, by default for a page that was served."""
+    """Return a request of a visitor, by default for a page that was served."""
     values = {"domain": "go.example", "status": 200, "short_code": None, "user_agent": CHROME(version)} | columns
     return visit(visited_at=datetime(2026, 3, 4, 12), path=path, visitor=visitor, signals=signals, **values)
 
 
 def readers(agents, paths=FILES, **columns):
-    """So many people, each with a browser of another version, who load pages with their files."""
+    """Return visits by a number of people with different browser versions, who load pages with their files."""
     return [asked(path, 100 + number, 130 + number, **columns) for number in range(agents) for path in paths]
 
 
 def judged(lake, visits):
-    """The signals of visits by visitor, as the product and as a recount tells them."""
+    """Return the signals of visits by visitor, from the product and from a recount."""
     land(lake, "acme", visits)
     Compactor(lake, lambda: TODAY).run()
     day = [row | {"day": date(2026, 3, 4)} for row in visits]

@@ -1,4 +1,4 @@
-"""What lies in a lake of a test, and how a test hurts it."""
+"""The content of a test's lake, and ways to damage it."""
 
 import errno
 import hashlib
@@ -29,7 +29,7 @@ from tests.support.visits import Visit
 
 @contextmanager
 def opened(root: Path, create: bool = False) -> Iterator[Lake]:
-    """A lake, as long as a with block lasts."""
+    """Open a lake while in this context."""
     with closing((lake := Lake(root, create)).manifest):
         yield lake
 
@@ -41,7 +41,7 @@ def remove_manifest(root: Path) -> None:
 
 @contextmanager
 def rebuilt(lake: Lake, is_lost: bool = True) -> Iterator[Lake]:
-    """A lake with a manifest that was made again from its files alone, or from what the old one says, too."""
+    """Return a lake with a manifest rebuilt from its files alone, or also from the old manifest."""
     lake.manifest.close()
     if is_lost:
         remove_manifest(lake.root)
@@ -54,7 +54,7 @@ def rebuilt(lake: Lake, is_lost: bool = True) -> Iterator[Lake]:
 
 
 def read(lake: Lake, file: LandedFile) -> list[Visit]:
-    """The visits of a live file, which has the schema of visits."""
+    """Return the visits of a live file, which has the schema of visits."""
     rows = pq.ParquetFile(lake.verified_path(file)).read()
     assert rows.schema.equals(VISITS)
     return list(rows.to_pylist())
@@ -65,18 +65,18 @@ def files_of(lake: Lake, organization: str = "acme") -> list[LandedFile]:
 
 
 def dead_files(lake: Lake) -> dict[str, datetime]:
-    """When each dead file may be deleted."""
+    """Return the time from which each dead file may be deleted."""
     rows = database_of(lake.manifest).rows("SELECT path, deletable_at FROM files WHERE deletable_at IS NOT NULL")
     return {path: datetime.fromisoformat(moment) for path, moment in rows}
 
 
 def rows_of(lake: Lake, organization: str = "acme") -> list[Visit]:
-    """Every live visit of an organization."""
+    """Return every live visit of an organization."""
     return [row for file in files_of(lake, organization) for row in read(lake, file)]
 
 
 def landed(lake: Lake, organization: str = "acme") -> dict[date, list[list[Visit]]]:
-    """The visits of every live file in their order, by day; equal files come in an order of their own."""
+    """Return the visits of every live file in order, by day; equal files are ordered by content."""
     days = defaultdict(list)
     for file in files_of(lake, organization):
         days[file.day].append(read(lake, file))
@@ -84,31 +84,32 @@ def landed(lake: Lake, organization: str = "acme") -> dict[date, list[list[Visit
 
 
 def links_path(lake: Lake, organization: str = "acme") -> Path:
-    """The live whole file with the links of an organization."""
+    """Return the live complete file with the links of an organization."""
     stored = lake.manifest.links.live(organization).whole
     assert stored
     return lake.root / stored.path
 
 
 def paths(lake: Lake, organization: str = "acme") -> Counter[str]:
-    """How many live visits each path has."""
+    """Return the number of live visits of each path."""
     return Counter(row["path"] for row in rows_of(lake, organization))
 
 
 def numbers(lake: Lake, organization: str = "acme") -> dict[int, int]:
-    """How many live files each day of the month has."""
+    """Return the number of live files of each day of the month."""
     return dict(Counter(file.day.day for file in files_of(lake, organization)))
 
 
 def strays(lake: Lake) -> tuple[list[str], set[str]]:
-    """Files that were staged and stayed, and visit files that no manifest knows."""
+    """Return leftover staged files, and visit files that no manifest knows."""
     there = {str(path.relative_to(lake.root)) for path in lake.root.glob("visits/organization=[!_]*/*/*")}
     known = {path for (path,) in database_of(lake.manifest).rows("SELECT path FROM files")}
     return [path.name for path in lake.staging.rglob("*") if path.is_file()], there - known
 
 
 def bytes_on_disk(lake: Lake) -> dict[Path, str | bool]:
-    """Every file and folder of the lake, with a hash. SQLite may write into its shared memory when it only reads."""
+    """Return every file and folder of the lake with a hash. SQLite may write into its shared memory even when it only
+    reads."""
     return {
         path.relative_to(lake.root): path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest()
         for path in lake.root.rglob("*")
@@ -117,7 +118,7 @@ def bytes_on_disk(lake: Lake) -> dict[Path, str | bool]:
 
 
 def everything_in(folder: Path) -> bytes:
-    """All bytes of all files, and all text that Parquet files hold compressed, in lower case."""
+    """Return all bytes of all files, and all text compressed in Parquet files, in lower case."""
     found = b""
     for path in folder.rglob("*"):
         found += path.read_bytes() if path.is_file() else b""
@@ -127,7 +128,7 @@ def everything_in(folder: Path) -> bytes:
 
 
 def flip(path: Path, place: int = 50) -> None:
-    """Let a bit of a file be another."""
+    """Change a bit of a file."""
     content = bytearray(path.read_bytes())
     content[place] ^= 1
     path.write_bytes(content)
@@ -135,7 +136,7 @@ def flip(path: Path, place: int = 50) -> None:
 
 @contextmanager
 def flipped(path: Path) -> Iterator[None]:
-    """A file one bit of which is another, as long as a with block lasts."""
+    """Change a bit of a file while in this context."""
     content = path.read_bytes()
     flip(path)
     yield
@@ -143,7 +144,7 @@ def flipped(path: Path) -> Iterator[None]:
 
 
 def kept_manifest(root: Path) -> Path:
-    """A copy of the manifest as it is now, beside the lake; programs may go on with theirs."""
+    """Keep a copy of the manifest next to the lake; programs may continue with the original."""
     copy = root.with_name(f"{root.name}-kept-{uuid.uuid4().hex[:8]}.sqlite")
     with closing(sqlite3.connect(root / "manifest.sqlite")) as db, closing(sqlite3.connect(copy)) as target:
         db.backup(target)
@@ -159,7 +160,7 @@ def put_back(copy: Path, root: Path) -> None:
 
 
 def rot(lake: Lake, path: Path, place: int = 50) -> None:
-    """Change a file as a disk does that loses bits: nothing but its bytes tells of it."""
+    """Change a file like a disk that loses bits: only its bytes show it."""
     flip(path, place)
     with database_of(lake.manifest).transaction() as db:
         seen = path.stat().st_ctime_ns
@@ -168,7 +169,7 @@ def rot(lake: Lake, path: Path, place: int = 50) -> None:
 
 
 def turn_an_index(manifest: Path) -> None:
-    """Let an index be wrong, which the manifest can be read with."""
+    """Damage an index without making the manifest unreadable."""
     with closing(sqlite3.connect(manifest)) as db:
         db.execute("PRAGMA writable_schema = ON")
         db.execute("UPDATE sqlite_master SET sql = replace(sql, 'IS NULL', 'IS NOT NULL') WHERE name = 'live_files'")
@@ -188,7 +189,7 @@ def date_ahead(lake: Lake) -> None:
 
 
 def kill_at_commit(work: Callable[[], object], tidying: str, committing: str) -> None:
-    """Do some work that ends as if it was killed once its files are placed; the modules that tidy up and commit."""
+    """Do some work that is killed once its files are placed; `modules` clean up and commit."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(f"{tidying}.discard", lambda *_: None)
         patch.setattr(f"{committing}.insert_files", lambda *_: 1 / 0)
@@ -204,9 +205,9 @@ def fail_at(
     is_done: bool = False,
     error: BaseException | None = None,
 ) -> None:
-    """Make the n-th call of a function fail as on a full disk, before or after it did its work.
+    """Make the n-th call of a function fail as on a full disk, before or after its work.
 
-    `target` is what has the function: an object, or a module by its name.
+    `target` has the function: an object, or a module by its name.
     """
     owner = sys.modules[target] if isinstance(target, str) else target
     original, calls = getattr(owner, name), count(1)
@@ -225,7 +226,7 @@ def fail_at(
 def failing_at(
     target: Any, name: str, call: int = 1, is_done: bool = False, error: BaseException | None = None
 ) -> Iterator[None]:
-    """What is done in a with block ends as the n-th call of a function in it fails."""
+    """Run the context until the n-th call of a function in it fails."""
     error = error or OSError(errno.ENOSPC, "No space left on device")
     with pytest.MonkeyPatch.context() as patch:
         fail_at(patch, target, name, call, is_done, error)

@@ -11,10 +11,10 @@ def line(
     status: int = 200,
     referrer: str = "-",
 ) -> str:
-    """A line of a request; each part of it may be another."""
+    """Return a log line for a request; each part of it can be given."""
     return f'{ip} - - [{at}] "GET {path} HTTP/1.1" {status} 5316 "{referrer}" "{agent}"\n'
 
 
 def lines(*paths: str) -> str:
-    """A log of requests for these paths."""
+    """Return a log of requests for these paths."""
     return "".join(map(line, paths))

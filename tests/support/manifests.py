@@ -1,4 +1,4 @@
-"""The database of a manifest, which only its room asks in SQL, for tests that look into it or damage it."""
+"""The database of a manifest, for tests that read or damage it; only its room uses SQL on it otherwise."""
 
 
 def database_of(manifest):

@@ -1,4 +1,4 @@
-"""Peaks of memory: resident of a program, in a process of its own, and of what Python holds during some work."""
+"""Peaks of memory: resident memory of a program in its own process, and Python's allocations during some work."""
 
 import subprocess
 import sys
@@ -14,19 +14,19 @@ with open(sys.argv[1], "w") as file:
     file.write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
 sys.exit(code)
 """
-"""A small process between: the system counts for a program what the process had that started it."""
+"""A small process in between: the system attributes to a program the memory of the process that started it."""
 
 
 class Ended(NamedTuple):
-    """How a program ended."""
+    """The end of a program."""
 
     code: int
     err: str
-    megabytes: float  # at most resident, of the program or of any process that it waited for
+    megabytes: float  # peak resident memory of the program or of any process that it waited for
 
 
 def measured(folder, *words):
-    """Run `traffic` to its end; its output is thrown away."""
+    """Run `traffic` to its end; discard its output."""
     peak, unit = folder / "peak", 1 << 20 if sys.platform == "darwin" else 1 << 10
     command = [sys.executable, "-S", "-c", _MEASURING, str(peak), str(PROGRAM), *map(str, words)]
     ended = subprocess.run(
@@ -36,7 +36,7 @@ def measured(folder, *words):
 
 
 def traced_peak(work, times=3):
-    """The most bytes that Python got during some work: the least of several times, as other threads count, too."""
+    """Return Python's peak memory during some work: the minimum of several runs, since other threads count, too."""
     peaks = []
     for _ in range(times):
         tracemalloc.start()

@@ -1,7 +1,7 @@
-"""A pytest plugin: the program as it will be once visits have one more column, in the middle of the others.
+"""A pytest plugin: the program with one more column of visits, in the middle of the others.
 
-`python -m pytest -p tests.support.newer_schema …` runs any test by such a program: the row is put into data/visits.py
-while that is imported, as somebody would write it, and nothing else is changed.
+`python -m pytest -p tests.support.newer_schema …` runs any test with such a program: the row is added to data/visits.py
+during its import, like a developer's change, and nothing else is changed.
 """
 
 import importlib.util

@@ -1,4 +1,4 @@
-"""An agents table of a lake's own, for tests."""
+"""A lake's own table of agents, for tests."""
 
 MONITOR = {
     "token": "Intranet-Monitor/", "agent": "Intranet Monitor", "operator": "Acme", "agent_kind": "monitor",
@@ -8,14 +8,15 @@ USER_AGENT = MONITOR["example"]
 
 
 def table_of(*rows):
-    """The bytes of a table with these rows, given as field → text or TOML value."""
+    """Return the bytes of a table with these rows, given as field → text or TOML value."""
     return "\n".join(
         "\n".join(["[[agent]]", *(f"{name} = {toml_of(value)}" for name, value in row.items())]) for row in rows
     ).encode()
 
 
 def change_rules(lake, number):
-    """Give a lake an own table with this number: no visit is of its rules, and no agent of another row changes."""
+    """Give a lake its own table with this number: this makes the rules of all visits old, but changes no other
+    agent."""
     lake.own_agents.write_bytes(table_of({**MONITOR, "operator": f"Operator {number}"}))
 
 

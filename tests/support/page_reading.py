@@ -1,4 +1,4 @@
-"""A browser without script, as far as tests need one: it keeps its cookie, and takes pages apart."""
+"""A browser without script, as far as tests need it: it keeps its cookie, and parses pages."""
 
 import csv
 import io
@@ -23,17 +23,17 @@ class Element:
     parent: "Element | None" = None
 
     def __getitem__(self, name):
-        """The value of an attribute that it has."""
+        """Return the value of an attribute, which must exist."""
         return self.attributes[name]
 
     @property
     def text(self):
-        """The text inside, without that of charts."""
+        """Return the text inside, without the text of charts."""
         shown = (child for child in self.children if getattr(child, "tag", "") != "svg")
         return "".join(child if isinstance(child, str) else child.text for child in shown)
 
     def all(self, tag="", **attributes):
-        """Every element inside of this tag that has these attributes; "_" stands for "-", True for any value."""
+        """Return every element inside this tag with these attributes; "_" stands for "-", True for any value."""
         wanted = {name.strip("_").replace("_", "-"): value for name, value in attributes.items()}
         found, rest = [], [self]
         while rest:
@@ -55,7 +55,7 @@ class Element:
         return found
 
     def row(self, words):
-        """The only row of a table that has these words."""
+        """Return the only row of a table with these words."""
         (found,) = (row for row in self.all("tr") if words in row.text)
         return found
 
@@ -82,7 +82,7 @@ class _Reader(HTMLParser):
 
 
 def read(html):
-    """The elements of a page, which must be nested rightly."""
+    """Return the elements of a page, which must be nested correctly."""
     reader = _Reader()
     reader.feed(html)
     reader.close()
@@ -91,7 +91,7 @@ def read(html):
 
 
 def tables(page):
-    """The answers that a page shows: rows by endpoint and part, each cell as the API would give it as text."""
+    """Return the answers that a page shows: rows by endpoint and part, each cell as the API's value in text."""
     found = {}
     for table in page.all("table", data_entry=True):
         fields = [head.attributes.get("data-field") for head in table.one("thead").all("th")]
@@ -99,7 +99,7 @@ def tables(page):
             {
                 name: value_of(cell)
                 for name, cell in zip(fields, cells_of(row), strict=True)
-                if name not in {None, "previous_visits"}  # of another answer, or of none
+                if name not in {None, "previous_visits"}  # of another answer, or of no answer
             }
             for row in table.one("tbody").all("tr")
         ]
@@ -112,26 +112,26 @@ def cells_of(row):
 
 
 def value_of(cell):
-    """What the API answers in the place of a cell, as text."""
+    """Return the API's value for a cell, as text."""
     data = cell.all("data")
     return data[0]["value"] if data else cell.text
 
 
 def as_text(value):
-    """A value of the API's JSON as a cell has it."""
+    """Return a value from the API's JSON in the form of a cell."""
     if value is None or isinstance(value, bool):
         return {None: "", True: "true", False: "false"}[value]
     return ", ".join(value) if isinstance(value, list) else str(value)
 
 
 def as_cells(answer, fields=()):
-    """The rows of an answer as cells have them, with these fields only if any are given."""
+    """Return the rows of an answer in the form of cells, optionally with these fields only."""
     return [{name: as_text(row[name]) for name in fields or row} for row in answer]
 
 
 def as_shown(answer, rows):
-    """The rows of an answer as a table shows them: those over time with the visits by neither people nor AI, one of
-    people with their visits only, ranked and with shares.
+    """Return the rows of an answer as a table shows them: rows over time with the visits by neither people nor AI, rows
+    of people with their visits only, ranked and with shares.
     """
     if rows and "other_visits" in rows[0] and "other_visits" not in answer[0]:
         answer = [
@@ -159,7 +159,7 @@ def as_shown(answer, rows):
 
 
 def wait_until(is_so):
-    """Ask until something is so; fails if it never is."""
+    """Repeat a check until it succeeds; fail if it never does."""
     until = time.monotonic() + 60
     while not is_so():
         assert time.monotonic() < until
@@ -167,20 +167,20 @@ def wait_until(is_so):
 
 
 def tile_values(page):
-    """The values of the tiles of an overview by their field."""
+    """Return the values of an overview's tiles by field."""
     tiles = page.one("ul", data_entry="traffic-overview").all("data")
     return {data["data-field"]: data["value"] for data in tiles}
 
 
 class Browser:
-    """A browser without script, over an application or a server; it follows no redirect by itself."""
+    """A browser without script, over an application or a server; it does not follow redirects by itself."""
 
     def __init__(self, client, base=""):
         self.client = client
         self.base = base
 
     def get(self, path, **how):
-        """A page under /app/, or any path that begins with a slash."""
+        """Request a page under /app/, or any path that begins with a slash."""
         return self.client.get(self._address(path), **how)
 
     def read(self, path, status=200):
@@ -189,7 +189,7 @@ class Browser:
         return read(response.text)
 
     def csv(self, path):
-        """The rows of a CSV file, by the names in its first line."""
+        """Return the rows of a CSV file, by the names in its first line."""
         return list(csv.DictReader(io.StringIO(self.get(path).text)))
 
     def post(self, path, headers=OURS, **fields):
@@ -203,6 +203,6 @@ class Browser:
 
 
 def link_of(lake, organization="acme", clock=lambda: NOW, **how):
-    """A new sign-in code of an organization."""
+    """Return a new sign-in code of an organization."""
     with open_store(SessionStore, lake, clock) as sessions:
         return sessions.create_link(organization, **how)

@@ -1,4 +1,4 @@
-"""The programs of others: started on free ports of this machine, over a folder in the place of another one."""
+"""Other projects' programs: started on free ports of this machine, with a folder that replaces another."""
 
 import re
 import socket
@@ -11,7 +11,7 @@ DEPLOY = Path(__file__).parents[2] / "service/deploy"
 
 
 def checked(*command, **how):
-    """What a program prints on stdout and stderr; it must succeed."""
+    """Return a program's output on stdout and stderr; it must succeed."""
     done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, **how)
     assert done.returncode == 0, done.stdout
     return done.stdout
@@ -23,14 +23,15 @@ def free_port():
 
 
 def moved(text, places):
-    """A text with other names for paths, hosts and ports: each whole word in `places` is replaced by its value."""
+    """Return a text with other names for paths, hosts and ports: each whole word in `places` is replaced by its
+    value."""
     words = "|".join(re.escape(word) for word in sorted(places, key=len, reverse=True))
     return re.sub(rf"(?<![\w/.])({words})(?![\w])", lambda found: str(places[found[1]]), text)
 
 
 @contextmanager
 def running(command, is_ready, output, **how):
-    """A process that runs as long as a with block lasts, from the time at which it is ready; it prints to a file."""
+    """A process that runs while in this context, from the time when it is ready; it prints to a file."""
     with output.open("ab") as file, subprocess.Popen(command, stdout=file, stderr=file, **how) as process:
         try:
             wait_until(is_ready, process, output)
@@ -40,7 +41,8 @@ def running(command, is_ready, output, **how):
 
 
 def wait_until(is_ready, process, output):
-    """Wait until something is so, which a running process brings about; for a minute, as it would never end if not."""
+    """Wait until a running process has made a condition true; for at most a minute, since otherwise it would never
+    end."""
     for _ in range(6_000):
         if is_ready():
             return
@@ -50,6 +52,6 @@ def wait_until(is_ready, process, output):
 
 
 def accepts(port):
-    """Whether somebody listens on a port of the loopback interface."""
+    """Whether a program listens on a port of the loopback interface."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -1,4 +1,4 @@
-"""A whole OpenID Connect provider that others wrote, in a process of its own."""
+"""A complete third-party OpenID Connect provider, in its own process."""
 
 import importlib.util
 import json
@@ -22,7 +22,7 @@ PEOPLE = {
 
 @contextmanager
 def real_provider():
-    """Runs the provider; its issuer."""
+    """Run the provider; yield its issuer."""
     if importlib.util.find_spec("oidc_provider_mock") is None:
         pytest.skip("the package oidc-provider-mock is not installed")
     words = [word for sub, said in PEOPLE.items() for word in ("--user-claims", json.dumps({"sub": sub, **said}))]
@@ -44,6 +44,6 @@ def real_provider():
 
 
 def settings_of(issuer):
-    """The settings of a server whose users sign in there."""
+    """Return the settings of a server with users that sign in there."""
     client = {"oidc_client_id": "dashboard", "oidc_client_secret": "s3cret"}
     return {"jwks": f"{issuer}/jwks", "jwt_issuer": issuer, "jwt_audience": "api", **client}

@@ -1,6 +1,7 @@
 """The proxies of service/deploy: each starts with its own file, on free ports, in front of a server if there is one.
 
-Over TLS, HAProxy and nginx get what their comments say that the open internet needs; Caddy has a certificate given.
+With TLS, HAProxy and nginx get the settings that their comments recommend for the open internet; Caddy gets a
+certificate.
 """
 
 from contextlib import ExitStack, contextmanager
@@ -12,22 +13,24 @@ LINKS, DASHBOARD = "go.example.com", "dashboard.example.com"
 
 
 class Site:
-    """Ports and files that replace those which a file of service/deploy names."""
+    """Ports and files that replace those in a file of service/deploy."""
 
     def __init__(self, root, service=8000, authority=None):
-        """`service` is the port of the server behind the proxy. With an `authority`, the dashboard is served by TLS."""
+        """`service` is the port of the server behind the proxy. With an `authority`, the dashboard is served over
+        TLS."""
         self.root, self.links, self.dashboard, self.log = root, free_port(), free_port(), root / "links.log"
         self.service, self.certificate = service, authority and authority.certificate(DASHBOARD)
         self.address = f"{'https' if authority else 'http'}://{DASHBOARD}:{self.dashboard}"
 
     def configured(self, name, replaced, before="", after=""):
-        """A file of service/deploy with other ports and paths, between lines that its program needs besides."""
+        """Return a file of service/deploy with other ports and paths, between additional lines that its program
+        needs."""
         path = self.root / name
         path.write_text(before + moved((DEPLOY / name).read_text(), replaced) + after)
         return path
 
     def running(self, name, configuration):
-        """A proxy with a configuration that it finds right, as a context manager."""
+        """A proxy with a configuration that it accepts, as a context manager."""
         check, run = commands(name, self.root, configuration)
         checked(*check)
         return running(run, lambda: accepts(self.links), self.root / "output", cwd=self.root)

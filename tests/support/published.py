@@ -1,4 +1,4 @@
-"""What a published copy holds, read as the Delta protocol says, by nothing of the product; what happens to its lake."""
+"""The content of a published copy, read by the Delta protocol without the product; and changes to its lake."""
 
 import json
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
 
 def at(day, hour=12, minute=40, **columns):
-    """A visit of a day of March."""
+    """Return a visit on a day in March."""
     return visit(visited_at=datetime(2026, 3, day, hour, minute), **columns)
 
 
@@ -30,12 +30,12 @@ def erase(lake, **criteria):
 
 
 def out_of_reach(target, *_):
-    """Stands for put() of a target."""
+    """Replaces put() of a target."""
     raise TargetUnavailable(f"{target.name} cannot be used: it does not answer.")
 
 
 def actions_of(table):
-    """The actions of the versions that a reader needs: those of the last checkpoint, then those of later versions."""
+    """Return the actions of the versions that a reader needs: the last checkpoint, then later versions."""
     log = table / "_delta_log"
     last = log / "_last_checkpoint"
     checkpoint = json.loads(last.read_bytes())["version"] if last.exists() else -1
@@ -47,7 +47,7 @@ def actions_of(table):
 
 
 def files_of(table):
-    """The files of a table, with the day of each."""
+    """Return the files of a table, with the day of each."""
     files = {}
     for action in actions_of(table):
         if action.get("add"):
@@ -58,12 +58,12 @@ def files_of(table):
 
 
 def rows_of(table):
-    """The rows of a table."""
+    """Return the rows of a table."""
     return [row for path in files_of(table) for row in pq.ParquetFile(table / path).read().to_pylist()]
 
 
 def versions_of(table):
-    """The actions of each version that is there, but for those that say who wrote it."""
+    """Return the actions of each existing version, except those that name its writer."""
     versions = {}
     for path in sorted((table / "_delta_log").glob("*.json")):
         versions[int(path.stem)] = [
@@ -73,5 +73,5 @@ def versions_of(table):
 
 
 def objects_in(folder: Path):
-    """Every object of a target, with its bytes."""
+    """Return every object of a target, with its bytes."""
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

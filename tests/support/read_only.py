@@ -1,4 +1,4 @@
-"""Runs commands of `traffic` while nobody can write into a folder: on a read-only mount, or without the rights."""
+"""Runs `traffic` commands that cannot write into a folder: on a read-only mount, or without the permissions."""
 
 import contextlib
 import io
@@ -19,7 +19,7 @@ _MOUNTED = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"
 
 
 def run_read_only(folder: Path, *commands: tuple[str, ...]) -> list[Run]:
-    """Run commands one after the other in a process that cannot write into a folder; skip where that is impossible."""
+    """Run commands one after another in a process that cannot write into a folder; skip if that is impossible."""
     words = [sys.executable, "-m", "tests.support.read_only", json.dumps(commands)]
     program = ["env", f"TMPDIR={folder.parent}", *words]
     mounts = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]

@@ -1,4 +1,4 @@
-"""Receivers on the loopback interface that behave as a table says, and certificates for them."""
+"""Receivers on the loopback interface that follow a script, and certificates for them."""
 
 import contextlib
 import json
@@ -25,14 +25,14 @@ MANY = {
 
 
 def answer(body="", status=200, *lines):
-    """The bytes of an answer with a body: text, bytes, or an object that becomes JSON."""
+    """Return the bytes of a response with a body: text, bytes, or an object to encode as JSON."""
     content = body if isinstance(body, bytes) else (body if isinstance(body, str) else json.dumps(body)).encode()
     head = "\r\n".join((f"HTTP/1.1 {status} x", *lines, f"Content-Length: {len(content)}", "", ""))
     return head.encode() + content
 
 
 class Received:
-    """A request as a receiver read it, and when."""
+    """A request received by a receiver, and its time."""
 
     def __init__(self, raw, at):
         self.at = at
@@ -42,7 +42,7 @@ class Received:
 
 
 class Receiver:
-    """Answers each connection by a script: what to send, or one of hang, drip, wait and MANY; the last script goes on.
+    """Answers each connection by a script: bytes to send, or hang, drip, wait or MANY; the last script is repeated.
 
     hang: nothing until the sender closes or the receiver ends; drip: a byte each tenth of a second until then; wait:
     until `released` is set. After a script the connection is closed.
@@ -77,7 +77,7 @@ class Receiver:
                 self._threads[-1].start()
 
     def script_of(self, _request):
-        """How a request is answered that has been read."""
+        """Return the script for the response to a received request."""
         return self.scripts.pop(0) if len(self.scripts) > 1 else self.scripts[0]
 
     def _serve(self, connection):
@@ -110,7 +110,7 @@ class Receiver:
             connection.sendall(content if isinstance(content, bytes) else content.encode("latin-1"))
 
     def wait_for(self, count):
-        """The first `count` requests, as soon as they have arrived."""
+        """Wait for the first `count` requests, and return them."""
         with self.changed:
             assert self.changed.wait_for(lambda: len(self.requests) >= count, 60), self.requests
             return self.requests[:count]
@@ -138,11 +138,11 @@ def stall(connection, drop, ending):
 
 
 def read_request(connection):
-    """One request with its body, or why it could not be read."""
+    """Read one request with its body, or return why it could not be read."""
     raw = b""
     while b"\r\n\r\n" not in raw:
         raw += (piece := connection.recv(65_536))
-        if not piece or raw[0] == 0x16:  # TLS, to a receiver without
+        if not piece or raw[0] == 0x16:  # TLS, to a receiver without TLS
             return b""
     head, _, body = raw.partition(b"\r\n\r\n")
     length = next((int(line[16:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length: ")), 0)
@@ -150,7 +150,7 @@ def read_request(connection):
 
 
 class Authority:
-    """A certificate authority of the tests' own."""
+    """The tests' own certificate authority."""
 
     def __init__(self, folder):
         self._folder = folder
@@ -161,7 +161,8 @@ class Authority:
         self.file.write_bytes(own.public_bytes(serialization.Encoding.PEM))
 
     def certificate(self, host, lifetime=timedelta(days=1)):
-        """A file with a private key and a certificate of this name, which has expired if `lifetime` is below zero."""
+        """Return a file with a private key and a certificate for this name, which has expired if `lifetime` is
+        negative."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
         certificate = self._certificate(name, key, lifetime, x509.SubjectAlternativeName([x509.DNSName(host)]))
@@ -173,7 +174,7 @@ class Authority:
         return file
 
     def context(self, host, lifetime=timedelta(days=1)):
-        """What a receiver of this name needs for TLS."""
+        """Return the TLS context for a receiver of this name."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.certificate(host, lifetime))
         return context

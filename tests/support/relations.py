@@ -1,4 +1,4 @@
-"""The relations, bound once for all lakes of the tests: that is most of the time that an engine takes to start."""
+"""The relations, bound once for all lakes of the tests: binding takes most of an engine's start."""
 
 import shutil
 from contextlib import closing
@@ -12,14 +12,14 @@ from tests.support.lakes import opened
 
 
 def bind_relations(folder: Path) -> Path:
-    """Bind the relations in a new folder; the file with them."""
+    """Bind the relations in a new folder; return their file."""
     with opened(folder / "lake", create=True) as lake, closing(duckdb.connect()) as engine:
         define_relations(engine, lake)
         return relations_file(lake)
 
 
 def give_relations(lake: LakeFolders, file: Path) -> None:
-    """Copy a file of relations to where the engines of a lake look for it: its name says what the relations are."""
+    """Copy a file of relations to the place where a lake's engines look for it: its name identifies the relations."""
     folder = relations_file(lake).parent
     folder.mkdir()
     shutil.copy(file, folder)

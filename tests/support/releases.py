@@ -14,11 +14,11 @@ REFERRER = {
     "evidence": "https://new.example/",
 }  # fmt: skip
 CHECKED = newest_check(shipped_release())
-"""The day of the shipped tables: no release that is older is used."""
+"""The day of the shipped tables: an older release is not used."""
 
 
 def release_of(agent=AGENT, referrer=REFERRER, checked=CHECKED):
-    """The file of a release with an agent and a referrer before those that are shipped."""
+    """Return the file of a release with an agent and a referrer before the shipped rows."""
     rows = b""
     for table, row in (("agent", agent), ("referrer", referrer)):
         fields = "".join(f"{name} = {toml_of(value)}\n" for name, value in row.items())

@@ -1,7 +1,7 @@
-"""A second, independent reading of access logs, to compare answers with a recount.
+"""A second, independent reader of access logs, to compare answers with a recount.
 
-Only the classification itself is asked of the program; how lines are split, what is refused and what
-a visit is are decided here once more, by other means. It holds a log in memory and is slow.
+It uses the program only for the classification itself; splitting lines, rejecting them and building visits are
+implemented here again, by other means. It holds a log in memory and is slow.
 """
 
 import gzip
@@ -41,14 +41,14 @@ _TIME = re.compile(r"(\d\d)/(\w{3})/(\d{4}):(\d\d):(\d\d):(\d\d) ([+-])(\d\d)(\d
 
 
 def read_log(path: Path, organization: str, domain: str | None, zone: str = "UTC") -> list[dict[str, Any]]:
-    """Every visit of one access log, plain or gzipped, in the order of its lines, dated in a zone."""
+    """Return every visit of one access log, plain or gzipped, in the order of its lines, dated in a zone."""
     lines = _lines_of(path)
     found = [match for match in map(_reader_for(lines), lines) if match]
     return [_dated(_visit(match, organization, domain), ZoneInfo(zone)) for match in found]
 
 
 def _dated(visit: dict[str, Any], zone: ZoneInfo) -> dict[str, Any]:
-    """A visit with its offset from UTC and its day; a visitor is another one on each day."""
+    """Return a visit with its offset from UTC and its day; a visitor has a different hash on each day."""
     local = visit["visited_at"].replace(tzinfo=UTC).astimezone(zone)
     offset, visitor = local.utcoffset() // timedelta(minutes=1), visit["visitor"]
     return visit | {"utc_offset": offset, "day": local.date(), "visitor": visitor and (local.date(), *visitor)}
@@ -70,7 +70,7 @@ def _reader_for(lines: list[str]) -> Callable[[str], re.Match[str] | None]:
     def explained(pattern: re.Pattern[str]) -> int:
         return sum(reads(pattern, line) is not None for line in lines[:SAMPLE])
 
-    best = max(_LINES.values(), key=explained)  # the strictest of equals, as max keeps the first
+    best = max(_LINES.values(), key=explained)  # the strictest of equal matches, since max keeps the first
     return lambda line: reads(best, line)
 
 
@@ -89,7 +89,7 @@ def _moment(text: str) -> datetime | None:
 
 
 def _asked(request: str) -> tuple[str, str, str]:
-    """Method, path and query of a request line; all '' when it is none."""
+    """Return method, path and query of a request line; all '' if it is invalid."""
     words = request.split(" ")
     if len(words) < 2 or not re.fullmatch("[A-Z]{2,20}", words[0]):
         return "", "", ""
@@ -105,7 +105,7 @@ def _asked(request: str) -> tuple[str, str, str]:
 
 @cache
 def _network(ip: str) -> int | None:
-    """The fact of the network of an address, of the two that days are judged by."""
+    """Return the fact about the network of an address, one of the two facts used for judging."""
     try:
         origin = iporigin.classify(ip)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Visits as programs report them, many of which are to be refused."""
+"""Reported visits, many of which must be rejected."""
 
 from hypothesis import strategies as st
 

@@ -1,4 +1,4 @@
-"""The program in this process, as a command line calls it, and what a run of it leaves to look at."""
+"""Runs the program in this process like a command line, and keeps the results of a run."""
 
 import io
 import json
@@ -13,7 +13,7 @@ from service.commands import main
 
 
 class Run(NamedTuple):
-    """How a run of the program ended, and what it wrote."""
+    """The exit code and the output of a run of the program."""
 
     code: int
     out: str
@@ -21,7 +21,7 @@ class Run(NamedTuple):
 
     @property
     def body(self) -> bytes:
-        """What it wrote to stdout, byte for byte."""
+        """Its output on stdout, byte for byte."""
         return self.out.encode("utf-8", "surrogateescape")
 
     @property
@@ -36,7 +36,7 @@ class Run(NamedTuple):
 
 
 def called(*arguments: object, stdin: bytes = b"") -> Run:
-    """Run `traffic` with some arguments and the settings of this process: a process of its own takes a second."""
+    """Run `traffic` with some arguments and the settings of this process: a separate process takes a second."""
     streams = [io.TextIOWrapper(io.BytesIO(content), "utf-8", newline="") for content in (stdin, b"", b"")]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["traffic", *map(str, arguments)])
@@ -59,7 +59,7 @@ def run(*arguments: object, stdin: bytes = b"") -> Run:
 
 
 def refused(run: Run) -> str:
-    """The one line of a run that ended as one with a bad argument must; an import names its lake before."""
+    """Return the only line of a run that ended like one with a bad argument; an import prints its lake first."""
     assert (run.code, run.out) == (2, ""), run
     (line,) = [line for line in run.err.splitlines() if not line.startswith("Lake: ")]
     assert re.fullmatch(r"traffic: .{10,}\S", line)

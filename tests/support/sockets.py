@@ -1,4 +1,4 @@
-"""Requests and answers on sockets: a loop over recv() that ignores the end of a connection never ends."""
+"""Requests and responses on sockets: a loop over recv() that ignores the end of a connection never ends."""
 
 import itertools
 import re
@@ -14,12 +14,12 @@ class Answer(NamedTuple):
 
 
 def request(path, *lines, method=b"GET", version=b"1.1", host=(b"Host: x",)):
-    """The bytes of a request, up to its body."""
+    """Return the bytes of a request, up to its body."""
     return b"\r\n".join((b"%s %s HTTP/%s" % (method, path, version), *host, *lines, b"", b""))
 
 
 class Client:
-    """Asks a server with a key; each request is of a source of its own unless told otherwise, as through a proxy."""
+    """Sends requests to a server with a key; by default, each request has its own source, as through a proxy."""
 
     sources = itertools.count(1)
 
@@ -39,7 +39,7 @@ class Client:
 
 
 def read_until(connection, is_whole, beginning=b""):
-    """What arrives, after `beginning`, until `is_whole` is true of it. Raises ConnectionError if it ends before."""
+    """Read, after `beginning`, until `is_whole` returns true. Raises ConnectionError if the connection ends before."""
     content = beginning
     while not is_whole(content):
         piece = connection.recv(65_536)
@@ -50,7 +50,8 @@ def read_until(connection, is_whole, beginning=b""):
 
 
 def answer_on(connection, has_body=True):
-    """The next answer but 100, without a byte of what comes after it. Raises ConnectionError if it ends before."""
+    """Read the next response except 100, without a byte of the one after it. Raises ConnectionError if it is
+    incomplete."""
     head = b""
     while not head.endswith(b"\r\n\r\n"):
         end = (head + (seen := connection.recv(65_536, MSG_PEEK))).find(b"\r\n\r\n")
@@ -69,12 +70,12 @@ def answer_on(connection, has_body=True):
 
 
 def rest_on(connection):
-    """Everything that comes until the other side closes."""
+    """Read everything until the other side closes."""
     return b"".join(iter(lambda: connection.recv(1 << 20), b""))
 
 
 def answers_in(rest):
-    """All answers in some bytes."""
+    """Return all responses in some bytes."""
     found = []
     while rest:
         head, _, rest = rest.partition(b"\r\n\r\n")

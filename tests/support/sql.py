@@ -1,4 +1,4 @@
-"""What a test asks of a warehouse: reports of a lake, and SQL over the relations with the variables that it wants."""
+"""Queries of tests to a warehouse: reports of a lake, and SQL over the relations with chosen variables."""
 
 from collections.abc import Iterable
 from contextlib import closing
@@ -12,27 +12,27 @@ from queries.snapshot import Snapshot
 from service.core.encoding import encode
 
 LEAVES: Final = {leaf.name: leaf for entry in ENTRIES.values() for leaf in template_entries(entry)}
-"""The reports that have a template of their own."""
+"""The reports that have their own template."""
 TEXTS: Final = LEAVES | {
     entry.name: entry
     for entry in (*(one.entry for one in DETECTORS.values()), *(one.measure for one in JOB_KINDS.values()))
 }
-"""They, and what finds and measures jobs."""
+"""These reports, and the detectors and measures of jobs."""
 
 
 def rows(warehouse: Warehouse, sql: str, snapshot: Snapshot | None = None) -> list[tuple]:
-    """The rows of `sql` on the engine of a warehouse."""
+    """Return the rows of `sql` on the engine of a warehouse."""
     with warehouse._engine.cursor(snapshot or warehouse._no_visits) as cursor:
         return cursor.execute(sql).fetchall()
 
 
 def answer(warehouse: Warehouse, name: str, scope: Scope) -> Any:
-    """The answer of one report as the lake is now."""
+    """Return the answer of one report for the current lake."""
     return warehouse.answer(ENTRIES[name], warehouse.snapshot(scope))
 
 
 def answers(lake: Lake, scope: Scope, names: Iterable[str]) -> dict[str, Any]:
-    """The answers of some reports, as they are in JSON."""
+    """Return the answers of some reports as JSON values."""
     with closing(Warehouse(lake)) as warehouse:
         snapshot = warehouse.snapshot(scope)
         return {name: orjson.loads(encode(warehouse.answer(ENTRIES[name], snapshot))) for name in names}

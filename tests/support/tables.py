@@ -1,4 +1,4 @@
-"""Tables of examples as data: what `test_x.py` tries stands in `test_x.json` beside it."""
+"""Tables of examples as data: `test_x.json` has the examples for `test_x.py`."""
 
 import inspect
 import json
@@ -23,9 +23,9 @@ def examples(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]
 
 
 def examples_at_once(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Run a test for all rows of the table of its name in one go; what fails names its row.
+    """Run a test for all rows of the table of its name at once; a failure names its row.
 
-    For tests that take less time than it takes to begin one: their fixtures are not made anew for each row.
+    For tests that take less time than starting a test: their fixtures are not recreated for each row.
     """
 
     def tried(test: Callable[..., None]) -> Callable[..., None]:
@@ -50,7 +50,7 @@ def examples_at_once(*names: str) -> Callable[[Callable[..., None]], Callable[..
 
 @cache
 def tables(file: str) -> dict[str, Any]:
-    """The tables beside a test file by their names. Rows are tuples, as parameters of a test are written."""
+    """Return the tables next to a test file by name. Rows are tuples, like parameters of a test."""
     content = json.loads(Path(file).with_suffix(".json").read_text("utf-8"))
     return {name: _as_tuples(rows) for name, rows in content.items()}
 

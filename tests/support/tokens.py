@@ -1,4 +1,4 @@
-"""Identity tokens and the key sets that they are verified with, real and crafted."""
+"""Identity tokens and the key sets for their verification, real and crafted."""
 
 import base64
 import itertools
@@ -26,7 +26,7 @@ _numbers = itertools.count()
 
 
 def published(key, kid, **more):
-    """A key as a key set shows it."""
+    """Return a key as shown in a key set."""
     kinds = {rsa.RSAPrivateKey: RSAAlgorithm, ec.EllipticCurvePrivateKey: ECAlgorithm}
     algorithm = next((kinds[kind] for kind in kinds if isinstance(key, kind)), OKPAlgorithm)
     public = algorithm.to_jwk(key.public_key(), as_dict=True)
@@ -52,12 +52,12 @@ def token(key=RSA, algorithm="RS256", headers=None, **changes):
 
 
 def token_of(kid, **changes):
-    """A token signed with the key of a kid."""
+    """Return a token signed with the key of a kid."""
     return token(*SIGNERS[kid], {"kid": kid}, **changes)
 
 
 def fresh(**changes):
-    """A token that no gate has seen before."""
+    """Return a token that no authenticator has cached."""
     return token(jti=str(next(_numbers)), **changes)
 
 
@@ -66,13 +66,13 @@ def encoded(part):
 
 
 def raw_token(header, payload):
-    """A token signed over any text at all."""
+    """Return a token signed over any text."""
     signed = b".".join((encoded(header.encode()), encoded(payload.encode())))
     return (signed + b"." + encoded(RSAAlgorithm(RSAAlgorithm.SHA256).sign(signed, RSA))).decode()
 
 
 async def entered(gate, token):
-    """Who the sender of a token is; None when refused."""
+    """Return the sender of a token; None if it is rejected."""
     try:
         return await gate.authenticate([(b"authorization", b"Bearer " + token.encode())])
     except Unauthorized:

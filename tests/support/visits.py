@@ -1,4 +1,4 @@
-"""Visits and links for tests: built from what a test cares about, and landed as an import lands them."""
+"""Visits and links for tests: built from the columns that a test needs, and landed like an import."""
 
 import uuid
 from collections.abc import Iterable, Mapping
@@ -34,11 +34,11 @@ PERSON: Final = dict.fromkeys(VISITS.names) | {
     "is_malicious": False,
     "rules_version": "test",
 }
-"""Every column of a visit, here of somebody who typed the address of a start page."""
+"""Every column of a visit, here by a person who typed the address of a start page."""
 
 
 def visit(**columns: Any) -> Visit:
-    """One visit with these columns, and PERSON's where none is given; its day follows from its time and offset."""
+    """Return a visit with these columns, and otherwise PERSON's; its day follows from its time and offset."""
     unknown = columns.keys() - PERSON.keys()
     if unknown:
         raise TypeError(f"a visit has no {', '.join(sorted(unknown))}")
@@ -47,12 +47,12 @@ def visit(**columns: Any) -> Visit:
 
 
 def land(lake: Lake, organization: str, visits: Iterable[Mapping[str, Any]]) -> None:
-    """Land visits as one batch of its own. Columns that the lake does not keep are left out."""
+    """Land visits as a separate batch. Columns that the lake does not store are left out."""
     land_table(lake, organization, pa.Table.from_pylist(sorted(visits, key=_place), schema=VISITS_OF_DAYS))
 
 
 def land_table(lake: Lake, organization: str, table: pa.Table) -> None:
-    """Land a table with the columns of VISITS_OF_DAYS as one batch of its own."""
+    """Land a table with the columns of VISITS_OF_DAYS as a separate batch."""
     landing = Landing(lake, organization)
     landing.stage(table)
     imported_at = format_time(datetime.now(UTC))
@@ -73,7 +73,7 @@ def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def packed(visits: Iterable[Visit]) -> PackedVisits:
-    """Visits as they wait for their file."""
+    """Return visits in the form of pending visits."""
     rows = list(visits)
     shared = columns_filled_by("classification", "referrer", "campaign", "rules")
     columns = {name: [row[name] for row in rows] for name in VISITS.names}
@@ -82,5 +82,5 @@ def packed(visits: Iterable[Visit]) -> PackedVisits:
 
 
 def unpacked(bodies: Iterable[bytes]) -> list[Visit]:
-    """What waits in some bodies of the manifest's table `pending`."""
+    """Return the visits in some bodies of the manifest's table `pending`."""
     return [row for body in bodies for row in table_of([unpack(body)]).to_pylist()]

@@ -1,4 +1,4 @@
-"""A real nginx, Apache, Caddy or HAProxy that serves a configuration of a test."""
+"""A real nginx, Apache, Caddy or HAProxy with a test's configuration."""
 
 import os
 import shutil
@@ -75,7 +75,7 @@ CONFIGURATIONS = {"nginx": NGINX, "apache2": APACHE, "caddy": CADDY, "haproxy": 
 
 
 def installed(name):
-    """The path of a program; without it the test is skipped."""
+    """Return the path of a program; skip the test if it is missing."""
     program = shutil.which(name, path=SBIN)
     if not program:
         package = {
@@ -90,7 +90,7 @@ def installed(name):
 
 
 def commands(name, folder, configuration):
-    """What checks the configuration of a web server, and what runs it."""
+    """Return the commands that check a web server's configuration and run it."""
     program = installed(name)
     if name == "haproxy":
         run = [program, "-db", "-f", configuration]
@@ -107,7 +107,8 @@ def commands(name, folder, configuration):
 
 @contextmanager
 def serving(name, folder, inside, outside="", **environment):
-    """The port of a web server with these lines in its server and, not of Caddy, outside, which it found right."""
+    """Yield the port of a web server with these lines in its server block and (except for Caddy) outside, once
+    accepted."""
     port, configuration = free_port(), folder / "configuration"
     configuration.write_text(CONFIGURATIONS[name].format(folder=folder, port=port, inside=inside, outside=outside))
     check, run = commands(name, folder, configuration)

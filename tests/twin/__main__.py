@@ -1,9 +1,9 @@
-"""Let two revisions live the same life at once, and print where they differ.
+"""Let two revisions live the same life at the same time, and print the differences.
 
-    uv run python -m tests.twin --with REVISION
+uv run python -m tests.twin --with REVISION
 
-The other revision gets a git worktree and an environment of its own. Both are used as black boxes: by commands, by HTTP
-and by the files of a lake. Ends with 1 when they differ, or when an entry of differences.toml matches nothing.
+The other revision gets a git worktree and its own environment. Both are used as black boxes: by commands, by HTTP and
+by the files of a lake. Ends with 1 if they differ, or if an entry of differences.toml matches nothing.
 """
 
 import argparse
@@ -24,12 +24,12 @@ from tests.twin.masks import Clock, Masks
 from tests.twin.script import CHAPTERS, live
 
 MAX_SHOWN: Final = 20
-"""Steps whose differences are printed, and lines of each."""
+"""Maximum number of steps with printed differences, and of lines of each."""
 MAX_LINES: Final = 40
 
 
 def main() -> int:
-    """Run the twin; the exit code."""
+    """Run the twin; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.twin", description=__doc__.split("\n")[0])
     parser.add_argument("--with", dest="revision", required=True, help="the other revision, such as main~3 or v1.0.0")
     parser.add_argument("--only", nargs="+", choices=CHAPTERS, default=[*CHAPTERS], help="chapters of the life")
@@ -53,7 +53,7 @@ def main() -> int:
 
 
 def compare(theirs: list[Step], ours: list[Step]) -> int:
-    """Print the first differences in the order of the life; the exit code."""
+    """Print the first differences in the order of the life; return the exit code."""
     differences = Differences.read()
     before, after = ({step.label: step.text for step in steps} for steps in (theirs, ours))
     labels = [step.label for step in ours] + [step.label for step in theirs if step.label not in after]

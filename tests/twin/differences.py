@@ -1,4 +1,4 @@
-"""The differences that a change intends, each with its reason; see differences.toml."""
+"""The intended differences of a change, each with its reason; see differences.toml."""
 
 import re
 import tomllib
@@ -11,9 +11,9 @@ FILE: Final = Path(__file__).with_name("differences.toml")
 
 @dataclass
 class Differences:
-    """The intended differences, and which of them were met.
+    """The intended differences, and the entries that have matched.
 
-    An entry has `step` (a regular expression that a step's whole label matches), `reason`, and optionally `theirs` and
+    An entry has `step` (a regular expression that matches a step's whole label), `reason`, and optionally `theirs` and
     `ours`: a regular expression and its replacement that turn the other revision's text into this one's. Without these
     the step may differ in any way.
     """
@@ -28,7 +28,7 @@ class Differences:
         return cls([{**entry, "step": entry["step"], "reason": entry["reason"]} for entry in entries])
 
     def unexpected(self, label: str, theirs: str | None, ours: str | None) -> bool:
-        """Whether two texts of a step differ in a way that no entry names; None stands for a missing step."""
+        """Whether two texts of a step differ in a way that no entry covers; None stands for a missing step."""
         if theirs == ours:
             return False
         for number, entry in enumerate(self.entries):

@@ -1,4 +1,4 @@
-"""The logs that both lives read: written once, from this revision's sample, with dates relative to today."""
+"""The logs for both lives: written once, from this revision's sample, with dates relative to today."""
 
 import gzip
 import json
@@ -69,7 +69,7 @@ class Inputs:
 
 
 def _iso(at: str) -> tuple[str, str]:
-    """Day and time of a time in an access log."""
+    """Convert the time of an access log to ISO 8601."""
     day, month, rest = at[:2], at[3:6], at[7:]
     return f"{rest[:4]}-{_MONTHS.index(month) + 1:02}-{day}", rest[5:13]
 

@@ -1,4 +1,4 @@
-"""One scripted life of a lake, lived by the programs of one revision, and what they show of it."""
+"""One scripted life of a lake: the programs of one revision run it, and all their output is recorded."""
 
 import hashlib
 import http.client
@@ -23,7 +23,7 @@ from tests.twin.masks import ZONES, Clock, Step
 
 SALTED_DAYS = 80
 _OWN = re.compile(r'"(id|imported_at|written_at)": .*')
-"""Lines of footers that only one life has, by which files of the same rows are not ordered."""
+"""Values in footers that differ between lives, by which files with equal rows are not ordered."""
 
 
 class Answer(NamedTuple):
@@ -39,7 +39,8 @@ class Answer(NamedTuple):
 
 
 class OnePacket(http.client.HTTPConnection):
-    """Sends head and body at once: the answer to a request that is refused early tells whether its body had arrived."""
+    """Sends head and body at once: the response to a request that is rejected early shows whether its body had
+    arrived."""
 
     def _send_output(self, message_body: Any = None, encode_chunked: bool = False) -> None:
         head = b"\r\n".join([*self._buffer, b"", b""])
@@ -48,13 +49,13 @@ class OnePacket(http.client.HTTPConnection):
 
 
 class Life:
-    """The programs of one tree with a folder of their own. Every method that shows something records a step."""
+    """The programs of one tree with their own folder. Every method that shows something records a step."""
 
     def __init__(self, tree: Path, home: Path, inputs: Inputs, clock: Clock) -> None:
         self.tree, self.home, self.inputs, self.clock = tree, home, inputs, clock
         self.steps: list[Step] = []
         self.names = {str(home): "<home>", str(tree): "<tree>"}
-        """What only this life has, and what it is called in both records."""
+        """Values that only this life has, with their names in both records."""
         self.lake = home / "lake"
         self._sources = count(1)
         self._port = 0
@@ -68,7 +69,7 @@ class Life:
         home.mkdir(parents=True)
 
     def show(self, label: str, text: str) -> None:
-        """Record a step; a label that occurs again is numbered."""
+        """Record a step; a repeated label gets a number."""
         again = sum(step.label.partition(" #")[0] == label for step in self.steps)
         self.steps.append(Step(f"{label} #{again + 1}" if again else label, text))
 
@@ -97,11 +98,11 @@ class Life:
         return str(self.inputs.folder / name)
 
     def day(self, ago: int) -> str:
-        """The day so many days before today."""
+        """Return the day this number of days before today."""
         return str(self.clock.today - timedelta(days=ago))
 
     def salt(self) -> None:
-        """Give every day the salt that it has in the other life, too."""
+        """Give every day the same salt as in the other life."""
         with closing(sqlite3.connect(self.lake / "salts.sqlite")) as db:
             db.execute(
                 "CREATE TABLE IF NOT EXISTS salts (zone TEXT NOT NULL, day TEXT NOT NULL, salt TEXT NOT NULL, "
@@ -117,7 +118,7 @@ class Life:
     # files
 
     def files(self, label: str, root: Path | None = None) -> None:
-        """Record every visit file, rollup and links file: where it is, its rows as a multiset, and its footer."""
+        """Record every visit file, rollup and links file: its place, its rows as a multiset, and its footer."""
         root = root or self.lake
         shown, found = [], []
         for path in sorted(root.glob("*/organization=[!_]*/**/*.parquet")):
@@ -134,7 +135,7 @@ class Life:
         self.show(f"files: {label}", "\n".join(sorted(shown, key=lambda text: _OWN.sub("", text))))
 
     def _without_now(self, row: dict[str, Any]) -> dict[str, Any]:
-        """A row of a file; a time in it after the beginning of the life becomes <now>."""
+        """Return a row of a file; times after the beginning of the life become <now>."""
         started = datetime.fromtimestamp(self.clock.started, UTC).replace(tzinfo=None)
         return {
             name: "<now>" if isinstance(value, datetime) and value.replace(tzinfo=None) >= started else value
@@ -142,7 +143,7 @@ class Life:
         }
 
     def rows(self, label: str, organization: str) -> None:
-        """Record every visit of an organization, as its own SQL sees it."""
+        """Record every visit of an organization, as its own SQL reads it."""
         days = ("--start-date", self.day(70), "--end-date", self.day(0))
         self.run(
             "query", self.input("rows.sql"), "--org", organization, *days, "--format", "csv", label=f"rows: {label}"
@@ -152,7 +153,7 @@ class Life:
 
     @contextmanager
     def served(self, **settings: str) -> Iterator[None]:
-        """Run the server as long as the with block lasts; record how it ends."""
+        """Run the server while in this context; record how it ends."""
         with socket.create_server(("127.0.0.1", 0)) as free:
             self._port = free.getsockname()[1]
         self.names[f"127.0.0.1:{self._port}"] = "127.0.0.1:<port>"
@@ -182,7 +183,7 @@ class Life:
         raise RuntimeError((self.home / "serve.log").read_text())
 
     def send(self, method: str, path: str, headers: Mapping[str, str] | None = None, body: Any = None) -> Answer:
-        """Send a request from an address of its own, without recording it."""
+        """Send a request from its own address, without recording it."""
         number = next(self._sources)
         source = f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"
         content = body if isinstance(body, bytes | None) else json.dumps(body).encode()
@@ -192,7 +193,7 @@ class Life:
             return Answer(response.status, response.getheaders(), response.read())
 
     def ask(self, method: str, path: str, caller: str = "nobody", body: Any = None, **headers: str) -> Answer:
-        """Send a request as one of the callers, and record the whole answer."""
+        """Send a request as one of the callers, and record the whole response."""
         found = self.send(method, path, {**self.callers[caller], **headers}, body)
         lines = [f"{found.status}", *sorted(f"{name.lower()}: {value}" for name, value in found.headers), ""]
         text = found.body.decode(errors="replace")
@@ -206,7 +207,7 @@ class Life:
 
 
 def _named_lists(footers: dict[str, str], names: Mapping[str, str]) -> str:
-    """The footers of a file as indented JSON; lists whose order follows from random ids are sorted by their names."""
+    """Return the footers of a file as indented JSON; lists ordered by random ids are sorted by their names."""
     decoded = {}
     for key, value in footers.items():
         try:

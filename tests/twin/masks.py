@@ -1,4 +1,4 @@
-"""What two lives at the same time cannot have in common. Everything that is normalized stands in MASKS."""
+"""Masks for values that two simultaneous lives cannot share. MASKS lists everything that is normalized."""
 
 import re
 from collections.abc import Callable
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Step(NamedTuple):
-    """One thing that was done, and all that a user sees of it."""
+    """One step of a life, and everything that a user sees of it."""
 
     label: str
     text: str
@@ -21,12 +21,12 @@ class Step(NamedTuple):
 ZONES: Final = ("UTC", "Europe/Berlin")
 """The zones of the organizations in the life."""
 MARGIN_SECONDS: Final = 900
-"""A life begins only if no midnight is so near in any of these zones."""
+"""Minimum distance in seconds from any midnight in these zones for a life to begin."""
 
 
 @dataclass(frozen=True)
 class Clock:
-    """When the lives began, in seconds since the epoch."""
+    """The beginning of the lives, in seconds since the epoch."""
 
     started: float
 
@@ -47,7 +47,7 @@ class Clock:
 
 
 class Mask(NamedTuple):
-    """A field that is normalized: in the steps whose label matches, each match of `pattern` becomes `shown`."""
+    """A normalized field: in the steps with matching labels, each match of `pattern` becomes `shown`."""
 
     name: str
     pattern: str
@@ -94,7 +94,7 @@ MASKS: Final = (
     Mask("hash of what a copy holds", r'(?<="content":")[0-9a-f]{64}', "<hash>", "command: status.*"),
     Mask("padding of tables whose cells are masked", r" {2,}", "  ", "command: status.*"),
 )  # fmt: skip
-"""In the order in which they are applied, after the paths, ports and names of a life and before its times."""
+"""The masks in order of application, after the paths, ports and names of a life and before its times."""
 
 TIES: Final = {
     r"GET /jobs as .*|command: jobs list.*": r"\{.*?\}(?=,?\s*[\]{])",
@@ -102,10 +102,10 @@ TIES: Final = {
     r"mcp over stdio": r'\{\\"id\\": .*?\}',
     r"command: keys list": r"[^\n]*<key id>[^\n]*",
 }
-"""Rows of one time, whose order is that of random ids: in these steps, the matches are sorted."""
+"""Rows of equal time, ordered by random ids: in these steps, the matches are sorted."""
 
 _TOKEN: Final = re.compile(r"[\w-]{8,}(?:\.parquet)?")
-"""A random id, or a file's name made of one; paths and ports of a life look otherwise."""
+"""A random id, or a file name that contains one; paths and ports of a life look different."""
 _TIME: Final = re.compile(r"\b(20\d\d-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(\.\d+)?(Z|\+00:00| UTC)?")
 _MINUTE: Final = re.compile(r"\b(20\d\d-\d\d-\d\d)[T ](\d\d:\d\d)(?![:\d])")
 _MINUTE_ON_PAGES: Final = re.compile(r"\b(\d?\d [A-Z][a-z][a-z] 20\d\d) (\d\d:\d\d)\b")
@@ -119,7 +119,7 @@ class Masks:
         self._window = clock.started - 1, ended + 1
 
     def record(self, life: "Life") -> list["Step"]:
-        """The steps of a life with what is its own replaced by names."""
+        """Return the steps of a life with its own values replaced by names."""
         ids = {name: shown for name, shown in life.names.items() if _TOKEN.fullmatch(name)}
         others = sorted(life.names.keys() - ids.keys(), key=len, reverse=True)
 
@@ -134,7 +134,7 @@ class Masks:
         ]
 
     def masked(self, label: str, text: str) -> str:
-        """The text of a step without the fields of MASKS and without the present time."""
+        """Return the text of a step without the fields of MASKS and without the present time."""
         for mask in MASKS:
             if re.fullmatch(mask.steps, label):
                 text = re.sub(mask.pattern, mask.shown, text)
@@ -156,7 +156,7 @@ class Masks:
         return shown
 
     def _named(self, at: float, slack: int) -> str:
-        """`<now>`, or so many whole days before or after it; "" for any other time."""
+        """Return `<now>`, or the number of whole days before or after it; "" for any other time."""
         first, last = self._window
         days = round((at - (first + last) / 2) / 86_400)
         if not first - slack <= at - days * 86_400 <= last:

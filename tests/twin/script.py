@@ -1,4 +1,4 @@
-"""What happens in a life, chapter by chapter."""
+"""The events of a life, chapter by chapter."""
 
 import contextlib
 import json
@@ -27,9 +27,9 @@ CHROME: Final = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like
 GPTBOT: Final = "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
 CALLERS: Final = ("nobody", "viewer", "editor", "session", "share")
 MAX_PAGES: Final = 70
-"""Pages of the dashboard that are visited, in the order of their links."""
+"""Maximum number of dashboard pages to visit, in the order of their links."""
 MAX_PAGES_OF_A_KIND: Final = 3
-"""Of these, pages that differ in their parameters only."""
+"""Maximum number of these pages that differ only in their parameters."""
 
 
 def live_lake(life: Life) -> None:
@@ -54,7 +54,9 @@ def live_lake(life: Life) -> None:
     folder = life.home / "drop"
     folder.mkdir()
     shutil.copy(log("caddy.log"), folder / "2026-caddy.log")
-    os.utime(folder / "2026-caddy.log", (life.clock.started - 3_600,) * 2)  # what was just written is left alone
+    os.utime(
+        folder / "2026-caddy.log", (life.clock.started - 3_600,) * 2
+    )  # files that were just written are left alone
     run("follow", str(folder), "--org", "dropped", "--once")
     run("follow", str(folder), "--org", "dropped", "--once")
     run("compact")
@@ -124,7 +126,7 @@ def published(life: Life, label: str) -> None:
 
 
 def copied_manifest(life: Life) -> Path:
-    """A copy of the manifest as it is now."""
+    """Return a copy of the current manifest."""
     copy = life.home / "older.sqlite"
     with closing(sqlite3.connect(life.lake / "manifest.sqlite")) as db, closing(sqlite3.connect(copy)) as target:
         db.backup(target)
@@ -132,7 +134,7 @@ def copied_manifest(life: Life) -> Path:
 
 
 def get_answers(life: Life) -> None:
-    """Every report in several scopes and formats, every GET route as five callers, and each write once."""
+    """Request every report in several scopes and formats, every GET route as five callers, and each write once."""
     run = life.run
     scopes: tuple[tuple[str, ...], ...] = (
         ("--range", "90d"),
@@ -202,13 +204,13 @@ def get_answers(life: Life) -> None:
 
 
 def failing_list(life: Life) -> str:
-    """The names of all reports, which an unknown one is answered with."""
+    """Return the names of all reports, from the response to an unknown report."""
     life.run("query", "nonsense", "--org", "acme")
     return life.steps[-1].text.partition("use one of ")[2].partition(", or a .sql")[0]
 
 
 def detect(life: Life) -> None:
-    """Find jobs, and name them by what they are about."""
+    """Find jobs, and name them by their subjects."""
     life.run("jobs", "detect", "--org", "acme")
     listed = life.run("jobs", "list", "--org", "acme", "--format", "json", label="command: jobs list")
     with contextlib.suppress(ValueError):
@@ -225,7 +227,7 @@ def detected_again(life: Life) -> None:
 
 
 def _subject(job: dict[str, Any]) -> tuple[str, ...]:
-    """What a job is about, by which jobs of one time are ordered here."""
+    """Return the subject of a job, which orders jobs of equal time here."""
     return tuple(str(job[name]) for name in ("type", "domain", "path", "short_code"))
 
 
@@ -248,7 +250,7 @@ def sign_in(life: Life) -> None:
 
 
 def write(life: Life) -> None:
-    """Each write of the API once, and some that are refused."""
+    """Send each write of the API once, and some writes that are rejected."""
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     visit = {"url": "https://go.example.com/launch", "ip": "203.0.113.9", "user_agent": CHROME, "time": now}
     visits = [visit, {**visit, "user_agent": GPTBOT}, {**visit, "url": "nowhere"}]
@@ -292,7 +294,7 @@ def write(life: Life) -> None:
 
 
 def moved_to_files(life: Life) -> None:
-    """Wait until the visits that were posted are in files, and so in every answer. Raises TimeoutError."""
+    """Wait until the posted visits are in files, and therefore in every answer. Raises TimeoutError."""
     with closing(sqlite3.connect(life.lake / "manifest.sqlite")) as db:
         for _ in range(600):
             if not db.execute("SELECT count(*) FROM pending").fetchone()[0]:
@@ -307,7 +309,7 @@ def delivered(life: Life, hook: str) -> None:
 
 
 def wait_until_all(life: Life, path: str, is_done: Callable[[dict[str, Any]], bool]) -> None:
-    """Ask for a list until every row of it is done. Raises TimeoutError after a minute."""
+    """Request a list until every row of it is done. Raises TimeoutError after a minute."""
     for _ in range(600):
         if all(map(is_done, json.loads(life.send("GET", path, life.callers["editor"]).body))):
             return
@@ -335,7 +337,7 @@ with tempfile.TemporaryDirectory() as folder, closing(Warehouse(Lake(Path(folder
 
 
 def compiled(life: Life) -> None:
-    """The texts for a cluster: the only thing that no command shows."""
+    """Return the texts for a cluster: the only output that no command shows."""
     done = subprocess.run(
         [life.tree / ".venv/bin/python", "-c", _COMPILE], cwd=life.tree, capture_output=True, text=True, check=False
     )
@@ -343,7 +345,7 @@ def compiled(life: Life) -> None:
 
 
 class _Links(HTMLParser):
-    """The addresses of links on a page, in their order."""
+    """The addresses of links on a page, in order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -355,7 +357,7 @@ class _Links(HTMLParser):
 
 
 def show_faces(life: Life) -> None:
-    """Pages, MCP over stdio, the help and the errors of every command, reports and mail."""
+    """Show pages, MCP over stdio, the help and the errors of every command, reports and mail."""
     with life.served():
         seen: list[str] = []
         kinds: dict[str, int] = {}
@@ -419,14 +421,14 @@ def show_faces(life: Life) -> None:
 
 
 def decoded(mail: bytes) -> str:
-    """The headers and the parts of a mail, whose texts are encoded."""
+    """Return the headers and the decoded parts of a mail."""
     message = message_from_bytes(mail, policy=policy.default)
     texts = [part.get_content() for part in message.walk() if part.get_content_maintype() == "text"]
     return "\n".join([*(f"{name}: {value}" for name, value in message.items()), *texts])
 
 
 def speak_mcp(life: Life) -> None:
-    """A conversation over stdio: each tool once, and calls that are wrong."""
+    """Hold a conversation over stdio: each tool once, and invalid calls."""
     calls: list[dict[str, Any]] = [
         {
             "method": "initialize",
@@ -454,13 +456,13 @@ def speak_mcp(life: Life) -> None:
 
 
 class Killed(NamedTuple):
-    """A command that is killed; a number among its words is a day so long ago, a name ending in .log an input."""
+    """A command to kill; a number among its words is a day that long ago, a name ending in .log an input."""
 
     words: tuple[str, ...]
     parts: tuple[float, ...] = (0.35, 0.6, 0.8, 0.95)
-    """When, as parts of the time that it takes unharmed without its pause."""
+    """The times of the kills, as fractions of its undisturbed duration without its pause."""
     pause: float = 0
-    """Seconds that it waits at its end until no query reads what it deletes."""
+    """Seconds that it waits at its end until no query reads the files to delete."""
 
 
 KILLED: Final = (
@@ -474,7 +476,7 @@ KILLED: Final = (
 
 
 def survive_kills(life: Life) -> None:
-    """Kill commands, repeat them, and record what they end with."""
+    """Kill commands, repeat them, and record the results."""
     life.lake = life.home / "killed/lake"
     life.run("zone", "show", "--org", "acme", label="kills: a new lake")
     life.run("links", "add", "launch", "https://example.com/launch", "--org", "acme", label="kills: a link")
@@ -501,13 +503,13 @@ def survive_kills(life: Life) -> None:
             process.wait()
             again = len(life.steps)
             life.run(*named)
-            del life.steps[again:]  # what it says depends on where it was killed
+            del life.steps[again:]  # its output depends on the moment of the kill
             life.rows(f"{words[0]}, killed at {part} and repeated", "acme")
             life.run("verify", label=f"kills: verify after {words[0]}, killed at {part}")
             life.steps[-1] = life.steps[-1]._replace(text=life.steps[-1].text.partition("--- exit")[2])
         for folder in (before, life.lake):
             shutil.rmtree(folder)
-        after.rename(life.lake)  # the next command finds what no kill has touched
+        after.rename(life.lake)  # the next command starts from an undamaged state
 
 
 def _word(life: Life, word: str) -> str:
@@ -521,11 +523,11 @@ def _word(life: Life, word: str) -> str:
 CHAPTERS: Final[dict[str, Callable[[Life], None]]] = {
     "lake": live_lake, "answers": get_answers, "faces": show_faces, "kills": survive_kills,
 }  # fmt: skip
-"""In this order. Answers and faces go on with the lake of the chapters before them."""
+"""The chapters in order. Answers and faces continue with the lake of earlier chapters."""
 
 
 def live(life: Life, chapters: list[str]) -> None:
-    """Live the chosen chapters, and those that they need."""
+    """Live the chosen chapters, and the chapters that they need."""
     receiver = Receiver()
     life.receiver = receiver.port
     life.messages = lambda: [
