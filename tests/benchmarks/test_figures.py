@@ -1,4 +1,4 @@
-"""Tests figures: their measurement, medians of several runs, the file of all figures, and the picture."""
+"""Figures: their measurement, medians of several runs, the file of all figures, and the picture."""
 
 import asyncio
 import contextlib
@@ -48,7 +48,7 @@ def test_a_run_replaces_only_the_section_of_its_cases():
 
 
 def drawn(*figures):
-    """The texts of a picture, its bars as (class, left end, right end), and where its lines stand."""
+    """Return the texts of a picture, its bars as (class, left end, right end), and the positions of its lines."""
     svg = fromstring(picture(figures))
     texts = [text.text for text in svg.iter(f"{SVG}text")]
     bars = [
@@ -131,7 +131,7 @@ BUSY = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 4\r\n\r\nbusy"
 
 
 async def asked(answer, paths, seconds, *, held_back):
-    """What is measured of a server that, once warm, answers so many requests together, when the last has come."""
+    """Return the measurements of a server that, once warm, answers this number of requests together, after the last."""
     waiting, warm = [], asyncio.Event()
 
     async def serve(reader, writer):

@@ -1,4 +1,4 @@
-"""The table of jobs of real logs counts them by their readings, and reads exactly the bytes that were read before."""
+"""The table of jobs in real logs counts them by their readings, and reads exactly the same bytes as before."""
 
 import gzip
 import hashlib
@@ -33,12 +33,12 @@ def test_a_packed_part_of_a_log_is_read_from_a_clone(clone):
 
 
 @pytest.mark.parametrize("absent", [{"repository": "owner/other"}, {"commit": "0" * 40}, {"path": "other.log"}])
-def test_a_part_that_is_absent_is_none(clone, absent):
+def test_a_missing_part_is_none(clone, absent):
     folder, file = clone
     assert content_of(file._replace(**absent), folder) is None
 
 
-def test_other_bytes_than_were_read_are_refused(clone):
+def test_changed_bytes_are_rejected(clone):
     folder, file = clone
     with pytest.raises(typer.BadParameter, match=r"has other bytes at HEAD:access\.log\.gz"):
         content_of(file._replace(sha256="0" * 64), folder)
@@ -66,5 +66,5 @@ def test_readings_are_of_known_logs_types_and_labels():
     assert {one.label for one in READINGS} == {*LABELS}
 
 
-def test_ten_logs_and_more_are_searched():
+def test_at_least_ten_logs_are_searched():
     assert len({file.log for file in FILES}) >= 10

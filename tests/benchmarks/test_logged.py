@@ -1,4 +1,4 @@
-"""Tests the user agents of public logs, and how well bots are recognized among them."""
+"""The user agents of public logs, and how well bots are recognized among them."""
 
 import re
 
@@ -27,7 +27,7 @@ def test_every_row_represents_lines():
     assert min(row.lines for row in ROWS) > 0
 
 
-def test_user_agents_are_no_longer_than_those_that_are_read():
+def test_user_agents_are_no_longer_than_the_maximum():
     assert max(len(row.user_agent) for row in ROWS) <= MAX_USER_AGENT_LENGTH
 
 
@@ -48,7 +48,7 @@ def test_bots_in_public_logs_are_recognized_precisely(classifier, half):
     assert share.recall >= 0.985
 
 
-def test_a_share_counts_lines_and_leaves_players_aside():
+def test_a_share_counts_lines_and_excludes_players():
     rows = [
         Logged("a/b", "learn", 2025, 8, "automaton", "x"),
         Logged("a/b", "learn", 2025, 2, "automaton", "y"),

@@ -26,7 +26,7 @@ def drawing():
     drawing.close()
 
 
-def test_made_visits_are_those_that_an_import_of_their_log_lands(drawing, lake, tmp_path):
+def test_generated_visits_equal_an_import_of_their_log(drawing, lake, tmp_path):
     (days,) = drawing.parts()
     log = tmp_path / "made.log"
     log.write_text("".join(f"{line}\n" for line in drawing.lines(days)))
@@ -46,7 +46,7 @@ def test_made_visits_are_those_that_an_import_of_their_log_lands(drawing, lake, 
     assert differing.fetchall() == []
 
 
-def test_made_visits_are_correlated_and_of_every_kind(drawing):
+def test_generated_visits_are_correlated_and_of_every_kind(drawing):
     (days,) = drawing.parts()
     engine = duckdb.connect()
     engine.register("made", drawing.visits(days))
@@ -65,7 +65,7 @@ def test_made_visits_are_correlated_and_of_every_kind(drawing):
 
 
 def test_an_interrupted_lake_is_finished_and_not_built_twice(tmp_path, monkeypatch):
-    monkeypatch.setattr(drawing_module, "AT_ONCE", 200)  # so that there are several batches
+    monkeypatch.setattr(drawing_module, "AT_ONCE", 200)  # for several batches
     sample = Sample(600, date(2026, 10, 31), days=4)
     lakes = [Lake(tmp_path / name, create=True) for name in ("one", "two")]
     for lake in lakes:
@@ -73,7 +73,7 @@ def test_an_interrupted_lake_is_finished_and_not_built_twice(tmp_path, monkeypat
     whole, other = map(digest, lakes)
     assert whole == other
     assert len(lakes[0].manifest.logs.batches("acme", "")) == sample.days
-    with database_of(lakes[0].manifest).transaction() as db:  # as if the last days had not been reached
+    with database_of(lakes[0].manifest).transaction() as db:  # as if it had not reached the last days
         db.execute("DELETE FROM files WHERE day >= '2026-10-30'")
         db.executemany("DELETE FROM batches WHERE visits = ?", [(visits,) for _, visits in sample.daily()[2:]])
     assert digest(lakes[0]) != whole

@@ -28,7 +28,7 @@ def test_interval_of_the_median_covers_at_least_95_percent(pairs, rank, expected
 
 
 def test_coverage_is_the_binomial_probability():
-    between = sum(comb(15, heads) for heads in range(4, 12)) / 2**15  # of 15 ratios, those below the median
+    between = sum(comb(15, heads) for heads in range(4, 12)) / 2**15  # the ratios below the median, out of 15
     assert coverage(15, 4) == pytest.approx(between)
 
 
@@ -38,14 +38,14 @@ def test_fewer_than_six_pairs_have_no_interval():
 
 
 def test_ratio_is_the_median_pair_by_pair():
-    """The machine was busy during some pairs: both sides took as many times as long."""
+    """The machine was busy during some pairs: both sides took longer by the same factor."""
     busy = [1, 1, 1, 1, 1, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9]
     found = comparison("import", "s", [1.1 * times for times in busy], busy)
     assert (found.ratio, found.low, found.high) == pytest.approx((1.1, 1.1, 1.1))
     assert (found.ours, found.theirs) == pytest.approx((9.9, 9))
 
 
-def test_interval_goes_from_the_4th_to_the_12th_of_15_ratios():
+def test_interval_spans_the_4th_to_the_12th_of_15_ratios():
     ratios = [1 + number / 100 for number in range(1, 16)]
     Random(1).shuffle(ratios)
     found = comparison("import", "s", ratios, [1] * 15)
@@ -92,7 +92,7 @@ def trial(pairs):
 
 
 def measured(pairs, seconds=lambda side, number: len(side.name), times=1):
-    """The order in which two sides were measured, and the results."""
+    """Return the order in which two sides were measured, and the results."""
     order = []
 
     def measure(side, number):
@@ -113,7 +113,7 @@ def test_the_first_pair_does_not_count():
     assert (found.ours, found.theirs, found.low, found.high) == (4_000, 4_000, 1, 1)
 
 
-def test_quick_measures_take_several_times_as_many_pairs():
+def test_quick_measures_have_several_times_as_many_pairs():
     _, (found,) = measured(6, lambda _, number: 1 + number, times=3)
     assert found.pairs == 18
     assert found.ours == 1_000 * median(range(2, 20))
@@ -127,7 +127,7 @@ def test_table_has_three_digits_or_whole_numbers(milliseconds, text):
 
 
 @pytest.mark.parametrize(("slow", "verdict"), [(range(7), "not slower"), (range(14), "slower")])
-def test_slower_is_what_was_slower_twice(slow, verdict):
+def test_slower_means_slower_twice(slow, verdict):
     order, (found,) = measured(6, lambda side, number: 2 if side.name == "ours" and number in slow else 1)
     assert found.verdict == verdict
     assert order[-1][0] == 13

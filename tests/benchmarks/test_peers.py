@@ -1,4 +1,4 @@
-"""Peers give the same answers or are rejected; bars are kept or missed."""
+"""Peers give the same answers or are rejected; bars are met or missed."""
 
 import importlib.util
 from dataclasses import replace
@@ -46,7 +46,7 @@ def warehouse(world):
     warehouse.close()
 
 
-def test_raw_duckdb_and_sqlite_give_every_number_that_we_give(world, warehouse, tmp_path):
+def test_raw_duckdb_and_sqlite_return_the_same_numbers(world, warehouse, tmp_path):
     sqlite = SQLite(tmp_path, world)
     for scope in SCOPES:
         check(Raw(world, WHOLE), "raw", warehouse, scope)
@@ -55,7 +55,7 @@ def test_raw_duckdb_and_sqlite_give_every_number_that_we_give(world, warehouse, 
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("chdb"), reason="the group bench is not installed")
-def test_clickhouse_gives_every_number_that_we_give(world, warehouse, tmp_path):
+def test_clickhouse_returns_the_same_numbers(world, warehouse, tmp_path):
     clickhouse = ClickHouse(tmp_path / "clickhouse")
     for scope in SCOPES:
         check(clickhouse.table(world), "table", warehouse, scope)
@@ -79,17 +79,17 @@ def test_every_peer_has_every_member(file):
 
 
 @pytest.mark.parametrize(("ours", "quiet", "is_missed"), [(50, 1, False), (51, 26, False), (51, 25, True)])
-def test_a_bar_with_enough_is_kept_by_either(ours, quiet, is_missed):
+def test_an_either_bar_is_met_by_one_of_its_limits(ours, quiet, is_missed):
     figures = beside("another's cached, p99, pages", "ms", {OURS: [float(ours)], QUIET: [float(quiet)]})
     assert bool(missed(figures)) == is_missed
 
 
 def cold(ratio, visits):
-    """Figures of a cold dashboard that took so much of the time of a peer."""
+    """Return the figures of a cold dashboard that took this share of a peer's time."""
     return beside("cold dashboard", "ms", {OURS: [ratio] * 3, MERGE_TREE: [1.0] * 3}, visits)
 
 
-def test_a_bar_counts_from_that_many_visits_on():
+def test_a_bar_counts_from_its_number_of_visits():
     kept, too_slow, small = cold(0.04, 20_000_000), cold(0.06, 20_000_000), cold(0.06, 1_000_000)
     assert missed([*kept, *too_slow, *small]) == [too_slow[1]]
 
@@ -103,7 +103,7 @@ def test_the_row_of_a_missed_bar_is_marked():
     assert row_of(cold(0.06, 20_000_000)[1])[-3:] == ("0.06", "≤ 0.05", "missed")
 
 
-def test_an_aim_fails_no_run():
+def test_an_aim_does_not_fail_a_run():
     slow_start = figure("exec to first 200", "s", [2.0], 20_000_000)
     assert str(bar_of(slow_start)) == "aim ≤ 1"
     assert missed([slow_start]) == []

@@ -1,4 +1,4 @@
-"""Tests the evidence about people: labelled page views, planted fleets, and the shares of both."""
+"""The evidence about people: labelled page views, planted fleets, and the shares of both."""
 
 from collections import Counter
 from datetime import date
@@ -28,7 +28,7 @@ def test_views_are_labelled_machine_person_or_doubtful():
     assert {view.label for view in views()} == {"machine", "person", "doubtful"}
 
 
-def test_there_are_many_views_and_many_of_them_of_people():
+def test_there_are_many_views_many_of_them_by_people():
     labels = Counter(view.label for view in views())
     assert labels.total() >= 600
     assert labels["person"] >= 150
@@ -55,7 +55,7 @@ JUDGED = [
 """Overridden fields of a view, and the signals of its day."""
 
 
-def test_the_day_of_a_view_is_judged_as_it_was():
+def test_the_day_of_a_view_is_judged_as_before():
     rows = of_views([NOTHING._replace(**changes) for changes, _ in JUDGED])
     assert all(row.landed for row in rows)
     assert [{signal.name for signal in SIGNALS if row.signals & signal.bit} for row in rows] == [
@@ -108,25 +108,25 @@ def test_a_visitor_day_keeps_its_judgement():
     ]
 
 
-def test_networks_take_no_person_of_the_visitor_days():
+def test_networks_convict_no_person_of_the_visitor_days():
     rows = of_days(list(visitor_days()))
     halves = [row for row in rows if row.group != "later"]
     assert Counter(row.label for row in halves if not row.seen) == {"machine": 188}
     assert Counter(row.label for row in halves if not row.landed) == {"machine": 29}
 
 
-def test_no_person_of_later_sites_is_taken():
+def test_no_person_of_later_sites_is_convicted():
     rows = of_days([one for one in visitor_days() if one.part == "later"])
     assert Counter(row.label for row in rows if not row.seen) == {"machine": 53, "doubtful": 1}
     assert Counter(row.label for row in rows if not row.landed) == {"machine": 6}
 
 
-def test_fetched_networks_take_no_person_of_the_visitor_days():
+def test_fetched_networks_convict_no_person():
     rows = of_days(list(visitor_days(has_list=True)))
     assert Counter(row.label for row in rows if not row.seen) == {"machine": 232, "doubtful": 3}
 
 
-def test_planted_people_are_kept_and_known_machines_are_found():  # imports 17,000 lines
+def test_planted_people_are_kept_and_machines_are_found():  # imports 17,000 lines
     rows = of_fleets()
     assert all(row.seen for row in rows if row.label == "person" and row.landed)
     lost = {row.group for row in rows if row.label == "machine" and row.landed and not row.seen}
@@ -145,7 +145,7 @@ def test_an_interval_is_wilsons():
     assert interval(0, 0) == "-"
 
 
-def test_bursts_of_links_take_gateways_and_people_alike():
+def test_bursts_of_links_affect_gateways_and_people_alike():
     found = bursts()
     taken = {name: found[name] for name in found if "gateway" in name or "carrier" in name}
     assert taken == {

@@ -1,7 +1,7 @@
 """Fixtures for tests on a real cluster: Apache Spark and Sail on loopback, and a lake to count.
 
-They need Debian's package openjdk-17-jre-headless and the dependency group "cluster"; without them they skip and say
-so, or fail where TRAFFIC_TESTS is "all".
+They need Debian's package openjdk-17-jre-headless and the dependency group "cluster"; without them they are
+skipped, or fail if TRAFFIC_TESTS is "all".
 """
 
 import os
@@ -21,7 +21,7 @@ from tests.cluster.processes import Sail, Spark
 
 @pytest.fixture(scope="session", autouse=True)
 def _programs():
-    """Skip without Java, Spark or Sail, unless all tests were asked for: then fail."""
+    """Skip without Java, Spark or Sail; fail if all tests are wanted."""
     reasons = {
         "Java is not installed: apt-get install openjdk-17-jre-headless": shutil.which("java"),
         "Spark and Sail are not installed: uv run --group cluster pytest tests/cluster": all(
@@ -53,7 +53,7 @@ def sail(tmp_path_factory):
 
 @pytest.fixture(scope="session", params=["sail", "spark"])
 def cluster(request):
-    """Each of them."""
+    """Each cluster in turn."""
     return request.getfixturevalue(request.param)
 
 

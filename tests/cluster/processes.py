@@ -1,6 +1,6 @@
 """Starts and stops the processes of a real cluster on loopback: Apache Spark with two workers, and Sail.
 
-Each is a process group of its own. A process is ready when its log says so.
+Each has its own process group. A process is ready once its log says so.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from pathlib import Path
 
 LOOPBACK = "127.0.0.1"
 READY_SECONDS = 300
-"""After which a process that is not ready has failed to start; it usually takes 3 to 8 seconds."""
+"""Time after which a process that is not ready has failed to start; it usually takes 3 to 8 seconds."""
 
 
 class Process:
@@ -64,9 +64,9 @@ FOR_SMALL_DATA = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.ui.explainMode": "simple",
 }
-"""Options that save compiling and describing each query, which takes longer than to count what the tests have."""
+"""Options that avoid compiling and describing each query, which takes longer than counting the visits of tests."""
 JAVA_FOR_SMALL_DATA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Options of Java for processes that run for minutes only, more of them than there are cores."""
+"""Java options for processes that run for minutes only, and outnumber the cores."""
 
 
 class Spark:
@@ -106,7 +106,7 @@ class Spark:
             self.workers = list(starting)
 
     def start_connect(self):
-        """Start the Connect server, at the port that it had before if it ran already."""
+        """Start the Connect server, on its earlier port if it ran before."""
         options = {
             "spark.connect.grpc.binding.address": LOOPBACK, "spark.connect.grpc.binding.port": self.port,
             "spark.driver.host": LOOPBACK, "spark.driver.memory": "768m", "spark.executor.memory": "768m",
@@ -127,7 +127,7 @@ class Spark:
         return f"sc://{LOOPBACK}:{self.port}"
 
     def executors(self):
-        """The process ids of the executors."""
+        """Return the process ids of the executors."""
         groups = {worker.pid for worker in self.workers}
         return [pid for pid, group, command in processes() if group in groups and "CoarseGrainedExecutor" in command]
 
@@ -145,11 +145,11 @@ class Spark:
                 os.kill(executor, signal.SIGCONT)
 
     def tasks(self):
-        """How many tasks were started so far."""
+        """Return the number of tasks started so far."""
         return self._logged("Starting task")
 
     def interrupted(self):
-        """How many queries were interrupted so far."""
+        """Return the number of queries interrupted so far."""
         return self._logged("[OPERATION_CANCELED]")
 
     def _logged(self, text):
@@ -170,7 +170,7 @@ class Sail:
     """Sail: a driver and two workers in one process, behind the same protocol."""
 
     def __init__(self, folder):
-        # In an environment with Apache Spark's own package, which it imports if it can, Sail makes no session.
+        # In an environment with Apache Spark's own package, which it imports if possible, Sail creates no session.
         program = "import sys; sys.modules['pyspark'] = None; from pysail.cli import main; main()"
         command = [sys.executable, "-c", program, "spark", "server", "--ip", LOOPBACK, "--port", "0"]
         env = {
@@ -188,7 +188,7 @@ class Sail:
 
 
 def processes():
-    """The id, the process group and the command line of every process."""
+    """Return the id, the process group and the command line of every process."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

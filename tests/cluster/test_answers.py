@@ -1,10 +1,10 @@
 """Every compiled query returns the same rows on Spark and on Sail as its original on DuckDB: values, order and types.
 
-Four scopes of a sample lake, and a day with too many words, in sessions whose time zone is not UTC. Spark plans a text
-for a second: under filters it is asked every second text, a list where it is searched and sorted, and in the scope
-without visits only what has rows there nevertheless.
-`TRAFFIC_FAULTS=all uv run --group cluster pytest tests/cluster/test_answers.py` asks everything in thirteen scopes, of
-files that lack a column too, and for all rollups.
+Four scopes of a sample lake, and a day with too many words, in sessions in a time zone other than UTC. Spark plans a
+text for a second: with filters, it runs every second text, a list where it is searched and sorted, and in the scope
+without visits only texts that have rows anyway. `TRAFFIC_FAULTS=all uv run --group cluster pytest
+tests/cluster/test_answers.py` runs everything in thirteen scopes, also over files that lack a column, and for all
+rollups.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -66,7 +66,7 @@ BOUNDED = ("referrers", "utm-campaigns", "domain-breakdown", "bot-traffic")
 
 
 def some_visit(random):
-    """A visit with any possible value of each column, including null and a text like the row `(other)`."""
+    """Return a visit with any possible value of each column, including null and a text like the row `(other)`."""
     kind = random.choice([*CATEGORY_OF_KIND, *[None] * 6])
     category = CATEGORY_OF_KIND.get(kind, "human")
     is_ai, is_bot = category.startswith("ai"), category not in {"human", "ai_referral"}
@@ -101,7 +101,7 @@ def some_visit(random):
 
 
 def crowd():
-    """A day with more words than are kept of it."""
+    """Return a day with more words than are kept for it."""
     moment = datetime(2026, 3, 3)
     for number in range(MAX_VALUES_PER_DAY + 60):
         word = f"{number % (MAX_VALUES_PER_DAY + 30):05}"
@@ -113,7 +113,7 @@ def crowd():
 
 
 def take_a_column_away(lake):
-    """Let the files be those of a program that did not know `protocol` yet."""
+    """Make the files those of a program that did not know `protocol` yet."""
     for file in lake.manifest.files.live("acme"):
         path = lake.root / file.path
         visits = pq.read_table(path, partitioning=None).drop_columns("protocol")
@@ -151,7 +151,7 @@ def lakes(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def session(cluster):
-    """A session of its own on a cluster."""
+    """A separate session on a cluster."""
     from queries.connect import ClusterSession  # noqa: PLC0415  # it need not be installed
 
     session = ClusterSession(cluster.address)
@@ -161,7 +161,7 @@ def session(cluster):
 
 
 def snapshot_without_rollups(lake, scope):
-    """The snapshot of a lake as a cluster has it: every relation counts visits."""
+    """Return a cluster's snapshot of a lake: every relation counts visits."""
     with closing(Warehouse(lake)) as warehouse:
         snapshot = warehouse.snapshot(replace(scope, short_code="-"))  # no rollup serves it
         counted = replace(snapshot, uncovered_files=snapshot.files, rollups=snapshot.rollups[:1], closed_days=())
@@ -171,13 +171,13 @@ def snapshot_without_rollups(lake, scope):
 
 @pytest.fixture(scope="module")
 def text_of(lakes):
-    """The compiled text of a report, detector, measure or rollup relation, by its name."""
+    """Return the compiled text of a report, detector, measure or rollup relation, by its name."""
     with closing(Warehouse(lakes["sample"])) as warehouse:
         yield cache(Compiler(warehouse.describe).compiled)
 
 
 def make_cluster_views(session, lake, snapshot):
-    """The relations that compiled texts read, in a session."""
+    """Define the relations that compiled texts read, in a session."""
     from queries.cluster_views import make_views  # noqa: PLC0415  # it needs pyspark
 
     scope = snapshot.scope
@@ -191,20 +191,20 @@ def on_cluster(session, text, scope):
 
 
 def on_duckdb(lake, snapshot, *statements):
-    """The rows of one SQL text after the other, in DuckDB; the limit of time is for all of them together."""
+    """Return the rows of one SQL text after another, in DuckDB; the time limit is for all of them together."""
     with closing(Warehouse(lake, seconds=600)) as warehouse, warehouse._engine.cursor(snapshot) as cursor:
         return [comparable(cursor.sql(sql).to_arrow_table()) for sql in statements]
 
 
 def comparable(table):
-    """Names, types and rows of a table; engines name the elements of lists in their own ways."""
+    """Return names, types and rows of a table; engines name the elements of lists differently."""
     types = ["list<string>" if pa.types.is_list(field.type) else str(field.type) for field in table.schema]
     return [*zip(table.column_names, types, strict=True)], [tuple(row.values()) for row in table.to_pylist()]
 
 
 @cache
 def answers_here(lake, scope, *names):
-    """The snapshot of a lake for a scope and, by name, what DuckDB answers from it; asked once for both clusters."""
+    """Return the snapshot of a lake for a scope and DuckDB's answers by name; computed once for both clusters."""
     snapshot = snapshot_without_rollups(lake, scope)
     return snapshot, dict(zip(names, on_duckdb(lake, snapshot, *map(template, names)), strict=True))
 
@@ -213,14 +213,14 @@ def assert_alike(session, text_of, lake, scope, names, only_with_rows=False):
     snapshot, answers = answers_here(lake, scope, *names)
     make_cluster_views(session, lake, snapshot)
     expected = {name: answer for name, answer in answers.items() if answer[1] or not only_with_rows}
-    with ThreadPoolExecutor(3) as threads:  # to plan a query takes a cluster longer than to count these few visits
+    with ThreadPoolExecutor(3) as threads:  # planning a query takes a cluster longer than counting these few visits
         found = threads.map(lambda name: on_cluster(session, text_of(name), scope), expected)
     for (name, expected_answer), answer in zip(expected.items(), found, strict=True):
         assert (name, *answer) == (name, *expected_answer)
 
 
 @pytest.mark.parametrize("scope", SCOPES, ids=lambda scope: "-".join(str(part) for part in astuple(scope) if part))
-def test_every_text_answers_as_its_origin_does(session, cluster, text_of, lakes, scope):
+def test_every_text_answers_like_its_original(session, cluster, text_of, lakes, scope):
     names, is_short = list(TEXTS), isinstance(cluster, Spark) and not IS_LONG
     if is_short and scope in FILTERED:
         turn = FILTERED.index(scope)
@@ -231,25 +231,25 @@ def test_every_text_answers_as_its_origin_does(session, cluster, text_of, lakes,
     assert_alike(session, text_of, lakes["sample"], scope, names, only_with_rows=is_short and is_empty)
 
 
-def test_detectors_find_what_is_planted(lakes):
-    """On this machine, and so on clusters, which answer in the same scope as it does."""
+def test_detectors_find_planted_problems(lakes):
+    """On this machine, and therefore on clusters, which give the same answers in this scope."""
     _, found = answers_here(lakes["sample"], WHOLE, *TEXTS)
     assert [name for name in (detector.entry.name for detector in DETECTORS.values()) if not found[name][1]] == []
 
 
-def test_a_day_with_too_many_words_is_cut_alike(session, text_of, lakes):
+def test_a_day_with_too_many_words_is_cut_in_the_same_way(session, text_of, lakes):
     scope = Scope("acme", date(2026, 3, 3), date(2026, 3, 3))
     assert snapshot_without_rollups(lakes["crowded"], scope).high_cardinality_days == (date(2026, 3, 3),)
     assert_alike(session, text_of, lakes["crowded"], scope, list(BOUNDED))
 
 
-def test_files_that_lack_columns_are_read_alike(session, text_of, lakes):
+def test_files_that_lack_columns_are_read_in_the_same_way(session, text_of, lakes):
     names = list(TEXTS) if IS_LONG else ["traffic-overview", "protocols", "bot-traffic"]
     assert_alike(session, text_of, lakes["older"], WHOLE, names)
 
 
 @pytest.mark.parametrize("lake_name", ["sample", "crowded"] if IS_LONG else ["sample"])
-def test_rows_of_a_months_rollup_are_counted_alike(session, text_of, lakes, lake_name):
+def test_rows_of_a_monthly_rollup_are_counted_in_the_same_way(session, text_of, lakes, lake_name):
     lake, scope = lakes[lake_name], Scope("acme", date(2026, 3, 1), date(2026, 3, 31))
     snapshot = snapshot_without_rollups(lake, scope)
     by_domain = one_source("visits_by_domain")
@@ -263,7 +263,7 @@ def test_rows_of_a_months_rollup_are_counted_alike(session, text_of, lakes, lake
         places = [columns.index(column) for column in found_columns]
         expected = [tuple(row[place] for place in places) for row in rows]
         assert sorted(map(repr, found)) == sorted(map(repr, expected))
-        others = set(range(len(columns))) - set(places)  # those of other relations
+        others = set(range(len(columns))) - set(places)  # columns of other relations
         assert {row[place] for row in rows for place in others} <= {None}
 
 

@@ -1,4 +1,4 @@
-"""Tests the client that users install, the extra `cluster`, with the servers of these tests."""
+"""The client that users install, the extra `cluster`, with the servers of these tests."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ DAYS = ["--start-date", "2026-10-25", "--end-date", "2026-11-20"]
 
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory):
-    """The folder with the programs of an environment of its own, with the extra `cluster`."""
+    """The folder of programs in a separate environment, with the extra `cluster`."""
     uv = shutil.which("uv")
     if uv is None:
         pytest.skip("uv is not installed: pip install uv")
@@ -33,7 +33,7 @@ def programs(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def traffic(programs):
-    """Runs a program of that environment."""
+    """Run a program of that environment."""
 
     def run(program, *words):
         command = [programs / program, *map(str, words)]
@@ -42,7 +42,7 @@ def traffic(programs):
     return run
 
 
-def test_the_extra_brings_another_client_than_the_servers_own(traffic):
+def test_the_extra_client_differs_from_the_servers(traffic):
     program = "from importlib.metadata import version; print(version('pyspark-client'))"
     assert traffic("python", "-c", program).stdout.startswith("4.2.")
 
@@ -90,7 +90,7 @@ def test_the_server_names_its_cluster_and_source_at_startup(sample, tmp_path, is
 
 
 def test_ctrl_c_interrupts_a_query_on_the_cluster(sample, spark):
-    with_ctrl_c = ["env", "--default-signal=INT"]  # a shell that runs the tests in the background would ignore it
+    with_ctrl_c = ["env", "--default-signal=INT"]  # a shell that runs the tests in the background ignores it
     asked = [PROGRAM, "query", "bot-traffic", "--org", "acme", "--lake", sample.root, *DAYS, "--engine", spark.address]
     started, interrupted = spark.tasks(), spark.interrupted()
     with subprocess.Popen([*with_ctrl_c, *asked], stderr=subprocess.PIPE, text=True) as process:

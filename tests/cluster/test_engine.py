@@ -1,4 +1,4 @@
-"""Tests answers of a real cluster: equal to one machine, with dying executors, and interrupted."""
+"""Answers of a real cluster: equal to one machine's, with dying executors, and interrupted."""
 
 import os
 import signal
@@ -40,7 +40,7 @@ from tests.support.visits import land, land_table, visit
 DAYS = date(2026, 10, 25), date(2026, 11, 20)
 ACME = Scope("acme", *DAYS)
 ENDLESS = "SELECT count(*) AS total_visits FROM range(10000000000) CROSS JOIN range(10000000000)"
-"""Ends only when it is interrupted."""
+"""SQL that ends only when it is interrupted."""
 
 
 @pytest.fixture(scope="session")
@@ -52,7 +52,7 @@ def warehouse(sample):
 
 @pytest.fixture
 def cluster_at(sample):
-    """Opens an engine that always uses the cluster at an address."""
+    """Open an engine that always uses the cluster at an address."""
     opened = []
 
     def cluster_at(address, lake=sample, **options):
@@ -82,7 +82,7 @@ def test_the_manifest_decides_which_engine_answers(lake, cluster_at):
 
 
 def test_every_table_of_sail_equals_ours(warehouse, cluster_at, sail):
-    """Schemas, too. Under filters, and for other organizations, test_answers.py and test_made_up_visits.py ask it."""
+    """Schemas, too. test_answers.py and test_made_up_visits.py test filters and other organizations."""
     engine = cluster_at(sail.address)
     snapshot, local = engine.snapshot(ACME), warehouse.snapshot(ACME)
     assert isinstance(snapshot, ClusterSnapshot)
@@ -154,19 +154,19 @@ class GarblingProxy(grpc.GenericRpcHandler):
         return grpc.unary_stream_rpc_method_handler(lambda _request, _: iter([b"\xff not a message"]))
 
 
-def test_one_garbled_answer_is_asked_again(warehouse, cluster_at, sail):
+def test_a_garbled_answer_is_requested_again(warehouse, cluster_at, sail):
     with closing(GarblingProxy(sail.address, 1)) as proxy:
         found = answer(cluster_at(proxy.address), "devices", ACME)
     assert (found, proxy.left) == (answer(warehouse, "devices", ACME), 0)
 
 
-def test_a_cluster_that_garbles_is_unavailable(cluster_at, sail):
+def test_a_cluster_that_garbles_answers_is_unavailable(cluster_at, sail):
     with closing(GarblingProxy(sail.address, 2)) as proxy, pytest.raises(ClusterUnavailable, match="was lost"):
         answer(cluster_at(proxy.address), "devices", ACME)
     assert proxy.left == 0
 
 
-def test_a_query_that_takes_too_long_is_interrupted(cluster, cluster_at, monkeypatch, tell):
+def test_a_query_past_its_time_limit_is_interrupted(cluster, cluster_at, monkeypatch, tell):
     seconds, entry = 8 if isinstance(cluster, Spark) else 3, ENTRIES["traffic-overview"]
     patient, engine = cluster_at(cluster.address), cluster_at(cluster.address, seconds=seconds)
     expected = patient.answer(entry, patient.snapshot(ACME))
@@ -181,7 +181,7 @@ def test_a_query_that_takes_too_long_is_interrupted(cluster, cluster_at, monkeyp
 
 @pytest.fixture
 def cancel_endless(cluster_at, monkeypatch, tell):
-    """Runs an endless query on a cluster, cancels it, and returns the exception."""
+    """Run an endless query on a cluster, cancel it, and return the exception."""
 
     def cancel_endless(cluster):
         engine, entry, cancelled = cluster_at(cluster.address), ENTRIES["traffic-overview"], threading.Event()
@@ -193,7 +193,7 @@ def cancel_endless(cluster_at, monkeypatch, tell):
             patch.setattr(engine, "_compiled", lambda _: sent.set() or ENDLESS)
             asked = thread.submit(engine.answer, entry, snapshot, cancelled)
             sent.wait()
-            if is_spark:  # what Spark submits in the moment of an interruption would run on without an end
+            if is_spark:  # stages that Spark submits during an interruption would run forever
                 wait_until(lambda: cluster.tasks() > tasks)
             began = time.monotonic()
             engine.stop(cancelled)
@@ -248,7 +248,7 @@ def test_a_worker_without_the_lake_gives_no_partial_answer(cluster_at, warehouse
     ignoring = {f"spark.sql.files.ignore{what}Files": "true" for what in ("Missing", "Corrupt")}
     spark = Spark(tmp_path, options=FOR_SMALL_DATA | ignoring)
     try:
-        seen_as = "/proc/self/cwd/lake"  # another folder for each process: here the driver and one executor have it
+        seen_as = "/proc/self/cwd/lake"  # a folder per process: here, the driver and one executor have the lake
         (tmp_path / "lake").symlink_to(sample.root)
         answer(cluster_at(spark.address), "devices", ACME)
         wait_until(lambda: len(spark.executors()) == 2)
@@ -282,7 +282,7 @@ def test_published_and_sent_visits_are_read_like_the_lake(cluster, lake, cluster
             assert engine.tables(LEAVES[name], asked).equals(here.tables(LEAVES[name], local))
 
 
-def test_doctor_lets_every_executor_read_and_times_an_answer(sample, cluster):
+def test_doctor_checks_every_executor_and_times_an_answer(sample, cluster):
     found = checked(sample, TRAFFIC_ENGINE=cluster.address)
     assert found.level == "ok"
     assert found.text.startswith("its executors read the visits of acme of 2026-11-20; an answer took ")
@@ -294,6 +294,6 @@ def test_doctor_names_an_unreachable_cluster_without_its_token(sample):
 
 
 def checked(lake, **variables):
-    """The check of `traffic doctor` for the cluster."""
+    """Return the check of `traffic doctor` for the cluster."""
     checks = examine({"TRAFFIC_LAKE": str(lake.root), **variables}, datetime.now(UTC))
     return next(check for check in checks if check.subject == "cluster")

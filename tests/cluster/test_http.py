@@ -22,7 +22,7 @@ SMALL = {"start_date": "2026-11-20", "end_date": "2026-11-20"}
 
 @pytest.fixture(scope="session")
 def real(tmp_path_factory, sample):
-    """A lake with the real log and its days; where the log, which lies outside the repository, is not: the sample."""
+    """A lake with the real log and its days; the sample if the log, which is outside the repository, is missing."""
     if not REAL_LOG.exists():
         yield sample, SAMPLE_DAYS
         return
@@ -34,7 +34,7 @@ def real(tmp_path_factory, sample):
 
 @pytest.fixture
 def asking(serving, key_of):
-    """Asks `traffic serve` over a lake, as an organization."""
+    """Query `traffic serve` over a lake, as an organization."""
 
     @contextmanager
     def asking(lake, organization="acme", **changes):
@@ -49,7 +49,7 @@ def asking(serving, key_of):
 
 
 def all_bodies(client, days):
-    """The answers of all endpoints; the dashboard comes first, whose members are cached then."""
+    """Return the answers of all endpoints; the dashboard comes first, which caches its members."""
 
     def body(name):
         return client.get(f"/analytics/{name}", params=days).raise_for_status().content
@@ -60,7 +60,7 @@ def all_bodies(client, days):
         return first | dict(zip(others, threads.map(body, others), strict=True))
 
 
-def test_every_endpoint_of_sail_answers_the_same_bytes(asking, sample, sail):
+def test_every_endpoint_on_sail_returns_the_same_bytes(asking, sample, sail):
     with asking(sample) as client:
         expected = all_bodies(client, SAMPLE_DAYS)
     with asking(sample, engine=sail.address, engine_from=0, engine_timeout=600) as client:
@@ -68,7 +68,8 @@ def test_every_endpoint_of_sail_answers_the_same_bytes(asking, sample, sail):
 
 
 def test_endpoints_answer_the_same_while_an_executor_is_killed(asking, spark, real):
-    """The executor is killed under the dashboard, whose answers are half of all; the others are asked afterwards."""
+    """The executor is killed during the dashboard, which has half of all answers; the others are requested
+    afterwards."""
     lake, days = real
     with asking(lake) as client:
         expected = all_bodies(client, days)
@@ -118,7 +119,7 @@ def test_other_requests_are_answered_while_the_cluster_hangs(asking, sample, spa
         assert {one.result().status_code for one in asked} == {503}
 
 
-def test_a_leaving_clients_query_is_interrupted_on_the_cluster(asking, sample, spark):
+def test_a_disconnect_interrupts_the_query_on_the_cluster(asking, sample, spark):
     with asking(sample, engine=spark.address, engine_from=0, engine_timeout=600) as client:
         client.get("/analytics/traffic-overview", params=SMALL).raise_for_status()  # it is connected
         interrupted = spark.interrupted()

@@ -31,7 +31,7 @@ def engine(world, sail):
 
 @tried(3, 40)
 @given(questions())
-def test_every_answer_equals_the_answer_of_one_machine(world, engine, question):
+def test_every_answer_equals_one_machines(world, engine, question):
     scope = world.case(question).scope
     for name, entry in LEAVES.items():
         asked = scope if entry.takes_traffic_type else replace(scope, traffic_type=None)

@@ -39,12 +39,12 @@ def landed(tmp_path_factory):
 
 
 def more_days(lake):
-    """Visits of days that were not counted before, in a month that was."""
+    """Return visits on days without a rollup, in a month that has one."""
     land(lake, "acme", [visit(visited_at=datetime(2026, 11, 10, hour, tzinfo=UTC)) for hour in range(5)])
 
 
 def rows_of(lake):
-    """Of each live rollup, one a month: every row as text, and the days without rows for single domains."""
+    """Return every row as text, and the days without rows for single domains, of each live monthly rollup."""
     asked = "SELECT path, days_without_domains FROM rollups WHERE deletable_at IS NULL ORDER BY month"
     rollups = database_of(lake.manifest).rows(asked)
     return [(sorted(map(str, pq.ParquetFile(lake.root / path).read().to_pylist())), days) for path, days in rollups]
@@ -65,7 +65,7 @@ def counted_here(landed, tmp_path_factory):
 
 @pytest.fixture
 def counting(landed, tmp_path):
-    """A copy of the lake, and a builder whose counter is the cluster at an address."""
+    """A copy of the lake, and a builder that counts with the cluster at an address."""
 
     @contextmanager
     def counting(address, from_visits=0):
@@ -83,13 +83,13 @@ def test_rollups_counted_by_sail_equal_ours(counting, counted_here, sail, tell):
         assert builder.run() == 2
         assert rows_of(lake) == counted_here[0]
         more_days(lake)
-        assert builder.run() == 1  # the rows that are stored are added here, whoever has counted the others
+        assert builder.run() == 1  # stored rows are added here, whichever engine has counted the others
         assert rows_of(lake) == counted_here[1]
         tell(rows=sum(len(rows) for rows, _ in counted_here[1]))
 
 
 def test_a_rollup_counted_by_spark_equals_ours(counting, counted_here, spark, tell):
-    """Of the month with the crowded day, every relation; Spark plans each for a second."""
+    """Every relation in the month with the crowded day; Spark plans each for a second."""
     with counting(spark.address) as (lake, builder):
         months = builder._months_to_build()
         builder._months_to_build = lambda: [month for month in months if month.first == CROWDED.replace(day=1)]
@@ -100,7 +100,7 @@ def test_a_rollup_counted_by_spark_equals_ours(counting, counted_here, spark, te
         tell(rows=len(rows))
 
 
-def test_only_months_of_many_visits_are_counted_by_the_cluster(landed, counting, sail):
+def test_only_months_with_many_visits_use_the_cluster(landed, counting, sail):
     with opened(landed) as lake:
         visits = dict.fromkeys((10, 11), 0)
         for file in lake.manifest.files.live("acme"):

@@ -54,7 +54,7 @@ from tests.support.visits import land, visit
 
 @pytest.fixture(scope="module")
 def shared(shared_lake):
-    """A lake in which acme has one visit and other two."""
+    """A lake with one visit of acme and two of another organization."""
     land(shared_lake, "acme", [visit()])
     land(shared_lake, "other", [visit(), visit()])
     (shared_lake.root.parent / "keys.json").write_text(KEYS)
@@ -75,7 +75,7 @@ def refusal(asked):
 
 
 def visits_of(client, token, scheme="Bearer"):
-    """Number of visits visible with a token."""
+    """Return the number of visits visible with a token."""
     response = client.get("/analytics/traffic-overview", headers={"Authorization": f"{scheme} {token}"})
     assert response.status_code == 200, response.text
     return response.json()["total_visits"]
@@ -107,11 +107,11 @@ def test_malformed_authorization_headers_are_rejected(asked, shared, key_of, ref
         response = asked.get("/jobs", headers=[(b"Authorization", header)])
         if written.strip() == written or "\t" in written:
             assert (response.status_code, response.content) == (401, refusal)
-        else:  # white space around a header's value belongs to HTTP; in process nobody strips it
+        else:  # HTTP servers strip white space around a header's value; in process it stays
             assert response.status_code in (200, 401)
 
 
-def test_two_authorization_headers_are_refused_even_when_equal(asked, shared, key_of, refusal):
+def test_two_authorization_headers_are_rejected_even_if_equal(asked, shared, key_of, refusal):
     good = f"Bearer {key_of(shared)}"
     for other in (good, "Bearer x", ""):
         for pair in ((good, other), (other, good)):
@@ -119,7 +119,7 @@ def test_two_authorization_headers_are_refused_even_when_equal(asked, shared, ke
             assert (response.status_code, response.content) == (401, refusal)
 
 
-def test_a_token_in_the_query_or_a_cookie_opens_nothing(asked, shared, key_of):
+def test_a_token_in_the_query_or_a_cookie_is_ignored(asked, shared, key_of):
     key = key_of(shared)
     assert asked.get(f"/jobs?access_token={key}&token={key}", headers={"Cookie": f"token={key}"}).status_code == 401
 
@@ -136,11 +136,11 @@ def test_a_token_has_at_most_8192_characters(asked, refusal):
 # API keys
 
 
-def test_a_new_key_opens_only_its_own_organization(asked, shared, key_of):
+def test_a_new_key_only_opens_its_own_organization(asked, shared, key_of):
     assert [visits_of(asked, key_of(shared, name)) for name in ("acme", "other", "new")] == [1, 2, 0]
 
 
-def test_a_wrong_or_mistyped_key_is_refused(asked, shared, lake, key_of, refusal):
+def test_a_wrong_or_mistyped_key_is_rejected(asked, shared, lake, key_of, refusal):
     key = key_of(shared)
     other = key[:10] + ("A" if key[10] != "A" else "B") + key[11:]
     wrong = [key[:-1], key + "0", other, key.swapcase(), key[4:], "tak_", "tak_" + "0" * 36,
@@ -158,12 +158,12 @@ def test_a_valid_token_opens_its_organization(asked, kid):
                     {"role": "editor"}, {"exp": now + 900.5}, {"nbf": now - 5}, {"more": {"deep": ["claims"]}},
                     {"iat": now - 100, "exp": now - 10},
                     {"iat": now + 20, "exp": now + 100, "nbf": now + 20}):  # fmt: skip
-        good = token_of(kid, **changes)  # of which the last two are from clocks that differ by half a minute
+        good = token_of(kid, **changes)  # the last two are from clocks that differ by half a minute
         assert visits_of(asked, good) == visits_of(asked, good) == (2 if "org_id" in changes else 1)
 
 
 @pytest.mark.parametrize("typ", ["JWT", "jwt", "at+jwt", "AT+JWT", "application/at+jwt", ABSENT])
-def test_access_tokens_may_call_themselves_so(asked, typ):
+def test_access_tokens_may_have_their_own_type(asked, typ):
     header = {"alg": "RS256", "kid": "rsa"} | ({} if typ is ABSENT else {"typ": typ})
     assert visits_of(asked, raw_token(json.dumps(header), json.dumps(claims()))) == 1
 
@@ -222,7 +222,7 @@ SIGNATURES = [
     ("ES256", "ec", b"\x30\x06\x02\x01\x01\x02\x01\x01"), ("ES384", "ec", bytes(96)), ("RS256", "rsa", bytes(256)),
     ("RS256", "rsa", bytes(255) + b"\1"),
 ]  # fmt: skip
-"""Signatures of nobody's key, among them those that a careless verification takes for good."""
+"""Forged signatures, including some that a careless verification accepts."""
 SECRETS = [
     *((public(key, form, SPKI), kid, name) for kid, (key, own) in SIGNERS.items() for form in (PEM, DER)
       for name in ("HS256", own)),
@@ -245,16 +245,16 @@ SIGNED = [
     (RSA, "RS256", {"crit": ["traffic"], "traffic": 1}), (RSA, "RS256", {"b64": False, "crit": ["b64"]}),
     (RSA, "RS256", {"padding": "x" * (1 << 20)}),
 ]  # fmt: skip
-"""Well-formed tokens of another key, algorithm or header."""
+"""Well-formed tokens with another key, algorithm or header."""
 BAD_HEADERS = [*tables(__file__)["BAD_HEADERS"], "[" * 3_000, '{"alg":"RS256","kid":' + "[" * 3_000]
 BAD_PAYLOADS = ['["acme"]', "null", "7", "", "{", "[" * 3_000]
 BAD_ENDS = [',"n":' + "9" * 5_000 + "}", ',"n":' + "[" * 3_000 + "}", ',"n":' + '{"a":' * 900, ',"iss":"x"}',
             ',"aud":[]}', ',"org_id":""}', ',"exp":1}']  # fmt: skip
-"""Of claims that are good up to here: the last of two equal names counts."""
+"""Endings for otherwise valid claims: the last of two equal names counts."""
 
 
 def crafted():
-    """Every token that must be rejected, by its defect."""
+    """Return every token that must be rejected, by its defect."""
     payload = json.dumps(claims())
     yield from ((name, raw_token(GOOD_HEADER, json.dumps(claims(**changes)))) for name, changes in BAD_CLAIMS.items())
     yield from ((row, with_signature(*row)) for row in SIGNATURES)
@@ -278,7 +278,7 @@ sources = itertools.count(1)
 
 
 async def answered(app, header):
-    """The status, body and relevant headers of the response to one Authorization header."""
+    """Return the status, body and relevant headers of the response to one Authorization header."""
     number, told = next(sources), []
     scope = {
         "type": "http", "method": "GET", "path": "/jobs", "raw_path": b"/jobs", "query_string": b"", "root_path": "",
@@ -298,14 +298,14 @@ async def answered(app, header):
 
 
 async def trials(app, tokens):
-    """The tokens that were not rejected with the uniform response."""
+    """Return the tokens that were not rejected with the uniform response."""
     expected = await answered(app, b"")
     assert (expected[0], expected[2][b"www-authenticate"]) == (401, b"Bearer")
     answers = [(token, await answered(app, b"Bearer " + token.encode("utf-8", "surrogatepass"))) for token in tokens]
     return {token: answer for token, answer in answers if answer != expected}
 
 
-def test_no_crafted_token_enters_and_all_are_refused_alike(asked, caplog, capfd):
+def test_crafted_tokens_are_all_rejected_alike(asked, caplog, capfd):
     names = {token: name for name, token in crafted()}
     strange = asked.portal.call(trials, asked.app, names)
     assert {names[token]: answer for token, answer in strange.items()} == {}
@@ -321,7 +321,7 @@ HEADERS = [{"alg": alg, "kid": kid} for alg in ("none", "HS256", "RS256", "ES256
 
 
 def bytewise(good, chance):
-    """A token with one to four changed characters."""
+    """Return a token with one to four changed characters."""
     changed = good
     for _ in range(chance.choice((1, 1, 1, 2, 4))):
         place, letter = chance.randrange(len(changed) or 1), chance.choice(SPOILED)
@@ -334,14 +334,14 @@ def bytewise(good, chance):
 
 
 def segmentwise(good, chance, others):
-    """A token with swapped, repeated, re-encoded or padded parts."""
+    """Return a token with swapped, repeated, re-encoded or padded parts."""
     parts = good.split(".")
     other, place = chance.choice(others).split("."), chance.randrange(3)
     part, said = parts[place], chance.choice([{"org_id": "other"}, {"role": "admin"}, {"exp": int(time.time()) + 9}])
     parts[place] = chance.choice((
         other[place], other[chance.randrange(3)], "", part + "=" * chance.randint(1, 4),
         part + "=" * (-len(part) % 4),  # as some providers write it
-        part.rstrip("=") + "A", part[:-1] + chance.choice(ALPHABET),  # the last letter has bits that say nothing
+        part.rstrip("=") + "A", part[:-1] + chance.choice(ALPHABET),  # the last letter has unused bits
         encoded(chance.choice(HEADERS)).decode(), encoded(claims(**said)).decode(),
         base64.b64encode(base64.urlsafe_b64decode(part + "===")).decode(),
     ))  # fmt: skip
@@ -370,24 +370,24 @@ def test_a_mutated_token_is_accepted_only_with_the_same_claims(asked, caplog, ca
     assert capfd.readouterr().err == ""
 
 
-def test_a_mutant_of_a_key_never_enters(asked, shared, key_of):
+def test_a_mutated_key_is_never_accepted(asked, shared, key_of):
     chance, key = random.Random(29), key_of(shared)
     mutants = {bytewise(key, chance) for _ in range(scaled(500, 20_000))}
-    mutants = {mutant for mutant in mutants if mutant.lstrip(" ") != key}  # several blanks may stand before a key
+    mutants = {mutant for mutant in mutants if mutant.lstrip(" ") != key}  # several blanks may precede a key
     assert asked.portal.call(trials, asked.app, mutants) == {}
     assert visits_of(asked, key) == 1
 
 
-def test_without_an_identity_provider_only_keys_open(client):
+def test_only_keys_are_accepted_without_an_identity_provider(client):
     assert client.get("/jobs", headers=bearer(token())).status_code == 401
 
 
-# What claims say
+# Claims
 
 
 @pytest.fixture
 def gate(shared, settings, tmp_path):
-    """Makes the part that turns tokens into callers, over a file of keys."""
+    """Make authenticators over a file of keys."""
     with open_store(ApiKeys, shared) as api_keys:
 
         def gate(keys=KEYS, clock=time.monotonic, **changes):
@@ -401,34 +401,34 @@ def gate(shared, settings, tmp_path):
 
 @examples("chosen", "said", "expected")
 async def test_configured_claims_identify_the_caller(gate, chosen, said, expected):
-    """A missing role means viewer, all others may write, unless the operator lists the roles that may."""
+    """A missing role means viewer; all other roles may write, unless the operator lists the writing roles."""
     changes = {name: ABSENT if value == "(absent)" else value for name, value in said.items()}
     found = await entered(gate(**chosen), token(**changes))
     assert expected == (found and (found.organization, found.role, found.may_write))
     assert found is None or (found.name, found.may_manage_keys, found.is_key) == ("someone", found.may_write, False)
 
 
-async def test_an_api_key_is_an_editor_that_makes_no_other_keys(gate, shared, key_of):
+async def test_an_api_key_is_an_editor_that_creates_no_keys(gate, shared, key_of):
     key = key_of(shared, "other")
     found = await entered(gate(), key)
     assert found == Caller("other", "editor", key[:12], is_key=True)
     assert (found.may_write, found.may_manage_keys) == (True, False)
 
 
-async def test_only_the_algorithms_of_the_setting_open(gate):
+async def test_only_configured_algorithms_are_accepted(gate):
     for kid, (_, algorithm) in SIGNERS.items():
         only = gate(jwt_algorithms=algorithm)
         assert [name for name in SIGNERS if await entered(only, token_of(name))] == [kid]
 
 
 @pytest.mark.parametrize("hours", [1, 720])
-async def test_a_token_lives_as_long_as_the_setting_says_at_most(gate, hours):
+async def test_a_token_lives_at_most_as_long_as_configured(gate, hours):
     limited, begun = gate(jwt_lifetime=hours), int(time.time()) - 10
     found = [await entered(limited, token(iat=begun, exp=begun + hours * HOUR + more)) for more in (0, 0.5, 1)]
     assert [one is not None for one in found] == [True, False, False]
 
 
-async def test_a_token_without_kid_is_meant_for_the_only_key(gate):
+async def test_a_token_without_kid_uses_the_only_key(gate):
     only = gate(key_set(published(RSA, "rsa"), published(STRANGER, "secret", use="enc")))
     assert (await entered(only, token(headers={"kid": ABSENT}))).organization == "acme"
     assert await entered(only, token(STRANGER, headers={"kid": ABSENT})) is None
@@ -436,7 +436,7 @@ async def test_a_token_without_kid_is_meant_for_the_only_key(gate):
     assert (await entered(unnamed, token(headers={"kid": ABSENT}))).organization == "acme"
 
 
-# What is remembered
+# Caching
 
 
 def headers(token, scheme=b"Bearer"):
@@ -495,7 +495,7 @@ async def test_a_key_revoked_elsewhere_works_at_most_two_more_seconds(gate, shar
     clock, key = Clock(), key_of(shared)
     keeper = gate(clock=clock)
     assert await entered(keeper, key)
-    for _ in range(10):  # use does not prolong it
+    for _ in range(10):  # use does not extend it
         clock.now += 0.15
         assert await entered(keeper, key)
     with open_store(ApiKeys, shared) as keys:
@@ -505,7 +505,7 @@ async def test_a_key_revoked_elsewhere_works_at_most_two_more_seconds(gate, shar
     assert await entered(keeper, key) is None
 
 
-async def test_the_use_of_a_key_is_noted_when_it_is_looked_up(gate, shared, key_of, monkeypatch):
+async def test_the_use_of_a_key_is_recorded_when_it_is_looked_up(gate, shared, key_of, monkeypatch):
     clock, key, noted = Clock(), key_of(shared), []
     keeper = gate(clock=clock)
     monkeypatch.setattr(ApiKeys, "record_use", lambda self, used: noted.append(used))

@@ -1,7 +1,7 @@
 """Every endpoint over HTTP returns the exact answer for a few visits, with its fields in order.
 
-The examples stand in test_answers.json: who came (a kind of visit, and what is special about this one), what is asked
-for, and the answer. What no example shows, tests/queries/test_recount.py counts by hand.
+test_answers.json has the examples: visits (a kind, and changed columns), a query, and the answer.
+tests/queries/test_recount.py recounts everything else.
 """
 
 import itertools
@@ -33,17 +33,17 @@ other_bot = 0.0001
 
 
 def written(answer):
-    """An answer as text, so that the order of fields counts, and 0 is not 0.0."""
+    """Return an answer as text, so that the order of fields counts, and 0 is not 0.0."""
     return json.dumps(answer, indent=1, ensure_ascii=False)
 
 
 def came(who, times=1, visited_at="2026-03-04T12:30", **columns):
-    """A number of visits of a kind."""
+    """Return a number of visits of a kind."""
     return [visit(**KINDS[who] | columns, visited_at=datetime.fromisoformat(visited_at))] * times
 
 
 def expected(example):
-    """The answer of an example; of a list, its fields are named once."""
+    """Return the answer of an example; a list names its fields once."""
     fields = example.get("fields", "").split()
     return [dict(zip(fields, row, strict=True)) for row in example["rows"]] if fields else example["answer"]
 
@@ -78,7 +78,7 @@ class Asked:
 
 @pytest.fixture(scope="module")
 def ask(shared_lake, opened, key_of):
-    """Asks for an organization of its own, beside a stranger who has visits and links of the same short codes."""
+    """Query a new organization, next to a stranger with visits and links of the same short codes."""
     codes = ("a", "b", "sale", "000", "0000", None)
     land(shared_lake, "stranger", [row | {"short_code": code} for code in codes for who in KINDS for row in came(who)])
     links(shared_lake, "stranger", [{"short_code": code, "target_url": "https://secret"} for code in codes if code])
@@ -88,7 +88,7 @@ def ask(shared_lake, opened, key_of):
 
 @pytest.fixture(scope="module")
 def ask_of_value(shared_lake, opened, key_of, tmp_path_factory):
-    """The same where the operator has said what visits are worth."""
+    """The same with configured values of visits."""
     values = tmp_path_factory.mktemp("values") / "values.toml"
     values.write_text(VALUES)
     with opened(shared_lake, values=values) as client:
@@ -107,7 +107,7 @@ def test_every_endpoint_has_an_example():
     assert {example["ask"] for example in EXAMPLES} == ENDPOINTS.keys() - {"dashboard"}
 
 
-def test_without_visits_an_answer_is_zeros_or_empty(ask):
+def test_without_visits_answers_are_zero_or_empty(ask):
     _, headers = ask.organization()
     for name in ENDPOINTS:
         assert written(ask.get(f"/analytics/{name}", headers, **WEEK)) == written(OF_NOTHING.get(name, [])), name
@@ -155,18 +155,18 @@ UNUSED = {
     "entries": 0, "hits": 0, "misses": 0, "hit_rate": None, "evictions": 0, "bytes": 0, "ttl_seconds": 300,
     "oldest_age_seconds": None,
 }  # fmt: skip
-"""The statistics of an answer that was never asked for."""
+"""The statistics of an answer that was never requested."""
 
 
 @pytest.fixture
 def mine(ask):
-    """The headers of an organization without visits."""
+    """Return the headers of an organization without visits."""
     return ask.organization()[1]
 
 
 @pytest.fixture
 def statistics(ask, mine):
-    """The statistics of an organization, by endpoint."""
+    """Return the statistics of an organization, by endpoint."""
 
     def statistics(**query):
         return {row["scope"]: row for row in ask.get("/analytics/cache-stats", mine, **query)}
@@ -181,16 +181,16 @@ def test_cache_stats_have_a_row_for_each_endpoint(statistics):
         assert written(row) == written({"scope": scope} | UNUSED)
 
 
-def test_cache_stats_counts_only_the_organizations_own_requests(ask, mine, statistics):
+def test_cache_stats_only_count_the_organizations_own_requests(ask, mine, statistics):
     _, others = ask.organization()
     before, sizes = statistics(), {}
     for headers, query in [
         (mine, {}),  # a miss
-        (mine, {"range": "30d", "unknown": "x", "traffic_type": "x"}),  # the same question
+        (mine, {"range": "30d", "unknown": "x", "traffic_type": "x"}),  # the same query
         (mine, {"start_date": "2026-03-02", "end_date": "2099-01-01"}),  # the same days
         (mine, {"domain": "GO.example"}),  # a miss
         (mine, {"domain": "go.example"}),
-        (others, {}),  # a miss of somebody else
+        (others, {}),  # another organization's miss
         (others, {"domain": "unseen.example"}),
     ]:
         response = ask.client.get("/analytics/devices", params=query, headers=headers)
@@ -216,11 +216,11 @@ def test_cache_stats_depend_on_no_parameter(ask, mine, statistics):
     assert (held["dashboard"]["hits"], held["dashboard"]["misses"], held["browsers"]["misses"]) == (0, 1, 1)
 
 
-def test_cache_stats_refuse_a_wrong_parameter(ask, mine):
+def test_cache_stats_reject_an_invalid_parameter(ask, mine):
     assert ask.client.get("/analytics/cache-stats", params={"range": "1d"}, headers=mine).status_code == 400
 
 
-def test_jobs_are_the_organizations_own_newest_first_then_by_id(ask):
+def test_jobs_are_sorted_newest_first_then_by_id(ask):
     name, headers = ask.organization()
     assert ask.get("/jobs", headers) == []
     fields = ("id", "organization", "type", "status", "title", "created_at", "updated_at")

@@ -1,4 +1,4 @@
-"""Tests who may list, create and revoke API keys, and the effect on requests."""
+"""Listing, creating and revoking API keys: permissions, and the effect on requests."""
 
 import re
 import sqlite3
@@ -21,7 +21,7 @@ FIELDS = ["id", "name", "created_by", "created_at", "last_used_at", "expires_at"
 
 @pytest.fixture(scope="module")
 def client(with_provider):
-    """The application; each test has keys in an organization of its own, and acme has none."""
+    """The application; each test has keys in its own organization, and acme has none."""
     return with_provider
 
 
@@ -37,7 +37,7 @@ def create(client, organization="acme", **more):
     return client.post(PATH, json={"name": "ci", **more}, headers=as_(organization))
 
 
-def test_a_created_key_is_answered_with_its_secret(client):
+def test_creating_a_key_returns_its_secret(client):
     response = create(client, "shown")
     made = response.json()
     assert response.status_code == 201
@@ -57,16 +57,16 @@ def test_a_key_is_listed_without_its_secret(client):
     assert client.get(PATH, headers=as_("listed")).json() == [{name: made[name] for name in FIELDS}]
 
 
-def test_the_use_of_a_key_is_noted_in_the_list(client):
+def test_the_use_of_a_key_is_shown_in_the_list(client):
     made = create(client, "used").json()
     client.get("/jobs", headers=bearer(made["key"]))
-    while not (told := client.get(PATH, headers=as_("used"))).json()[0]["last_used_at"]:  # noted in the background
+    while not (told := client.get(PATH, headers=as_("used"))).json()[0]["last_used_at"]:  # recorded in the background
         time.sleep(0.01)
     (listed,) = told.json()
     assert listed | {"last_used_at": None} == {name: made[name] for name in FIELDS}
 
 
-def test_head_of_the_list_is_its_headers(client):
+def test_head_of_the_list_returns_its_headers(client):
     create(client, "heads")
     listed, head = (client.request(method, PATH, headers=as_("heads")) for method in ("GET", "HEAD"))
     assert (head.status_code, head.content, head.headers["content-length"]) == (200, b"", str(len(listed.content)))
@@ -91,20 +91,20 @@ def test_http_and_the_command_line_share_the_same_keys(client, shared_lake, key_
 
 @pytest.fixture
 def revoked(request, client):
-    """An organization of this test, its key as created and revoked, and the answer to that."""
+    """Return a new organization, its key as created and revoked, and the response to the revocation."""
     organization = request.function.__name__
     made = create(client, organization).json()
     return organization, made, client.delete(f"{PATH}/{made['id']}", headers=as_(organization, sub="bert"))
 
 
-def test_revoking_a_key_answers_when_that_was(revoked):
+def test_revoking_a_key_returns_the_time(revoked):
     _, _, response = revoked
     assert response.status_code == 200
     assert list(response.json()) == FIELDS
     assert response.json()["revoked_at"] is not None
 
 
-def test_a_revoked_key_opens_nothing(client, revoked):
+def test_a_revoked_key_is_rejected(client, revoked):
     _, made, _ = revoked
     assert client.get("/jobs", headers=bearer(made["key"])).status_code == 401
 
@@ -119,7 +119,7 @@ def test_a_revoked_key_stays_in_the_list(client, revoked):
     assert [one["id"] for one in client.get(PATH, headers=as_(organization)).json()] == [made["id"]]
 
 
-def test_an_expired_key_is_401_from_that_second_on(keys_at):
+def test_an_expired_key_gets_401_from_that_second_on(keys_at):
     client, clock = keys_at
     made = create(client, expires_at="2026-03-15").json()
     assert made["expires_at"] == "2026-03-15T23:59:59Z"

@@ -37,9 +37,9 @@ ROUTES = {
     "keys": ("POST", "/settings/api-keys", 4),
     "mcp": ("POST", "/mcp", 64),
 }
-"""By their names, with the KiB of a body that each takes."""
+"""Routes by name, with the maximum KiB of their bodies."""
 QUIET = {"name": "n", "url": "https://hooks.example/", "events": ["job.reopened"]}
-"""A hook that is sent nothing of what happens here."""
+"""A hook that gets no messages here."""
 MEANWHILE = {"last_success_at", "last_failure_at", "consecutive_failures", "paused_until", "last_used_at"}
 """Fields of hooks and keys that change by themselves."""
 NOT_JSON = {
@@ -63,7 +63,7 @@ def client(shared_lake, opened, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def send(client, shared_lake):
-    """Sends a body to one of the routes: a new job, one that is approved and implemented, and a hook exist."""
+    """Send a body to one of the routes: a new job, an approved and implemented job, and a hook exist."""
     with open_store(Jobs, shared_lake) as store:
         for path in ("/found", "/approved"):
             store.upsert(broken(path), NOW)
@@ -82,7 +82,7 @@ def send(client, shared_lake):
 
 
 def state(client):
-    """Everything that a write could change."""
+    """Return everything that a write could change."""
     jobs = client.get("/jobs").json()
     paths = [f"/jobs/{job['id']}" for job in jobs] + ["/links/go.example/a", "/exclusions", "/exclusions/files"]
     rows = client.get("/agent-hooks").json() + client.get("/settings/api-keys").json()
@@ -91,7 +91,7 @@ def state(client):
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_an_invalid_or_oversized_body_is_refused_without_effect(client, send, route):
+def test_an_invalid_or_oversized_body_has_no_effect(client, send, route):
     before = state(client)
     for name, body in NOT_JSON.items():
         response = send(route, body)
@@ -119,13 +119,13 @@ BODIES = {
     "create-api-key": {"name": "n"}, "put-link": {"target_url": "https://shop.example/"}, "visits": [{"url": "/a"}],
     "add-exclusion": {"kind": "path", "value": "/admin"}, "switch-files": {"files": "counted"},
 }  # fmt: skip
-"""Of operations without an example."""
+"""Bodies of operations without an example."""
 FOUR = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after"}
 
 
 @pytest.fixture(scope="module")
 def requests(client, send):
-    """Every operation that needs a token: its row, its method, its path to what there is, and a body that would do."""
+    """Return every operation that needs a token: its row, method, path to an existing resource, and a suitable body."""
     approved = next(f"/jobs/{row['id']}" for row in client.get("/jobs").json() if row["path"] == "/approved")
     hook = f"/agent-hooks/{client.get('/agent-hooks').json()[0]['id']}"
     key = f"/settings/api-keys/{client.post('/settings/api-keys', json=BODIES['create-api-key']).json()['id']}"
@@ -191,8 +191,8 @@ async def test_a_client_leaving_during_its_body_creates_no_key(control):
 
 
 @pytest.mark.parametrize("start", [b"", b'{"content":', b'{"nothing":'])
-def test_undeclared_json_is_refused_without_objects(start):
-    """Made into lists of Python, it would take 50 MB and stop the event loop meanwhile."""
+def test_undeclared_json_is_rejected_without_parsing_it(start):
+    """Parsed into Python lists, it would take 50 MB and block the event loop meanwhile."""
     body = start + b"[" + b"[]," * 600_000 + b"[]]" + b"}" * bool(start)
 
     async def receive():

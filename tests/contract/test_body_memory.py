@@ -1,4 +1,4 @@
-"""One organization's unfinished bodies, on every kind of route, leave the others' requests alone: a real server."""
+"""One organization's unfinished bodies, on every kind of route, do not affect other requests: a real server."""
 
 import re
 import select
@@ -13,7 +13,7 @@ from tests.support.sockets import Client, answer_on
 ROW = b'{"path":"/x"}\n'
 UNFINISHED = b"Content-Length: %d"
 ROUTES = (
-    # path, size of the body, of which the last byte is missing
+    # path, and size of the body, which lacks its last byte
     (b"/visits", 4 << 20),
     (b"/jobs/job_x/implementations", 2 << 20),
 )
@@ -21,14 +21,14 @@ ROUTES = (
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory, serving, key_of):
-    """A server, askers of three organizations, and the port of its metrics."""
+    """A server, clients of three organizations, and the port of its metrics."""
     lake = Lake(tmp_path_factory.mktemp("served") / "lake", create=True)
     with closing(lake.manifest), serving(lake, trusted_proxies="127.0.0.1", monitor_port="0") as server:
         yield [Client(server.port, key_of(lake, name)) for name in ("acme", "other", "third")], server.monitor
 
 
 def begin(stack, client, path, size):
-    """A connection on which all of a body but its last byte was sent."""
+    """Return a connection on which all of a body except its last byte was sent."""
     connection = stack.enter_context(client.connected())
     with suppress(ConnectionError):  # it may be evicted meanwhile
         connection.sendall(client.request(path, UNFINISHED % size, method=b"POST") + b" " * (size - 1))
@@ -36,7 +36,7 @@ def begin(stack, client, path, size):
 
 
 def posted(client):
-    """The status of a visit that is reported."""
+    """Return the status of a reported visit."""
     with client.connected() as connection:
         connection.sendall(client.request(b"/visits", UNFINISHED % len(ROW), method=b"POST") + ROW)
         return answer_on(connection).status
@@ -58,10 +58,10 @@ def test_unfinished_bodies_do_not_affect_other_requests(served, path, size):
         assert (answer.status, answer.headers[b"connection"]) == (503, b"close")
         assert select.select(connections[-1:], [], [], 0)[0] == []  # the newest
     while bytes_held(monitor):
-        pass  # until it has noticed that all have left
+        pass  # until it has noticed all disconnects
 
 
-def test_two_hostile_organizations_leave_a_third_alone(served):
+def test_two_hostile_organizations_do_not_affect_a_third(served):
     (*hostile, other), monitor = served
     with ExitStack() as stack:
         for client in hostile * 10:

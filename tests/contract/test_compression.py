@@ -69,7 +69,7 @@ def test_answers_across_origins_vary_by_encoding_and_origin(lake, opened):
 
 @pytest.fixture
 def compressed(monkeypatch):
-    """The bodies that were compressed."""
+    """Record the compressed bodies."""
     bodies = []
     monkeypatch.setattr(answers, "compress", lambda body: bodies.append(body) or compression.compress(body))
     return bodies
@@ -101,8 +101,8 @@ async def test_a_cached_answer_is_compressed_only_once(held, compressed):
         assert (await ask(), len(compressed)) == ((body, packed), times)
 
 
-async def test_an_uncached_answer_is_compressed_for_its_caller_alone(held, compressed):
-    """An answer not to be shared, such as when visits were erased during its computation."""
+async def test_an_unshared_answer_is_compressed_for_its_caller_only(held, compressed):
+    """An answer that must not be shared, for example because visits were erased during its computation."""
     held, _ = held
     packed = await asyncio.gather(*(held.compressed(DASHBOARD, MARCH, False, body) for body in (b"[1]", b"[2]")))
     assert [gzip.decompress(one) for one in packed] == [b"[1]", b"[2]"]

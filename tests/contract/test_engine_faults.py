@@ -1,4 +1,4 @@
-"""The service survives endless queries, disconnecting clients, too many of both, and an engine that ends."""
+"""The service survives endless queries, disconnecting clients, overload, and a crashing engine."""
 
 import asyncio
 import itertools
@@ -49,7 +49,7 @@ OVERVIEW = ENTRIES["traffic-overview"]
 FOR_EVER = "SELECT count(*) FROM range(10000000) AS a(x), range(10000000) AS b(y) WHERE (x + y) % 7 = x"
 SLOW_TO_FETCH = "SELECT unnest(range(1000)) FROM range(100000000)"
 LIMIT = 0.4
-"""Seconds that a query may take in these tests."""
+"""Time limit of a query in these tests, in seconds."""
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def workers():
         yield workers
 
 
-# A query out of time
+# A query past its time limit
 
 
 @pytest.mark.parametrize("by", ["engine", "watchdog", "engine and watchdog"])
@@ -98,7 +98,7 @@ def test_a_cancelled_query_is_interrupted_until_it_has_ended():
     watchdog.close()
 
 
-async def test_waiting_in_the_queue_does_not_use_up_a_querys_time(lake, monkeypatch, workers):
+async def test_waiting_in_the_queue_does_not_count_as_query_time(lake, monkeypatch, workers):
     land(lake, "acme", [visit()])
     monkeypatch.setattr(queries.warehouse, "template", with_condition("sleep_ms(300) IS NULL"))
     scopes = [Scope("acme", *DAYS, domain=f"d{number}.example") for number in range(5 * ((os.cpu_count() or 1) + 1))]
@@ -116,7 +116,7 @@ async def test_finished_parts_of_a_timed_out_dashboard_are_kept(lake, workers):
     class LikeACluster(Warehouse):
         def answer(self, entry, snapshot, cancelled=None):
             asked.append(entry.name)
-            if entry.name in slow:  # at once, while others have not begun
+            if entry.name in slow:  # at once, before others have begun
                 raise ClusterTimeout("the query ran longer than 120 seconds on the cluster; it was stopped.")
             return super().answer(entry, snapshot, cancelled)
 
@@ -152,15 +152,15 @@ def test_a_query_out_of_memory_fails_but_the_next_is_answered(lake, opened, monk
 
 
 def with_condition(condition, taken=queries.warehouse.template):
-    """Every template, over nothing where a condition does not hold."""
+    """Make every template read nothing unless a condition holds."""
     return lambda name: f"SELECT * FROM ({taken(name).rstrip().removesuffix(';')}) WHERE {condition}"
 
 
-# An engine that ends
+# An engine that crashes
 
 
 def zigzag(number):
-    """A whole number above zero as Parquet's footer writes it."""
+    """Return a positive whole number in the encoding of Parquet's footer."""
     number *= 2
     groups = bytearray()
     while number > 127:
@@ -170,7 +170,7 @@ def zigzag(number):
 
 
 def land_fatal(lake, organization):
-    """Land a visit in a file that ends the engine of DuckDB 2.0: its column bot_category has less than no bytes."""
+    """Land a visit in a file that crashes the engine of DuckDB 2.0: its column bot_category has a negative size."""
     land(lake, organization, [visit()])
     (file,) = lake.manifest.files.live(organization)
     path = lake.root / file.path
@@ -194,7 +194,7 @@ class Ended:
         raise duckdb.FatalException("database has been invalidated because of a previous fatal error")
 
 
-def test_an_engine_that_a_file_ends_is_replaced(lake):
+def test_a_crashed_engine_is_replaced(lake):
     land(lake, "acme", [visit()])
     land_fatal(lake, "bad")
     with closing(Warehouse(lake)) as warehouse:
@@ -210,7 +210,7 @@ def test_an_engine_that_a_file_ends_is_replaced(lake):
                 failed = error
             took.append(time.monotonic() - begun)
             assert isinstance(failed.__cause__, duckdb.InternalException)
-            assert not isinstance(failed, FilesGone | EngineLost)  # asked again, it would end the next one
+            assert not isinstance(failed, FilesGone | EngineLost)  # a retry would crash the next engine
             with pytest.raises(duckdb.FatalException):
                 ended.execute("SELECT 1")
             assert warehouse.answer(OVERVIEW, good)["total_visits"] == 1
@@ -219,21 +219,21 @@ def test_an_engine_that_a_file_ends_is_replaced(lake):
 
 @pytest.fixture
 def ended(lake):
-    """A warehouse over one visit, with an engine that has ended."""
+    """A warehouse over one visit, with a crashed engine."""
     land(lake, "acme", [visit()])
     with closing(Warehouse(lake)) as warehouse:
         warehouse._engine._duckdb = Ended()
         yield warehouse
 
 
-def test_the_query_after_an_engine_that_ended_is_answered(ended):
+def test_the_query_after_a_crash_is_answered(ended):
     snapshot = ended.snapshot(Scope("acme", *DAYS))
     with pytest.raises(EngineLost):
         ended.answer(OVERVIEW, snapshot)
     assert ended.answer(OVERVIEW, snapshot)["total_visits"] == 1
 
 
-async def test_a_request_is_retried_after_its_engine_ended(ended, workers):
+async def test_a_request_is_retried_after_its_engine_crashed(ended, workers):
     answers = Answers(ended, AnswerCache(), workers)
     assert b'"total_visits":1,' in await answers.body(OVERVIEW, Scope("acme", *DAYS))
 
@@ -366,32 +366,32 @@ def test_shared_visits_stay_in_memory_until_the_last_answer(lake, monkeypatch, a
 
 
 class Served(Client):
-    """A server in a process of its own, its key, and a journal of its queries."""
+    """A server in a separate process, its key, and a journal of its queries."""
 
     def __init__(self, port, key, journal):
         super().__init__(port, key)
         self._journal = journal
 
     def begin(self, path, *lines):
-        """A connection on which a question was asked; closing it is leaving."""
+        """Return a connection with a pending query; closing it disconnects the client."""
         connection = self.connected()
         connection.sendall(self.request(path.encode(), *lines))
         return connection
 
     def post(self, path, body):
-        """A connection on which JSON was sent."""
+        """Return a connection on which JSON was sent."""
         sent = json.dumps(body).encode()
         connection = self.connected()
         connection.sendall(self.request(path.encode(), b"Content-Length: %d" % len(sent), method=b"POST") + sent)
         return connection
 
     def ask(self, path, *lines):
-        """The status and the body of an answer."""
+        """Return the status and the body of a response."""
         with self.begin(path, *lines) as connection:
             return answer_on(connection)[::2]
 
     def times(self, what, domain):
-        """When the queries for a domain began or ended, in seconds of the machine's clock."""
+        """Return when the queries for a domain began or ended, in seconds of the machine's clock."""
         lines = (line.split() for line in self._journal.read_text().splitlines())
         return [float(at) for *noted, at in lines if noted == [what, domain]]
 
@@ -400,16 +400,17 @@ class Served(Client):
         return until(lambda: len(times := self.times(what, domain)) >= many and times)
 
     def leave(self, connection, domain):
-        """Close a connection; seconds from then to the end of its query."""
+        """Close a connection; return the seconds until its query ended."""
         moment = time.monotonic()
         connection.close()
         return self.wait_until("ended", domain)[0] - moment
 
 
 def serve_slowly(journal):
-    """Let templates take for ever for a domain like ever1 and a while for one like while1; note when their queries run.
+    """Let templates take forever for a domain like ever1 and a while for one like while1; record when their queries
+    run.
 
-    They have cursors that are kept; what several of them share is read with another.
+    They use kept cursors; visits that several of them share are read with another cursor.
     """
     numbers = (
         "range(CASE WHEN getvariable('domain') LIKE 'ever%' THEN 10000000 "
@@ -449,14 +450,14 @@ def server(shared_lake, key_of, serving, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cookie(shared_lake):
-    """The secret of a session of acme."""
+    """Return the secret of a session of acme."""
     with open_store(SessionStore, shared_lake) as sessions:
         return sessions.open_by_link(sessions.create_link("acme")).secret
 
 
 @pytest.fixture
 def served(server):
-    """The server, with a journal in which no query of another test is."""
+    """The server, with a journal that has no query of another test."""
     served, journal = server
     yield served
     until(lambda: (text := journal.read_text()).count("began ") == text.count("ended "))
@@ -464,7 +465,7 @@ def served(server):
 
 
 def until(condition, seconds=30):
-    """The value of a condition, once it is true."""
+    """Wait until a condition is true; return its value."""
     end = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < end, "it has not happened in time"
@@ -476,7 +477,7 @@ def devices(domain):
     return f"/analytics/devices?{WEEK}&domain={domain}"
 
 
-def test_a_leaving_client_stops_its_query_and_frees_its_slot(served):
+def test_a_disconnect_stops_the_query_and_frees_its_slot(served):
     stopped = []
     for number in range(scaled(MAX_REQUESTS + 8, 100)):
         connection = served.begin(devices(f"ever{number}"))
@@ -501,7 +502,7 @@ def test_a_disconnect_cancels_all_queries_of_the_request(served, cookie, way):
     assert served.leave(connection, domain) < QUERY_TIMEOUT_SECONDS / 2
     assert served.ask(devices("go.example"))[0] == 200
     begun = len(served.times("began", domain))
-    assert begun <= (os.cpu_count() or 1) + 1  # the others never began
+    assert begun <= (os.cpu_count() or 1) + 1  # the other queries never began
     served.wait_until("ended", domain, begun)
 
 
@@ -519,7 +520,7 @@ def test_a_query_runs_until_the_last_waiting_client_leaves(served):
         stopped.append(served.leave(second, domain))
         time.sleep(0.1)
         begun = len(served.times("began", domain))
-        assert begun <= (os.cpu_count() or 1) + 1  # the others of the dashboard never began
+        assert begun <= (os.cpu_count() or 1) + 1  # the dashboard's other queries never began
         served.wait_until("ended", domain, begun)
     assert max(stopped) < QUERY_TIMEOUT_SECONDS / 2
 
@@ -538,10 +539,10 @@ def test_a_shared_answer_survives_the_disconnect_of_one_caller(served):
         leaving = served.begin(devices(again))
         served.wait_until("began", again)
         leaving.close()
-        assert served.ask(devices(again)) == (200, b"[]")  # while the one before is being stopped
+        assert served.ask(devices(again)) == (200, b"[]")  # while the previous query is being stopped
 
 
-def test_overload_is_shed_while_cached_answers_are_served(served):
+def test_overload_is_rejected_while_cached_answers_are_served(served):
     many = scaled(64, 200)
     assert served.ask(devices("go.example"))[0] == 200
     with ExitStack() as stack:
@@ -564,7 +565,7 @@ def test_overload_is_shed_while_cached_answers_are_served(served):
 
 
 def has_come(connection):
-    """Whether something has come on a connection."""
+    """Whether a connection has received something."""
     return bool(select.select([connection], [], [], 0)[0])
 
 
@@ -604,10 +605,10 @@ def test_a_file_that_crashes_the_engine_fails_only_its_request(served, shared_la
     assert set(told["health"]) <= {200, 503}
 
 
-def test_health_reports_a_lake_that_vanishes_and_returns(served, shared_lake):
+def test_health_reports_a_lake_that_disappears_and_returns(served, shared_lake):
     assert served.ask("/healthz")[0] == 200
     aside = shared_lake.root.rename(f"{shared_lake.root}-aside")
-    until(lambda: served.ask("/healthz")[0] == 503)  # it is found out once a second
+    until(lambda: served.ask("/healthz")[0] == 503)  # it is checked once a second
     assert served.ask(devices("gone.example"))[0] == 503
     aside.rename(shared_lake.root)
     until(lambda: served.ask("/healthz")[0] == 200)

@@ -26,7 +26,7 @@ STALE = [
     for day in (3, 4)
     for hour, agent in enumerate(("GPTBot/1.2", "ChatGPT-User/1.0", "claude-code/2.1", "curl/8.9.1", None))
 ]
-"""Visits of automata that rules of another version took for people; a link has all but the first of each day."""
+"""Visits by bots that rules of another version classified as people; a link has all except the first of each day."""
 
 
 def reclassify(lake):
@@ -48,13 +48,13 @@ def asked(client, name="traffic-overview", headers=None):
 
 
 def counts(client):
-    """People, AI-related and other visits."""
+    """Return the numbers of people's, AI-related and other visits."""
     answer = json.loads(asked(client))
     return answer["human_clicks"], answer["ai_visits"], answer["other_visits"]
 
 
 def hits(client, headers=None):
-    """Number of cached answers to the caller's organization."""
+    """Return the number of cached answers for the caller's organization."""
     return client.get("/analytics/cache-stats", headers=headers).json()[0]["hits"]
 
 
@@ -105,7 +105,7 @@ def test_an_answer_stays_cached_if_its_organization_is_unchanged(lake, client):
     reclassify(lake)
     second = asked(client)
     assert second != first
-    reclassify(lake)  # under the rules of today, as it is already
+    reclassify(lake)  # by the current rules, like before
     assert (asked(client), hits(client)) == (second, 4)
 
 
@@ -124,7 +124,7 @@ class HeldBack(Warehouse):
 
 
 @pytest.mark.parametrize(("name", "change", "changed"), [("traffic-overview", *CHANGES[0]), ("dashboard", *CHANGES[1])])
-async def test_an_answer_begun_before_a_change_serves_no_later_request(lake, name, change, changed):
+async def test_an_answer_begun_before_a_change_is_not_served_after_it(lake, name, change, changed):
     land(lake, "acme", STALE)
     scope = Scope("acme", date(2026, 3, 2), date(2026, 3, 8))
     with closing(Workers()) as workers, closing(HeldBack(lake)) as warehouse:
@@ -142,12 +142,12 @@ async def test_an_answer_begun_before_a_change_serves_no_later_request(lake, nam
         assert await answers.body(ENDPOINTS[name], scope) == await after
 
 
-# Files that vanish between the moment a query is told of them and the moment it reads them
+# Files that vanish between a query's listing and its reading
 
 
 @pytest.mark.parametrize(("name", "times"), [("traffic-overview", 3), ("dashboard", 1)])
 def test_a_query_is_retried_if_its_files_were_deleted(lake, opened, monkeypatch, times, name):
-    """The files are merged, and the old ones deleted, as soon as a query was told of them; the server does neither."""
+    """The files are merged, and the old files deleted, right after a query has listed them; the server does neither."""
     taken, snapshots = Warehouse.snapshot, []
 
     def snapshot(warehouse, scope):

@@ -20,7 +20,7 @@ AT = datetime(2026, 3, 10, 12)
 
 @pytest.fixture
 def client(with_provider):
-    """Asks as an editor of an organization that no other test has."""
+    """Requests by an editor of an organization that no other test uses."""
     with_provider.organization = f"e{next(NUMBERS)}"
     with_provider.headers |= as_(with_provider.organization)
     return with_provider
@@ -107,7 +107,7 @@ def test_rules_of_other_organizations_do_not_exist(client):
     assert listed(client) == [made]
 
 
-def test_a_hundred_rules_are_enough(client):
+def test_at_most_a_hundred_rules_are_accepted(client):
     for number in range(100):
         add(client, {"kind": "path", "value": f"/{number}"})
     answer = add(client, PATH)
@@ -123,14 +123,14 @@ def test_the_switch_changes_cached_answers_at_once(client, shared_lake):
     assert total(client) == 4
 
 
-def test_the_switch_is_the_callers_own(client, shared_lake):
+def test_the_switch_only_affects_the_callers_organization(client, shared_lake):
     store(client, shared_lake)
     switch(client, "aside", headers=as_("stranger"))
     assert total(client) == 4
 
 
 @pytest.mark.parametrize("rules", ["old", f"{rules_version()[:-1]}x"])
-def test_visits_of_older_rules_are_not_marked_in_a_request(client, shared_lake, rules):
+def test_a_request_does_not_mark_visits_of_older_rules(client, shared_lake, rules):
     store(client, shared_lake)
     store(client, shared_lake, rules)
     answer = switch(client, "aside")
@@ -144,7 +144,7 @@ def test_own_rules_keep_files_marked(client, shared_lake):
     assert switch(client, "aside").status_code == 200
 
 
-def test_more_files_than_are_read_count_as_unmarked(client, shared_lake, monkeypatch):
+def test_more_files_than_can_be_read_count_as_unmarked(client, shared_lake, monkeypatch):
     monkeypatch.setattr("data.store.status.MAX_FOOTERS", 1)
     store(client, shared_lake)
     assert marks_all_files(shared_lake, client.organization)

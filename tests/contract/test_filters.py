@@ -1,4 +1,5 @@
-"""Each filter by the words of answers, over HTTP; tests/queries/test_recount.py counts all answers under several."""
+"""Each filter by words of answers, over HTTP; tests/queries/test_recount.py recounts all answers with several
+filters."""
 
 from datetime import datetime
 

@@ -58,7 +58,7 @@ def test_responses_have_the_standard_headers_and_a_unique_id(client):
     assert all(re.fullmatch("[0-9a-f]{16}", number) for number in numbers)
 
 
-def test_a_question_with_a_body_is_refused_held_or_not(client):
+def test_a_query_with_a_body_is_rejected_cached_or_not(client):
     for body in (b"abc", iter([b"abc"])):  # with a length, and in chunks
         client.get(OVERVIEW)
         response = client.request("GET", OVERVIEW, content=body)
@@ -71,7 +71,7 @@ APP, EVIL = "https://app.example", "https://evil.example"
 ASKS = {"Access-Control-Request-Method": "GET"}
 
 
-def test_without_configuration_no_other_site_may_ask(client):
+def test_other_sites_are_rejected_by_default(client):
     assert client.options(OVERVIEW, headers={"Origin": APP, **ASKS}).status_code == 405
     assert "access-control-allow-origin" not in client.get(OVERVIEW, headers={"Origin": APP}).headers
 
@@ -79,7 +79,7 @@ def test_without_configuration_no_other_site_may_ask(client):
 def test_only_configured_origins_may_read_answers(lake, opened):
     with opened(lake, cors_origins=f"{APP},http://localhost:3000") as client:
         for origin in (APP, EVIL):
-            answers = [client.get(OVERVIEW, headers={"Origin": origin}) for _ in range(2)]  # computed, then held
+            answers = [client.get(OVERVIEW, headers={"Origin": origin}) for _ in range(2)]  # computed, then cached
             one = {"X-Forwarded-For": "203.0.113.1", "Origin": origin}
             while (limited := client.get("/healthz", headers=one)).status_code == 200:
                 pass
@@ -160,7 +160,7 @@ def test_a_log_line_has_the_request_and_its_outcome(logged):
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["at"]) for line in told)
 
 
-def test_an_unforeseen_error_logs_its_place_but_not_its_message(logged, monkeypatch):
+def test_an_unexpected_error_logs_its_place_but_not_its_message(logged, monkeypatch):
     client, lines = logged
 
     def failing(*_):
@@ -175,7 +175,7 @@ def test_an_unforeseen_error_logs_its_place_but_not_its_message(logged, monkeypa
     assert "canary" not in json.dumps(failure)
 
 
-def test_warnings_of_the_floors_below_are_lines_too():
+def test_warnings_of_lower_floors_are_logged_too():
     stream = BytesIO()
     log = Log(stream)
     handler = LogHandler(log)
@@ -193,7 +193,7 @@ def test_warnings_of_the_floors_below_are_lines_too():
     assert "canary" not in json.dumps(second)
 
 
-def test_a_broken_pipe_of_the_log_stops_nothing():
+def test_a_broken_pipe_of_the_log_does_not_stop_the_server():
     class Gone(BytesIO):
         def write(self, _):
             raise BrokenPipeError
@@ -226,7 +226,7 @@ def test_log_lines_dropped_for_a_slow_reader_are_counted(monkeypatch):
 
 @pytest.fixture
 def metrics(client):
-    """The metrics after four requests."""
+    """Return the metrics after four requests."""
     for path in (OVERVIEW, OVERVIEW, "/nothing/canary", "/settings/api-keys/x"):
         client.get(path)
     return asyncio.run(client.app.metrics.text()).decode()
@@ -238,16 +238,16 @@ def test_requests_are_counted_by_route_method_and_status(metrics):
     assert 'traffic_requests_total{method="GET",route="/settings/api-keys/{id}",status="405"} 1.0' in metrics
 
 
-def test_seconds_are_counted_by_route(metrics):
+def test_response_times_are_counted_by_route(metrics):
     assert f'traffic_request_seconds_count{{route="{OVERVIEW}"}} 2.0' in metrics
     assert f'traffic_request_seconds_bucket{{le="+Inf",route="{OVERVIEW}"}} 2.0' in metrics
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a process takes")
-def test_metrics_have_the_memory_of_the_process(metrics):
+def test_metrics_contain_the_memory_of_the_process(metrics):
     assert "process_resident_memory_bytes" in metrics
 
 
 @pytest.mark.parametrize("word", ["canary", "acme"])
-def test_metrics_name_no_path_and_no_organization(metrics, word):
+def test_metrics_contain_no_path_and_no_organization(metrics, word):
     assert word not in metrics

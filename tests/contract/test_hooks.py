@@ -42,7 +42,7 @@ as_ = functools.partial(identity.as_, sub="anna")
 
 @pytest.fixture
 def mine(client, request):
-    """Asks as an editor of an organization that no other test has."""
+    """Requests by an editor of an organization that no other test uses."""
     headers = as_("o" + re.sub(r"\W", "_", request.node.name)[-60:])
 
     def mine(method, path, expected=200, **how):
@@ -112,7 +112,7 @@ def test_a_hook_of_another_organization_is_unknown(client, mine, method, route):
     assert mine("GET", f"{PATH}/{hook}")["secret_last4"] == secret
 
 
-def test_an_organization_has_20_hooks_at_most(mine):
+def test_an_organization_has_at_most_20_hooks(mine):
     for _ in range(20):
         create(mine)
     assert "maximum" in mine("POST", PATH, 400, json=HOOK)["message"]
@@ -176,7 +176,7 @@ def test_neither_secrets_nor_urls_are_in_the_log_or_the_metrics(lake, opened, re
     assert "traffic_hook_pending 0.0" in metrics
 
 
-def test_a_secret_is_only_in_the_private_control_sqlite(lake, opened):
+def test_a_secret_is_stored_only_in_the_private_control_sqlite(lake, opened):
     with opened(lake) as client:
         made = client.post(PATH, json=HOOK).json()
     files = [path for path in lake.root.rglob("*") if path.is_file()]

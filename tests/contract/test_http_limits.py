@@ -1,4 +1,4 @@
-"""The real server's response to the bytes of a connection: one answer, or one error in JSON and a close."""
+"""The real server's reaction to the bytes of a connection: one answer, or one JSON error and a close."""
 
 import itertools
 import json
@@ -40,7 +40,7 @@ def place(shared_lake, serving, key_of):
 
 @pytest.fixture
 def connected(place):
-    """Connects from a source of its own."""
+    """Connect from a separate source."""
 
     def connected(address=""):
         number = next(SOURCES)
@@ -52,7 +52,7 @@ def connected(place):
 
 @pytest.fixture
 def told(connected):
-    """All answers to some bytes, each with status, headers and body; the server closes after them."""
+    """Return all responses to some bytes, each with status, headers and body; the server closes after them."""
 
     def told(*sent, address=""):
         with connected(address) as connection:
@@ -66,7 +66,7 @@ def told(connected):
 
 @pytest.fixture
 def post(place):
-    """The bytes of a report of visits."""
+    """Return the bytes of a report of visits."""
 
     def post(*lines, body=b""):
         return request(b"/visits", b"Authorization: Bearer " + place[1], *lines, method=b"POST") + body
@@ -75,7 +75,7 @@ def post(place):
 
 
 def fields(count, size):
-    """So many headers with so many bytes in all, with Host and the four bytes that part each from the next."""
+    """Return this number of headers with this total size, including Host and the four separator bytes of each."""
     each = (size - len("host") - 1 - 4) // (count - 1) - len("a") - 4
     last = size - len("host") - 1 - 4 - (count - 2) * (each + 5) - 5
     return [b"a: " + b"b" * each] * (count - 2) + [b"a: " + b"b" * last]
@@ -167,12 +167,12 @@ def test_bytes_that_are_not_a_request_count_for_their_source(told):
     assert [answer.status for answer in told(request(b"/healthz", CLOSE), address="127.9.9.8")] == [429]
 
 
-def test_a_body_is_whole_though_garbage_follows_it(told, post):
+def test_a_body_is_complete_although_garbage_follows_it(told, post):
     sent = post(b"Content-Length: %d" % len(ROW), body=ROW)
     assert [status for status, *_ in told(sent + b"garbage\r\n\r\n")] == [202, 400]
 
 
-def test_garbage_waits_for_the_answers_to_the_requests_before_it(told, place):
+def test_garbage_is_answered_after_the_requests_before_it(told, place):
     key = b"Authorization: Bearer " + place[1]
     for number, (garbage, status) in enumerate([(b"garbage\r\n\r\n", 400), (request(b"/", *[b"a: b"] * 200), 431)], 1):
         answers = told(request(SLOW % number, key), request(b"/healthz"), garbage)
@@ -180,8 +180,8 @@ def test_garbage_waits_for_the_answers_to_the_requests_before_it(told, place):
         assert len(json.loads(answers[0][2])["timeSeries"]) > 3_600
 
 
-def test_of_endless_requests_at_once_few_wait(connected, place):
-    """If the first request is slow, the others wait: as many as a source may send, and no more."""
+def test_few_of_many_pipelined_requests_wait(connected, place):
+    """If the first request is slow, the others wait: at most as many as a source may send."""
     key = b"Authorization: Bearer " + place[1]
     with connected() as connection:
         connection.sendall(request(SLOW % 3, key) + request(b"/nothing") * 500)
@@ -191,7 +191,7 @@ def test_of_endless_requests_at_once_few_wait(connected, place):
 
 
 def is_let_in(connection):
-    """Whether the server answers a request on it, instead of closing it."""
+    """Whether the server answers a request on a connection, instead of closing it."""
     try:
         connection.sendall(request(b"/healthz"))
         return connection.recv(1) != b""
@@ -212,12 +212,12 @@ def test_a_source_is_limited_to_64_connections(connected, told):
         for connection in held[:10]:
             connection.close()
         let_in = 0
-        while let_in < 10:  # as soon as the server has seen them leave
+        while let_in < 10:  # once the server has noticed the disconnects
             let_in += is_let_in(opened(1)[0])
         assert not is_let_in(opened(1)[0])
 
 
-def test_a_trusted_proxy_brings_as_many_connections_as_it_needs(lake, serving):
+def test_a_trusted_proxy_has_no_connection_limit(lake, serving):
     with serving(lake, trusted_proxies="127.0.0.1") as server, ExitStack() as stack:
         held = [stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 30)) for _ in range(100)]
         for number, connection in enumerate(held):

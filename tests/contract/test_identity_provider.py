@@ -1,4 +1,4 @@
-"""The keys of identity tokens from a file, or from a provider that is slow, down, hostile or changes them."""
+"""The keys of identity tokens, from a file or from a provider that is slow, down, hostile or rotates them."""
 
 import asyncio
 import time
@@ -59,7 +59,7 @@ def provider(receiver, clock):
 
 @pytest.fixture
 def gates(lake, settings, clock):
-    """Makes gates over sources of keys, each with its key set."""
+    """Make authenticators over sources of keys, each with its key set."""
     control = ApiKeys(ControlDatabase(lake))
 
     def gates(source, clock=clock):
@@ -71,23 +71,23 @@ def gates(lake, settings, clock):
 
 
 def most_in_a_minute(provider):
-    """Maximum number of fetches of a provider's keys in a minute."""
+    """Return the maximum number of fetches of a provider's keys in a minute."""
     times = [request.at for request in provider.requests]
     return max(sum(at <= other < at + 60 for other in times) for at in times)
 
 
 async def settled(keys):
-    """Until nothing is being read any more."""
+    """Wait until no read is in progress."""
     while not keys._refresh.done():
         await asyncio.sleep(0.001)
 
 
 def unknown(number):
-    """A token with an unknown kid, not signed by a key of any set."""
+    """Return a token with an unknown kid, not signed by a key of any set."""
     return b".".join((encoded({"alg": "RS256", "kid": f"kid-{number}"}), b"e30", b"AAAA")).decode()
 
 
-# How often, and who waits
+# Frequency of fetches, and waiting
 
 
 async def test_first_requests_share_one_fetch_even_if_clients_leave(gates, provider):
@@ -114,7 +114,7 @@ async def test_cached_keys_are_used_while_new_ones_are_fetched(gates, provider, 
     assert len(provider.requests) == 1
     provider.scripts = [["wait", *NEWER]]
     clock.now += 1
-    for _ in range(50):  # while the provider ponders
+    for _ in range(50):  # while the provider delays its response
         assert await entered(gate, fresh())
         assert not keys._refresh.done()
     provider.released.set()
@@ -134,13 +134,13 @@ async def test_keys_are_refreshed_without_requests(gates, provider, monkeypatch)
             await asyncio.sleep(0.01)
 
 
-async def test_a_slow_read_ends_no_refresh_of_idle_keys(gates, provider, monkeypatch):
+async def test_a_slow_read_does_not_end_refreshing_idle_keys(gates, provider, monkeypatch):
     monkeypatch.setattr(jwks, "REFRESH_SECONDS", -0.9)
     monkeypatch.setattr(jwks, "MIN_REFRESH_INTERVAL_SECONDS", 0.05)
     gate, keys = gates(provider.url, time.monotonic)
     provider.scripts = [["wait", *GOOD], GOOD]
     entering = asyncio.create_task(entered(gate, fresh()))
-    await asyncio.sleep(0.5)  # past the time at which the keys would have been old, from the beginning of the read
+    await asyncio.sleep(0.5)  # past the time when the keys would be old, counted from the beginning of the read
     provider.released.set()
     assert await entering
     async with asyncio.timeout(60):
@@ -168,7 +168,7 @@ async def test_new_keys_are_seen_within_35_seconds_even_under_load(gates, receiv
 
 
 def of_ec():
-    """A token of the key `ec` that no gate has seen before."""
+    """Return a token of the key `ec` that no authenticator has cached."""
     return fresh(key=EC, algorithm="ES256", headers={"kid": "ec"})
 
 
@@ -183,7 +183,7 @@ async def test_two_thousand_unknown_kids_do_not_flood_the_provider(gates, provid
     assert most_in_a_minute(provider) <= 2
 
 
-async def test_pauses_grow_until_a_failing_provider_answers_again(gates, provider, clock):
+async def test_pauses_grow_until_a_failing_provider_responds_again(gates, provider, clock):
     gate, _ = gates(provider.url)
     provider.scripts, began = [DOWN], clock.now
     for second in range(301):
@@ -200,7 +200,7 @@ async def test_pauses_grow_until_a_failing_provider_answers_again(gates, provide
     assert most_in_a_minute(provider) <= 2
 
 
-# Trouble
+# Failures
 
 
 async def test_tokens_stay_valid_for_a_day_while_the_provider_is_down(gates, receiver, provider, clock):
@@ -233,7 +233,7 @@ TROUBLES = [
 ]  # fmt: skip
 
 
-async def test_no_bad_answer_opens_anything_or_replaces_good_keys(gates, provider, clock, caplog):
+async def test_no_bad_response_is_accepted_or_replaces_good_keys(gates, provider, clock, caplog):
     for trouble in TROUBLES:
         gate, keys = gates(provider.url)
         provider.scripts = [trouble, GOOD, trouble]
@@ -253,7 +253,7 @@ async def test_no_bad_answer_opens_anything_or_replaces_good_keys(gates, provide
 
 
 def reasons(caplog):
-    """Why the keys could not be read, as the log says."""
+    """Return the logged reasons why the keys could not be read."""
     return [record.getMessage().partition(": ")[2] for record in caplog.records]
 
 
@@ -266,7 +266,7 @@ async def test_a_failure_is_logged_once_and_again_after_recovery(gates, provider
     assert reasons(caplog) == ["HTTP status 503", "HTTP status 404", "HTTP status 404"]
 
 
-async def test_a_slow_provider_is_left_after_three_seconds(gates, receiver, caplog):
+async def test_a_slow_provider_is_abandoned_after_three_seconds(gates, receiver, caplog):
     gate, keys = gates(receiver(["hang"]).url, time.monotonic)
     begun = time.monotonic()
     assert await entered(gate, fresh()) is None
@@ -291,7 +291,7 @@ def test_a_stop_does_not_wait_for_a_provider(gates, receiver):
     asyncio.run(settled(keys))
 
 
-# Which keys, and from where
+# Accepted keys and sources
 
 
 async def test_only_strong_public_signing_keys_of_a_key_set_are_used(gates, tmp_path):
@@ -343,18 +343,18 @@ async def test_a_file_of_keys_is_read_again(gates, tmp_path, clock):
 
 
 @examples_at_once("source")
-def test_keys_come_from_a_file_or_safely(source):
+def test_keys_come_from_a_file_or_a_secure_address(source):
     with pytest.raises(BadInput, match="TRAFFIC_JWKS"):
         JwksClient(source)
 
 
-# A provider that others wrote
+# A third-party provider
 
 OVERVIEW = "/analytics/traffic-overview?start_date=2020-01-01&end_date=2099-01-01"
 
 
 def logged_in(client, discovered, person, audience):
-    """The tokens that the provider gives a person who logs in."""
+    """Return the provider's tokens for a person who logs in."""
     callback = "http://localhost/callback"
     query = {"client_id": audience, "redirect_uri": callback, "response_type": "code", "scope": "openid", "state": "x"}
     sent_back = client.post(discovered["authorization_endpoint"], params=query, data={"sub": person})
@@ -378,8 +378,8 @@ def test_the_server_accepts_people_from_a_real_provider(identity_provider, lake,
 
             seen = {name: asked(tokens["id_token"]) for name, tokens in given.items()}
             assert (seen["alice"].json()["total_visits"], seen["bob"].json()["total_visits"]) == (1, 2)
-            assert seen["eve"].status_code == 401  # of no organization
+            assert seen["eve"].status_code == 401  # without an organization
             assert asked(elsewhere["id_token"]).status_code == 401
-            assert asked(given["alice"]["access_token"]).status_code == 401  # this provider's is no JWT
+            assert asked(given["alice"]["access_token"]).status_code == 401  # this provider's access token is not a JWT
             assert asked(given["alice"]["id_token"], "POST", "/visits").status_code == 202
             assert asked(given["bob"]["id_token"], "POST", "/visits").status_code == 403

@@ -21,14 +21,14 @@ TEXT = {"implementation_type": "patch", "content_type": "text/plain", "content":
 
 @pytest.fixture(scope="module")
 def asked(with_provider):
-    """The application, asked by a user of acme."""
+    """The application, called by a user of acme."""
     with_provider.headers |= as_()
     return with_provider
 
 
 @pytest.fixture
 def found(shared_lake):
-    """The path of the record of a job that is found now; it ends with the test."""
+    """Return the path of the record of a newly found job, which is removed after the test."""
     store = Jobs(ControlDatabase(shared_lake))
     store.upsert(broken(), NOW)
     path = next(f"/jobs/{row.id}" for row in store.of("acme") if row.status == "new" and row.path == "/gone")
@@ -98,7 +98,7 @@ def test_a_redirect_is_written_as_a_link_and_polled_by_its_etag(asked, approved,
     assert asked.get("/implementations/active", headers=as_("other", "viewer")).json() == []
 
 
-def test_html_leaves_only_as_a_json_string(asked, approved):
+def test_html_is_only_returned_as_a_json_string(asked, approved):
     page = {"implementation_type": "edge_page", "content_type": "text/html", "content": "<script>alert(1)</script>"}
     assert asked.post(f"{approved}/implementations", json=page).status_code == 201
     response = asked.get(f"{approved}/implementations/1")
@@ -128,7 +128,7 @@ def test_an_action_the_status_forbids_is_409_with_the_version(asked, approved):
     assert (response.json()["status"], response.json()["version"]) == ("approved", 2)
 
 
-def test_a_write_with_another_version_in_if_match_is_412(asked, found):
+def test_a_write_with_an_outdated_if_match_is_412(asked, found):
     before = asked.get(found).json()
     for header in ('"2"', '"0"', "1", 'W/"1"', '"1", "2"', "x", '""', '"' + "9" * 30 + '"'):
         for path, body in ((f"{found}/actions", {"action_id": "review"}), (f"{found}/implementations", TEXT)):
@@ -140,7 +140,7 @@ def test_a_write_with_another_version_in_if_match_is_412(asked, found):
     assert act(asked, found, "approve_fix", {"If-Match": "*"}).json()["version"] == 3
 
 
-def test_a_job_by_hand_is_a_record_that_names_its_writer(asked):
+def test_a_manual_job_is_a_record_that_names_its_writer(asked):
     response = asked.post("/jobs", json={**MANUAL, "domain": "GO.example.com", "short_code": "launch"})
     job = response.json()
     assert (response.status_code, response.headers["etag"], job["type"]) == (201, '"1"', "manual")
@@ -155,7 +155,7 @@ def test_a_job_by_hand_is_a_record_that_names_its_writer(asked):
      ("{}/actions", {"action_id": "resolve"}, "note", "x", 2_000), ("{}/implementations", TEXT, "note", "x", 2_000),
      ("{}/implementations", TEXT, "content", "\x01", MAX_CONTENT_BYTES)],
 )  # fmt: skip
-def test_a_body_above_the_limit_is_413_and_at_the_limit_fits(asked, approved, where, body, name, letter, most):
+def test_a_body_at_the_limit_is_accepted_and_one_above_is_413(asked, approved, where, body, name, letter, most):
     path = where.format(approved)
     response = asked.post(path, json={**body, name: letter * (most + 1)})
     assert (response.status_code, list(response.json())) == (413, ["error", "message"])

@@ -23,7 +23,7 @@ HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "r
 
 
 AHEAD = 1_800_000_000.25
-"""Of the clock that a test moves, by so many seconds is the wall clock."""
+"""Number of seconds by which the wall clock is ahead of the clock that a test moves."""
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def client(shared_lake, opened):
 
 @pytest.fixture
 def clock(client):
-    """The clock of a limiter that the application has now."""
+    """The clock of the application's new limiter."""
     clock = Clock()
     client.app.limiter = RateLimiter(TRUSTED[:1], clock, lambda: clock.now + AHEAD)
     return clock
@@ -42,7 +42,7 @@ def clock(client):
 
 @pytest.fixture
 def asked(client, clock):
-    """Asks the application behind that limiter, each time from the same source."""
+    """Requests to the application behind that limiter, all from the same source."""
 
     def asked(path="/healthz", method="GET", **headers):
         return client.request(method, path, headers={"X-Forwarded-For": "198.51.100.1", **headers})
@@ -77,7 +77,7 @@ def test_sixty_requests_are_answered_and_the_next_is_429(asked, clock):
 def test_every_response_has_each_rate_limit_header_once(asked, clock, shared_lake):
     land(shared_lake, "acme", [visit(visited_at=datetime(2026, 3, 14))])
     (file,) = shared_lake.manifest.files.live("acme")
-    (shared_lake.root / file.path).unlink()  # so that reports cannot be counted
+    (shared_lake.root / file.path).unlink()  # so that reports cannot be stored
     asks = [("/jobs", "HEAD", 200), ("/nothing", "GET", 404), ("/analytics/devices?range=x", "GET", 400),
             ("/analytics/devices", "POST", 405), ("/openapi.json", "GET", 200), ("/jobs/job_x", "GET", 404),
             ("/analytics/devices", "GET", 500), ("/analytics/dashboard", "GET", 500)]  # fmt: skip
@@ -157,7 +157,7 @@ def test_the_rate_limiter_agrees_with_a_naive_model(script):
 
 @settings(max_examples=200, derandomize=True)
 @given(st.floats(0, 1e6), st.floats(0, 61), st.floats(0, 61))
-@example(4095.538142885824, 60.0, 0.0)  # by one rounding 60 seconds later, by another not quite
+@example(4095.538142885824, 60.0, 0.0)  # rounded one way, 60 seconds later; rounded another way, slightly less
 def test_a_429_asks_to_wait_with_any_clock(start, pause, later):
     clock = Clock(start)
     limiter = RateLimiter((), clock)
@@ -175,7 +175,7 @@ def test_a_429_asks_to_wait_with_any_clock(start, pause, later):
 
 
 def test_millions_of_forged_sources_need_little_memory(tell, monkeypatch):
-    """A sixteenth of the sources and of the memory, or with TRAFFIC_FAULTS=all ten millions of sources in all of it."""
+    """A sixteenth of the sources and of the memory, or with TRAFFIC_FAULTS=all ten million sources in all of it."""
     part = 1 if SHARE == "all" else 16
     monkeypatch.setattr(limits, "MAX_SOURCES", limits.MAX_SOURCES // part)
     sources, chance = 10_000_000 if SHARE == "all" else 6_000, random.Random(1)
@@ -192,7 +192,7 @@ def test_millions_of_forged_sources_need_little_memory(tell, monkeypatch):
                   else f"{11 + bits % 200}.{bits >> 8 & 255}.{bits >> 16 & 255}.{bits >> 24 & 255}")  # fmt: skip
         if number % 150 == 0 and number < 50 * 150:
             assert remaining("198.51.100.1") == 59 - number // 150
-        if number == limits.MAX_SOURCES + 1_000:  # more it will never be
+        if number == limits.MAX_SOURCES + 1_000:  # the maximum
             held, _ = tracemalloc.get_traced_memory()
             tracemalloc.stop()
     assert len(limiter) <= limits.MAX_SOURCES
@@ -216,7 +216,7 @@ def test_an_expired_source_is_forgotten_when_another_comes():
     assert [*limiter._times] == ["d"]
 
 
-# Who a source is
+# Sources
 
 V4, V6 = "198.51.100.7", "2001:db8:1:2:3:4:5:6"
 PEER = "10.0.0.1"
@@ -241,16 +241,17 @@ def test_forwarded_addresses_of_untrusted_peers_are_ignored(peer, line):
 
 
 @pytest.mark.parametrize("peer", [PEER, "10.255.255.255", "192.0.2.1", "fd00::1", "::ffff:10.0.0.1", "fd00::1%eth0"])
-def test_a_trusted_peer_is_believed(peer):
+def test_a_trusted_peer_can_forward_addresses(peer):
     assert source(peer, V4) == V4
 
 
 @pytest.mark.parametrize("peer", [PEER, "fd00::1"])
-def test_a_chain_is_read_from_the_right_as_far_as_trust_reaches(peer):
-    """P27: whoever may write a header, but not another's address, gets no second minute by spelling his own anew.
+def test_a_chain_is_read_from_the_right_while_hops_are_trusted(peer):
+    """P27: a client that can write a header, but has no other address, gets no second limit by spelling its address
+    anew.
 
-    A chain without an expected source ends at what is not an address: then the source is the nearest hop that can be
-    believed, or the peer. Only IPv6 addresses have zones.
+    A chain without an expected source ends at an entry that is not an address: then the source is the nearest trusted
+    hop, or the peer. Only IPv6 addresses have zones.
     """
     hops = [([line], expected) for expected, lines in tables(__file__)["ONE_HOP"] for line in lines]
     long = [(["x" * 10_000], None), (["1.1.1.1, " * 2_000 + V4], V4)]
@@ -265,5 +266,5 @@ hops = st.sampled_from(["203.0.113.1", "10.9.9.9", "nonsense", "", V6, "[::1]:8"
 
 @settings(max_examples=200, derandomize=True)
 @given(st.lists(hops, max_size=6), st.lists(st.sampled_from(["10.0.0.2", "192.0.2.1", "[fd00::1]:9"]), max_size=3))
-def test_nothing_a_client_writes_itself_changes_its_source(forged, proxies):
+def test_no_header_of_a_client_changes_its_source(forged, proxies):
     assert source(PEER, ", ".join([*forged, V4, *proxies])) == V4

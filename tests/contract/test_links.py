@@ -21,7 +21,7 @@ NUMBERS = itertools.count(1)
 
 @pytest.fixture
 def client(with_provider):
-    """Asks as an editor of an organization that no other test has."""
+    """Requests by an editor of an organization that no other test uses."""
     with_provider.organization = f"o{next(NUMBERS)}"
     with_provider.headers |= as_(with_provider.organization)
     return with_provider
@@ -29,7 +29,7 @@ def client(with_provider):
 
 @pytest.fixture
 def stored(client, shared_lake):
-    """The links of an organization as the lake has them: that of this test unless told otherwise."""
+    """Return the stored links of an organization, by default this test's."""
 
     def stored(organization=client.organization):
         return [(link.domain, link.short_code, link.target_url) for link in links_of(shared_lake, organization)]
@@ -65,7 +65,7 @@ def test_a_link_is_added_changed_read_and_removed(client, stored):
         assert (answer.status_code, answer.json()) == (404, {"error": "Link not found.", "message": advice})
 
 
-def test_tags_are_set_kept_and_taken_away(client):
+def test_tags_are_set_kept_and_removed(client):
     put(client, "*/sale", tags=["spring", " mail "])
     assert client.get("/links/*/sale").json() == body("sale", "*", tags=["mail", "spring"])
     moved = put(client, "*/sale", "https://shop.example/new")
@@ -84,7 +84,7 @@ def test_a_filter_by_tag_follows_edits_at_once(client, shared_lake):
     assert client.get("/analytics/top-links", params={"tag": "unknown"}).json() == []
 
 
-def test_a_filter_by_a_tag_of_too_many_links_is_refused(client, monkeypatch):
+def test_a_filter_by_a_tag_with_too_many_links_is_rejected(client, monkeypatch):
     monkeypatch.setattr("queries.parameters.MAX_TAGGED", 1)
     put(client, "*/sale", tags=["a"])
     put(client, "*/new", tags=["a"])
@@ -93,14 +93,14 @@ def test_a_filter_by_a_tag_of_too_many_links_is_refused(client, monkeypatch):
     assert (answer.status_code, answer.json()) == (400, expected)
 
 
-def test_a_removed_link_has_no_tags_when_it_comes_back(client):
+def test_a_link_added_again_has_no_old_tags(client):
     put(client, "*/sale", tags=["spring"])
     client.delete("/links/*/sale")
     assert put(client, "*/sale").json()["tags"] == []
 
 
 @examples("tags", "told")
-def test_tags_that_no_link_may_have_are_refused(client, stored, tags, told):
+def test_invalid_tags_are_rejected(client, stored, tags, told):
     answer = put(client, "*/sale", tags=tags)
     assert answer.status_code == 400
     assert " ".join(answer.json().values()) == told
@@ -139,7 +139,7 @@ def test_links_of_other_organizations_cannot_be_read_or_changed(client, stored):
 
 
 @examples("address", "error", "message")
-def test_an_address_that_no_link_can_have_is_refused(client, stored, address, error, message):
+def test_an_invalid_link_address_is_rejected(client, stored, address, error, message):
     answer = put(client, address)
     assert (answer.status_code, answer.json()) == (400, {"error": error, "message": message})
     assert stored() == []
@@ -150,12 +150,12 @@ def test_a_body_without_a_valid_link_is_rejected(client, method):
     assert client.request(method, "/links/*/a", content=b"{}").status_code == 400
 
 
-def test_a_link_cannot_be_posted(client):
+def test_a_link_cannot_be_created_by_post(client):
     assert client.post("/links/*/a").status_code == 405
 
 
 @pytest.mark.parametrize("path", ["/links", "/links/*", "/links/*/a/b", "/links/*/a%2Fb"])
-def test_a_path_that_names_no_link_is_404(client, path):
+def test_the_path_of_an_unknown_link_is_404(client, path):
     assert client.get(path).status_code == 404
 
 
@@ -164,7 +164,7 @@ def test_a_change_waiting_for_a_lock_does_not_block_requests(client, shared_lake
     put(client, "*/first")
     with ThreadPoolExecutor(5) as pool:
         with locked(shared_lake.links_root, wait=True):
-            changes = [pool.submit(put, client, f"*/c{number}") for number in range(5)]  # one or two are under way
+            changes = [pool.submit(put, client, f"*/c{number}") for number in range(5)]  # one or two are in progress
             refused = [change.result() for change in wait(changes, return_when=FIRST_COMPLETED).done]
             assert {(answer.status_code, answer.headers["Retry-After"]) for answer in refused} == {(503, "1")}
             assert client.get("/links/*/first").status_code == 200
@@ -173,7 +173,7 @@ def test_a_change_waiting_for_a_lock_does_not_block_requests(client, shared_lake
     assert (set(found), found.count(201)) == ({201, 503}, len(stored()) - 1)
 
 
-def test_changes_that_wait_for_one_another_are_written_once(client, shared_lake, stored, monkeypatch):
+def test_waiting_changes_are_written_together(client, shared_lake, stored, monkeypatch):
     written = []
     monkeypatch.setattr("data.links.links.lay_over", lambda *links: (written.append(1), lay_over(*links)))
     with ThreadPoolExecutor(9) as pool:

@@ -1,4 +1,4 @@
-"""Tests the rules of the contract, and our decisions where it is silent, over HTTP."""
+"""The rules of the contract, and our decisions where it is silent, over HTTP."""
 
 import threading
 from datetime import date, datetime, timedelta
@@ -43,7 +43,7 @@ def asked(shared_lake, opened):
 
 @pytest.fixture
 def answer(asked):
-    """The answer of an endpoint to a query."""
+    """Return the answer of an endpoint to a query."""
 
     def answer(endpoint, query):
         response = asked.get(f"/analytics/{endpoint}", params=query)
@@ -55,13 +55,13 @@ def answer(asked):
 
 @pytest.fixture
 def total(answer):
-    """Number of visits in the scope of a query."""
+    """Return the number of visits in the scope of a query."""
     return lambda **query: answer("traffic-overview", query)["total_visits"]
 
 
 @pytest.fixture
 def days(answer):
-    """The first and the last day of a query's scope."""
+    """Return the first and the last day of a query's scope."""
 
     def days(**query):
         found = [date.fromisoformat(row["date"]) for row in answer("time-series", query)]
@@ -73,7 +73,7 @@ def days(answer):
 
 @pytest.fixture
 def refusal(asked):
-    """The error of a rejected query."""
+    """Return the error of a rejected query."""
 
     def refusal(endpoint="traffic-overview", **query):
         response = asked.get(f"/analytics/{endpoint}", params=query)
@@ -84,7 +84,7 @@ def refusal(asked):
 
 
 def problem(response):
-    """The body of an error, which has one shape everywhere."""
+    """Return the body of an error, which always has the same form."""
     body = response.json()
     assert response.headers["content-type"] == "application/json"
     assert list(body) == ["error", "message"]
@@ -106,24 +106,24 @@ def test_the_days_of_a_query(days, query, first, last):
     ("start", "end"),
     [("2026-03-16", "2026-03-17"), ("2026-03-02", "2026-03-01"), (TODAY - timedelta(3_700), "2999-01-01")],
 )
-def test_a_period_that_is_reversed_or_over_3700_days_is_refused(refusal, start, end):
+def test_a_reversed_or_too_long_period_is_rejected(refusal, start, end):
     assert "start_date" in refusal(start_date=start, end_date=end)["error"]
 
 
 @examples_at_once("written", "day")
-def test_of_a_date_time_the_utc_day_counts(days, written, day):
+def test_a_date_time_selects_its_utc_day(days, written, day):
     assert days(start_date=written, end_date=written) == (f"2026-03-0{day}",) * 2
 
 
 @pytest.mark.parametrize("name", ["start_date", "end_date"])
-def test_a_malformed_date_is_refused_by_name(refusal, name):
+def test_a_malformed_date_is_rejected_by_name(refusal, name):
     for value in tables(__file__)["MALFORMED_DATES"]:
         body = refusal(**{"start_date": "2026-03-01", "end_date": "2026-03-05"} | {name: value})
         assert name in body["error"], value
         assert "2026-11-20" in body["message"]
 
 
-def test_an_unknown_range_is_refused_with_the_allowed_ones(refusal):
+def test_an_unknown_range_is_rejected_with_the_allowed_ranges(refusal):
     for word in ("1d", "7D", "30", "365d", "7d,30d", "week"):
         body = refusal(range=word)
         assert "range" in body["error"], word
@@ -151,7 +151,7 @@ def test_parameters_without_effect_are_ignored(asked, query):
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
-def test_a_repeated_or_overlong_parameter_is_refused(asked, refusal, name):
+def test_a_repeated_or_overlong_parameter_is_rejected(asked, refusal, name):
     days = {"start_date": "2026-03-01", "end_date": "2026-03-02"}
     value = {"range": "7d", "traffic_type": "ai", "traffic_group": "ai", "status": "404", **days}.get(name, "a")
     response = asked.get("/analytics/bot-traffic", params=[*(days | {name: value}).items(), (name, value)])
@@ -168,16 +168,16 @@ def test_the_case_of_a_short_code_matters(total):
     assert [total(short_code=code) for code in ("Sale", "sale", "SALE")] == [3, 4, 0]
 
 
-def test_a_short_code_is_counted_on_the_domain_that_is_named(total):
+def test_a_short_code_is_counted_on_the_given_domain(total):
     assert total(short_code="Sale", domain="b.EXAMPLE") == 1
 
 
 @pytest.mark.parametrize("name", ["short_code", "target_url", "domain"])
-def test_any_text_is_a_value_that_nothing_has(asked, total, name):
+def test_any_text_is_a_valid_filter_without_visits(asked, total, name):
     for value in ("\0", "'", '"', "' OR 1=1 --", "%", "\\", "💥", "\ufeff", "NULL", "{}", "a\r\nb", "ü" * 2_048,
                   "🤖" * 2_048):  # fmt: skip
         assert total(**{name: value}) == 0
-    response = asked.get(f"/analytics/traffic-overview?{name}=%ff%fe%ed%a0%80")  # no UTF-8
+    response = asked.get(f"/analytics/traffic-overview?{name}=%ff%fe%ed%a0%80")  # not UTF-8
     assert (response.status_code, response.json()["total_visits"]) == (200, 0)
 
 
@@ -186,11 +186,11 @@ def test_any_text_is_a_value_that_nothing_has(asked, total, name):
 
 @examples_at_once("written")
 def test_target_urls_are_normalized_before_they_are_compared(total, written):
-    assert total(target_url=written) == total(short_code="Sale") == 3  # on every domain
+    assert total(target_url=written) == total(short_code="Sale") == 3  # for every domain
     assert total(target_url=written, domain="b.example") == 1
 
 
-def test_of_a_target_the_visits_of_its_newest_link_count(total):
+def test_a_target_selects_the_visits_of_its_newest_link(total):
     for written in ("http://shop.example/?a=1", "http://shop.example?a=1", "HTTP://shop.example:80/?a=1"):
         assert total(target_url=written) == 32
     assert total(target_url="https://shop.example:8443/Path") == 0
@@ -237,7 +237,7 @@ def test_bot_traffic_takes_a_traffic_type_in_any_case(answer, word, found):
         assert {row["bot_category"] for row in rows} == found, spelling
 
 
-def test_bot_traffic_takes_every_traffic_type_of_other_answers(answer):
+def test_bot_traffic_accepts_every_traffic_type_of_answers(answer):
     filters = {row["filter"]: row["values"] for row in answer("filter-values", {})}
     values = [row["traffic_type"] for row in answer("traffic-value-breakdown", {})]
     assert set(filters["traffic_type"]) == set(values) == set(BOT_CATEGORIES)
@@ -253,12 +253,12 @@ def test_an_unknown_traffic_type_gets_the_list_of_allowed_types(refusal):
 
 
 def test_each_group_has_its_visits_in_any_case(total):
-    """People sent by AI are in two groups, so that the groups add up to more than all visits."""
+    """People sent by AI are in two groups, so the groups add up to more than all visits."""
     found = {group: total(traffic_group=group) for group in ("people", "AI", "Bots", "")}
     assert found == {"people": 129, "AI": 4, "Bots": 2, "": 134}
 
 
-def test_bot_traffic_has_no_people_of_a_group_unless_asked(answer):
+def test_bot_traffic_lists_people_of_a_group_only_on_request(answer):
     for group, found in {"people": set(), "ai": AI - {"ai_referral"}, "bots": OTHER}.items():
         assert {row["bot_category"] for row in answer("bot-traffic", {"traffic_group": group})} == found
     sent = {"traffic_group": "people", "traffic_type": "ai"}
@@ -274,7 +274,7 @@ def test_no_other_endpoint_takes_a_traffic_type(asked):
 # Routes and errors
 
 
-def test_every_route_checks_its_parameters_and_names_the_culprit(refusal):
+def test_every_route_checks_its_parameters_and_names_the_error(refusal):
     for entry in CATALOG:
         assert "range" in refusal(entry.name, range="nonsense")["error"]
 
@@ -289,7 +289,7 @@ def test_an_unknown_path_is_404_and_never_a_redirect(asked, path):
 
 
 @examples("path", "allowed")
-def test_another_method_is_405_with_what_is_allowed(asked, path, allowed):
+def test_another_method_is_405_with_the_allowed_methods(asked, path, allowed):
     for method in {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"} - {*allowed.split()}:
         response = asked.request(method, f"{path}?range=nonsense")
         assert (response.status_code, {*response.headers["allow"].split(", ")}) == (405, {*allowed.split()}), method
@@ -341,10 +341,10 @@ def test_a_dashboard_with_a_failing_member_hides_the_cause(client, monkeypatch, 
     assert response.status_code == 500
     problem(response)
     assert "out of order" not in response.text
-    assert client.get("/analytics/dashboard").status_code == 200  # a failure is not held
+    assert client.get("/analytics/dashboard").status_code == 200  # a failure is not cached
 
 
-def test_visits_that_were_tampered_with_are_500_and_not_served(lake, client):
+def test_tampered_visits_are_500_and_not_served(lake, client):
     land(lake, "acme", [visit()])
     (file,) = (lake.root / "visits" / "organization=acme").rglob("*.parquet")
     whole = file.read_bytes()
@@ -360,7 +360,7 @@ def test_visits_that_were_tampered_with_are_500_and_not_served(lake, client):
     assert client.get("/analytics/devices").json()[0]["visits"] == 1
 
 
-def test_a_query_that_runs_too_long_is_503_with_advice(lake, opened, monkeypatch):
+def test_a_query_past_its_time_limit_is_503_with_advice(lake, opened, monkeypatch):
     endless = "SELECT count(*) FROM range(1000000000000) AS a, range(1000000) AS b WHERE a.range * b.range = 7"
     monkeypatch.setattr("service.app.application.Warehouse", partial(warehouse.Warehouse, seconds=0.2))
     with opened(lake) as client:

@@ -1,4 +1,4 @@
-"""Schemathesis sends valid and invalid requests: no 5xx, and no undeclared response schema."""
+"""Schemathesis sends valid and invalid requests: there is no 5xx, and no undeclared response schema."""
 
 import gc
 import itertools
@@ -22,10 +22,10 @@ SOURCES = itertools.count()
 
 @pytest.fixture(scope="module")
 def schemathesis():
-    """Schemathesis with what it checks. Only the process that asks loads it, which takes long.
+    """Schemathesis with its checks. Only the process that runs the tests loads it, since that takes long.
 
-    It loads parts of itself when they are used, and pytest rewrites them then. A garbage collection meanwhile may be an
-    error in Python 3.11 (its issue 106905).
+    It loads parts of itself on first use, and pytest rewrites them then. A garbage collection meanwhile may be an error
+    in Python 3.11 (its issue 106905).
     """
     gc.disable()
     try:
@@ -39,7 +39,7 @@ def schemathesis():
 
 @pytest.fixture(scope="module")
 def operations(schemathesis):
-    """The operations of the document by label."""
+    """Return the operations of the document by label."""
     results = schemathesis.openapi.from_dict(DOCUMENT).get_all_operations()
     operations = {found.label: found for result in results for found in [result.ok()]}
     assert sorted(operations) == sorted(LABELS)
@@ -48,7 +48,7 @@ def operations(schemathesis):
 
 @pytest.fixture(scope="module")
 def checks(schemathesis):
-    """Checks of every response."""
+    """The checks for every response."""
     checks = schemathesis.specs.openapi.checks
     of_an_answer = [checks.status_code_conformance, checks.content_type_conformance, checks.response_schema_conformance]
     return [schemathesis.checks.not_a_server_error, *of_an_answer]
@@ -56,7 +56,7 @@ def checks(schemathesis):
 
 @pytest.fixture(scope="module")
 def asked(shared_lake, tmp_path_factory, serving):
-    """Sends a case to a real server, as an identity-provider user of acme from a source of its own."""
+    """Send a case to a real server, as an identity-provider user of acme from a separate source."""
     land(shared_lake, "acme", [visit(), visit(bot_category="ai_assistant", ai_source="ChatGPT")])
     with open_store(Jobs, shared_lake) as jobs:
         jobs.upsert(broken(), datetime.now(UTC))
@@ -66,7 +66,7 @@ def asked(shared_lake, tmp_path_factory, serving):
 
         def asked(case):
             number = next(SOURCES)
-            if case.path.startswith("/jobs/{id}") and number % 4:  # one that exists, mostly
+            if case.path.startswith("/jobs/{id}") and number % 4:  # usually an existing one
                 case.path_parameters["id"] = job.id
             source = f"198.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
             headers = {"Authorization": f"Bearer {identity.token()}", "X-Forwarded-For": source}
@@ -77,7 +77,7 @@ def asked(shared_lake, tmp_path_factory, serving):
 
 @pytest.mark.parametrize("mode", ["positive", "negative"])
 @pytest.mark.parametrize("label", LABELS)
-def test_every_answer_is_declared_and_none_is_a_5xx(asked, operations, checks, label, mode):
+def test_every_response_is_declared_and_none_is_a_5xx(asked, operations, checks, label, mode):
     from schemathesis import GenerationMode  # noqa: PLC0415
 
     operation = operations[label]

@@ -1,6 +1,6 @@
-"""Slow attackers are cut off in time; slow legitimate clients and all others are served.
+"""Slow attackers are disconnected in time; slow legitimate clients and all others are served.
 
-All tests together try 300 slow connections; `TRAFFIC_FAULTS=all` tries 2,000, and all at the true deadlines.
+All tests together try 300 slow connections; `TRAFFIC_FAULTS=all` tries 2,000, all with the real deadlines.
 """
 
 import json
@@ -34,7 +34,7 @@ DEADLINES = {
 if IS_LONG:
     DEADLINES = {name: vars(limits)[name] for name in DEADLINES}
 PATIENCE = 5 * max(DEADLINES.values())  # seconds, for a busy machine
-LARGE = b"/analytics/time-series?start_date=1926-03-01&end_date=2026-03-01"  # all of 36,526 days, with a line for each
+LARGE = b"/analytics/time-series?start_date=1926-03-01&end_date=2026-03-01"  # 36,526 days, with a line for each
 QUICK = b"/analytics/devices"
 HONEST = 60
 OPEN_STATES = ("01", "08")  # ESTABLISHED and CLOSE_WAIT: the server has not closed
@@ -44,7 +44,7 @@ CHUNKED = b"Transfer-Encoding: chunked"
 
 @pytest.fixture
 def filled(lake, key_of):
-    """A lake with a visit of today, and the header that opens it."""
+    """A lake with a visit today, and the header that opens it."""
     land(lake, "acme", [visit(visited_at=datetime.now(UTC).replace(tzinfo=None))])
     return lake, b"Authorization: Bearer " + key_of(lake).encode()
 
@@ -60,12 +60,12 @@ def connected(port, source, receive=0):
 
 
 def reported(*lines):
-    """The beginning of a report of visits, up to its body."""
+    """Return the beginning of a report of visits, up to its body."""
     return request(b"/visits", *lines, method=b"POST")
 
 
 class Honest(threading.Thread):
-    """Asks for a cached answer all the time, from 60 sources by turns, each on one connection that it keeps."""
+    """Requests a cached answer all the time, from 60 sources in turn, each on one persistent connection."""
 
     def __init__(self, port, header):
         super().__init__()
@@ -92,25 +92,25 @@ class Honest(threading.Thread):
 
 
 class Slow:
-    """Connections of one kind that say so much and then nothing, and read nothing."""
+    """Connections of one kind that send this much and then nothing, and read nothing."""
 
     def __init__(self, port, said, promise, receive=0):
         self._port, self._said, self._receive = port, said, receive
         self.promise = promise
-        self.closed = []  # after how many seconds
-        self.open = {}  # with their beginnings, by their own addresses
+        self.closed = []  # seconds
+        self.open = {}  # with their start times, by their own addresses
 
     def begin(self, source):
         try:
             connection = connected(self._port, source, self._receive)
             connection.sendall(self._said)
-        except OSError:  # closed at once: nobody has promised it a place
+        except OSError:  # closed at once: no slot was free
             self.closed.append(0.0)
             return
         self.open[connection.getsockname()] = connection, time.monotonic()
 
     def look(self, held):
-        """Note which the server does not hold any more."""
+        """Record connections that the server no longer holds."""
         for address in self.open.keys() - held:
             connection, begun = self.open.pop(address)
             connection.close()
@@ -118,7 +118,7 @@ class Slow:
 
 
 def look(port, kinds):
-    """Read which sockets the system still keeps for the server: clients are not notified of every close."""
+    """Read the sockets that the system still keeps for the server: clients are not notified of every close."""
     with Path("/proc/net/tcp").open() as lines:
         fields = [line.split()[1:4] for line in lines]
     ends = [end for start, end, state in fields[1:] if start.endswith(f":{port:04X}") and state in OPEN_STATES]
@@ -127,7 +127,7 @@ def look(port, kinds):
         slow.look(held)
 
 
-def test_slow_clients_are_cut_off_without_cost_to_others(filled, serving):
+def test_slow_clients_are_disconnected_without_cost_to_others(filled, serving):
     resource.setrlimit(resource.RLIMIT_NOFILE, (4_096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     lake, header = filled
     body = reported(header, b"Content-Length: 100") + b"[" * 10
@@ -164,14 +164,14 @@ def test_slow_clients_are_cut_off_without_cost_to_others(filled, serving):
 
 @pytest.fixture(scope="module")
 def port_and_header(shared_lake, serving, key_of):
-    """A server whose deadlines are a tenth of the true ones, and the header that opens its lake."""
+    """A server with a tenth of the real deadlines, and the header that opens its lake."""
     land(shared_lake, "acme", [visit(visited_at=datetime.now(UTC).replace(tzinfo=None))])
     with hurried(serving, shared_lake, **HURRIED) as (port, _):
         yield port, b"Authorization: Bearer " + key_of(shared_lake).encode()
 
 
 def trickled(connection, pieces, seconds):
-    """Send pieces with pauses until the server answers; what it answers."""
+    """Send pieces with pauses until the server responds; return the response."""
     for piece in pieces:
         try:
             connection.sendall(piece)
@@ -219,19 +219,19 @@ def test_an_abandoned_body_closes_its_connection_silently(port_and_header):
         assert rest_on(connection) == b""
 
 
-def test_a_body_that_keeps_coming_after_its_answer_is_cut_off(shared_lake, serving):
+def test_a_body_that_continues_after_its_response_is_cut_off(shared_lake, serving):
     with hurried(serving, shared_lake, LINGER_SECONDS=0.2) as (port, _):
         for framing in (b"Content-Length: 1000000", CHUNKED):
             with connected(port, "127.4.0.7") as connection:
                 connection.sendall(reported(framing))
                 assert answer_on(connection).status == 401
                 begun = time.monotonic()
-                with suppress(ConnectionResetError):  # a piece that was on its way when the server closed
+                with suppress(ConnectionResetError):  # a piece in flight when the server closed
                     assert trickled(connection, [b"1\r\n[\r\n"] * 1_000, 0.05) == b""
                 assert time.monotonic() - begun < 15
 
 
-def test_an_idle_connection_is_closed_without_an_answer(port_and_header):
+def test_an_idle_connection_is_closed_without_a_response(port_and_header):
     with connected(port_and_header[0], "127.4.0.4") as connection:
         for _ in range(3):
             connection.sendall(request(b"/healthz"))
@@ -243,7 +243,7 @@ def test_an_idle_connection_is_closed_without_an_answer(port_and_header):
         assert rest_on(connection) == b""
 
 
-def test_the_time_that_an_answer_takes_is_not_the_clients(port_and_header):
+def test_computing_time_does_not_count_for_clients(port_and_header):
     """Long computations at once: each waits longer than any deadline of its client."""
     port, header = port_and_header
     dashboard = LARGE.replace(b"time-series", b"dashboard")
@@ -251,23 +251,23 @@ def test_the_time_that_an_answer_takes_is_not_the_clients(port_and_header):
 
     def ask(number):
         with connected(port, f"127.4.8.{1 + number}") as connection:
-            # the next request is there before the answer: else this side, if it is slow, may be idle for too long
+            # the next request arrives before the response: otherwise this side, if slow, may be idle for too long
             path = dashboard.replace(b"1926", b"%d" % (1926 + number))
             connection.sendall(request(path, header) + request(b"/healthz", b"Connection: close"))
             assert [answer.status for answer in answers_in(rest_on(connection))] == [200, 200]
             return time.monotonic()
 
-    for many in (6, 12, 24, 48):  # on a fast machine the first are answered too soon
+    for many in (6, 12, 24, 48):  # on a fast machine, the first responses come too soon
         begun = time.monotonic()
-        with ThreadPoolExecutor(many) as callers:  # none waits for another before it reads
+        with ThreadPoolExecutor(many) as callers:  # no client waits for another before it reads
             took = max(callers.map(ask, range(many, 2 * many))) - begun
         if took > longest:
             return
     pytest.fail(f"48 of the largest answers took {took:.1f} s")
 
 
-def test_a_large_answer_is_read_slowly_and_whole(port_and_header):
-    """At 400 KB a second the answer of 4 MB takes longer than the time that an answer may lie unread."""
+def test_a_large_answer_can_be_read_slowly(port_and_header):
+    """At 400 kB a second, the answer of 4 MB takes longer than the time limit for unread responses."""
     port, header = port_and_header
     with connected(port, "127.4.0.5", receive=65_536) as connection:
         connection.sendall(request(LARGE, header, b"Connection: close"))
@@ -281,7 +281,7 @@ def test_a_large_answer_is_read_slowly_and_whole(port_and_header):
     assert len(answer.body) == int(answer.headers[b"content-length"])
 
 
-def test_slow_clients_do_not_hold_up_the_end(filled, serving):
+def test_slow_clients_do_not_delay_shutdown(filled, serving):
     lake, header = filled
     half = reported(header, b"Content-Length: 100") + b"[" * 10
     with hurried(serving, lake, DRAIN_SECONDS=1) as (port, process), ExitStack() as stack:
@@ -294,7 +294,7 @@ def test_slow_clients_do_not_hold_up_the_end(filled, serving):
 
 
 def test_a_large_body_arrives_over_a_slow_connection(port_and_header):
-    """It takes longer than the pause that a body may make."""
+    """It takes longer than the maximum pause of a body."""
     port, header = port_and_header
     body = ROW + b" " * ((4 << 20) - len(ROW))
     with connected(port, "127.4.0.6") as connection:

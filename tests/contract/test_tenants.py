@@ -22,7 +22,7 @@ NAMES = [*PARAMETERS, "organization", "org_id", "files", "scope"]
 
 
 def hostile():
-    """More than a hundred values that mean harm; with `TRAFFIC_FAULTS=all` every quote before every condition."""
+    """More than a hundred hostile values; with `TRAFFIC_FAULTS=all` every quote before every condition."""
     words = tables(__file__)
     quotes, logic, files = [*map("".join, product(words["marks"], words["ends"]))], words["logic"], words["files"]
     quoted = product(quotes, logic) if IS_LONG else zip(quotes, cycle(logic), strict=False)
@@ -46,19 +46,19 @@ def client(shared_lake, with_provider):
     return with_provider
 
 
-def test_the_canary_shows_in_its_own_organizations_answers(client):
+def test_canaries_appear_in_their_own_organizations_answers(client):
     client.post("/settings/api-keys", json={"name": CANARY}, headers=as_("other"))
     told = {path: client.get(path, headers=as_("other")).text for path in PATHS}
     blind = [path for path, text in told.items() if CANARY not in text]
-    assert len(blind) <= 14, blind  # counts by hour and the like hold no words
+    assert len(blind) <= 14, blind  # counts by hour, for example, contain no words
 
 
-def test_no_question_shows_a_word_of_another_organization(client, tell):
+def test_no_query_shows_a_word_of_another_organization(client, tell):
     values = hostile()
     assert len(values) >= 100
     if IS_LONG:
         asked = product(PATHS, NAMES, values)
-    else:  # every value once, with all paths and names by turns
+    else:  # every value once, with all paths and names in turn
         random.Random(SHARE).shuffle(values)
         asked = zip(cycle(PATHS), cycle(NAMES), values, strict=False)
     asked = [*asked]
@@ -67,7 +67,7 @@ def test_no_question_shows_a_word_of_another_organization(client, tell):
     for path, name, value in asked:
         answer = client.get(path, params={name: value}, headers=as_("acme"))
         statuses.add(200 if path == LINK and answer.status_code == 404 else answer.status_code)
-        told = answer.text.replace(json.dumps(value)[1:-1], "")  # a refusal may name what it refuses
+        told = answer.text.replace(json.dumps(value)[1:-1], "")  # a rejection may quote the rejected value
         assert CANARY not in told, (path, name, value)
     assert statuses <= {200, 400}
     tell(questions=len(asked), hostile_values=len(values), canaries=0)

@@ -1,4 +1,4 @@
-"""Days of an organization follow its zone; tests/test_whole_way.py counts a log in several zones by hand."""
+"""Days of an organization follow its zone; tests/test_whole_way.py recounts a log in several zones."""
 
 import re
 from datetime import UTC, datetime
@@ -13,12 +13,12 @@ ZONES = {
     "plain": ("UTC", 0, "2026-03-04", 10, 0),
     "kiritimati": ("Pacific/Kiritimati", 840, "2026-03-05", 0, 0),
 }
-"""Zones, their offsets, the day and hour that it is in them, and the visits of 3 March: all came half an hour ago."""
+"""Zones, their offsets, their present day and hour, and the visits of 3 March: all came half an hour ago."""
 
 
 @pytest.fixture(scope="module")
 def ask(shared_lake, opened, key_of):
-    """Asks for one of three organizations, which have the same visit, of half an hour ago, in three zones."""
+    """Query one of three organizations, which have the same visit, half an hour ago, in three zones."""
     for organization, (zone, offset, *_) in ZONES.items():
         shared_lake.manifest.organizations.set_zone(organization, zone)
         land(shared_lake, organization, [visit(visited_at=NOW.replace(tzinfo=None, minute=0), utc_offset=offset)])

@@ -1,4 +1,4 @@
-"""A client that a generator makes from /openapi.json asks a real server."""
+"""A client generated from /openapi.json calls a real server."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ print(len(weekly_trend.sync(client=client).weekly))
 
 @pytest.fixture
 def run(tmp_path):
-    """Runs a program with packages of its own in an empty folder; returns what it prints. Skips without the index."""
+    """Run a program with its own packages in an empty folder; return its output. Skip without the index."""
     uv = shutil.which("uv")
     if uv is None:
         pytest.skip("uv is missing, which installs the generator")
@@ -52,4 +52,4 @@ def test_a_generated_client_reads_typed_answers(lake, server, key_of, run, tmp_p
     printed = run("run", "--no-project", *packages, "python", "example.py", KEY=key_of(lake))
     link, weeks = printed.splitlines()
     assert link == "sale 3"
-    assert int(weeks) in {5, 6}  # that 30 days touch
+    assert int(weeks) in {5, 6}  # in a range of 30 days

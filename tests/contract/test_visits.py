@@ -33,14 +33,14 @@ from tests.support.user_agents import CHROME, GPTBOT
 
 UNAIMED = "url (https://… or a path) or a path that begins with / is required"
 NO_OBJECT = "the visit is not a valid JSON object"
-PATIENCE = 60  # seconds; what comes by itself comes in a dozen
+PATIENCE = 60  # seconds; anything automatic comes within a dozen
 FOUR = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after"}
 NAMES = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
 def asked(shared_lake, opened):
-    """The application, asked by acme, with an identity provider's keys."""
+    """The application, called by acme, with an identity provider's keys."""
     with opened(shared_lake, **identity.settings_of(shared_lake.root.parent)) as client:
         yield client
 
@@ -55,7 +55,7 @@ def row(path, **fields):
 
 
 def send(client, *rows, **how):
-    """Send rows that are written out, one on each line."""
+    """Send rows as text, one on each line."""
     return client.post("/visits", content="\n".join(rows), **how)
 
 
@@ -66,7 +66,7 @@ def body(accepted, *errors):
 
 
 def kept(lake, organization="acme"):
-    """The path of every visit of an organization that was kept, whether it has its file yet or waits."""
+    """Return the path of every stored visit of an organization, in a file or pending."""
     with closing(Lake(lake.root).manifest) as manifest:
         bodies = database_of(manifest).rows("SELECT body FROM pending WHERE organization = ?", [organization])
         parts = [unpack(body) for (body,) in bodies]
@@ -75,7 +75,7 @@ def kept(lake, organization="acme"):
     return told + Counter(path for file in files for path in pq.ParquetFile(file).read(["path"])["path"].to_pylist())
 
 
-# What is answered
+# Responses
 
 
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/json", "nonsense"])
@@ -115,7 +115,7 @@ def test_invalid_rows_are_rejected_by_index_and_others_stored(asked, shared_lake
     assert {path: kept(shared_lake)[path] for path in (one, two, "/", "x")} == {one: 2, two: 2, "/": 0, "x": 0}
 
 
-def test_a_request_without_valid_visits_is_refused_with_reasons(asked):
+def test_a_request_without_valid_visits_is_rejected_with_reasons(asked):
     response = send(asked, row("x"), "nonsense")
     assert response.status_code == 400
     assert response.json() == {
@@ -140,7 +140,7 @@ LONG = "the visit is longer than 16,384 bytes"
     ],
     ids=itertools.count(1),
 )
-def test_a_place_counts_rows_that_are_not_empty(asked, content, answer):
+def test_an_index_counts_rows_that_are_not_empty(asked, content, answer):
     response = asked.post("/visits", content=content)
     assert (response.status_code, response.text) == (202, answer)
 
@@ -156,7 +156,7 @@ def test_responses_do_not_repeat_submitted_values(asked):
     assert "198" not in response.text
 
 
-def test_the_document_knows_every_status(asked):
+def test_the_document_contains_every_status(asked):
     route = asked.get("/openapi.json").json()["paths"]["/visits"]["post"]
     assert set(route["responses"]) == {
         "202", "400", "401", "403", "408", "413", "414", "429", "431", "500", "503",
@@ -181,7 +181,7 @@ def test_a_signature_names_the_agent_of_a_reported_visit(asked, shared_lake):
     assert (visit["agent"], visit["detection_method"]) == ("ChatGPT Agent", "signature")
 
 
-# What is refused
+# Rejections
 
 NOT_JSON = {
     "error": "The body is not a JSON array.",
@@ -207,7 +207,7 @@ def test_a_malformed_array_is_rejected(asked, content):
     assert set(response.headers) >= FOUR
 
 
-def test_a_body_is_taken_only_in_the_encoding_identity(asked):
+def test_a_body_is_only_accepted_with_the_encoding_identity(asked):
     for encodings in (["gzip"], ["br"], ["gzip, identity"], ["GZIP"], ["x"], ["identity", "gzip"]):
         headers = [("Content-Encoding", encoding) for encoding in encodings]
         response = asked.post("/visits", content=gzip.compress(GOOD.encode()), headers=headers)
@@ -216,7 +216,7 @@ def test_a_body_is_taken_only_in_the_encoding_identity(asked):
         assert asked.post("/visits", content=GOOD, headers={"Content-Encoding": encoding}).text == body(1)
 
 
-def test_ten_thousand_visits_in_four_mebibytes_may_come_at_once(asked, shared_lake):
+def test_ten_thousand_visits_in_four_mebibytes_are_accepted(asked, shared_lake):
     path, most = name(), 4 << 20
     for rows, status in (([row(path)] * 10_000, 202), (["x"] * 10_000, 400)):
         response = send(asked, *rows)
@@ -273,10 +273,10 @@ def test_the_first_of_several_errors_is_reported(asked, shared_lake):
     assert (refused["error"], refused["limit"], refused["remaining"]) == ("Rate limit exceeded.", 60, 0)
 
 
-# Whose visits
+# Organizations of visits
 
 
-def test_visits_belong_to_the_organization_of_the_token_alone(asked, shared_lake, key_of):
+def test_visits_belong_to_the_organization_of_the_token(asked, shared_lake, key_of):
     mine, yours, thirds = name(), name(), name()
     assert send(asked, row(mine)).text == body(1)
     assert send(asked, row(yours), headers=bearer(key_of(shared_lake, "other"))).text == body(1)
@@ -286,7 +286,7 @@ def test_visits_belong_to_the_organization_of_the_token_alone(asked, shared_lake
         assert [found[one] for one in (mine, yours, thirds)] == [int(one == path) for one in (mine, yours, thirds)]
 
 
-def test_reported_visits_are_answered_to_their_organization_only(lake, opened, key_of):
+def test_reported_visits_are_only_visible_to_their_organization(lake, opened, key_of):
     person = {"user_agent": CHROME, "ip": "203.0.113.7"}
     rows = [
         row("/sale", time="2026-03-15T11:59:59Z", **person),
@@ -326,7 +326,7 @@ def test_reported_visits_are_answered_to_their_organization_only(lake, opened, k
 
 @pytest.fixture
 def gate(monkeypatch):
-    """Holds whoever lands visits until it is opened; told how many senders came in each group. It begins senders."""
+    """Hold landing visits until it is opened; records the number of senders in each group. It starts senders."""
     land, gate = receiving.VisitReceiver._store, threading.Event()
     gate.groups = []
 
@@ -363,7 +363,7 @@ def test_waiting_visits_are_made_durable_together(client, lake, gate, monkeypatc
     wait_at(gate, 0)
     others = [gate.begin(client, row(f"/{number}"), row("x")) for number in range(6)]
     wait_at(gate, 6)
-    assert client.get("/healthz").status_code == 200  # reads go on
+    assert client.get("/healthz").status_code == 200  # reads continue
     assert not any(sender.done() for sender in (first, *others))
     assert kept(lake) == {}
     gate.set()
@@ -400,7 +400,7 @@ async def test_large_bodies_of_one_organization_are_parsed_in_turn(lake, monkeyp
     await receiver.close()
     assert sum(one.accepted for one in landed) == 27_000
     assert [prepared for prepared, _ in itertools.groupby(steps)] == [*dict.fromkeys(steps)]
-    assert len(steps) > 3  # each took several
+    assert len(steps) > 3  # each took several steps
 
 
 FULL = {"error": "Nothing was stored: the disk is full or fails.", "message": "Retry later."}
@@ -447,7 +447,7 @@ def test_no_visit_is_acknowledged_after_the_lake_moved_away(client, lake):
     assert kept(lake) == {"/before": 1, "/after": 1}
 
 
-def test_of_a_group_that_cannot_be_kept_no_visit_is_acknowledged(client, lake, gate, monkeypatch):
+def test_a_group_that_cannot_be_stored_is_not_acknowledged(client, lake, gate, monkeypatch):
     first = gate.begin(client, row("/first"))
     wait_at(gate, 0)
     others = [gate.begin(client, row(f"/{number}")) for number in range(4)]
@@ -461,7 +461,7 @@ def test_of_a_group_that_cannot_be_kept_no_visit_is_acknowledged(client, lake, g
 
 
 @pytest.mark.parametrize("place", ["data.ingest.live.pending.enqueue", "data.ingest.live.shared_classifier"])
-def test_visits_are_accepted_again_after_an_unforeseen_failure(client, lake, monkeypatch, place):
+def test_visits_are_accepted_again_after_an_unexpected_failure(client, lake, monkeypatch, place):
     with monkeypatch.context() as patch:
         patch.setattr(place, lambda *_: 1 / 0)
         response = send(client, row("/lost"))
@@ -497,12 +497,12 @@ def calling(caller):
 
 
 def head(caller, *lines):
-    """The beginning of a report, up to its body."""
+    """Return the beginning of a report, up to its body."""
     return caller.request(b"/visits", *lines, method=b"POST")
 
 
 def told_on(connection):
-    """The status and body of the next answer."""
+    """Return the status and body of the next response."""
     status, _, told = answer_on(connection)
     return status, told.decode()
 
@@ -511,7 +511,7 @@ def chunk(text):
     return b"%x\r\n%s\r\n" % (len(text), text.encode())
 
 
-def test_chunks_that_come_slowly_hold_up_no_other_request(served):
+def test_slow_chunks_delay_no_other_request(served):
     caller, lake = served
     one, two = name(), name()
     with caller.connected() as slow, calling(caller) as client:
@@ -526,7 +526,7 @@ def test_chunks_that_come_slowly_hold_up_no_other_request(served):
 
 
 @pytest.mark.parametrize("how", [b"Content-Length: 1000", b"Transfer-Encoding: chunked"])
-def test_of_a_body_that_ends_early_nothing_is_taken(served, how):
+def test_nothing_of_a_truncated_body_is_stored(served, how):
     caller, lake = served
     path = name()
     with calling(caller) as client:
@@ -539,7 +539,7 @@ def test_of_a_body_that_ends_early_nothing_is_taken(served, how):
 
 
 @pytest.mark.parametrize("size", [100, 200_000])
-def test_a_refused_requests_body_is_not_read_as_the_next_request(served, size):
+def test_a_rejected_body_is_not_read_as_the_next_request(served, size):
     caller, lake = served
     path, smuggled = name(), name()
     inner = head(caller, b"Content-Length: %d" % len(row(smuggled))) + row(smuggled).encode()
@@ -548,7 +548,7 @@ def test_a_refused_requests_body_is_not_read_as_the_next_request(served, size):
     with caller.connected() as connection:
         connection.sendall(refused)
         assert told_on(connection)[0] == 401
-        with suppress(ConnectionError):  # closed, if the answer came before all of the body
+        with suppress(ConnectionError):  # closed if the response came before the end of the body
             connection.sendall(head(caller, b"Content-Length: %d" % len(row(path))) + row(path).encode())
             assert told_on(connection) == (202, body(1))
     assert kept(lake)[smuggled] == 0
@@ -581,10 +581,10 @@ def test_visits_of_many_concurrent_senders_are_each_counted_once(served, tell):
     assert statuses == [body(5)] * 48
     assert {path: count for path, count in kept(lake).items() if path in paths} == dict.fromkeys(paths, 1)
 
-    today = datetime.now(UTC).date()  # once: after midnight the same question would come twice
+    today = datetime.now(UTC).date()  # computed once: after midnight the same query would be sent twice
 
     def visible(days):
-        """The answer to a question that was not asked before, and that no cache holds therefore."""
+        """Return the answer to a new query, which no cache holds."""
         scope = {"start_date": today - timedelta(days=days), "end_date": "2999-01-01", "domain": "many.example"}
         with calling(caller) as client:
             return client.get("/analytics/traffic-overview", params=scope).json()["total_visits"]

@@ -1,4 +1,4 @@
-"""What tests of the queries share."""
+"""Fixtures for tests of the queries."""
 
 from contextlib import closing
 

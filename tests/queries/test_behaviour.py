@@ -1,4 +1,4 @@
-"""The class that everybody sees: from how a visit landed and what its day says of it, in every answer or in none."""
+"""The class of a visit after judging: combined from its landing and its day, in every answer or in none."""
 
 from contextlib import closing
 from datetime import date, datetime
@@ -22,11 +22,11 @@ BY_WORD = {
     "path": "bot-traffic ai-platform-market-share", "utm_source": "utm-campaigns",
     "utm_campaign": "utm-campaigns",
 }  # fmt: skip
-"""The filters by a word that rollups serve, each with answers that they can give under it."""
+"""Filters by a word that rollups serve, each with answers that accept it."""
 
 
 def some_visits(day):
-    """Visits of a day of every class, by a scanner, an outdated browser, and people."""
+    """Return visits of a day with every class, by a scanner, an outdated browser, and people."""
     classes = [
         {"bot_category": "human"},
         {"bot_category": "ai_referral", "agent_kind": "referral", "ai_source": "Claude", "confidence": "medium"},
@@ -52,7 +52,7 @@ def some_visits(day):
 
 @pytest.fixture
 def judged(lake):
-    """A lake with two days, which are judged."""
+    """A lake with two judged days."""
     for day in (2, 3):
         land(lake, "acme", some_visits(day))
     Compactor(lake).run()
@@ -68,7 +68,7 @@ def mixed(judged):
 
 
 def stored(lake):
-    """The visits as they landed, with their signals."""
+    """Return the visits as they landed, with their signals."""
     with closing(OwnSql(lake, "acme")) as own_sql:
         rows = own_sql.table("SELECT * REPLACE (landed_category AS bot_category) FROM visits_in_scope", WHOLE)
     return rows.to_pylist()
@@ -92,7 +92,7 @@ def test_answers_equal_a_recount_with_the_days_signals(mixed, counted):
 
 
 @pytest.mark.parametrize("counted", ["no day", "some days", "every day"])
-def test_under_a_filter_by_a_word_every_answer_is_the_recount(mixed, counted):
+def test_every_answer_filtered_by_a_word_equals_the_recount(mixed, counted):
     if counted != "no day":
         RollupBuilder(mixed).run()
     if counted == "some days":
@@ -110,7 +110,7 @@ def test_under_a_filter_by_a_word_every_answer_is_the_recount(mixed, counted):
 
 
 SOME = ("traffic-overview", "ai-sources", "bot-traffic", "devices")
-"""Answers of which each is another once days are judged."""
+"""Answers that each change once days are judged."""
 
 
 def test_a_rollup_begun_before_the_switch_is_not_used_after_it(judged, monkeypatch):
@@ -128,7 +128,7 @@ def test_a_rollup_begun_before_the_switch_is_not_used_after_it(judged, monkeypat
     assert answers(judged, WHOLE, SOME) == expected
 
 
-def test_own_sql_sees_signals_and_both_classes_of_a_visit(judged):
+def test_own_sql_reads_signals_and_both_classes_of_a_visit(judged):
     text = (
         "SELECT DISTINCT bot_category, agent_kind, ai_source, agent, operator, confidence, detection_method, "
         "device_type, landed_category FROM visits_in_scope "
@@ -163,7 +163,7 @@ def test_only_declared_bits_convict(lake):
     assert [bit for (bit,) in rows] == [recount.BITS[name] for name in recount.CONVICTING]
 
 
-# Names of agents that scanners borrow
+# Agents' names that scanners use
 
 CLAIMS = [
     ({"bot_category": "ai_assistant", "agent_kind": "assistant_fetch", "ai_source": "Claude"}, 3, "contradicted"),

@@ -1,4 +1,4 @@
-"""Strangers choose referrers, campaigns, agents and domains; they do not choose how large relations and answers get."""
+"""Strangers choose referrers, campaigns, agents and domains, but not the size of relations and answers."""
 
 import json
 import math
@@ -25,7 +25,7 @@ from tests.support.sql import answer, rows
 from tests.support.visits import Visit, land, links, visit
 
 KEPT = 1_200
-"""How many words are kept of a day here, more than an answer has rows: a recount of MAX_VALUES_PER_DAY takes long."""
+"""Number of words kept for a day here, more than an answer has rows: a recount of MAX_VALUES_PER_DAY takes long."""
 CROWDED, QUIET, BUSY = date(2026, 3, 3), date(2026, 3, 4), date(2026, 3, 5)
 DAYS = (CROWDED, BUSY)
 BOUNDED = ("referrers", "utm-campaigns", "domain-breakdown", "bot-traffic")
@@ -35,15 +35,15 @@ CUT = {
     "daily_agents": ("agent",),
     "daily_domains": ("domain",),
 }
-"""The relations that keep a number of words, and the columns of these."""
+"""The relations that keep a maximum number of words, and the columns with these words."""
 SCOPES = [
     Scope("acme", *DAYS),
     Scope("acme", *DAYS, short_code="sale"),
-    Scope("acme", *DAYS, domain="1199.example"),  # not kept of the crowded day
+    Scope("acme", *DAYS, domain="1199.example"),  # not kept for the crowded day
     Scope("acme", *DAYS, traffic_type="ai"),
     Scope("acme", *DAYS, "sale", "0001.example", "other"),
     Scope("acme", QUIET, QUIET, domain="1199.example"),
-    Scope("acme", *DAYS, referrer="1199.example"),  # of words that are not kept of the crowded day
+    Scope("acme", *DAYS, referrer="1199.example"),  # with words that are not kept for the crowded day
     Scope("acme", *DAYS, referrer="1199.example", status="302"),
     Scope("acme", *DAYS, agent="Bot1199"),
     Scope("acme", *DAYS, agent="Bot1199", domain="1199.example"),
@@ -56,7 +56,7 @@ NO_ROLLUPS = LiveRollups([], frozenset(), frozenset())
 
 
 def words(number: int, day: date) -> list[Visit]:
-    """A visit of a person and one of an automaton, with words that no other number has."""
+    """Return a visit by a person and a visit by a bot, with words for this number only."""
     at = datetime.combine(day, datetime.min.time()) + timedelta(seconds=number)
     shared: dict[str, Any] = {
         "visited_at": at,
@@ -82,7 +82,8 @@ def words(number: int, day: date) -> list[Visit]:
 
 
 def crowd() -> list[Visit]:
-    """A day with more words than are kept, one with some of these words, and one of many visits in few words."""
+    """Return a day with more words than are kept, a day with some of these words, and a day with many visits and few
+    words."""
     crowded = [row for number in range(KEPT + 60) for row in words(number, CROWDED)]
     crowded += [row for number in range(KEPT + 10, KEPT + 60) for row in words(number, CROWDED)]
     crowded += [visit(visited_at=row["visited_at"], domain=OTHER_WORDS, referrer=None) for row in crowded[:3]]
@@ -93,7 +94,7 @@ def crowd() -> list[Visit]:
 
 @pytest.fixture(scope="module")
 def fewer_words() -> Iterator[None]:
-    """KEPT words are kept of a day, in SQL, in Python and in the recount."""
+    """Keep KEPT words for a day, in SQL, in Python and in the recount."""
     constant = "max_values_per_day() AS {};"
     kept = [sql.replace(constant.format(MAX_VALUES_PER_DAY), constant.format(KEPT)) for sql in prelude()]
     assert kept != prelude()
@@ -106,16 +107,17 @@ def fewer_words() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def recounted(fewer_words: None) -> Callable[[str, Scope], Any]:
-    """The answers over the crowd, counted by hand."""
+    """Return the answers over the crowd, counted by hand."""
     visits = [row | {"organization": "acme"} for row in crowd()]
     return cache(lambda name, scope: recount(name, visits, scope))
 
 
 @pytest.fixture(scope="module")
 def warehouse(fewer_words: None, shared_lake: Lake) -> Iterator[Warehouse]:
-    """A lake with the crowd, counted ahead; and organizations with some thousand referrers, campaigns, agents, domains.
+    """A lake with the crowd and its rollups; and organizations with some thousand referrers, campaigns, agents,
+    domains.
 
-    The last days of the crowd land after the first has been counted, so that their rollup is made from an older one.
+    The last days of the crowd land after the first are counted, so that their rollup is made from an older rollup.
     """
     visits = crowd()
     land(shared_lake, "acme", [row for row in visits if row["day"] == CROWDED])
@@ -130,13 +132,13 @@ def warehouse(fewer_words: None, shared_lake: Lake) -> Iterator[Warehouse]:
 
 @pytest.fixture(params=["from rollups", "from visits"])
 def counted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rollups serve what they can, or there are none."""
+    """Whether rollups serve the answers, or there are none."""
     if request.param == "from visits":
         monkeypatch.setattr("queries.snapshot.live_rollups", lambda *_: NO_ROLLUPS)
 
 
 def check_dashboard(warehouse: Warehouse, recounted: Callable[[str, Scope], Any], scope: Scope) -> None:
-    """A dashboard has the bounded answers that are counted by hand."""
+    """Check that a dashboard has the bounded answers of the recount."""
     dashboard = answer(warehouse, "dashboard", scope)
     assert dashboard["referrers"] == recounted("referrers", scope)
     assert dashboard["botTraffic"] == recounted("bot-traffic", scope)
@@ -148,7 +150,7 @@ def test_every_bounded_answer_matches_the_recount(warehouse, recounted, scope):
     snapshot = warehouse.snapshot(scope)
     for name in BOUNDED if scope.traffic_type is None else ["bot-traffic"]:
         assert warehouse.answer(ENTRIES[name], snapshot) == recounted(name, scope), name
-    if scope == SCOPES[1]:  # the dashboard of a link cuts the visits that it keeps in memory
+    if scope == SCOPES[1]:  # the dashboard of a link cuts its visits in memory
         check_dashboard(warehouse, recounted, scope)
 
 
@@ -170,7 +172,7 @@ def test_visits_are_cut_only_on_days_with_cut_rollups(warehouse, monkeypatch):
     [
         (Scope("acme", BUSY, BUSY), [BUSY], []),
         (Scope("acme", *DAYS), [CROWDED, BUSY], [CROWDED, BUSY]),
-        (Scope("acme", BUSY, BUSY, domain="0001.example"), [BUSY], [BUSY]),  # words of others are not read
+        (Scope("acme", BUSY, BUSY, domain="0001.example"), [BUSY], [BUSY]),  # words of other organizations are not read
     ],
     ids=["few", "many", "filtered"],
 )
@@ -204,7 +206,7 @@ def test_only_crowded_days_lose_their_rarest_words(warehouse, name):
     found = rows(warehouse, words, warehouse.snapshot(SCOPES[0]))
     nothing, rest = (None,) * len(columns), (OTHER_WORDS,) * len(columns)
     kept = {day: {tuple(word) for that, *word in found if that == day} - {nothing} for day in (CROWDED, BUSY)}
-    assert len(kept[CROWDED] - {rest}) == KEPT - (name == "daily_domains")  # a domain was called (other)
+    assert len(kept[CROWDED] - {rest}) == KEPT - (name == "daily_domains")  # a domain is named (other)
     assert rest in kept[CROWDED]
     assert len(kept[BUSY]) in (150, 300)
     assert rest not in kept[BUSY]
@@ -235,7 +237,7 @@ def test_an_answer_ends_with_the_rest_after_a_thousand_rows(warehouse, name, num
 
 
 def scans_of(plan: Any, file: str) -> int:
-    """Number of operators of a JSON plan that read a file."""
+    """Return the number of operators in a JSON plan that read a file."""
     if isinstance(plan, list):
         return sum(scans_of(part, file) for part in plan)
     inside = sum(scans_of(plan[name], file) for name in ("operator", "children") if name in plan)

@@ -1,4 +1,5 @@
-"""What a cluster reads of a lake that is published: objects, and few rows that are sent; too many are refused."""
+"""The sources of a published lake for a cluster: objects, and a few rows sent with the query; too many rows are
+rejected."""
 
 from datetime import date, datetime
 
@@ -52,7 +53,7 @@ def test_published_visits_are_read_and_the_rest_is_sent(lake, there, copy):
 
 
 @pytest.mark.parametrize("limit", ["MAX_SENT_ROWS", "MAX_SENT_BYTES"])
-def test_too_much_to_send_is_refused_and_says_what_to_do(lake, there, copy, monkeypatch, limit):
+def test_too_many_rows_to_send_are_rejected_with_a_remedy(lake, there, copy, monkeypatch, limit):
     keep(lake, "/a", "/b", "/c")
     monkeypatch.setattr(cluster_sources, limit, 2)
     with pytest.raises(ClusterUnavailable, match=rf"of acme are not published at {there} yet.*traffic publish"):
@@ -61,7 +62,7 @@ def test_too_much_to_send_is_refused_and_says_what_to_do(lake, there, copy, monk
     assert len(copy.sources(snapshot(lake)).visits) == 1
 
 
-def test_a_file_that_was_deleted_since_it_was_listed_is_gone(lake, copy):
+def test_a_file_deleted_after_its_listing_raises_files_gone(lake, copy):
     keep(lake, "/a")
     listed = snapshot(lake)
     (lake.root / listed.landed[0].path).unlink()
@@ -69,7 +70,7 @@ def test_a_file_that_was_deleted_since_it_was_listed_is_gone(lake, copy):
         copy.sources(listed)
 
 
-def test_a_target_out_of_reach_gives_no_answer(lake, monkeypatch):
+def test_an_unreachable_target_gives_no_answer(lake, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     name = "s3://bucket/lake"
     keep(lake, "/a")

@@ -1,4 +1,4 @@
-"""Texts for a cluster read what they may, and the compiler refuses what it cannot carry."""
+"""Compiled texts read only allowed relations, and the compiler rejects constructs that it cannot translate."""
 
 import re
 from contextlib import closing

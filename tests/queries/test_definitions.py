@@ -1,4 +1,4 @@
-"""Relations are defined once for a lake; engines that copy what was defined then have the same."""
+"""Relations are defined once for a lake; engines that copy the definitions have the same relations."""
 
 import re
 import threading
@@ -39,7 +39,7 @@ def file(lake):
 
 
 def defined(lake):
-    """What a new engine has, as sorted words: DuckDB writes the columns after EXCLUDE in any order."""
+    """Return the definitions of a new engine as sorted words: DuckDB writes the columns after EXCLUDE in any order."""
     with closing(duckdb.connect()) as engine:
         define_relations(engine, lake)
         found = [engine.execute(question).fetchall() for question in CATALOG]
@@ -92,7 +92,7 @@ def test_an_engine_interrupted_while_copying_defines_nothing(lake, file, monkeyp
     is_over = threading.Event()
 
     def interrupt(engine):
-        while not is_over.wait(0.1):  # one that comes between two queries does nothing
+        while not is_over.wait(0.1):  # an interrupt between two queries does nothing
             engine.interrupt()
 
     with closing(duckdb.connect()) as engine:

@@ -1,4 +1,4 @@
-"""Detectors of jobs find what is planted and nothing below their thresholds; measures count one subject only."""
+"""Detectors of jobs find planted problems and nothing below their thresholds; measures count one subject only."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -64,10 +64,10 @@ KINDS: dict[str, dict[str, Any]] = {
     "other": {"bot_category": "search_crawler", "agent_kind": "search", "agent": "Googlebot", "operator": "Google"},
     "scanner": {"bot_category": "other_bot", "agent_kind": "scanner", "agent": "zgrab", "is_malicious": True},
 }  # fmt: skip
-"""What a visit of each kind is classified as."""
+"""The classification of each kind of visit."""
 LINKS = [{"short_code": "launch", "target_url": "https://shop.example/"}]
 Stream = tuple[str, int, tuple[int, int], Mapping[str, Any]]
-"""Kind, number of visits, the first and the last of the days before AS_OF over which they are spread, columns."""
+"""Kind, number of visits, the first and the last of the days before AS_OF on which they are spread, columns."""
 
 
 def visits_of(streams: Iterable[Stream]) -> list[Visit]:
@@ -82,7 +82,7 @@ def visits_of(streams: Iterable[Stream]) -> list[Visit]:
 
 
 def as_row(found: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of the recount as a finding has it."""
+    """Return a row of the recount in the form of a finding."""
     return {
         name: f"{value.replace(microsecond=0).isoformat()}Z" if isinstance(value, datetime) else value
         for name, value in found.items()
@@ -90,7 +90,7 @@ def as_row(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class World:
-    """One lake; every case gets an organization of its own, so that all others are strangers."""
+    """One lake; every case gets its own organization, so that all others are strangers."""
 
     def __init__(self, lake: Lake) -> None:
         self.lake = lake
@@ -108,7 +108,7 @@ class World:
         return detect(self.warehouse, DETECTORS[job_type], organization, as_of)
 
     def found_in_memory(self, job_type: str, organization: str, as_of: date = AS_OF) -> list[Finding]:
-        """The same, as all detectors find it in a run."""
+        """Return the same findings, found by all detectors in one run."""
         shared = share_detected(self.warehouse, organization, as_of)
         return detect(self.warehouse, DETECTORS[job_type], organization, as_of, shared=shared)
 
@@ -125,7 +125,7 @@ def owned(visits: Iterable[Visit], organization: str) -> list[Visit]:
 
 
 def check(world: World, job_type: str, visits: list[Visit], organization: str, as_of: date = AS_OF) -> list[Finding]:
-    """What a detector finds, after a recount by hand of its rows and of what is measured of each subject."""
+    """Return the findings of a detector, after comparing its rows and each subject's measures with a recount."""
     found, mine = world.found_in_memory(job_type, organization, as_of), owned(visits, organization)
     expected = find(job_type, mine, organization, as_of, [{**link, "organization": organization} for link in LINKS])
     assert [repr(finding.row) for finding in found] == [repr(as_row(row)) for row in expected]
@@ -137,7 +137,7 @@ def check(world: World, job_type: str, visits: list[Visit], organization: str, a
     return found
 
 
-# What is found
+# Findings
 
 
 @examples("job_type", "what", "streams", "number")
@@ -168,7 +168,7 @@ def test_measures_of_jobs_match_the_recount():
 
 
 class Case(NamedTuple):
-    """An organization in which a detector finds something, beside visits without what identifies a subject."""
+    """An organization with findings of a detector, and visits without a complete subject."""
 
     job_type: str
     organization: str
@@ -178,7 +178,7 @@ class Case(NamedTuple):
 
 @pytest.fixture(scope="module", params=DETECTORS)
 def positive(world, request):
-    """A case of each detector. No test adds visits to it."""
+    """A case for each detector. No test adds visits to it."""
     unidentified = visits_of([("assistant", 5, (1, 3), {"domain": None, "path": None})])
     visits = visits_of(POSITIVES[request.param]) + unidentified
     organization = world.organization(visits)
@@ -197,17 +197,17 @@ def test_a_stranger_has_no_findings(world, positive):
     assert world.found(positive.job_type, stranger) == world.found_in_memory(positive.job_type, stranger) == []
 
 
-def test_of_a_strangers_subject_nothing_is_measured(world, positive):
+def test_a_strangers_subject_has_no_measures(world, positive):
     subjects, stranger = [positive.found[0].subject], world.organization([])
     assert measure_all(world.warehouse, DETECTORS[positive.job_type], stranger, subjects, *days_before(AS_OF))[0] == []
 
 
-def test_without_a_subject_nothing_is_measured(world, positive):
+def test_no_measures_without_a_subject(world, positive):
     snapshot = world.warehouse.snapshot(Scope(positive.organization, *days_before(AS_OF)))
     assert world.warehouse.answer(DETECTORS[positive.job_type].measure, snapshot) == []
 
 
-def test_an_unidentified_subject_is_measured_as_recounted(world, positive):
+def test_measures_of_an_incomplete_subject_match_the_recount(world, positive):
     job_type, organization, visits, _ = positive
     detector = DETECTORS[job_type]
     unknown = dict.fromkeys(detector.subject)
@@ -216,7 +216,7 @@ def test_an_unidentified_subject_is_measured_as_recounted(world, positive):
 
 
 @pytest.mark.parametrize("job_type", DETECTORS)
-def test_visits_of_today_change_no_finding(world, job_type):
+def test_visits_today_change_no_finding(world, job_type):
     organization = world.organization(visits_of(POSITIVES[job_type]))
     found = world.found(job_type, organization)
     today: list[Stream] = [(kind, 300, (0, 0), columns) for kind, _, _, columns in POSITIVES[job_type]]
@@ -228,7 +228,7 @@ ABOUT_PROBES = {"exposed_path", "catch_all", "flood", "impersonated_agent", "log
 
 
 def with_columns(job_type: str, **columns: Any) -> list[Visit]:
-    """What a detector finds, with other values in some columns."""
+    """Return the findings of a detector with other values in some columns."""
     return visits_of((kind, number, days, values | columns) for kind, number, days, values in POSITIVES[job_type])
 
 
@@ -281,7 +281,7 @@ def test_a_person_weighs_as_much_as_ten_requests(world):
 
 
 def planted() -> list[Visit]:
-    """What every detector finds, on a domain of its own."""
+    """Return the findings of every detector, each on a separate domain."""
     return visits_of(
         (kind, number, days, {"domain": f"{job_type}.example"} | columns)
         for job_type, streams in POSITIVES.items()
@@ -331,7 +331,7 @@ PLAIN = {
 
 
 @pytest.mark.parametrize("path", PLAIN)
-def test_a_path_is_compared_as_a_server_resolves_it(world, path):
+def test_paths_are_compared_as_a_server_resolves_them(world, path):
     assert rows(world.warehouse, f"SELECT plain_path('{path}')") == [(PLAIN[path],)]
 
 
@@ -346,7 +346,8 @@ def test_plain_paths_equal_a_recount_by_hand(world, text):
 
 @st.composite
 def traffic(draw: st.DrawFn) -> list[Stream]:
-    """Cases at a threshold, a visit more or less, among streams of visits to few domains, paths and agents."""
+    """Return cases at a threshold, with a visit more or less, among streams of visits to few domains, paths and
+    agents."""
 
     def one_of(*values: Any) -> Any:
         return draw(st.sampled_from(values))
@@ -397,7 +398,7 @@ def test_findings_and_measures_equal_a_recount_by_hand(world, streams, as_of):
 
 
 @pytest.mark.parametrize("subject", [{}, {"path": "/gone"}, {"domain": "go.example", "path": "/", "agent": "GPTBot"}])
-def test_a_subject_of_other_columns_is_refused(world, subject):
+def test_a_subject_with_other_columns_is_rejected(world, subject):
     with pytest.raises(ValueError, match="broken_link has domain, path"):
         measure_all(world.warehouse, DETECTORS["broken_link"], "acme", [subject], *days_before(AS_OF))
 
@@ -419,7 +420,7 @@ def test_special_job_types_are_exactly_those_listed():
     assert (having("counts_refusals"), having("closes_by_rate")) == (answered, {"server_errors"})
 
 
-# The house
+# Files
 
 
 def test_detectors_without_failing_paths_read_visits_once(world):
@@ -434,13 +435,13 @@ def test_the_28_days_end_the_day_before():
     assert days_before(date(2026, 3, 1)) == (date(2026, 2, 1), date(2026, 2, 28))
 
 
-def test_the_files_of_detectors_are_exactly_those_they_name():
+def test_detector_files_are_exactly_the_named_ones():
     entries = {entry.name for detector in DETECTORS.values() for entry in (detector.entry, detector.measure)}
     assert entries | {GUESSES.name, REDIRECTED.name, CRAWLER_PLAN.measure.name} == {f"jobs/{name}" for name in FILES}
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_is_one_short_statement_without_parameters(name):
+def test_a_detector_file_is_one_short_statement(name):
     sql = template(f"jobs/{name}")
     assert len(sql.splitlines()) <= 40
     assert sql.startswith("-- ")
@@ -452,13 +453,13 @@ def test_a_file_is_one_short_statement_without_parameters(name):
 
 
 @pytest.mark.parametrize("detector", DETECTORS.values(), ids=DETECTORS)
-def test_a_detector_names_columns_that_it_has(detector: Detector):
+def test_a_detector_names_its_own_columns(detector: Detector):
     columns = {field.name for field in detector.entry.fields}
     assert {*detector.subject, *detector.untrusted, *filter(None, (detector.fetches, detector.people))} <= columns
     assert {"path", "short_code", "agent"} & columns <= {*detector.untrusted}
     assert [field.name for field in detector.measure.fields] == ["number", "day", "events", "visits"]
 
 
-def test_the_categories_that_are_named_in_sql_exist():
+def test_categories_in_sql_exist():
     named = {word for name in FILES for word in re.findall(r"'(ai_\w+)'", template(f"jobs/{name}"))}
     assert named <= {*AI_CATEGORIES}

@@ -1,4 +1,4 @@
-"""The seam between one machine and a cluster, where no cluster is installed or wanted."""
+"""The boundary between one machine and a cluster, if no cluster is installed or wanted."""
 
 import subprocess
 import sys
@@ -10,8 +10,8 @@ from data import BadInput
 from queries import ClusterOptions, Warehouse, open_cluster
 
 
-def test_without_the_extra_the_error_names_how_to_install_it(lake, monkeypatch):
-    monkeypatch.setitem(sys.modules, "grpc", None)  # of pyspark, parts may have been imported
+def test_a_missing_extra_is_reported_with_its_installation(lake, monkeypatch):
+    monkeypatch.setitem(sys.modules, "grpc", None)  # parts of pyspark may have been imported
     for module in ("queries.cluster", "queries.connect"):
         monkeypatch.delitem(sys.modules, module, raising=False)
     with (

@@ -1,4 +1,4 @@
-"""Who counts as a person of what a browser loaded ahead: as everybody sees it, and of a log that a browser made."""
+"""Pages loaded ahead by browsers: who counts as a person, after judging, and in a log made by a browser."""
 
 from collections import Counter
 from contextlib import closing
@@ -43,14 +43,14 @@ def test_an_unopened_page_is_a_prefetch(lake, columns, expected):
     assert seen(lake, **columns) == expected
 
 
-def test_a_page_loaded_ahead_is_a_persons_while_behaviour_is_off(lake):
+def test_a_page_loaded_ahead_is_human_with_behaviour_off(lake):
     lake.manifest.behaviour.switch("acme", on=False)
     assert seen(lake, signals=UNFOLLOWED) == ("human", None, None)
 
 
 @pytest.fixture
 def driven(lake):
-    """A lake with the log of a driven site, judged, its files aside."""
+    """A judged lake with the log of a driven site, its files set aside."""
     Importer(lake).run(DRIVEN / "rich.log", Options("acme"))
     lake.manifest.exclusions.switch_files("acme", aside=True)
     Compactor(lake, lambda: datetime(2026, 11, 29, 8, tzinfo=UTC)).run()
@@ -58,7 +58,7 @@ def driven(lake):
 
 
 def views(lake):
-    """What the requests were that count as people's."""
+    """Return the kinds of the requests that count as people's."""
     by_request, found = readings(), Counter()
     with closing(Reader(lake)) as reader:
         rows = reader.sql(

@@ -1,4 +1,4 @@
-"""The cursors of an engine: kept for the next query of their snapshot, and for no other."""
+"""The cursors of an engine: kept for the next query of the same snapshot only."""
 
 import threading
 from contextlib import closing
@@ -31,7 +31,7 @@ def lake(shared_lake):
 
 @pytest.fixture
 def times_set(warehouse, monkeypatch):
-    """The organizations whose variables were set, one for each time."""
+    """Record the organization each time variables are set."""
     found = []
 
     def noted(cursor, snapshot):
@@ -79,11 +79,11 @@ def test_a_dashboard_sets_its_variables_only_twice(warehouse, times_set):
     assert times_set == ["acme", "acme", "bee", "bee"]
 
 
-def test_no_snapshot_is_answered_with_the_variables_of_another(warehouse, times_set):
+def test_no_snapshot_is_answered_with_anothers_variables(warehouse, times_set):
     acme, bee = warehouse.snapshot(ACME), warehouse.snapshot(BEE)
     assert [total(warehouse, one) for one in (acme, bee) * 3] == [2, 1] * 3
     assert times_set == ["acme", "bee"]
-    assert total(warehouse, replace(acme)) == 2  # as large, but another snapshot
+    assert total(warehouse, replace(acme)) == 2  # the same size, but another snapshot
     assert times_set == ["acme", "bee", "acme"]
 
 
@@ -137,7 +137,7 @@ def test_a_kept_cursor_is_dropped_when_cancelled_or_replaced(warehouse):
     assert total(warehouse, acme) == 2
 
 
-def test_files_that_are_gone_leave_no_cursor(lake, warehouse):
+def test_missing_files_leave_no_cursor(lake, warehouse):
     land(lake, "gone", [visit()])
     gone = warehouse.snapshot(Scope("gone", *DAYS))
     Path(lake.visit_files("gone", *DAYS)[-1]).unlink()

@@ -1,4 +1,4 @@
-"""Names that templates look up: the services that referring hosts belong to."""
+"""Names that templates look up: the services of referring hosts."""
 
 import re
 
@@ -16,7 +16,7 @@ ROWS = re.findall(r"\('(\w+)', '([^']+)', '([^']+)'\)", sql_text("names/referrer
 
 @pytest.fixture(scope="module")
 def source_of():
-    """Asks the macro that templates use."""
+    """Call the macro that templates use."""
     with duckdb.connect() as engine:
         engine.execute(sql_text("names/referrer_sources"))
         yield lambda *words: engine.execute("SELECT source_of($1, $2)", list(words)).fetchall()[0][0]
@@ -27,7 +27,7 @@ def test_the_hosts_of_one_service_share_a_name(source_of, referrer, referrer_typ
     assert source_of(referrer, referrer_type) == source
 
 
-def test_every_host_with_a_name_is_a_known_referrer_of_that_type():
+def test_every_named_host_is_a_known_referrer_of_that_type():
     table = ReferrerTable(load(Referrer, "referrers"))
     for referrer_type, host, _ in ROWS:
         found = table.find(host.replace(".*", ".de"), table.path_of(host, referrer_type))
@@ -35,7 +35,7 @@ def test_every_host_with_a_name_is_a_known_referrer_of_that_type():
         assert not found or found.referrer_type == referrer_type, host
 
 
-def test_a_product_of_ai_has_the_name_of_its_ai_source():
+def test_an_ai_products_referrer_is_named_like_its_ai_source():
     table = ReferrerTable(load(Referrer, "referrers"))
     for _, host, source in (row for row in ROWS if row[0] == "ai"):
         assert table.find(host, table.path_of(host, "ai")).ai_source == source

@@ -1,4 +1,4 @@
-"""Notebooks get the answers of the API as Arrow tables, and own SQL that keeps to one organization."""
+"""Notebooks get the answers of the API as Arrow tables, and own SQL for one organization."""
 
 import os
 import re
@@ -28,7 +28,7 @@ TODAY = date(2026, 3, 8)
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
-    """The folder of a lake of two organizations; acme has a link and visits of two kinds."""
+    """The folder of a lake with two organizations; acme has a link and visits of two kinds."""
     lake = Lake(tmp_path_factory.mktemp("notebook") / "lake", create=True)
     crawler = {"bot_category": "ai_training", "agent": "GPTBot", "ai_source": "ChatGPT", "agent_kind": "training"}
     land(lake, "acme", [visit(short_code="sale"), visit(short_code="sale", **crawler), visit(path="/other")])
@@ -49,7 +49,7 @@ def rows_of(tables):
 
 
 def as_tables(entry, answer):
-    """An answer of the warehouse, its single rows as lists of one."""
+    """Convert an answer of the warehouse, with single rows as lists of one row."""
     if entry.shape == "parts":
         return {name: as_tables(part, answer[name]) for name, part in entry.members}
     return answer if isinstance(answer, list) else [answer]
@@ -82,7 +82,7 @@ def test_a_table_without_rows_has_its_columns(reader, name):
     assert table.column_names == [field.name for field in entry.fields]
 
 
-def test_parameters_mean_what_they_mean_to_the_api(reader):
+def test_parameters_have_the_same_meaning_as_in_the_api(reader):
     def visits(**parameters):
         return reader.query("traffic-overview", organization="acme", **parameters)["total_visits"].to_pylist()
 
@@ -99,7 +99,7 @@ def test_unsupported_queries_are_rejected_with_a_remedy(reader, arguments, messa
         reader.query(**{"name": "devices", "organization": "acme"} | arguments)
 
 
-def test_an_invalid_value_is_refused_as_by_the_api(reader):
+def test_an_invalid_value_is_rejected_like_in_the_api(reader):
     with pytest.raises(InvalidParameter, match=r"The parameter range has the unknown value '5d'. Use one of 7d, 30d"):
         reader.query("devices", organization="acme", range="5d")
 
@@ -117,7 +117,7 @@ def test_own_sql_reads_only_the_visits_of_its_scope(root, reader):
         reader.sql(select, organization="cow")
 
 
-def test_a_folder_without_a_lake_is_refused_and_stays_as_it_is(tmp_path):
+def test_a_folder_without_a_lake_is_rejected_and_unchanged(tmp_path):
     with pytest.raises(BadInput, match="no lake"):
         open_lake(tmp_path / "none")
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Links under which only their owner was answered: own visits show that they are links, and add nothing to a number."""
+"""Links that only their owner opened: own visits show that they are links, but change no number."""
 
 from contextlib import closing
 from datetime import date, datetime, timedelta
@@ -20,7 +20,7 @@ READERS = (
     "dashboard", "top-links", "domain-breakdown", "operators", "ai-agents", "ai-to-human-conversion", "all-links",
     "filter-values",
 )  # fmt: skip
-"""The answers that ask what a link is."""
+"""The answers that depend on which short codes are links."""
 SCOPES = {
     "whole": WHOLE,
     "domain": Scope("acme", FIRST, LAST, domain="go.example"),
@@ -33,26 +33,26 @@ SCOPES = {
 
 
 def asked(day, code, status=404, **columns):
-    """A visit by an assistant, which is given a visitor of its own."""
+    """Return a visit by an assistant, with its own visitor."""
     ai = {"bot_category": "ai_assistant", "agent_kind": "assistant_fetch", "agent": "GPTBot", "ai_source": "ChatGPT"}
     at = datetime.combine(day, datetime.min.time()) + timedelta(hours=9)
     return visit(visited_at=at, path=f"/{code}", short_code=code, status=status, visitor=day.day, **ai | columns)
 
 
 def own(day, code, status=302, **columns):
-    """A visit of the owner."""
+    """Return a visit of the owner."""
     mine = {"bot_category": "human", "agent": None, "ai_source": None, "browser": "Safari", "user_agent": OWNER}
     return asked(day, code, status, signals=BITS["own_rule"], **mine | columns)
 
 
 VISITS = [
-    own(FIRST, "mine"),  # nobody else was answered
+    own(FIRST, "mine"),  # no other visitor was answered
     *(asked(day, "mine") for day in (FIRST, FIRST + timedelta(1), LAST)),
     own(FIRST, "mine", domain=None),
     asked(LAST, "mine", domain=None),
-    own(FIRST, "own", 404),  # nobody was
+    own(FIRST, "own", 404),  # no visitor was answered
     asked(FIRST, "own"),
-    own(FIRST, "quiet", domain="quiet.example"),  # nobody else came
+    own(FIRST, "quiet", domain="quiet.example"),  # no other visitor came
     own(LAST, "listed"),
     asked(FIRST, "elsewhere", domain="link.example"),
     own(FIRST, "elsewhere"),  # on another domain
@@ -68,7 +68,7 @@ def landed(lake, visits=VISITS):
 
 @pytest.fixture(scope="module", params=["live", "counted ahead", "one day open"])
 def asker(request, tmp_path_factory, new_lake):
-    """The warehouse of a lake whose days are counted ahead, or not, or all but one; it is only asked."""
+    """The warehouse of a lake with rollups, without, or with rollups for all but one day; read only."""
     lake = new_lake(tmp_path_factory.mktemp("asked") / "lake")
     landed(lake, [row for row in VISITS if request.param != "one day open" or row["day"] > FIRST])
     if request.param != "live":
@@ -88,7 +88,7 @@ def test_a_link_that_only_its_owner_opened_has_its_404s(asker):
     assert found == {("mine", "go.example"): 3, ("mine", "unknown"): 1}
 
 
-def test_a_link_with_own_visits_alone_is_as_one_never_visited(asker):
+def test_a_link_with_own_visits_only_counts_as_unvisited(asker):
     found = codes(answer(asker, "all-links", WHOLE))
     assert found == {("mine", "go.example"): 3, ("mine", "unknown"): 1, ("listed", "(any)"): 0}
 
@@ -100,7 +100,7 @@ def test_own_visits_change_neither_visitors_nor_the_last_visit(asker):
     assert (row["unique_visitors"], row["last_visit"]) == (0, None)
 
 
-def test_domains_of_own_visits_alone_are_in_no_breakdown(asker):
+def test_domains_with_own_visits_only_are_in_no_breakdown(asker):
     rows = answer(asker, "domain-breakdown", WHOLE)
     found = {row["domain"]: (row["visits"], row["short_codes"]) for row in rows}
     assert found == {"go.example": (4, 1), "link.example": (1, 0), "unknown": (1, 1)}
@@ -128,7 +128,7 @@ def test_every_answer_about_links_matches_the_recount(asker, name):
 
 @pytest.mark.parametrize("most", [300_000, 1])
 @pytest.mark.parametrize("name", ["whole", "domain", "short code", "word"])
-def test_a_dashboard_knows_the_links_that_its_parts_know(asker, monkeypatch, name, most):
+def test_a_dashboard_has_the_same_links_as_its_parts(asker, monkeypatch, name, most):
     monkeypatch.setattr("queries.shared_visits.MAX_SHARED_VISITS", most)
     whole = answer(asker, "dashboard", SCOPES[name])
     assert ("mine", "go.example") in codes(whole["topLinks"])

@@ -1,4 +1,4 @@
-"""Own SQL reads the visits and links of one organization, writes nothing and keeps its limits, whatever it asks."""
+"""Own SQL reads the visits and links of one organization, writes nothing and keeps its limits, whatever the query."""
 
 import fcntl
 import io
@@ -41,22 +41,22 @@ COUNT = "SELECT count(*) FROM visits_in_scope"
 
 
 def opened(lake, **limits):
-    """Own SQL of ant, as long as a with block lasts."""
+    """Own SQL of ant while in this context."""
     return closing(OwnSql(lake, "ant", **limits))
 
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory, new_lake):
-    """A lake with every kind of file; secrets lie beside its visits, around it, and behind links out of it."""
+    """A lake with every kind of file; secrets lie next to its visits, around it, and behind links out of it."""
     lake = new_lake(tmp_path_factory.mktemp("lakes") / "lake")
     land(lake, "ant", [visit(short_code="sale"), visit(short_code="sale", bot_category="ai_training")])
     links(lake, "ant", [{"short_code": "sale", "target_url": "https://ant.example"}])
-    for other in ("bee", "ant2"):  # ant2 begins like ant
+    for other in ("bee", "ant2"):  # a name that begins with ant
         land(lake, other, [visit(short_code=SECRET, path=SECRET, domain=SECRET)])
         links(lake, other, [{"short_code": SECRET, "target_url": f"https://{SECRET}.example"}])
     RollupBuilder(lake).run()
     (file,) = lake.root.glob("visits/organization=bee/*/*.parquet")
-    shutil.copy(file, file.with_name("secret.parquet"))  # a name that a test can write down
+    shutil.copy(file, file.with_name("secret.parquet"))  # a name that tests can use
     own = lake.root / "visits" / "organization=ant"
     (own / "file.parquet").symlink_to(file)
     (own / "folder").symlink_to(lake.root / "visits" / "organization=bee")
@@ -83,13 +83,13 @@ def warehouse(lake):
 @pytest.fixture(scope="module")
 def own_sql(lake):
     with opened(lake) as own_sql:
-        own_sql.sql("SELECT 1", SCOPE)  # it has made its folder
+        own_sql.sql("SELECT 1", SCOPE)  # its folder exists
         yield own_sql
 
 
 @pytest.fixture
 def untouched(lake):
-    """Fails when a file in or around the lake came, went or changed."""
+    """Fail if a file in or around the lake appears, disappears or changes."""
 
     def seen():
         return {
@@ -121,11 +121,13 @@ def test_forbidden_sql_is_rejected(lake, own_sql, untouched, sql):
 def test_files_of_other_organizations_cannot_be_opened(lake, own_sql, sql):
     with pytest.raises(QueryFailed, match=r"Permission Error: Cannot access file|is a symbolic link") as refused:
         own_sql.sql(sql.format(lake=lake.root), SCOPE)
-    assert SECRET not in str(refused.value).replace(f"'{SECRET}'", "")  # but for the query itself, which it may quote
+    assert SECRET not in str(refused.value).replace(
+        f"'{SECRET}'", ""
+    )  # except for the query itself, which it may quote
 
 
 @examples_at_once("table", "meant")
-def test_for_an_unknown_table_one_is_meant_that_is_described(own_sql, table, meant):
+def test_an_unknown_table_suggests_a_described_table(own_sql, table, meant):
     with pytest.raises(QueryFailed, match=rf'name {table} does not exist! Did you mean "{meant}"\? In line 1: '):
         own_sql.sql(f"SELECT * FROM {table}", SCOPE)
     assert meant in relations()
@@ -142,7 +144,7 @@ def test_read_only_statements_are_answered(lake, own_sql, sql):
     assert own_sql.sql(sql.format(lake=lake.root), SCOPE).rows
 
 
-def test_a_refusal_does_not_reveal_which_organizations_exist(lake, own_sql):
+def test_a_rejection_does_not_reveal_which_organizations_exist(lake, own_sql):
     def refusal(organization):
         with pytest.raises(QueryFailed) as refused:
             own_sql.sql(f"FROM read_parquet('{lake.root}/visits/organization={organization}/*/*.parquet')", SCOPE)
@@ -157,7 +159,7 @@ def test_a_refusal_does_not_reveal_which_organizations_exist(lake, own_sql):
 
 def test_own_sql_answers_every_template_as_the_warehouse_does(lake, warehouse, own_sql):
     snapshot = warehouse.snapshot(SCOPE)
-    assert snapshot.closed_days  # rollups too
+    assert snapshot.closed_days  # rollups, too
     for entry in LEAVES.values():
         expected = warehouse.answer(entry, snapshot)
         found = own_sql.sql(template(entry.name), SCOPE)
@@ -171,7 +173,7 @@ def test_rows_past_the_limit_are_omitted_with_a_note(own_sql, max_rows, is_cut):
     assert found == (["number"], [(0,), (1,), (2,)][:max_rows], is_cut)
 
 
-def test_rows_past_the_limit_are_never_made(own_sql):
+def test_rows_past_the_limit_are_never_computed(own_sql):
     assert own_sql.sql("FROM range(100000000000)", SCOPE, max_rows=1).rows == [(0,)]
 
 
@@ -179,7 +181,7 @@ def test_a_table_has_the_rows_of_all_its_batches(own_sql):
     assert own_sql.table("FROM range(70000) AS numbers(number)", SCOPE)["number"].to_pylist() == [*range(70_000)]
 
 
-def test_own_sql_out_of_time_is_stopped(lake):
+def test_own_sql_is_stopped_at_its_time_limit(lake):
     with opened(lake, seconds=0.3) as own_sql:
         with pytest.raises(QueryTimeout):
             own_sql.sql("SELECT count(*) FROM range(10000000) AS a(x), range(10000000) AS b(y) WHERE x + y = 7", SCOPE)
@@ -187,7 +189,7 @@ def test_own_sql_out_of_time_is_stopped(lake):
 
 
 @examples("sql", "told")
-def test_own_sql_too_large_for_memory_is_refused_in_one_sentence(lake, sql, told):
+def test_own_sql_too_large_for_memory_is_rejected_clearly(lake, sql, told):
     with opened(lake, memory="20MB") as own_sql:
         for read in (own_sql.sql, own_sql.table):
             with pytest.raises(QueryFailed, match=rf"^{told}: read fewer columns, rows or days, or shorter texts\.$"):
@@ -196,7 +198,7 @@ def test_own_sql_too_large_for_memory_is_refused_in_one_sentence(lake, sql, told
 
 
 @examples_at_once("sql")
-def test_values_of_every_type_are_those_that_the_engine_makes(own_sql, sql):
+def test_values_of_every_type_equal_the_engines(own_sql, sql):
     with closing(duckdb.connect()) as engine:
         expected = engine.execute(sql).fetchall()
     assert repr(own_sql.sql(sql, SCOPE).rows) == repr(expected)
@@ -212,13 +214,13 @@ def test_a_hanging_process_is_killed_and_replaced(lake):
 
 
 @pytest.mark.parametrize("seconds", [None, 0, 0.2], ids=["before its first question", "idle", "at a question"])
-def test_a_killed_process_is_reported_in_one_sentence(lake, seconds):
+def test_a_killed_process_is_reported_clearly(lake, seconds):
     with opened(lake) as own_sql:
         if seconds is not None:
             own_sql.sql("SELECT 1", SCOPE)
         killing = threading.Timer(seconds or 0, os.kill, [own_sql._process.pid, signal.SIGKILL])
         killing.start()
-        told = r"^its process ended, which probably needed more memory than 300MB: read fewer .*\.$"
+        told = r"^its process ended, probably because it needed more memory than 300MB: read fewer .*\.$"
         with pytest.raises(QueryFailed, match=told) if seconds else suppress(QueryFailed):
             own_sql.sql("SELECT count(*) FROM range(100000000000)" if seconds else "SELECT 1", SCOPE)
         killing.join()
@@ -246,7 +248,7 @@ def test_the_process_ends_with_its_parent_even_during_a_query(lake):
     command = [sys.executable, "-c", _ASKING.format(root=str(lake.root))]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as asking:
         process = Path("/proc", asking.stdout.readline().strip())
-        time.sleep(0.3)  # it is at its question, whose limit is ten seconds
+        time.sleep(0.3)  # it is running its query, with a limit of ten seconds
         asking.kill()
     killed_at = time.monotonic()
     while process.exists() and "\nState:\tZ" not in (process / "status").read_text():
@@ -255,7 +257,7 @@ def test_the_process_ends_with_its_parent_even_during_a_query(lake):
 
 
 @only_linux
-def test_a_process_without_its_asker_leaves_nothing_spilled(lake):
+def test_a_process_without_its_parent_leaves_no_spilled_files(lake):
     asking = _ASKING.replace(
         'OwnSql(Lake(Path({root!r})), "ant")', 'OwnSql(Lake(Path({root!r})), "ant", memory="60MB")'
     )
@@ -275,7 +277,7 @@ def test_a_process_without_its_asker_leaves_nothing_spilled(lake):
 
 
 @only_linux
-def test_the_next_engine_deletes_what_killed_processes_spilled(lake):
+def test_the_next_engine_deletes_spills_of_killed_processes(lake):
     sql = "SELECT max(a) FROM (SELECT hash(range)::VARCHAR || repeat('x', 60) AS a FROM range(100000000) ORDER BY 1)"
     script = _ASKING.format(root=str(lake.root)).replace('"ant")', '"ant", memory="60MB")')
     script = script.replace("SELECT count(*) FROM range(1000000000000)", sql)
@@ -284,10 +286,10 @@ def test_the_next_engine_deletes_what_killed_processes_spilled(lake):
         while not list(lake.staging.glob(f"engine-{process}-*/*")):
             assert asked.poll() is None
             time.sleep(0.005)
-        os.kill(process, signal.SIGSTOP)  # so that it cannot clean up, whoever is killed first
+        os.kill(process, signal.SIGSTOP)  # so that it cannot clean up, whichever is killed first
         try:
             with closing(Warehouse(lake)):
-                assert list(lake.staging.glob(f"engine-{process}-*/*"))  # of a process that lives
+                assert list(lake.staging.glob(f"engine-{process}-*/*"))  # of a living process
         finally:
             asked.kill()
             os.kill(process, signal.SIGKILL)
@@ -299,8 +301,8 @@ def test_the_next_engine_deletes_what_killed_processes_spilled(lake):
         assert not list(lake.staging.glob(f"*-{process}-*"))
 
 
-def test_living_engines_keep_what_they_spilled(lake):
-    """Processes in other containers may have the same number."""
+def test_living_engines_keep_their_spilled_files(lake):
+    """Processes in other containers may have the same id."""
     own_sql = OwnSql(lake, "acme")
     name = f"{own_sql._process.pid}-other"
     (lake.staging / f"engine-{name}").mkdir()
@@ -319,14 +321,14 @@ def test_an_engine_that_ends_leaves_no_lock(lake):
 
 
 @only_linux
-def test_four_gigabytes_of_text_take_less_than_one(lake):
+def test_four_gigabytes_of_text_take_less_than_a_gigabyte(lake):
     peak = []
 
     def watch(pid):
         with suppress(OSError):
             while True:
                 found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc", str(pid), "status").read_text())
-                if found is None:  # it has ended
+                if found is None:  # the process has ended
                     return
                 peak.append(int(found[1]))
                 time.sleep(0.02)
@@ -341,14 +343,14 @@ def test_four_gigabytes_of_text_take_less_than_one(lake):
     assert 100_000 < max(peak) < 1_000_000
 
 
-def test_questions_from_several_threads_get_their_own_answers(own_sql):
+def test_queries_from_several_threads_get_their_own_answers(own_sql):
     with ThreadPoolExecutor(4) as pool:
         answers = pool.map(lambda number: own_sql.sql(f"SELECT {number}", SCOPE).rows, range(40))
         assert [*answers] == [[(number,)] for number in range(40)]
 
 
 @only_linux
-def test_the_process_knows_no_secret_and_has_no_database_open(lake, monkeypatch):
+def test_the_process_has_no_secrets_and_no_open_database(lake, monkeypatch):
     monkeypatch.setenv("TRAFFIC_SECRET", SECRET)
     with opened(lake) as own_sql, sqlite3.connect(lake.root / "manifest.sqlite"):
         assert own_sql.sql(COUNT, SCOPE).rows == [(2,)]
@@ -375,7 +377,7 @@ def test_links_imported_after_the_engine_started_are_read(lake):
 
 
 def hostile(many):
-    """Texts that would do harm, were they ever taken for SQL, a path or a pattern."""
+    """Texts that would do harm as SQL, a path or a pattern."""
     actions = [sql.format(outside="/tmp", lake="/tmp", visits="/tmp") for sql in (*READING, *WRITING, *SETTING)]
     ends = ("'", "''", '"', "$$", ";", "--", "/*", "\\", "\0", "%", "$1", "$value", "{", "\u2019")
     choice = random.Random(32).choice
@@ -384,7 +386,7 @@ def hostile(many):
         yield choice(ends) + choice((") ", " ", "; ", "]) ")) + action + choice(("", " --", *ends))
 
 
-def test_no_parameter_of_a_template_is_ever_taken_for_sql(warehouse, untouched):
+def test_no_template_parameter_is_interpreted_as_sql(warehouse, untouched):
     snapshot = warehouse.snapshot(SCOPE)
     fields = ("organization", "short_code", "domain", "traffic_type")
 
@@ -404,7 +406,7 @@ def test_no_parameter_of_a_template_is_ever_taken_for_sql(warehouse, untouched):
 
 @pytest.fixture(scope="module")
 def limited(lake):
-    """Asks own SQL that has limits, once in a process of its own."""
+    """Run own SQL with limits, once in a separate process."""
 
     def limited(text):
         with opened(lake, memory="200MB", seconds=2) as own_sql:
@@ -413,17 +415,17 @@ def limited(lake):
     return limited
 
 
-def test_an_engine_has_limits_of_memory_and_disk(limited):
+def test_an_engine_has_limits_on_memory_and_disk(limited):
     limits = limited("SELECT current_setting('memory_limit'), current_setting('max_temp_directory_size')")
     assert limits == [("190.7 MiB", "3.7 GiB")]
 
 
-def test_an_engine_has_a_limit_of_time(limited):
+def test_an_engine_has_a_time_limit(limited):
     limit = limited("SELECT value FROM duckdb_settings() WHERE name = 'max_execution_time'")
-    assert limit in ([("2000",)], [])  # DuckDB 1.5 has none
+    assert limit in ([("2000",)], [])  # DuckDB 1.5 has no time limit
 
 
-def test_each_engine_spills_into_a_folder_of_its_own(lake, limited):
+def test_each_engine_spills_into_its_own_folder(lake, limited):
     folders = {limited("SELECT current_setting('temp_directory')")[0] for _ in range(2)}
     assert [Path(folder).parent for (folder,) in folders] == [lake.staging] * 2
 
@@ -464,7 +466,7 @@ def test_a_query_short_of_memory_spills_into_its_engines_folder(lake):
     assert not list(lake.staging.glob("engine*"))
 
 
-def test_a_lake_or_its_visits_may_lie_behind_a_link(tmp_path):
+def test_a_lake_or_its_visits_may_be_behind_a_symbolic_link(tmp_path):
     real = Lake(tmp_path / "real", create=True)
     land(real, "ant", [visit()])
     real.manifest.close()

@@ -1,4 +1,4 @@
-"""From the words of a request to a Scope: what HTTP, the command line and notebooks share."""
+"""From request parameters to a Scope, for HTTP, the command line and notebooks."""
 
 from datetime import date, datetime
 
@@ -20,7 +20,7 @@ DEVICES, BOTS, DOMAINS = (ENTRIES[name] for name in ("devices", "bot-traffic", "
 
 @pytest.fixture
 def scoped(lake):
-    """The scope of some words, over a lake with one link."""
+    """Return the scope of some parameters, over a lake with one link."""
     links(lake, "acme", [{"short_code": "a", "target_url": "https://shop.example/"}])
     targets = LinkIndex(lake)
 
@@ -30,11 +30,11 @@ def scoped(lake):
     return scoped
 
 
-def test_without_words_a_scope_is_thirty_days_and_no_filter(scoped):
+def test_the_default_scope_is_thirty_days_without_filters(scoped):
     assert scoped() == Scope("acme", date(2026, 2, 14), TODAY)
 
 
-def test_every_word_has_its_place_in_the_scope(scoped):
+def test_every_parameter_has_its_place_in_the_scope(scoped):
     days = {"start_date": "2026-03-01", "end_date": "2026-03-02"}
     words = days | {"domain": "Go.Example", "traffic_type": "AI-Referral", "traffic_group": "People"}
     expected = Scope("acme", date(2026, 3, 1), date(2026, 3, 2), "B", "go.example", "ai_referral", "people")
@@ -51,7 +51,7 @@ def test_a_domain_matches_its_normalized_and_older_spelling(scoped, given, expec
     assert scoped(domain=given).domain == expected
 
 
-def test_the_domain_unknown_selects_visits_without_one(scoped):
+def test_the_domain_unknown_selects_visits_without_a_domain(scoped):
     assert scoped(domain="Unknown") == Scope("acme", date(2026, 2, 14), TODAY, no_domain=True)
 
 
@@ -72,7 +72,7 @@ def test_an_unknown_target_becomes_a_short_code_without_visits(scoped):
     assert scoped(DOMAINS, short_code="a").short_code is None
 
 
-def test_days_over_a_year_end_and_a_leap_day(scoped):
+def test_ranges_span_a_year_end_and_a_leap_day(scoped):
     assert scoped(range="7d", today=date(2026, 1, 3)).start_date == date(2025, 12, 28)
     assert scoped(range="7d", today=date(2024, 3, 1)).start_date == date(2024, 2, 24)
     assert scoped(start_date="2024-02-29", end_date="2024-02-29").start_date == date(2024, 2, 29)
@@ -88,14 +88,14 @@ def test_an_error_names_the_parameter_and_the_remedy(scoped):
 
 
 @examples_at_once("words", "error")
-def test_an_error_shows_what_was_given(scoped, words, error):
+def test_an_error_quotes_the_given_value(scoped, words, error):
     with pytest.raises(InvalidParameter) as caught:
         scoped(BOTS, **words)
     assert str(caught.value).startswith(error)
 
 
-def test_the_allowed_traffic_types_are_listed_in_a_settled_order(scoped):
-    """A set's order differs from one run of the program to the next; what a client is told must not."""
+def test_the_allowed_traffic_types_are_listed_in_a_fixed_order(scoped):
+    """The order of a set differs between runs of the program; messages must not."""
     with pytest.raises(InvalidParameter) as caught:
         scoped(BOTS, traffic_type="x")
     told = caught.value.remedy.removeprefix("Use one of ").removesuffix(".").split(", ")
@@ -113,7 +113,7 @@ words = st.one_of(
 
 @settings(max_examples=150, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(st.sampled_from([*PARAMETERS]), words), st.sampled_from([DEVICES, BOTS, DOMAINS]))
-def test_any_parameters_give_a_scope_or_a_refusal_naming_one(scoped, given, entry):
+def test_any_parameters_give_a_scope_or_an_error_naming_one(scoped, given, entry):
     refused = None
     try:
         scope = scoped(entry, **given)

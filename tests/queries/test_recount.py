@@ -1,4 +1,4 @@
-"""Every answer, over visits nobody would think of, against a recount by hand.
+"""Every answer over randomly generated visits, compared with a recount by hand.
 
 A sample of six lakes; with `TRAFFIC_FAULTS=10` ten times as many, with `TRAFFIC_FAULTS=all` 200.
 """
@@ -60,7 +60,7 @@ words = st.one_of(
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=3),
 )
 maybe_words = st.none() | words
-any_day = st.sampled_from([*DAYS, date(2024, 1, 20)])  # the last of them between the two spells
+any_day = st.sampled_from([*DAYS, date(2024, 1, 20)])  # the last of them between the two periods
 operated = st.sampled_from(list(OPERATORS.items()))
 
 
@@ -110,7 +110,7 @@ COLUMNS = {
     "signals": one_of(None, 0, 1, 2, 4, 8, 16, 17, 32, 63, 256, 1 << 18, 1 << 21, 257 | 1024, *BITS_OF_DAYS, *ASIDE),
 }
 FILES = ("counted", "aside", "switched")
-"""Whether files are set aside: never, always, or only at last."""
+"""Whether files are set aside: never, always, or only at the end."""
 CREATED = [datetime(2024, 1, 1), datetime(2024, 1, 1, 12, 30, 0, 500_000), datetime(2025, 7, 1)]
 LISTINGS = {
     "search": one_of(None, "", "SA", "größe", "go.example", "shop", "a'b", "nowhere"),
@@ -133,14 +133,14 @@ class Question(NamedTuple):
     filters: dict[str, Any]
     """Fields of a Scope."""
     counted_after: int
-    """Of the two imports: how many have landed when closed days are counted ahead; 3: it is never done."""
+    """Number of the two imports that have landed when rollups are built; 3: rollups are never built."""
     files: str
     """One of FILES."""
     tag: str | None
 
 
 def tenants(draw: st.DrawFn) -> list[list[Visit]]:
-    """Each column has few values, so that visits fall together; the dice say which visit has which.
+    """Generate tenants. Each column has few values, so that visits coincide; the dice choose the values.
 
     Some short codes are never answered on some domains.
     """
@@ -197,7 +197,7 @@ def questions(draw: st.DrawFn, counted_after: tuple[int, ...] = (3,)) -> Questio
 
 
 class Case(NamedTuple):
-    """What one organization asks of a lake that holds others' visits too."""
+    """A query of one organization to a lake that also has visits of others."""
 
     visits: list[dict]
     links: list[dict]
@@ -205,7 +205,7 @@ class Case(NamedTuple):
 
 
 class OwnRollups(RollupBuilder):
-    """Counts ahead for one organization of a lake; there are too many strangers in it."""
+    """Builds rollups for one organization of a lake only; the lake has too many strangers."""
 
     organization = ""
 
@@ -214,7 +214,7 @@ class OwnRollups(RollupBuilder):
 
 
 class World:
-    """One lake and its warehouse; every case gets organizations of its own, so that all others are strangers."""
+    """One lake and its warehouse; every case gets its own organizations, so that all others are strangers."""
 
     def __init__(self, lake: Lake) -> None:
         self.lake = lake
@@ -258,11 +258,11 @@ def world(shared_lake: Lake) -> Iterator[World]:
 @given(questions(counted_after=(1, 2, 3, 3, 3, 3)))
 def test_every_answer_equals_a_recount_by_hand(world, question):
     visits, known, scope = world.case(question)
-    snapshot = cache(world.warehouse.snapshot)  # to set variables takes as long as some answers
+    snapshot = cache(world.warehouse.snapshot)  # setting variables takes as long as some answers
     for name, entry in ENTRIES.items():
         asked = scope if entry.takes_traffic_type else replace(scope, traffic_type=None)
         answer = world.warehouse.answer(entry, snapshot(asked))
         is_aside = question.files != "counted"
         expected = recount(name, visits, asked, known, VALUES, COUNTRIES, files_aside=is_aside, tag=question.tag)
         assert answer == expected, name
-        assert repr(answer) == repr(expected), name  # also the order of fields, and 0 is not 0.0
+        assert repr(answer) == repr(expected), name  # compares the order of fields, too, and 0 is not 0.0

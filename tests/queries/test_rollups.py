@@ -1,4 +1,4 @@
-"""Rollups: closed days are counted ahead, and no answer is another for it; what changed since is counted again."""
+"""Rollups: closed days are precomputed without changing any answer; changed days are counted again."""
 
 import shutil
 import threading
@@ -66,7 +66,7 @@ DASHBOARD = ENTRIES["dashboard"]
 
 
 def some(day: date, visitor: int = 1) -> list[dict]:
-    """Visits of one day: the same people meet two domains, and agents ask for the same paths day after day.
+    """Return visits of one day: the same people on two domains, and agents with the same paths day after day.
 
     The short code `late` is answered on the tenth of a month only, `never` on no day.
     """
@@ -103,7 +103,7 @@ def some(day: date, visitor: int = 1) -> list[dict]:
 
 @contextmanager
 def counted_in(folder: Path, copy: Path) -> Iterator[tuple[Lake, Warehouse]]:
-    """A lake whose closed days have rollups, and its warehouse."""
+    """A lake with rollups for its closed days, and its warehouse."""
     shutil.copytree(folder, copy)
     with opened(copy) as lake, closing(Warehouse(lake)) as warehouse:
         yield lake, warehouse
@@ -147,14 +147,14 @@ def counted(counted_folder, tmp_path):
 
 @pytest.fixture(scope="module")
 def read_only(counted_folder, tmp_path_factory):
-    """The lake with rollups, for tests that only ask."""
+    """The lake with rollups, for tests that only read."""
     with counted_in(counted_folder, tmp_path_factory.mktemp("read") / "lake") as counted:
         yield counted
 
 
 @pytest.fixture(scope="module")
 def reopened(counted_folder, tmp_path_factory):
-    """The warehouse of a lake in which the rollups of each organization no longer cover one of its days."""
+    """The warehouse of a lake in which each organization's rollups miss one of its days."""
     with counted_in(counted_folder, tmp_path_factory.mktemp("reopened") / "lake") as (lake, warehouse):
         for organization in ("acme", "bee"):
             land(lake, organization, some(date(2026, 2, 5), visitor=5))
@@ -163,13 +163,13 @@ def reopened(counted_folder, tmp_path_factory):
 
 @pytest.fixture
 def few_relations(monkeypatch):
-    """Only these are counted ahead, for tests of which months are: to count all 19 takes twenty times as long."""
+    """Precompute only these relations, for tests of the months to count: counting all 19 takes twenty times as long."""
     few = ("daily_categories", "daily_agents", "monthly_agent_pages")
     monkeypatch.setattr("queries.rollups.relation_names", lambda kind="": [name for name in few if kind in name])
 
 
 FEW = ("traffic-overview", "bot-traffic")
-"""Answers from these relations alone."""
+"""Answers from these relations only."""
 
 
 def answers(warehouse: Warehouse, names: tuple[str, ...] = MANY, snapshot: Snapshot | None = None) -> dict:
@@ -178,14 +178,14 @@ def answers(warehouse: Warehouse, names: tuple[str, ...] = MANY, snapshot: Snaps
 
 
 def recounted(warehouse: Warehouse, names: tuple[str, ...] = MANY) -> dict:
-    """The answers as the visits alone give them."""
+    """Return the answers computed from visits alone."""
     snapshot = warehouse.snapshot(SHORT)
     counted = replace(snapshot, uncovered_files=snapshot.files, rollups=snapshot.rollups[:1], closed_days=())
     return answers(warehouse, names, replace(counted, sources=one_source("all_visits")))
 
 
 def parts_of_dashboard(warehouse: Warehouse, snapshot: Snapshot) -> dict:
-    """The answers of the dashboard, each of which finds its visits by itself."""
+    """Return the answers of the dashboard, each of which reads its visits by itself."""
     return {name: warehouse.answer(part, snapshot) for name, part in DASHBOARD.members}
 
 
@@ -217,7 +217,7 @@ def test_relations_have_the_same_rows_from_rollups_and_visits(reopened, scope):
     from_rollups = [name for name, source in served.sources.items() if source != "all_visits"]
     assert bool(from_rollups) == (scope.short_code is None)
     for name in from_rollups:
-        days = "EXCLUDE (days)" if name.startswith("monthly") else ""  # visits give those of several months in one row
+        days = "EXCLUDE (days)" if name.startswith("monthly") else ""  # visits give rows of several months as one row
         sql = f"SELECT DISTINCT * {days} FROM {name} ORDER BY ALL"
         assert rows(reopened, sql, served) == rows(reopened, sql, counted), name
 
@@ -239,7 +239,7 @@ def test_both_parts_of_a_relation_have_its_columns_in_its_order(read_only):
         assert parts == [whole, whole]
 
 
-# Which scopes rollups may serve
+# The scopes that rollups may serve
 
 
 SERVED = {
@@ -266,14 +266,14 @@ def test_relations_read_all_visits_for_undeclared_filters():
     assert ROLLUP_FILTERS.union(*map(served_filters, relation_names())) <= {*FILTERS}
 
 
-def test_a_filter_by_a_word_takes_no_link_away(lake, warehouse):
-    """A link counts as answered by any of its visits, also by those that the filter excludes."""
+def test_a_filter_by_a_word_removes_no_link(lake, warehouse):
+    """A link counts as answered by any of its visits, including visits that the filter excludes."""
     for scope in (Scope("acme", *DAYS, status="404"), Scope("acme", *DAYS, status="404", short_code="late")):
         codes = {row["short_code"] for row in answer(warehouse, "top-links", scope)}
         assert codes & {"late", "never"} == {"late"}
 
 
-# What a lake has of rollups, and for how long
+# The rollups of a lake, and their lifetime
 
 
 def test_comments_do_not_change_the_version_of_rollups(monkeypatch):
@@ -312,7 +312,7 @@ def test_a_missing_or_damaged_empty_rollup_is_written_again(lake, warehouse, fou
     assert pq.read_metadata(path).num_rows == 0
 
 
-def test_closed_days_are_answered_without_a_look_at_their_visits(read_only):
+def test_closed_days_are_answered_without_reading_their_visits(read_only):
     lake, warehouse = read_only
     before, snapshot = answers(warehouse), warehouse.snapshot(SHORT)
     assert snapshot.uncovered_files == visit_files(lake, [])
@@ -360,7 +360,7 @@ def test_a_large_relation_is_written_one_row_group_at_a_time(read_only, tmp_path
 def test_days_that_are_not_over_are_not_counted_ahead(lake, warehouse, few_relations):
     assert RollupBuilder(lake, lambda: datetime(2026, 2, 10, 23, 59, tzinfo=UTC)).run() == 3
     assert max(warehouse.snapshot(SHORT).closed_days) == date(2026, 2, 9)
-    assert RollupBuilder(lake, quiet_period=timedelta(hours=1)).run() == 0  # all has landed just now
+    assert RollupBuilder(lake, quiet_period=timedelta(hours=1)).run() == 0  # everything has landed just now
 
 
 def test_days_dated_by_a_clock_running_ahead_are_counted_once(lake, few_relations):
@@ -457,7 +457,7 @@ def test_an_altered_or_outdated_rollup_is_ignored_and_rebuilt(counted, few_relat
         assert closed(warehouse) == 13
         assert answers(warehouse, FEW) == before
     for path in rollups(lake):
-        path.touch()  # which is no harm
+        path.touch()  # which is harmless
     assert [closed(warehouse), closed(warehouse)] == [13, 13]
 
 
@@ -493,7 +493,7 @@ def test_replaced_rollups_are_deleted_after_the_grace_of_readers(counted, few_re
 
 
 def test_a_day_changed_while_it_is_counted_is_not_closed(lake, warehouse, monkeypatch, few_relations):
-    """Landing waits for nobody: the unfinished last line of a log may end under the count."""
+    """Landing waits for no task: the unfinished last line of a log may end during the count."""
     file = next(file for file in lake.manifest.files.live("acme") if file.day == DAYS[0])
 
     def sha256_of(path: Path) -> str:
@@ -538,7 +538,7 @@ def test_one_query_finds_all_months_to_build(lake, monkeypatch, few_relations):
 
 
 def test_months_with_uncounted_files_are_the_ones_to_build(lake, few_relations):
-    """Of each organization by its own zone and behaviour, after each thing that may happen to a month."""
+    """For each organization by its zone and behaviour, after each possible change of a month."""
     builder = RollupBuilder(lake, lambda: datetime(2026, 2, 19, 11, tzinfo=UTC))
     manifest, found = lake.manifest, []
 
@@ -551,7 +551,7 @@ def test_months_with_uncounted_files_are_the_ones_to_build(lake, few_relations):
         found.append(len(of_files))
         assert builder._months_to_build() == sorted(of_files)
 
-    manifest.organizations.set_zone("early", "Pacific/Kiritimati")  # where it is the twentieth
+    manifest.organizations.set_zone("early", "Pacific/Kiritimati")  # where the date is the twentieth
     for organization in ("early", "late"):
         land(lake, organization, [visit(visited_at=datetime(2026, 2, 19, 9), utc_offset=840)])
     look()
@@ -579,7 +579,7 @@ def test_a_builder_that_does_not_wait_skips_a_locked_lake(lake, few_relations):
 
 
 def test_answers_keep_to_their_snapshot_during_landing(counted):
-    """Readers, a counter and an importer at once: every answer is one of those before or after a landing."""
+    """Readers, a counter and an importer at once: every answer is from before or after a landing."""
     lake, warehouse = counted
     counts, stop, errors = set(), threading.Event(), []
 
@@ -596,7 +596,7 @@ def test_answers_keep_to_their_snapshot_during_landing(counted):
     snapshots, found = [warehouse.snapshot(SHORT)], []
     for day in (5, 6):
         land(lake, "acme", some(date(2026, 2, day), visitor=50))
-        snapshots.append(warehouse.snapshot(SHORT))  # the rollup of this day is not valid any more
+        snapshots.append(warehouse.snapshot(SHORT))  # the rollup of this day is no longer valid
         assert RollupBuilder(lake).run() == 1
         snapshots.append(warehouse.snapshot(SHORT))
         found.append([warehouse.answer(DASHBOARD, snapshot) for snapshot in snapshots[:3]])
@@ -627,7 +627,7 @@ def test_a_filtered_dashboard_on_shared_visits_equals_its_parts(read_only, numbe
     snapshot = warehouse.snapshot(SCOPES[number])
     assert "shared_visits" in warehouse.with_shared_visits(snapshot, [DASHBOARD]).in_memory
 
-    with ThreadPoolExecutor(4) as pool:  # others, meanwhile, are shown nothing of what one has gathered
+    with ThreadPoolExecutor(4) as pool:  # meanwhile, other organizations do not see these shared visits
         found = [*pool.map(partial(answer, warehouse, "dashboard"), (SCOPES[number], SCOPES[0]) * 2)]
     assert found[0] == found[2] == parts_of_dashboard(warehouse, snapshot)
     assert found[1] == found[3] != found[0]

@@ -1,6 +1,6 @@
-"""An analyst gets the same rows in DuckDB's own shell, from the same templates and a script that we print.
+"""DuckDB's own shell gives the same rows, from the same templates and a script that we print.
 
-Every template in the wide scopes; in narrow ones, whose scripts differ and nothing else, a few, or with
+Every template in the wide scopes; in narrow scopes, which differ only in their scripts, a few, or with
 `TRAFFIC_FAULTS=all` every one.
 """
 
@@ -60,7 +60,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warehouse]:
     ]  # fmt: skip
     land(lake, "it-s_7", [row for row in visits if row["day"].day != 9])
     RollupBuilder(lake).run()
-    land(lake, "it-s_7", [row for row in visits if row["day"].day == 9])  # the one day that no rollup covers
+    land(lake, "it-s_7", [row for row in visits if row["day"].day == 9])  # the only day without a rollup
     links(lake, "it-s_7", [{"short_code": "a'b", "target_url": "https://shop.example/it's"}])
     values = [TrafficValue(category, 1_234, "EUR's") for category in BOT_CATEGORIES]
     warehouse = Warehouse(lake, values)
@@ -70,7 +70,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warehouse]:
 
 
 class Prepared(NamedTuple):
-    """One scope: the snapshot that an analyst's script was made from, and what the shell says of every template."""
+    """One scope: the snapshot for the script, and the shell's answer to every template."""
 
     snapshot: Snapshot
     in_shell: dict[str, list[dict[str, Any]]]
@@ -100,7 +100,7 @@ def test_detectors_and_measures_return_rows_in_the_shell(prepared):
 
 
 def in_shell(file: Path, statements: Iterable[str]) -> Iterator[list[dict[str, Any]]]:
-    """The rows of each template in one shell, which starts from a script."""
+    """Return the rows of each template in one shell, started with a script."""
     command = [SHELL, "-bail", "-init", file, "-json", "-c", "\n".join(statements)]
     ran = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=60, check=False)
     assert ran.returncode == 0, ran.stderr
@@ -112,5 +112,5 @@ def in_shell(file: Path, statements: Iterable[str]) -> Iterator[list[dict[str, A
 
 
 def shown(value: Any) -> Any:
-    """A value as the shell writes it in JSON: a day or a moment is text."""
+    """Return a value as the shell writes it in JSON: a day or a time is text."""
     return str(value) if isinstance(value, date) else value

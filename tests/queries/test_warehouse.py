@@ -1,4 +1,4 @@
-"""The warehouse keeps tenants apart, finds what is damaged and answers only as declared."""
+"""The warehouse isolates tenants, detects damage and answers only as declared."""
 
 import re
 import threading
@@ -53,7 +53,7 @@ CONTRACT = [
 
 
 def canaries(name: str, many: int) -> list[Visit]:
-    """Visits of every category that carry `name` wherever a visit carries text."""
+    """Return visits of every category with `name` in every text."""
     texts = ("domain", "short_code", "agent", "operator", "browser", "operating_system", "ai_source", "referrer",
              "utm_source", "country", "device_type", "confidence", "detection_method")  # fmt: skip
     marked = dict.fromkeys(texts, f"canary-{name}")
@@ -78,13 +78,13 @@ def warehouse(lake: Lake) -> Iterator[Warehouse]:
 
 
 def numbers_of(entry: Entry, found: list[dict] | dict) -> list:
-    """What an answer counts, its axes left out."""
+    """Return the numbers of an answer, without its axes."""
     counting = [field.name for field in entry.fields if field.kind in (COUNT, NUMBER)]
     rows = [found] if isinstance(found, dict) else found
     return [row[name] for row in rows for name in counting if name not in ("hour", "day_of_week")]
 
 
-def test_without_a_scope_nothing_is_seen(warehouse):
+def test_no_visits_are_visible_without_a_scope(warehouse):
     snapshot = warehouse.snapshot(Scope("ant", *DAYS))
     for name, entry in LEAVES.items():
         with warehouse._engine.cursor(snapshot) as cursor:
@@ -171,13 +171,13 @@ def test_the_warehouse_starts_over_an_empty_lake(tmp_path):
         assert set(answer(warehouse, "traffic-overview", Scope("nobody", *DAYS)).values()) == {0}
 
 
-def test_a_lake_may_lie_in_a_folder_of_any_plain_name(tmp_path):
+def test_a_lake_path_may_have_any_plain_name(tmp_path):
     assert [visits_of_a_lake_at(tmp_path / folder) for folder in ("it's", "a b", "größe", "o%20p", "a,b")] == [1] * 5
 
 
 @pytest.mark.parametrize("folder", ["organization=other/lake", "day=2020-01-01/lake", "a*b", "a?b", "[a] b"])
 def test_a_lake_path_with_wildcards_is_rejected_or_read(tmp_path, folder):
-    visits_of_a_lake_at(tmp_path / "a b")  # which a pattern would match
+    visits_of_a_lake_at(tmp_path / "a b")  # a path that a pattern would match
     with suppress(BadInput):
         assert visits_of_a_lake_at(tmp_path / folder) == 1
 
@@ -198,14 +198,14 @@ def test_an_altered_or_missing_file_is_named_in_the_error(lake, warehouse, place
         file.unlink()
     else:
         flip(file, place)
-    for _ in range(2):  # it stays found
+    for _ in range(2):  # it is still found
         with pytest.raises(LakeDamaged, match=file.name):
             warehouse.snapshot(Scope(organization, *DAYS))
     later = warehouse.snapshot(Scope(organization, date(2026, 3, 5), date(2026, 3, 8)))
     assert len(later.files.paths) == 1  # the seed
 
 
-# Words said twice, once in Python and once in SQL
+# Definitions in both Python and SQL
 
 
 def test_the_scope_has_the_same_fields_in_sql(warehouse):
@@ -214,7 +214,7 @@ def test_the_scope_has_the_same_fields_in_sql(warehouse):
     scope = Scope("ant", *DAYS, no_domain=True, **texts, **listing)
     snapshot = warehouse.snapshot(scope)
     columns = rows(warehouse, "SELECT column_name FROM (DESCRIBE scope)", snapshot)
-    names = [*(name for (name,) in columns), *FILTERS, *LISTING, "only_judged"]  # which decides about files
+    names = [*(name for (name,) in columns), *FILTERS, *LISTING, "only_judged"]  # it decides about files
     assert names == [field.name for field in fields(Scope)]
     filters = ", ".join(f"getvariable('{name}')" for name in (*FILTERS, *LISTING))
     assert rows(warehouse, f"SELECT *, {filters} FROM scope", snapshot) == [astuple(scope)[:-1]]
@@ -236,10 +236,10 @@ def test_the_split_of_categories_is_the_same_in_sql(warehouse):
         assert rows(warehouse, f"SELECT {called}") == [expected]
 
 
-# The catalogue
+# The catalog
 
 
-def test_the_catalogue_has_exactly_the_contracts_routes():
+def test_the_catalog_has_exactly_the_contracts_routes():
     assert [entry.name for entry in CATALOG] == CONTRACT
     assert list(ENDPOINTS) == CONTRACT[:-1]
     assert CACHE_STATS.name == "cache-stats"
@@ -253,7 +253,7 @@ def test_a_template_is_short(name):
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_a_template_reads_no_visit_by_itself(name):
+def test_a_template_reads_no_files_by_itself(name):
     assert not re.search(r"getvariable|\b(FROM|JOIN)\s+visits\b|visits_in|read_parquet", template(name), re.IGNORECASE)
 
 
@@ -287,14 +287,14 @@ def test_a_relation_reads_only_rows_stored_under_its_name(name):
 
 def test_nothing_is_defined_twice():
     defined = [found for sql in prelude() for found in re.findall(r"^CREATE (\w+) (\w+)", sql, re.MULTILINE)]
-    assert len(defined) == len({*defined}) > 40  # the type and the view of a scope have one name
+    assert len(defined) == len({*defined}) > 40  # the type and the view of a scope have the same name
     assert not [sql for sql in prelude() if "OR REPLACE" in sql]
 
 
 # Traffic values
 
 
-def test_visits_are_worth_nothing_as_shipped():
+def test_visits_have_no_value_by_default():
     assert load_traffic_values() == [TrafficValue(category, 0, "USD") for category in BOT_CATEGORIES]
 
 
@@ -314,7 +314,7 @@ def test_an_unreadable_file_of_values_is_named(tmp_path, name):
 
 
 @examples_at_once("text", "culprit")
-def test_an_invalid_file_of_values_is_refused_with_the_reason(tmp_path, text, culprit):
+def test_an_invalid_file_of_values_is_rejected_with_the_reason(tmp_path, text, culprit):
     (tmp_path / "values.toml").write_text(text)
     with pytest.raises(BadInput, match=re.escape(culprit)):
         load_traffic_values(tmp_path / "values.toml")
