@@ -1,5 +1,5 @@
--- Assistants and coding agents that are refused (401, 402, 403, 405, 406, 429 or 451; 402 asks for payment): at least
--- 20 times, on at least 2 days, in at least half of their fetches, and still in the last 7 days if they came then.
+-- Assistants and coding agents that are refused (401, 402 Payment Required, 403, 405, 406, 429 or 451): at least 20
+-- times, on at least 2 days, in at least half of their fetches, and still in the last 7 days if they came then.
 SELECT
     domain, agent, max(operator) AS operator, max(ai_source) AS ai_source, count(*) AS agent_fetches,
     total_if(1, is_refused) AS refused, total_if(1, status = 402) AS asked_to_pay,

@@ -1,5 +1,5 @@
 -- Missing paths, with ids in them as *, that people request: 404 or 410 for at least 10 requests by at least 5
--- visitors, on at least 3 days, for at least half of their requests, also in the last 7 days; a quarter of them
+-- visitors, on at least 3 days, for at least half of their requests, also in the last 7 days. A quarter of them
 -- followed a link, on a page of the site or elsewhere. The requests of a single browser or visitor are a flood.
 WITH whole AS (
     SELECT
