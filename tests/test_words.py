@@ -94,7 +94,7 @@ def test_the_glossary_names_classes_that_exist():
 
 
 def test_texts_say_is_not_a():
-    """English says "is not a number" where other languages say "is no number"; "there is no" is fine."""
+    """English says "is not a number" for what other languages call no number; "there is no" is fine."""
     said = re.compile(
         r"(?<!there )\b(is|are) no (?!longer)[a-z]|\bwhat came of\b|\bdid not come\b|\bsigns along\b", re.IGNORECASE
     )
