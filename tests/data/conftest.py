@@ -16,7 +16,7 @@ ACME = Options("acme")
 
 @pytest.fixture
 def reopened(lake):
-    """Opens the lake again, like another process, or any other lake."""
+    """Open the lake again, like another process, or any other lake."""
     lakes = []
 
     def reopened(root=lake.root, create=False):
@@ -44,7 +44,7 @@ def importer(lake):
 
 @pytest.fixture
 def load(importer, tmp_path):
-    """Imports a text as a log, by this importer or another one."""
+    """Import a text as a log, with this importer or another."""
 
     def load(text, options=ACME, name="access.log", by=importer, **how):
         (tmp_path / name).write_bytes(text.encode() if isinstance(text, str) else text)
@@ -61,7 +61,7 @@ def names():
 
 
 class Logs:
-    """Logs of organizations of one test alone: their names are its own, the lake and its importer are everybody's."""
+    """Logs of organizations of a single test: only their names are its own; the lake and its importer are shared."""
 
     def __init__(self, importer, lake, folder, name):
         self.importer, self.lake, self.path, self._name = importer, lake, folder / "access.log", name
@@ -79,11 +79,11 @@ class Logs:
         return self.lake.manifest.logs.batches(self.own(), "")
 
     def visits(self, organization="acme"):
-        """Every visit, in the order of days, short codes and times."""
+        """Return every visit, in the order of days, short codes and times."""
         return rows_of(self.lake, self.own(organization))
 
     def column(self, name, organization="acme"):
-        """A column of every visit, by its path."""
+        """Return a column of every visit, by its path."""
         return {visit["path"]: visit[name] for visit in self.visits(organization)}
 
     def paths(self, organization="acme"):

@@ -1,4 +1,4 @@
-"""Local times: zones of tzdata, offsets at the minute in which clocks change, and days."""
+"""Local times: zones of tzdata, offsets at the minute when clocks change, and days."""
 
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -41,7 +41,7 @@ def test_times_of_a_year_match_the_standard_library(zone):
     ]
 
 
-def test_at_one_moment_it_is_three_days_on_earth():
+def test_a_moment_can_be_on_three_local_days():
     now = datetime(2026, 3, 4, 10, 30, tzinfo=UTC)
     days = [today(zone, now) for zone in ("Pacific/Pago_Pago", "UTC", "Pacific/Kiritimati")]
     assert days == [date(2026, 3, 3), date(2026, 3, 4), date(2026, 3, 5)]
@@ -57,6 +57,6 @@ def test_every_zone_of_the_package_can_be_used():
     ("name", "near"),
     [("Europe/Berln", "Europe/Berlin"), ("europe/berlin", "Europe/Berlin"), ("../etc/passwd", "?"), ("", "?")],
 )  # fmt: skip
-def test_an_unknown_zone_is_refused_with_the_nearest_names(name, near):
+def test_an_unknown_zone_is_rejected_with_the_nearest_names(name, near):
     with pytest.raises(BadInput, match=near.replace("?", r"\?")):
         check_zone(name)

@@ -1,4 +1,4 @@
-"""Tests the table of signals: permanent bits, masks, and the version of their meaning."""
+"""The table of signals: permanent bits, masks, and the version of their meaning."""
 
 import hashlib
 import re
@@ -9,7 +9,7 @@ from data.signals import BEHAVIOUR_VERSION, BITS, CONVICTING, LANDED, REASONS_AS
 from tests import recount
 
 
-def test_each_signal_has_a_bit_of_its_own():
+def test_each_signal_has_its_own_bit():
     bits = sorted(signal.bit for signal in (*SIGNALS, *REQUEST_FACTS, *REASONS_ASIDE))
     assert bits == [1 << number for number in range(len(BITS))]
     assert recount.BITS == BITS
@@ -29,7 +29,7 @@ JUDGING = (
     "judged_visits", "unfollowed_pages", "loading_agents", "hosting_visitors", "site_visitors", "request_macros",
 )  # fmt: skip
 JUDGED = (14, "08201290a9db")
-"""The version of the signals, and the digest of what it stands for. Past days are judged again by a new version."""
+"""The version of the signals, and the digest of their definition. A new version judges past days again."""
 
 
 def test_the_version_changes_with_the_meaning_of_signals():

@@ -1,4 +1,4 @@
-"""Text for people, and from them."""
+"""Text for people, and from people."""
 
 import duckdb
 import pytest
@@ -12,7 +12,7 @@ def test_a_number_and_its_noun_agree(count, text):
     assert plural(count, "visit") == text
 
 
-def test_an_amount_of_memory_is_read_as_duckdb_reads_it():
+def test_an_amount_of_memory_is_parsed_like_duckdb():
     amounts = {"1MB": 10**6, "300MB": 3 * 10**8, "4 GB": 4 * 10**9, "2MiB": 2 << 20, "999999GiB": 999_999 << 30}
     assert {text: bytes_of_memory(text) for text in amounts} == amounts
     with duckdb.connect() as engine:
@@ -31,5 +31,5 @@ def test_an_amount_of_memory_is_read_as_duckdb_reads_it():
     ("count", "total", "text"),
     [(0, 9, "0.0 %"), (1, 9_999, "0.1 %"), (1, 3, "33.3 %"), (9_998, 9_999, "99.9 %"), (9, 9, "100.0 %")],
 )
-def test_a_share_rounds_to_all_or_none_only_if_it_is(count, total, text):
+def test_only_an_exact_share_is_0_or_100_percent(count, total, text):
     assert percentage(count, total) == text

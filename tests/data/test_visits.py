@@ -1,4 +1,4 @@
-"""Tests the table of a visit's columns, and everything derived from it."""
+"""The table of a visit's columns, and everything derived from it."""
 
 import pyarrow as pa
 import pytest
@@ -22,7 +22,7 @@ OF_VERSION_1 = (
     "utm_medium: string, utm_campaign: string, utm_term: string, utm_content: string, visitor: int64, "
     "is_malicious: bool, protocol: string, bytes_sent: int64, utc_offset: int16, signals: int64, rules_version: string"
 )
-"""Files with these columns exist, so that they may not change any more."""
+"""The columns of existing files, which must not change."""
 
 
 def test_visits_of_version_1_have_its_columns():
@@ -40,7 +40,7 @@ def test_each_column_is_declared_once_with_its_version():
     assert all(1 <= column.since <= SCHEMA_VERSION for column in COLUMNS)
 
 
-def test_data_of_a_newer_version_is_rejected_in_one_sentence():
+def test_data_of_a_newer_version_is_rejected_clearly():
     for version in range(1, SCHEMA_VERSION + 1):
         check_version(version, "a file")
     newer = SCHEMA_VERSION + 2

@@ -1,4 +1,4 @@
-"""Parquet files of the lake: each holds its own rows and nothing of others."""
+"""Parquet files of the lake: each contains its own rows and nothing of others."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq

@@ -1,4 +1,4 @@
-"""A log imported again after its visits were erased lands once, and only if none of its visits is left."""
+"""A log imported again after its visits were erased lands once, and only if none of its visits are left."""
 
 from collections import Counter
 from datetime import date
@@ -23,7 +23,7 @@ LOG = line("/a", 4) + line("/b", 5)
 
 @pytest.fixture
 def load(lake, load):
-    """Imports a text as a file, each time as another run of the program."""
+    """Import a text as a file, each time like another run of the program."""
     return lambda text, options=ACME, name="access.log", **how: load(text, options, name, Importer(lake), **how)
 
 
@@ -36,7 +36,7 @@ WHOLE = Counter({("/a", "a.example"): 1, ("/b", "a.example"): 1})
 
 @pytest.mark.parametrize("first", ["", "b.example", "a.example"])
 def test_an_erased_log_lands_again_with_the_right_domain(lake, load, first):
-    load(line("/a", 4) if not first else LOG, Options("acme", first, "combined"))  # one of them has grown since
+    load(line("/a", 4) if not first else LOG, Options("acme", first, "combined"))  # one log has grown since
     erase(lake, domain=first or None, no_domain=None if first else True)
     summary = load(LOG, again=True)
     assert (summary.visits, summary.already_imported, summary.continued) == (2, False, False)
@@ -47,7 +47,7 @@ def test_an_erased_log_lands_again_with_the_right_domain(lake, load, first):
 
 
 @pytest.mark.parametrize(("first", "dry_run"), [("", False), ("b.example", True), ("a.example", False)])
-def test_importing_again_is_refused_until_its_visits_are_erased(lake, load, first, dry_run):
+def test_importing_again_is_rejected_until_visits_are_erased(lake, load, first, dry_run):
     load(LOG, Options("acme", first, "combined"))
     load(line("/other", 9), name="other.log")
     flag = f"--domain {first}" if first else "--no-domain"

@@ -1,4 +1,4 @@
-"""Tests visits set aside as files or by their owner's rules: from logs, live, and by reclassification."""
+"""Visits set aside as files or by their owner's rules: from logs, live, and by reclassification."""
 
 import json
 from datetime import UTC, datetime
@@ -76,14 +76,14 @@ def lines_of(requests):
 
 
 def landed(lake, requests):
-    """The reasons of visits of one organization, in the order of their times."""
+    """Return the reasons of visits of one organization, in the order of their times."""
     rows = sorted(rows_of(lake), key=lambda row: row["visited_at"])
     assert len(rows) == len(requests)
     return [reasons(row["signals"]) for row in rows]
 
 
 @pytest.mark.parametrize("requests", [REQUESTS, OWN], ids=["files", "own"])
-def test_visits_of_a_log_land_with_why_they_are_set_aside(logs, requests):
+def test_visits_of_a_log_land_with_the_reason_for_setting_aside(logs, requests):
     exclude(logs.lake, logs.own())
     logs.load("".join(f"{line}\n" for line in lines_of(requests)), Options("acme"))
     rows = sorted(logs.visits(), key=lambda row: row["visited_at"])
@@ -91,7 +91,7 @@ def test_visits_of_a_log_land_with_why_they_are_set_aside(logs, requests):
 
 
 @pytest.mark.parametrize("requests", [REQUESTS, OWN], ids=["files", "own"])
-def test_live_visits_land_with_why_they_are_set_aside(lake, requests):
+def test_live_visits_land_with_the_reason_for_setting_aside(lake, requests):
     exclude(lake)
     LiveIngest(lake, now=lambda: NOW).land([Submission("acme", [line.encode() for line in lines_of(requests)])])
     flush_all(lake)
@@ -168,7 +168,7 @@ def test_a_preview_counts_nothing_by_rule(lake, importer, own_log):
 
 
 def old_visits(lake, requests):
-    """Visits as version 1.0.0 landed them, by path or agent."""
+    """Return visits as version 1.0.0 landed them, by path or agent."""
     rows = [
         visit(
             path=request["path"].partition("?")[0], user_agent=request.get("user_agent", CHROME), rules_version="old",
@@ -181,14 +181,14 @@ def old_visits(lake, requests):
 
 
 @pytest.mark.parametrize("requests", [REQUESTS[:11], [row for row in OWN if "ip" not in row[0]]], ids=["files", "own"])
-def test_reclassifying_marks_history_as_new_visits_are(lake, requests):
+def test_reclassifying_marks_history_like_new_visits(lake, requests):
     exclude(lake)
     old_visits(lake, requests)
     Reclassifier(lake).run(["acme"])
     assert landed(lake, requests) == [reason for _, reason in requests]
 
 
-def test_reclassifying_takes_marks_of_removed_rules_back(lake):
+def test_reclassifying_removes_marks_of_removed_rules(lake):
     exclude(lake)
     old_visits(lake, OWN[3:5])
     Reclassifier(lake).run(["acme"])
@@ -197,7 +197,7 @@ def test_reclassifying_takes_marks_of_removed_rules_back(lake):
     assert landed(lake, OWN[3:5]) == ["", ""]
 
 
-def test_reclassifying_keeps_results_of_addresses(lake):
+def test_reclassifying_keeps_marks_by_address(lake):
     bits = BITS["own_address"] | BITS["page_part"]
     land(lake, "acme", [visit(path="/a", signals=bits, rules_version="old")])
     Reclassifier(lake).run(["acme"])
@@ -205,7 +205,7 @@ def test_reclassifying_keeps_results_of_addresses(lake):
 
 
 @pytest.mark.parametrize("bits", [0, BITS["file"]])
-def test_reclassifying_keeps_requests_of_scripts_as_files(lake, bits):
+def test_reclassifying_keeps_marks_of_script_requests(lake, bits):
     bits |= BITS["accepts_no_page"]
     land(lake, "acme", [visit(path="/a", signals=bits, rules_version="old")])
     Reclassifier(lake).run(["acme"])
@@ -233,21 +233,21 @@ def test_reclassifying_again_finds_nothing_old(lake):
     assert Reclassifier(lake).run(["acme"]).rewritten == 0
 
 
-def test_a_new_rule_makes_history_due(lake):
+def test_a_new_rule_requires_reclassification(lake):
     old_visits(lake, OWN)
     Reclassifier(lake).run(["acme"])
     exclude(lake)
     assert Reclassifier(lake).run(["acme"]).rewritten == len(OWN)
 
 
-def test_a_rule_about_addresses_makes_no_history_due(lake):
+def test_an_address_rule_requires_no_reclassification(lake):
     old_visits(lake, OWN)
     Reclassifier(lake).run(["acme"])
     lake.manifest.exclusions.add("acme", checked_exclusion("address", "203.0.113.7"))
     assert Reclassifier(lake).run(["acme"]).rewritten == 0
 
 
-def test_rules_outlive_a_reopened_lake(lake):
+def test_rules_survive_reopening_a_lake(lake):
     exclude(lake)
     lake.manifest.exclusions.switch_files("acme", aside=True)
     reopened = Lake(lake.root)

@@ -33,13 +33,13 @@ def following(lake):
 
 
 def end_waits(follower):
-    """As when the time has passed that objects wait."""
+    """End all waits, as if the time had passed."""
     for wait in follower._waiting.values():
         wait.ends_at = 1.0
 
 
 @pytest.mark.parametrize("key", ODD_KEYS)
-def test_an_odd_key_is_named_and_passed_over(store, following, lake, key):
+def test_an_odd_key_is_reported_and_skipped(store, following, lake, key):
     store.put(key, lines("/odd").encode())
     put(store, "1", "2")
     following.tick()
@@ -58,7 +58,7 @@ def test_many_odd_keys_are_summarized(store, following):
 
 
 @pytest.mark.parametrize("how", ["403 InvalidObjectState", "403 AccessDenied"])
-def test_objects_that_cannot_be_read_hold_up_no_others(store, following, lake, how):
+def test_unreadable_objects_do_not_delay_others(store, following, lake, how):
     put(store, "1", "2", "3", "4", "5")
     store.fail("GET /bucket/logs/[1-4]", how)
     following.tick()
@@ -67,7 +67,7 @@ def test_objects_that_cannot_be_read_hold_up_no_others(store, following, lake, h
     assert following.told[-1] == "1 more object could not be read."
     asked = len(store.asked)
     following.tick()
-    assert len(store.asked) == asked + 1  # the list only: each waits
+    assert len(store.asked) == asked + 1  # the listing only: each object waits
     assert following.follower.has_failed
     store.mend()
     end_waits(following.follower)
@@ -87,7 +87,7 @@ def test_an_archived_object_is_reported_with_a_remedy(store, following):
     )
 
 
-def test_objects_that_a_store_refuses_come_last_next_time(store, following, lake):
+def test_objects_rejected_by_a_store_come_last_next_time(store, following, lake):
     put(store, "1", "2", "3", "4", "5")
     store.fail("GET /bucket/logs/[1-3]", "cut")
     following.tick()
@@ -116,7 +116,7 @@ def test_a_shorter_different_content_of_a_key_counts(store, following, lake):
     assert paths(lake) == Counter({"/1": 2, "/2": 1, "/3": 1, "/9": 1})
 
 
-def test_an_object_that_drips_lets_others_write(store, following, lake, monkeypatch):
+def test_a_dripping_object_does_not_block_other_writers(store, following, lake, monkeypatch):
     monkeypatch.setattr(dropped, "IN_MEMORY_BYTES", 10)
     put(store, "1")
     store.fail("GET /bucket/logs/1", "drip")

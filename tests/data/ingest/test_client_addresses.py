@@ -1,4 +1,4 @@
-"""The client's address is found from the right over proxies, never from the client's own claims."""
+"""The client's address is determined from the right of the chain, never from the client's own claims."""
 
 from ipaddress import ip_network
 
@@ -56,7 +56,7 @@ def test_without_untrusted_address_the_nearest_one_counts(clients, peer, forward
     assert clients.client(peer, forwarded) == client
 
 
-def test_named_proxies_take_the_place_of_local_networks():
+def test_named_proxies_replace_local_networks():
     clients = ClientAddresses([ip_network("203.0.113.0/24")])
     assert clients.client(OTHER, f"{FORGED}, {CLIENT}") == CLIENT
     assert clients.client("10.0.0.1", CLIENT) == "10.0.0.1"
@@ -83,7 +83,7 @@ SCHEMES = {"scheme": ["own"], "forwarded_proto": ["told"]}
         (f"10.0.0.1, {CLIENT}", "", "own"),
     ],
 )
-def test_behind_a_proxy_its_word_counts(clients, peer, forwarded, scheme):
+def test_behind_a_proxy_its_reported_scheme_counts(clients, peer, forwarded, scheme):
     request = {"ip": [peer], "forwarded": [forwarded], "protocol": ["HTTP/2"], **SCHEMES}
     found = clients.resolve(pa.table(request))
     assert found["scheme"].to_pylist() == [scheme]
@@ -101,7 +101,7 @@ def test_behind_a_proxy_its_word_counts(clients, peer, forwarded, scheme):
         ("for=unknown;proto=https", "https"),
     ],
 )
-def test_forwarded_gives_the_scheme_of_the_client(clients, forwarded, scheme):
+def test_forwarded_determines_the_scheme_of_the_client(clients, forwarded, scheme):
     request = {"ip": ["10.0.0.1"], "forwarded": [forwarded], "protocol": ["HTTP/1.1"], "scheme": ["http"]}
     found = clients.resolve(pa.table(request | {"forwarded_proto": pa.array([None], pa.string())}))
     assert (found["scheme"].to_pylist() if "scheme" in found.schema.names else [None]) == [scheme]
@@ -120,7 +120,7 @@ def test_any_network_may_be_a_proxy_network():
         assert ClientAddresses([network]).resolve(pa.table(request))["scheme"].to_pylist() == ["told"]
 
 
-def test_the_scheme_of_an_edge_or_a_program_is_its_word(clients):
+def test_the_scheme_of_an_edge_or_a_program_is_accepted(clients):
     request = pa.table({"ip": ["10.0.0.1"], "forwarded": [CLIENT], "scheme": ["https"]})
     assert clients.resolve(request)["scheme"].to_pylist() == ["https"]
 

@@ -23,14 +23,14 @@ SMALL = st.integers(0, 4)
 
 
 @given(chunks=st.lists(st.lists(st.sampled_from(["", "a", "b", "ü", None])), max_size=4))
-def test_words_lead_back_to_a_column_of_many_chunks(chunks):
+def test_values_of_many_chunks_are_restored(chunks):
     column = pa.chunked_array(chunks, pa.string())
     numbers, words = dictionary_encoded(column)
     assert words.take(numbers).to_pylist() == column.to_pylist()
     assert len(set(words.to_pylist())) == len(words)
 
 
-def test_days_are_words_too():
+def test_days_can_be_encoded_too():
     days = [dt.date(2026, 3, 2), dt.date(2026, 3, 1), dt.date(2026, 3, 2)]
     numbers, words = dictionary_encoded(pa.chunked_array([pa.array(days, pa.date32())]))
     assert (numbers.to_pylist(), words.to_pylist()) == ([0, 1, 0], days[:2])
@@ -39,8 +39,8 @@ def test_days_are_words_too():
 @pytest.mark.parametrize(
     ("distinct", "is_numbered"), [(0, True), (MAX_DICTIONARY_SIZE, True), (MAX_DICTIONARY_SIZE + 1, False)]
 )
-def test_rows_have_their_values_and_only_few_texts_stay_numbered(distinct, is_numbered):
-    """Many would all be written to every file, of which each holds a part of the rows."""
+def test_rows_keep_their_values_and_only_few_texts_stay_encoded(distinct, is_numbered):
+    """Many texts would be written to every file, although each file has only a part of the rows."""
     values = pa.array([*map(str, range(distinct)), None, *map(str, range(distinct))], pa.string())
     numbers = pa.array([*range(len(values)), 0, 0][::-1], pa.int32())
     rows = expand(values, numbers)
@@ -50,22 +50,22 @@ def test_rows_have_their_values_and_only_few_texts_stay_numbered(distinct, is_nu
 
 
 @given(rows=st.lists(st.tuples(SMALL, SMALL, SMALL)), width=st.integers(1, 3))
-def test_combinations_lead_back_to_every_column(rows, width):
+def test_combinations_are_decoded_to_every_column(rows, width):
     columns = [pa.array([row[place] for row in rows], pa.int32()) for place in range(width)]
     numbers, parts = composite_key(*columns)
     assert [part.take(numbers).to_pylist() for part in parts] == [column.to_pylist() for column in columns]
     assert len(parts[0]) == len({row[:width] for row in rows})
 
 
-def test_combinations_of_the_most_words_in_a_block_stay_distinct():
-    most = 800_000  # of lines that can be read, none of them shorter than twenty bytes
+def test_the_maximum_combinations_in_a_block_stay_distinct():
+    most = 800_000  # for readable lines of at least twenty bytes
     columns = [pa.array([0, most, most], pa.int32()), pa.array([most, 0, most], pa.int32()), pa.array([0, most, most])]
     numbers, parts = composite_key(*columns)
     assert [part.take(numbers).to_pylist() for part in parts] == [column.to_pylist() for column in columns]
 
 
 @given(rows=st.lists(st.tuples(st.sampled_from("abc"), SMALL)))
-def test_rows_have_the_results_of_their_own_values(rows):
+def test_rows_get_the_results_of_their_own_values(rows):
     texts = dictionary_column(
         pa.array(["c", "b", "a", "a"]), pa.array(["cba".index(text) for text, _ in rows], pa.int32())
     )

@@ -18,11 +18,11 @@ SPECIAL = {
     63: {"fetch_sent"},  # an image that a service worker fetched: no-cors, empty
     109: {"fetch_sent", "page_part", "loaded_ahead"},  # a script of a prerendered page
 }
-"""Facts about Sec-Fetch-* and Sec-Purpose that the labels of these lines do not contain."""
+"""Facts from Sec-Fetch-* and Sec-Purpose that the labels of these lines do not contain."""
 
 
 def expected(number, reading, scheme):
-    """The expected facts of a line of the driven site, by the label of its sender."""
+    """Return the expected facts of a line of the driven site, by the label of its sender."""
     reading = reading.removeprefix("headless:")
     if reading == "program":
         return {scheme, "fetch_absent", "language_absent"}
@@ -56,16 +56,16 @@ def test_a_driven_log_has_the_facts_of_its_clients(logs):
 
 @needs_driven
 @pytest.mark.parametrize("name", ["norealip_rich.log", "edge_rich.log"])
-def test_a_log_behind_a_proxy_does_not_take_its_scheme(logs, name):
+def test_a_log_behind_a_proxy_ignores_its_scheme(logs, name):
     logs.load((DRIVEN / name).read_bytes())
-    found = {visit["signals"] & ~BITS["from_bot"] for visit in logs.visits()}  # some forge the address of a bot
+    found = {visit["signals"] & ~BITS["from_bot"] for visit in logs.visits()}  # some forge a bot's address
     assert found == {BITS["fetch_absent"] | BITS["language_absent"]}
 
 
 @needs_driven
-def test_people_of_a_driven_log_lack_no_header(lake):
+def test_people_in_a_driven_log_lack_no_header(lake):
     Importer(lake).run(DRIVEN / "rich.log", Options("acme", "go.acme.example"))
     assert Compactor(lake).run().judged == 1
     lacking = [row for row in rows_of(lake) if row["signals"] & (BITS["no_fetch_metadata"] | BITS["no_language"])]
-    assert Counter(row["path"] for row in lacking if row["status"] == 200) == {"/": 1}  # of the scanner
+    assert Counter(row["path"] for row in lacking if row["status"] == 200) == {"/": 1}  # the scanner's
     assert len({row["visitor"] for row in lacking}) == 1

@@ -62,7 +62,7 @@ def test_equal_contents_count_once_despite_name_and_compression(place):
     place.drop("b.log", lines("/1", "/2"))
     place.drop("b-again.log.gz", gzip.compress(lines("/1", "/2").encode()))
     place.drop("deep/b.log.zst", pa.compress(lines("/1", "/2").encode(), "zstd", asbytes=True))
-    place.drop("begins-alike.log", lines("/1", "/2", "/3"))  # another object, whose lines are other requests
+    place.drop("begins-alike.log", lines("/1", "/2", "/3"))  # another object, with other requests
     place.drop(".hidden", lines("/hidden"))
     place.drop("empty", b"")
     totals = place.follow()
@@ -98,7 +98,7 @@ def test_a_grown_object_continues_and_a_rewritten_object_is_new(place):
     assert paths(place.lake) == Counter(("/1", "/2", "/3", "/4", "/5"))
 
 
-def test_a_log_that_begins_like_an_object_leaves_that_known(place, tmp_path):
+def test_a_log_that_begins_like_an_object_keeps_it_known(place, tmp_path):
     place.drop("1", lines("/1"))
     place.follow()
     log = tmp_path / "access.log"
@@ -167,7 +167,7 @@ def test_an_object_that_is_not_a_log_is_rejected_once(place):
     assert follower.totals.visits == 3
 
 
-def test_an_unreadable_object_does_not_hold_up_the_others(place):
+def test_an_unreadable_object_does_not_delay_the_others(place):
     for number in range(5):
         place.drop(str(number), lines(f"/{number}"))
     follower = place.follower()
@@ -194,20 +194,20 @@ def test_an_unreadable_object_does_not_hold_up_the_others(place):
     for number in failing:
         place.drop(number, lines(f"/{number}"))
     follower.tick()
-    assert len(asked) == 3  # so many in a row end a pass
+    assert len(asked) == 3  # the number in a row that ends a pass
     place.folder.rename(place.folder.with_name("gone"))
     follower.tick()
     assert "is not a folder any more" in place.told[-1]
 
 
-def test_a_file_just_written_is_left_until_it_rests(place):
+def test_a_file_just_written_is_left_until_it_is_old_enough(place):
     place.drop("1", lines("/1"), rests=False)
     assert place.follow().objects == 0
     os.utime(place.folder / "1", (1, 1))
     assert place.follow().visits == 1
 
 
-def test_a_drop_that_is_not_a_folder_is_refused(tmp_path):
+def test_a_drop_that_is_not_a_folder_is_rejected(tmp_path):
     with pytest.raises(BadInput, match="is not a folder"):
         open_drop(str(tmp_path / "missing"))
 
@@ -230,7 +230,7 @@ def test_symbolic_links_are_not_followed(place, tmp_path, is_folder):
     assert place.follow().objects == 0
 
 
-def test_a_name_with_a_line_break_is_named_and_passed_over(place):
+def test_a_name_with_a_line_break_is_reported_and_skipped(place):
     place.drop("1\n2.log", lines("/odd"))
     place.drop("3.log", lines("/3"))
     follower = place.follower()
@@ -263,12 +263,12 @@ def test_an_object_is_retried_after_a_disk_error(place):
     assert "1.log cannot be read: Input/output error. It will be retried." in place.told
     follower._drop.source = read
     for wait in follower._waiting.values():
-        wait.ends_at = 1.0  # as when that time has passed
+        wait.ends_at = 1.0  # as if that time had passed
     follower.tick()
     assert (follower.totals.visits, follower.has_failed) == (2, False)
 
 
-def test_a_damaged_parquet_file_is_refused(place):
+def test_a_damaged_parquet_file_is_rejected(place):
     table = pa.table({"a": pa.array(range(1_000))})
     pq.write_table(table, place.folder / "1.parquet", compression="none", use_dictionary=False)
     body = bytearray((place.folder / "1.parquet").read_bytes())

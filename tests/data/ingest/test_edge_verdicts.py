@@ -54,7 +54,7 @@ def imported(lake, tmp_path):
     return lake
 
 
-def test_the_verdict_decides_where_nothing_names_a_bot(imported):
+def test_the_verdict_decides_if_nothing_else_names_a_bot(imported):
     assert told(rows_of(imported)) == WANTED
 
 

@@ -49,22 +49,22 @@ class Site:
         self.log = folder / "access.log"
         self.options = Options(next(names), log_format="combined")
         self.told = []
-        self.read = []  # the rotated files that were read to see what they are
+        self.read = []  # the rotated files that were examined
         self.now = 0.0
         self.follower = None
-        self.disk = pytest.MonkeyPatch()  # of what a disk does
+        self.disk = pytest.MonkeyPatch()  # disk errors
 
     def write(self, text, name="access.log"):
         with (self.folder / name).open("ab") as file:
             file.write(text.encode() if isinstance(text, str) else text)
 
     def grow(self, *paths):
-        """The server writes lines, and the next tick comes."""
+        """The server writes lines, and the next tick runs."""
         self.write(lines(*paths))
         self.tick()
 
     def begin(self, path, end):
-        """The server writes a line up to some place, and has yet to write the rest."""
+        """The server writes the beginning of a line."""
         self.write(line(path)[: int(end)])
         self.rest = line(path)[int(end) :]
 
@@ -74,7 +74,7 @@ class Site:
         self.rest = self.rest[int(end) :] if end else ""
 
     def rename(self, *, create=True):
-        """Rotate as logrotate does by default."""
+        """Rotate like logrotate by default."""
         numbered = [path for path in self.folder.iterdir() if path.name != "access.log" and path.suffix != ".bak"]
         for path in sorted(numbered, key=lambda path: -int(path.name.split(".")[2])):
             _, _, number, *packed = path.name.split(".")
@@ -84,7 +84,7 @@ class Site:
             self.log.touch()
 
     def copy(self):
-        """The first half of copytruncate."""
+        """Do the first half of copytruncate."""
         content = self.log.read_bytes()
         self.rename()
         (self.folder / "access.log.1").rename(self.log)  # the log stays the same file
@@ -94,7 +94,7 @@ class Site:
         os.truncate(self.log, 0)
 
     def pack(self, name="access.log.1"):
-        """Compress a rotated file as gzip does: its time stays."""
+        """Compress a rotated file like gzip, which keeps its time."""
         path = self.folder / name
         packed, times = self.folder / f"{name}.gz", path.stat()
         packed.write_bytes(gzip.compress(path.read_bytes()))
@@ -111,20 +111,20 @@ class Site:
 
     @cached_property
     def twin(self):
-        """Another follower of this log."""
+        """Return another follower of this log."""
         twin = Site((self.lake, self.importer), self.folder)
         twin.options = self.options
         return twin
 
     def follow(self, *, is_stopping=False, **how):
-        """Begin to follow; the first tick."""
+        """Begin to follow; run the first tick."""
         how |= {"notify": self.told.append, "clock": lambda: self.now}
         self.follower = Follower(self.lake, self.importer, self.log, self.options, **how)
         self.follower.is_stopping = is_stopping
         self.follower.tick()
 
     def kill(self):
-        """Lose all that is in memory, and nothing else."""
+        """Lose everything in memory, and nothing else."""
         if self.follower:
             self.follower.close()
         self.follower = None
@@ -144,12 +144,12 @@ class Site:
         return paths(self.lake, self.options.organization)
 
     def choose(self, *options):
-        """Other options, as `name=value`, from the next follower or import on."""
+        """Use other options, as `name=value`, from the next follower or import on."""
         chosen = (option.split("=") for option in options)
         self.options = replace(self.options, **{name: value == "yes" or value for name, value in chosen})
 
     def refuses(self, *words):
-        """A new follower refuses the log."""
+        """Check that a new follower rejects the log."""
         self.kill()
         with pytest.raises(BadInput, match=re.escape(" ".join(words))):
             self.tick()
@@ -160,27 +160,27 @@ class Site:
         self.told.clear()
 
     def reads(self, *names):
-        """These rotated files were read since it was last asked."""
+        """Check that these rotated files were read since the last check."""
         assert sorted(self.read) == [*names]
         self.read.clear()
 
     def limit(self, name, size):
-        """Let a constant of the reader be smaller."""
+        """Make a constant of the reader smaller."""
         self.disk.setattr(f"data.ingest.tail.{name}", int(size))
 
     def copying(self, end=""):
-        """A copy of the log is being made, which has its first line, or so many of its bytes, or all of them."""
+        """Copy the log, with its first line, this number of bytes, or everything."""
         content = self.log.read_bytes()
         size = content.index(b"\n") + 1 if end == "line" else int(end or len(content))
         (self.folder / "access.log.0").write_bytes(content[:size])
 
     def link(self, name):
-        """Let the log be a link to another file."""
+        """Make the log a link to another file."""
         self.log.unlink(missing_ok=True)
         self.log.symlink_to(name)
 
     def noted(self):
-        """The number and reason of each line that was refused."""
+        """Return the number and reason of each rejected line."""
         with self.follower.totals.rejects_file.open(newline="", encoding="utf-8") as file:
             head, *rows = csv.reader(file)
         assert head == ["line", "reason"]
@@ -288,7 +288,7 @@ STEPS = {
     ),
     "imports": lambda site, *found: is_true([*found] == [f"{b.domain}={b.visits}" for b in site.batches()]),
 }
-"""What happens to a log, as a transcript names it; from `load` on, what must be so then."""
+"""The events of a log by their names in transcripts; from `load` on, checks."""
 
 
 def is_true(found):
@@ -296,7 +296,7 @@ def is_true(found):
 
 
 @examples("what", "transcript")
-def test_every_line_lands_once_whatever_becomes_of_its_file(site, what, transcript):
+def test_every_line_lands_once_despite_all_rotations(site, what, transcript):
     for number, step in enumerate(transcript):
         name, *words = step.split()
         try:
@@ -318,7 +318,7 @@ def test_a_stopping_follower_ends_after_a_block(site, monkeypatch):
     assert told[-1] == (site.log.stat().st_size,) * 2
 
 
-def test_memory_does_not_grow_with_a_line_that_does_not_end(site, monkeypatch):
+def test_memory_does_not_grow_with_an_endless_line(site, monkeypatch):
     monkeypatch.setattr("data.ingest.tail.BLOCK_BYTES", 1 << 20)
     site.grow("/a")
     asked = []
@@ -334,7 +334,7 @@ def test_memory_does_not_grow_with_a_line_that_does_not_end(site, monkeypatch):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read anything")
-def test_a_log_that_may_not_be_read_is_bad_input(site):
+def test_a_forbidden_log_is_bad_input(site):
     site.write(lines("/a"))
     site.log.chmod(0)
     with pytest.raises(BadInput, match=r"access\.log"):
@@ -429,7 +429,7 @@ def test_an_unread_rotated_log_hides_no_full_disk(site):
     site.hears("visits cannot be stored: No space left on device. Nothing is lost; retrying.")
 
 
-def test_old_salts_go_though_a_rotated_log_is_unread(site, monkeypatch):
+def test_old_salts_are_deleted_despite_an_unread_rotated_log(site, monkeypatch):
     rotate_unread(site, OSError(errno.EIO, "Input/output error"))
     asked = []
     monkeypatch.setattr("data.ingest.follower.delete_old_salts", lambda path, now: asked.append(path))
@@ -445,7 +445,7 @@ def test_an_unreadable_rotated_log_is_reported_once(site):
     assert site.paths() == once("/a", "/c", "/d")
 
 
-def test_old_salts_go_though_nothing_lands(site, monkeypatch):
+def test_old_salts_are_deleted_without_new_lines(site, monkeypatch):
     site.write(lines("/a"))
     asked = []
     monkeypatch.setattr("data.ingest.follower.delete_old_salts", lambda path, now: asked.append(path))
@@ -454,7 +454,7 @@ def test_old_salts_go_though_nothing_lands(site, monkeypatch):
     assert asked == [site.lake.salts] * 2
 
 
-def test_new_lists_of_addresses_are_taken_up(site, monkeypatch):
+def test_new_address_lists_are_used(site, monkeypatch):
     site.grow("/a")
     renewed = []
     monkeypatch.setattr("data.ingest.importer.intact_snapshots", lambda lake: renewed.append(1) or {})
@@ -471,13 +471,13 @@ def test_new_lists_of_addresses_are_taken_up(site, monkeypatch):
 
 
 class Chance(Site):
-    """A site to which things happen, and the paths of the lines that its server has written."""
+    """A site with random events, and the paths of the lines that its server has written."""
 
     def __init__(self, shared, folder):
         super().__init__(shared, folder)
         self.written = []
         self.unfinished = ""
-        self.target = "access.log"  # what the server has open
+        self.target = "access.log"  # the file that the server has open
         self.log.touch()
         self.append(1)
         self.tick()
@@ -515,7 +515,7 @@ class Chance(Site):
     def copy_and_truncate(self, number):
         self.reopen()
         self.copy()
-        if number:  # what comes between must be read before it is gone
+        if number:  # lines in between must be read before they are gone
             self.append(number)
             self.tick()
         self.truncate()
@@ -524,11 +524,11 @@ class Chance(Site):
             self.tick()
 
     def import_beside(self, name):
-        with suppress(BadInput):  # it is not there, or holds nothing but part of a line
+        with suppress(BadInput):  # it is missing, or contains only a part of a line
             self.load(name)
 
     def fail(self, call):
-        """A tick in which the disk refuses something."""
+        """Run a tick during which the disk fails."""
         calls = itertools.count()
         for place in ("write_parquet", "sha256_of", "move_durably"):
             original = getattr(sys.modules["data.store.landing"], place)

@@ -43,7 +43,7 @@ def test_guessed_columns_read_the_same_as_given_columns(logs):
     assert first == second
 
 
-def test_keys_that_compete_are_refused_by_name(logs):
+def test_competing_keys_are_rejected_by_name(logs):
     rows = [row | {"remote_addr": "10.0.0.1", "code": 200} for row in ROWS]
     with pytest.raises(BadInput, match=r"client\.ip and remote_addr for ip; status_code and code for status.*explain"):
         logs.load(ndjson(rows), GUESSING)
@@ -51,7 +51,7 @@ def test_keys_that_compete_are_refused_by_name(logs):
 
 
 @pytest.mark.parametrize("key", ["ts", "client", "uri", "status_code", "ua"])
-def test_json_without_a_needed_key_is_refused(logs, key):
+def test_json_without_a_required_key_is_rejected(logs, key):
     with pytest.raises(BadInput, match="no known log format"):
         logs.load(ndjson([{name: value for name, value in row.items() if name != key} for row in ROWS]), GUESSING)
 
@@ -61,7 +61,7 @@ def test_without_guessing_the_error_names_the_columns(logs):
         logs.load(ndjson(ROWS), ASKED)
 
 
-def test_a_log_that_grew_keeps_its_columns_whatever_follows(logs):
+def test_a_grown_log_keeps_its_columns_whatever_follows(logs):
     logs.load(ndjson(ROWS[:2]), GUESSING)
     more = [row | {"ip": "192.0.2.1", "timestamp": 0} for row in ROWS[2:]]
     summary = logs.load(ndjson(ROWS[:2] + more), GUESSING)
@@ -69,7 +69,7 @@ def test_a_log_that_grew_keeps_its_columns_whatever_follows(logs):
     assert logs.paths() == PATHS
 
 
-def test_a_log_that_grew_may_be_given_its_columns(logs):
+def test_a_grown_log_accepts_its_columns_as_a_flag(logs):
     logs.load(ndjson(ROWS[:2]), GUESSING)
     summary = logs.load(ndjson(ROWS), GIVEN)
     assert (summary.continued, summary.visits, summary.log_format) == (True, 2, "ndjson --columns")
@@ -81,7 +81,7 @@ def test_a_log_with_guessed_columns_needs_them_to_continue(logs):
         logs.load(ndjson(ROWS), ASKED)
 
 
-def test_a_log_of_given_columns_is_not_guessed(logs):
+def test_a_log_with_given_columns_is_not_guessed(logs):
     logs.load(ndjson(ROWS[:2]), GIVEN)
     with pytest.raises(BadInput, match="was imported with --columns before"):
         logs.load(ndjson(ROWS), GUESSING)

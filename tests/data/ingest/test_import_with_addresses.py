@@ -43,12 +43,12 @@ CHECKED = {path: says for path, (_, _, says) in REQUESTS.items()}
 
 @pytest.fixture
 def load(lake, load):
-    """Imports a text as a file, with a new importer."""
+    """Import a text as a file, with a new importer."""
     return lambda text, options=ACME, name="access.log", **how: load(text, options, name, Importer(lake, **how))
 
 
 def landed(lake, *columns, organization="acme", domain=None):
-    """Columns of every live visit of a domain by its path, which no two visits of these logs share there."""
+    """Return columns of every live visit of a domain by its path, which is unique there."""
     visits = [visit for visit in rows_of(lake, organization) if visit["domain"] == domain]
     told = {visit["path"]: tuple(visit[name] for name in columns) for visit in visits}
     assert len(told) == len(visits)
@@ -58,7 +58,7 @@ def landed(lake, *columns, organization="acme", domain=None):
 # Agents
 
 
-def test_visits_are_verified_only_where_lists_were_fetched(lake, load):
+def test_visits_are_verified_only_with_fetched_lists(lake, load):
     summary = load(LOG, proxies=PROXIES)
     assert landed(lake, *SAID) == UNCHECKED
     assert summary.contradicted == Counter()
@@ -91,7 +91,7 @@ def test_repeated_requests_are_contradicted_and_counted_each(lake, load):
     assert Counter(landed(lake, "confidence").values()) == {("contradicted",): 200, ("verified",): 100}
 
 
-def test_lists_count_from_the_next_importer_on(lake, tmp_path):
+def test_lists_apply_from_the_next_importer_on(lake, tmp_path):
     early = Importer(lake)
     fetch_lists(lake)
     for number, importer in enumerate((early, Importer(lake))):
@@ -106,7 +106,7 @@ def test_an_old_list_verifies_and_contradicts_no_agent(lake, load):
     assert landed(lake, *SAID) == {"/inside": VERIFIED, "/outside": TRAINING}
 
 
-def test_other_formats_are_held_against_the_lists_too(lake, load):
+def test_other_formats_are_compared_with_the_lists_too(lake, load):
     fetch_lists(lake)
     rows = {path: text for path, (text, *_) in REQUESTS.items() if path not in ("/nobody", "/named")}
     assert (
@@ -138,7 +138,7 @@ CANARIES = ["20.42.10.199", "5.5.5.199", "2603:1030::cafe:199", "2a01:4f8::cafe:
 FORWARDED = ["81.2.69.198", "2a01:4f8::cafe:198"]
 
 
-def test_an_address_that_was_looked_at_is_found_nowhere(lake, load, database):
+def test_a_checked_address_is_stored_nowhere(lake, load, database):
     fetch_lists(lake)
     after = "".join(f' "{address}"' for address in FORWARDED) + ' "DE"'
     lines = [line("/canary-path", ip, agent, after=after) for ip in CANARIES for agent in (GPTBOT, ROAMING, CHROME)]
@@ -163,7 +163,7 @@ DE = {"81.2.69.0/24 2a01:4f8::/32": {"country": {"iso_code": "DE", "names": {"en
 
 @pytest.fixture
 def database(tmp_path):
-    """Writes a database of networks and their records."""
+    """Write a database of networks and their records."""
     return lambda records: country_database(tmp_path / "countries.mmdb", records)
 
 
@@ -212,7 +212,7 @@ def test_a_country_in_the_log_needs_no_address(lake, load, database):
     assert landed(lake, "country", "visitor") == {"/a": ("FR", None)}
 
 
-def test_a_database_that_is_damaged_in_a_record_stops_no_import(lake, load, database, tmp_path):
+def test_a_damaged_record_in_a_database_stops_no_import(lake, load, database, tmp_path):
     database({"81.2.69.0/24": {"country": "DE"}, "5.5.5.0/24": {"country": "GB"}})
     path = tmp_path / "countries.mmdb"
     path.write_bytes(path.read_bytes().replace(b"BDE", b"B\xff\xfe"))
@@ -259,7 +259,7 @@ def test_nginx_main_format_behind_a_proxy_has_its_clients(lake, load):
 @needs_driven
 @pytest.mark.parametrize("name", ["norealip_rich.log", "edge_rich.log", "edge_combined.log"])
 def test_a_driven_log_behind_a_proxy_has_six_clients(lake, name):
-    importer = Importer(lake, proxies=[ip_network("127.10.4.8/32")])  # where its proxy is; its clients are local, too
+    importer = Importer(lake, proxies=[ip_network("127.10.4.8/32")])  # its proxy's network; its clients are local, too
     importer.run(DRIVEN / name, Options("acme", "edge.acme.example"))
     assert len({visit["visitor"] for visit in rows_of(lake, "acme")}) == 6
 
@@ -270,6 +270,6 @@ def test_a_log_with_one_private_address_gets_a_proxy_warning(lake, load):
 
 
 @pytest.mark.parametrize("address", ["5.5.5.5", "10.0.0.{number}"])
-def test_a_log_of_clients_is_not_taken_for_a_proxys(lake, load, address):
+def test_a_log_of_clients_is_not_mistaken_for_a_proxys(lake, load, address):
     text = "".join(line(f"/{number}", address.format(number=number)) for number in range(20))
     assert load(text).behind_proxy == 0

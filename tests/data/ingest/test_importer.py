@@ -1,4 +1,4 @@
-"""Tests the visits landed by imports, in all circumstances."""
+"""The visits landed by imports, in all circumstances."""
 
 import csv
 import gzip
@@ -55,7 +55,7 @@ GARBLED = [
 
 
 def landed(lake, organization="acme"):
-    """Every live visit of an organization, as a dict of the columns of VISITS, its organization and its day."""
+    """Return every live visit of an organization, as a dict of the columns of VISITS, its organization and its day."""
     return [
         visit | {"organization": file.path.split("/")[1].removeprefix("organization="), "day": file.day}
         for file in files_of(lake, organization)
@@ -67,7 +67,7 @@ def counted(visits):
     return Counter(tuple(visit[name] for name in KEY) for visit in visits)
 
 
-# What lands
+# Landed visits
 
 
 def test_a_line_becomes_exactly_this_visit(lake, load):
@@ -91,7 +91,7 @@ def test_a_line_becomes_exactly_this_visit(lake, load):
     assert (summary.log_format, summary.lines, summary.visits, summary.rejected) == ("vhost-combined", 1, 1, 0)
 
 
-def test_a_log_lands_as_an_independent_reading_of_it_says(lake, load, tmp_path):
+def test_a_log_lands_like_an_independent_reading_of_it(lake, load, tmp_path):
     summary = load("".join(GARBLED))
     recount = read_log(tmp_path / "access.log", "acme", "")
     visits = landed(lake)
@@ -116,7 +116,7 @@ def test_each_day_lands_in_one_file_sorted_by_code_and_time(lake, load):
     assert told == [[("a", 9), ("b", 1), ("b", 2)], [("a", 0), ("b", 3)]]
 
 
-def test_a_file_of_several_blocks_lands_whole(logs, monkeypatch):
+def test_a_file_of_several_blocks_lands_completely(logs, monkeypatch):
     monkeypatch.setattr(source, "CHUNK_BYTES", 10_000)
     monkeypatch.setattr(source, "BLOCK_BYTES", 70_000)
     text, told = log_of(1500), []
@@ -126,7 +126,7 @@ def test_a_file_of_several_blocks_lands_whole(logs, monkeypatch):
     assert told[-1] == (len(text), len(text))
 
 
-def test_a_line_with_a_time_outside_the_calendar_is_refused(logs):
+def test_a_line_with_a_time_outside_the_calendar_is_rejected(logs):
     times = ("01/Jan/0000:00:00:00 +0000", "31/Dec/9999:23:59:59 -1200")
     assert logs.load(line() + "".join(line("/odd", at=at) for at in times)).rejected == 2
     assert logs.paths() == {"/abc": 1}
@@ -143,7 +143,7 @@ def test_a_request_line_gives_method_path_and_short_code(logs):
     assert len(told) == len(rows)
 
 
-# Bytes that are no text
+# Bytes that are not text
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\x06\0\0\0\x1f\x15\xc4\x89"
 NOT_TEXT = {
@@ -177,7 +177,7 @@ def test_successive_imports_share_one_reader(lake, importer, load, monkeypatch):
     importer.refresh_rules()
     load(line("/c"), name="c")
     assert len(opened) == 2
-    for name in ("d", "e"):  # one that failed is not used again
+    for name in ("d", "e"):  # a failed reader is not used again
         with pytest.raises(BadInput):
             load("garbage\n", name=name)
     assert len(opened) == 3
@@ -189,7 +189,7 @@ EXPLICIT = ("combined", "csv", "ndjson")
 
 @pytest.mark.parametrize("place", range(len(NOT_TEXT)), ids=NOT_TEXT)
 def test_a_file_that_is_not_a_log_is_rejected_in_one_line(logs, place):
-    """As a log of an unknown format, and of one that is given: in turn, or each with TRAFFIC_FAULTS=all."""
+    """As a log of an unknown format, and of a given format: in turn, or each with TRAFFIC_FAULTS=all."""
     for log_format in ("auto", *(EXPLICIT if IS_LONG else [EXPLICIT[place % len(EXPLICIT)]])):
         with pytest.raises(BadInput) as refused:
             logs.load([*NOT_TEXT.values()][place], Options("acme", log_format=log_format))
@@ -203,7 +203,7 @@ ODD = [b"a\rb\n", b"\r", b"\r\n", b"\r\r\n", b"\0\n", b"\r\0\n", b"\xff\xfe\r\n"
 
 @pytest.mark.parametrize("odd", ODD)
 def test_readable_lines_land_wherever_odd_bytes_are(logs, odd):
-    """In three places of a log of a given format and of an unknown one, in turn, or all with TRAFFIC_FAULTS=all."""
+    """In three places of a log of a given format and of an unknown format, in turn, or all with TRAFFIC_FAULTS=all."""
     first, second = line("/one").encode(), line("/two").encode()
     contents = [odd + first + second, first + odd + second, first + second + odd]
     for number, log_format in enumerate(("combined", "auto")):
@@ -228,7 +228,7 @@ def test_a_probe_is_a_scanner_unless_its_path_is_a_short_code(lake, load):
 # Short codes, domains, options
 
 
-def test_a_short_code_pattern_takes_another_part_of_the_path(logs):
+def test_a_short_code_pattern_selects_another_part_of_the_path(logs):
     logs.load(line("/go/abc/x") + line("/go/") + line("/abc"), Options("acme", short_code_pattern=r"^/go/(\w*)"))
     assert logs.column("short_code") == {"/go/abc/x": "abc", "/go/": None, "/abc": None}
 
@@ -260,7 +260,7 @@ def test_the_domain_of_a_line_overrides_the_imports(logs):
 HOSTS = {"GO.Example:443": "go.example", "xn--bcher-kva.example": "xn--bcher-kva.example",
          "[2001:DB8::1]:80": "[2001:db8::1]", "go.example:x": None, "user@go.example": None, "a,b": None}  # fmt: skip
 NAMING_A_HOST = tables(__file__)["naming_a_host"]
-"""Of each format a line of a visit of /path at HOST, and the header of its log."""
+"""For each format, a line for a visit to /path at HOST, and the header of its log."""
 
 
 @pytest.mark.parametrize("log_format", NAMING_A_HOST)
@@ -279,7 +279,7 @@ def test_a_log_without_hosts_needs_a_domain_when_required(logs, log_format):
     for _ in range(2):
         with pytest.raises(BadInput, match=told):
             logs.load(LINES, options)
-        logs.load(LINES[: len(LINES) // 2])  # begun where none was asked for
+        logs.load(LINES[: len(LINES) // 2])  # begun without the requirement
     assert logs.load(LINES, replace(options, domain="a.example")).begun_without_domain
 
 
@@ -294,7 +294,7 @@ def test_the_need_for_a_domain_is_detected_from_lines(logs, names_hosts, text):
         assert logs.batches() == []
 
 
-def test_the_same_log_of_another_organization_is_another_import(lake, load):
+def test_another_organizations_same_log_is_a_separate_import(lake, load):
     for organization in ("acme", "other", "acme"):
         load(LINES, Options(organization))
     assert len(landed(lake)) == len(landed(lake, "other")) == 12
@@ -331,7 +331,8 @@ PACKED = {"": bytes, "gzip": gzip.compress, "zstd": lambda text: pa.Codec("zstd"
 
 @examples("what", "steps", "there")
 def test_lines_count_once_even_if_their_log_is_copied(logs, what, steps, there):
-    """A step: lines by their paths, or a text; how the log comes; and what the summary tells, if it is not refused."""
+    """A step: lines by their paths, or a text; how the log arrives; and the content of the summary, unless it is
+    rejected."""
     for step in steps:
         words = step.get("lines", "").split()
         text = (step.get("text") or "".join(NO_VISITS.get(word) or line(word) for word in words))[: step.get("end")]
@@ -421,20 +422,20 @@ def test_a_log_imported_in_five_pieces_equals_one_import(
         log.write_bytes(pack(CONTENT[:end]))
         try:
             shared_importer.run(log, Options(organization, log_format=log_format))
-        except BadInput:  # a beginning that no format explains
+        except BadInput:  # a beginning in no known format
             assert end < len(CONTENT)
             assert counted(landed(shared_lake, organization)) == before
     assert counted(landed(shared_lake, organization)) == counted(read_log(log, "acme", ""))
 
 
-# Refusals
+# Rejections
 
-ANY_SALTS = {Path("salts.sqlite"): ""}  # those of long ago go with every run
+ANY_SALTS = {Path("salts.sqlite"): ""}  # every run deletes old ones
 
 
 @pytest.fixture
 def unchanged(lake, load):
-    """Whether a test that imports for acme has left the lake as it was with a log of another organization."""
+    """Check that a test that imports for acme leaves the lake unchanged, with another organization's log."""
     load(line("/before"), Options("other"))
     before = bytes_on_disk(lake) | ANY_SALTS
     yield
@@ -461,7 +462,7 @@ def test_a_dry_run_reports_the_same_as_an_import(load):
     assert (told.visits, told.rejects, told.categories) == (done.visits, done.rejects, done.categories)
 
 
-def test_without_refused_lines_nothing_is_noted(lake, load):
+def test_without_rejected_lines_no_file_is_written(lake, load):
     assert load(line("/0")).rejects_file is None
     assert list(lake.rejects.iterdir()) == []
 
@@ -470,7 +471,7 @@ REFUSED = line("/a") + "203.0.113.99 garbage\n" + line("/b") + line("/c", ip="20
 """Two of four lines."""
 
 
-def test_refused_lines_are_noted_by_number_and_reason(lake, load):
+def test_rejected_lines_are_recorded_by_number_and_reason(lake, load):
     summary = load(REFUSED)
     assert summary.rejects_file.parent == lake.rejects
     with summary.rejects_file.open(newline="", encoding="utf-8") as file:
@@ -478,12 +479,12 @@ def test_refused_lines_are_noted_by_number_and_reason(lake, load):
     assert noted == [["line", "reason"], ["2", "not in the combined format"], ["4", "no valid time"]]
 
 
-def test_refused_lines_are_numbered_from_the_beginning(load):
+def test_rejected_lines_are_numbered_from_the_beginning(load):
     load(REFUSED)
     assert load(REFUSED + "garbage\n" + line("/more")).rejects == [(5, "not in the combined format")]
 
 
-# Rules that take a while, and crashes
+# Slow rules, and crashes
 
 
 def test_lines_are_parsed_while_the_rules_are_loaded(lake, load, monkeypatch):
@@ -522,7 +523,7 @@ def test_a_crash_leaves_an_import_undone_or_complete(lake, importer, load, place
     assert list(lake.staging.iterdir()) == []
 
 
-# Who came: visitors and addresses
+# Visitors and addresses
 
 
 def test_a_visitor_is_an_address_and_user_agent_on_one_day(logs):
@@ -565,7 +566,7 @@ def leaks(folder):
 
 @pytest.mark.parametrize("head", ["", "a.example:80 ", "{} ", "{}, 10.0.0.1 "])
 def test_no_address_reaches_the_disk(lake, load, tmp_path, monkeypatch, head):
-    """Of a client, or in the place of a domain, where the address behind a proxy or a list of those may stand."""
+    """A client's address, or an address in the place of a domain, where a proxy's or a list of addresses may be."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     known = CANARIES[:3] if head else CANARIES
@@ -579,7 +580,7 @@ def test_no_address_reaches_the_disk(lake, load, tmp_path, monkeypatch, head):
 
 
 def test_a_crash_leaves_no_address_behind(lake, load, monkeypatch):
-    monkeypatch.setattr("data.store.landing.Landing.discard", lambda self: None)  # who is killed tidies nothing up
+    monkeypatch.setattr("data.store.landing.Landing.discard", lambda self: None)  # a killed program cleans up nothing
     with failing_at("data.store.landing", "move_durably", is_done=True):
         load(line("/canary-path", ip=CANARIES[0]))
     assert leaks(lake.root) == []

@@ -1,4 +1,4 @@
-"""Requests reported in JSON: each becomes exactly the visit that a log line of the same request would have become."""
+"""Requests reported in JSON: each becomes the same visit as a log line of the same request."""
 
 import json
 import random
@@ -42,7 +42,7 @@ def countries(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def twins(tmp_path_factory, countries):
-    """A lake that logs are imported into, and one that visits are sent to; they share their salts."""
+    """A lake for imported logs and a lake for reported visits, with the same salts."""
     folder = tmp_path_factory.mktemp("twins")
     how = {"now": lambda: NOW, "proxies": PROXIES, "countries": countries}
     with opened(folder / "logged", create=True) as logged, opened(folder / "sent", create=True) as sent:
@@ -55,7 +55,7 @@ def twins(tmp_path_factory, countries):
 
 @pytest.fixture
 def intake(lake):
-    """Takes visits into a lake of its own."""
+    """An intake for visits into its own lake."""
     return LiveIngest(lake, now=lambda: NOW)
 
 
@@ -68,7 +68,7 @@ def test_a_step_ends_after_the_chunk_that_takes_its_time(intake, monkeypatch, ro
 
 
 def send(intake, *rows, organization="acme"):
-    """Land rows, given as dicts, of one sender."""
+    """Land rows, given as dicts, from one sender."""
     (landed,) = intake.land([Submission(organization, [json.dumps(row).encode() for row in rows])])
     return landed
 
@@ -85,7 +85,7 @@ def column(lake, name):
 
 
 def counted(visits):
-    """The visits by all that a sender can report; only a log has the protocol."""
+    """Return the visits by all values that a sender can report; only a log has the protocol."""
     return Counter(tuple(sorted((visit | {"protocol": None}).items(), key=str)) for visit in visits)
 
 
@@ -93,7 +93,7 @@ def counted(visits):
 
 
 def line_of(request):
-    """A request as a server logs it, with its virtual host if it has a domain."""
+    """Return a request as a log line, with its virtual host if it has a domain."""
     host = f"{request['domain']}:443 " if request["domain"] else ""
     query = f"?{request['query']}" if request["query"] else ""
     country = f' "{request["country"]}"' if request["country"] else ""
@@ -106,7 +106,7 @@ def line_of(request):
 
 
 def row_of(request, form):
-    """A reported request, with its address in one of several forms."""
+    """Return a reported request, with its address in one of several forms."""
     target = request["path"] + (f"?{request['query']}" if request["query"] else "")
     alike = ("ip", "method", "status", "bytes_sent", "user_agent", "referrer", "country")
     row = {"time": f"{request['time'].isoformat()}Z", **{name: request[name] for name in alike}}
@@ -182,14 +182,14 @@ FORMS = ("absolute", "path", "url", "sparse")
 
 @given(st.lists(st.tuples(REQUESTS, st.sampled_from(FORMS)), min_size=1, max_size=80))
 @some
-def test_a_request_gives_the_same_visit_from_json_and_from_a_log(twins, reported):
+def test_json_and_a_log_line_give_the_same_visit(twins, reported):
     requests, forms = zip(*reported, strict=True)
     assert_same(twins, requests, forms, "vhost-combined")
 
 
 @given(st.lists(st.tuples(REQUESTS, st.sampled_from(FORMS), st.booleans()), min_size=1, max_size=40))
 @some
-def test_a_request_without_domain_or_address_is_the_same_too(twins, reported):
+def test_requests_without_domain_or_address_are_the_same_too(twins, reported):
     requests = [
         request | {"domain": "", "ip": request["ip"] if has_address else ""} for request, _, has_address in reported
     ]
@@ -215,19 +215,19 @@ def test_requests_with_every_kind_of_answer_give_equal_visits(twins):
     assert len(told["visitor"]) > 50
 
 
-def test_a_probe_below_a_path_for_programs_is_a_scanners(twins):
+def test_a_probe_below_a_programs_path_is_a_scanners(twins):
     request = EVERYTHING[0] | {"path": "/.well-known/wp-login.php", "user_agent": CHROME, "ip": "81.2.69.142"}
     (visit,) = assert_same(twins, [request], ["path"], "vhost-combined")
     assert (visit["agent_kind"], visit["confidence"], visit["is_malicious"]) == ("scanner", "medium", True)
 
 
-def test_backslashes_of_a_user_agent_are_its_own(twins):
+def test_backslashes_of_a_user_agent_are_kept(twins):
     agents = (r"Mozilla/5.0 \x41\x42", r"say \"hi\"", r"C:\\agents\\x", r"Mozilla\x2f5.0 GPTBot")
     requests = [EVERYTHING[0] | {"user_agent": agent} for agent in agents]
     assert_same(twins, requests, ["url"] * len(requests), "vhost-combined")
 
 
-def test_visits_of_more_days_than_files_are_wanted_are_refused(lake, intake):
+def test_visits_of_too_many_days_are_rejected(lake, intake):
     days = [datetime(2020, 1, 1, 12) + timedelta(days=day) for day in range(MAX_DAYS + 2)]
     rows = [json.dumps({"path": "/a", "time": day.isoformat()}) for day in (*days, days[0])]
     (landed,) = intake.land([Submission("acme", [row.encode() for row in rows])])
@@ -236,7 +236,7 @@ def test_visits_of_more_days_than_files_are_wanted_are_refused(lake, intake):
     assert landed.refused[0].error.startswith("the request contains visits of more than 366 days; ")
 
 
-# What becomes of a row
+# Rows
 
 
 def test_a_row_becomes_exactly_this_visit(lake, intake, classifier):
@@ -257,7 +257,7 @@ def test_a_row_becomes_exactly_this_visit(lake, intake, classifier):
     }]  # fmt: skip
 
 
-def test_a_row_that_says_least_becomes_a_visit_of_now(lake, intake):
+def test_a_minimal_row_becomes_a_visit_of_now(lake, intake):
     assert send(intake, {"path": "/"}) == (1, [])
     (visit,) = landed(lake)
     assert visit["visited_at"] == NOW.replace(tzinfo=None)
@@ -267,14 +267,14 @@ def test_a_row_that_says_least_becomes_a_visit_of_now(lake, intake):
 
 
 @pytest.mark.parametrize("rows", [[], [b"{}"], [b"x", b"[]"]])
-def test_without_a_good_row_nothing_is_written(lake, intake, rows):
+def test_without_a_valid_row_nothing_is_written(lake, intake, rows):
     ((accepted, refused),) = intake.land([Submission("acme", rows)])
     assert (accepted, [one.index for one in refused]) == (0, [*range(len(rows))])
     assert database_of(lake.manifest).rows("SELECT * FROM pending") == []
     assert intake.land([]) == []
 
 
-def test_the_same_visit_sent_again_is_another_visit(lake, intake):
+def test_a_visit_sent_again_counts_again(lake, intake):
     for _ in range(3):
         send(intake, {"path": "/a"}, {"path": "/a"})
     assert Counter(visit["path"] for visit in landed(lake)) == {"/a": 6}
@@ -286,7 +286,7 @@ def test_a_link_with_the_name_of_a_probe_is_not_malicious(lake, intake):
     assert column(lake, "is_malicious") == {"/phpmyadmin": False, "/.env": True}
 
 
-def test_senders_that_land_together_are_distinguished(lake, intake):
+def test_senders_that_land_together_stay_separate(lake, intake):
     sent = [
         Submission("acme", [b'{"path":"/a1"}', b"x", b'{"path":"/a2"}']),
         Submission("other", [b"x", b'{"path":"/b"}']),
@@ -328,7 +328,7 @@ def test_salts_too_old_or_from_the_future_are_not_used(lake, moments, visits):
         assert db.execute("SELECT day FROM salts").fetchall() == [("2026-04-20",)]
 
 
-def test_lists_count_a_minute_after_they_came(lake):
+def test_lists_apply_a_minute_after_their_arrival(lake):
     clock = [FETCHED]
     intake = LiveIngest(lake, now=lambda: clock[0])
     for minutes in (0, 0.5, 1.1):
@@ -340,7 +340,7 @@ def test_lists_count_a_minute_after_they_came(lake):
 
 
 @pytest.mark.parametrize(("fetched", "confidence"), [(True, "verified"), (False, "high")])
-def test_a_damaged_list_is_named_once_and_stops_no_visit(lake, caplog, fetched, confidence):
+def test_a_damaged_list_is_reported_once_and_stops_no_visit(lake, caplog, fetched, confidence):
     clock, broken = [FETCHED], lake.ip_lists / "broken.json"
     if fetched:
         fetch_lists(lake)
@@ -380,7 +380,7 @@ def test_any_row_lands_or_is_rejected_and_stops_no_other_row(twins, rows):
     assert len(rows_of(lake, organization)) == told.accepted
 
 
-def test_the_pattern_of_short_codes_is_the_operators(lake):
+def test_the_operator_chooses_the_short_code_pattern(lake):
     intake = LiveIngest(lake, short_code_pattern=r"^/go/(\w+)$", now=lambda: NOW)
     send(intake, *({"path": path} for path in ("/go/sale", "/sale", "/go/a/b")))
     assert column(lake, "short_code") == {"/go/sale": "sale", "/sale": None, "/go/a/b": None}
@@ -390,14 +390,14 @@ def test_the_pattern_of_short_codes_is_the_operators(lake):
     ("field", "start"),
     [("user_agent", "agent "), ("url", "https://go.example/"), ("path", "/"), ("referrer", "https://site.example/")],
 )
-def test_long_texts_of_visits_are_not_kept_in_memory(intake, field, start):
+def test_long_texts_of_visits_are_not_cached(intake, field, start):
     target = {} if field in ("url", "path") else {"path": "/"}
     length, query = "x" * 8_000, "x" * 7_000
     first, second = ([target | {field: f"{start}{turn}-{number}{length}?q={query}"} for number in range(100)]
                      for turn in range(2))  # fmt: skip
-    send(intake, *first)  # what is loaded or made once
+    send(intake, *first)  # loaded or created once
     tracemalloc.start()
     send(intake, *second)
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert held < 300_000  # of 1,500,000 characters
+    assert held < 300_000  # for 1,500,000 characters

@@ -47,14 +47,14 @@ def test_both_formats_of_a_log_are_read(logs):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_line_of_another_format_is_read_if_it_shows_it(logs, name):
+def test_a_line_in_another_recognizable_format_is_read(logs, name):
     *_, other = example(name).split("\n")
     first, last = (of_a_host(1), of_a_host(2)) if name == "combined" else (combined(1), combined(2))
     summary = logs.load(f"{first}{other}\n{last}", AUTO)
     assert (summary.visits, summary.rejected) == ((3, 0) if name in SELF_CONTAINED else (2, 1))
 
 
-def test_mixed_lines_land_as_in_logs_of_their_own(logs):
+def test_mixed_lines_land_as_in_separate_logs(logs):
     logs.load(TANGLED, AUTO)
     alone = Counter()
     for name in ("combined", "vhost-combined", "caddy", "nginx-json"):
@@ -63,13 +63,13 @@ def test_mixed_lines_land_as_in_logs_of_their_own(logs):
     assert facts(logs) == alone
 
 
-def test_a_line_of_no_format_keeps_the_reason_of_the_logs_own(logs):
+def test_a_line_of_no_format_keeps_the_reason_of_the_logs_format(logs):
     summary = logs.load(TANGLED, AUTO)
     assert summary.rejects == [(number, "not in the combined format") for number in (3, 6, 9)]
 
 
 @pytest.mark.parametrize("step", [1, 7, 50, 211])
-def test_a_mixed_log_in_pieces_lands_as_a_whole(logs, step):
+def test_a_mixed_log_in_pieces_lands_completely(logs, step):
     logs.load(TANGLED, replace(AUTO, organization="whole"))
     for end in range(len(combined(0)), len(TANGLED), step * 29):
         logs.load(TANGLED[:end], AUTO)
@@ -85,7 +85,7 @@ def test_a_named_format_is_the_only_one(logs, name):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_an_unfinished_line_is_in_no_other_format(reader, name):
-    """Otherwise it would be read twice, or in two ways: when it is unfinished, and when it is whole."""
+    """Otherwise it would be read twice, or in two ways: unfinished, and complete."""
     *_, whole = example(name).split("\n")
     begun = "\n".join(whole[:end] for end in range(1, len(whole)))
     read = {other: reader.read(split_lines(begun.encode(), 1), other, FormatContext())["reason"].null_count

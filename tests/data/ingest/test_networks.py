@@ -1,4 +1,4 @@
-"""The kinds of networks that addresses belong to, and where visits land with them."""
+"""The kinds of networks that addresses belong to, and how visits land with them."""
 
 import json
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ KINDS = [
     ("2.58.241.66", "from_vpn"),  # ProtonVPN
     ("185.220.101.1", "from_tor"),  # in https://check.torproject.org/torbulkexitlist
     ("66.249.66.1", "from_bot"),  # in https://developers.google.com/static/search/apis/ipranges/googlebot.json
-    ("193.186.4.182", ""),  # of Google's proxies, through which Chrome loads results of its search ahead
+    ("193.186.4.182", ""),  # Google's proxies, through which Chrome loads search results ahead
     ("198.51.100.7", ""),
     ("127.0.0.1", ""),
     ("", ""),
@@ -39,7 +39,7 @@ def test_an_address_has_the_kind_of_its_network(address, fact):
 
 
 LISTED = ["104.28.0.0/16", "193.186.4.0/24", "203.0.114.0/24", "2001:df0:0::/48"]
-"""Networks that a fetched list calls hosting: two of people, two that no other list has."""
+"""Networks that a fetched list calls hosting: two used by people, two in no other list."""
 BY_LISTS = [
     *KINDS,
     ("203.0.114.9", "from_hosting"),
@@ -49,18 +49,18 @@ BY_LISTS = [
 
 
 @pytest.mark.parametrize(("address", "fact"), BY_LISTS)
-def test_a_fetched_list_adds_networks_of_hosting(address, fact):
+def test_a_fetched_list_adds_hosting_networks(address, fact):
     lists = {"hosting-ipv4": FetchedList("hosting-ipv4", datetime.now(UTC), [ip_network(one) for one in LISTED])}
     assert NetworkKinds(lists).fact(address) == BITS.get(fact, 0)
 
 
-def test_a_list_of_agents_says_nothing_of_hosting():
+def test_a_list_of_agents_does_not_mark_hosting():
     lists = {"openai-gptbot": FetchedList("openai-gptbot", datetime.now(UTC), [ip_network("203.0.114.0/24")])}
     assert NetworkKinds(lists).fact("203.0.114.9") == 0
 
 
 def fetch_hosting(lake, folder):
-    """Put a list of hosting networks into a lake, as it is published."""
+    """Put a list of hosting networks into a lake, in its published form."""
     (folder / "hosting-ipv4.txt").write_text("203.0.114.0/24\n198.18.0.0/15\n")
     rows = [row for row in load(IpList, "ip_lists") if row.name == "hosting-ipv4"]
     assert [outcome.error for outcome in refresh(lake, rows, folder_fetcher(folder), datetime.now(UTC))] == [""]

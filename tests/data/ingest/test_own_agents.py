@@ -39,14 +39,14 @@ def agents(lake):
     return {row["path"]: row["agent"] for row in rows_of(lake)}
 
 
-def test_an_import_knows_own_agents(lake, tmp_path):
+def test_an_import_uses_own_agents(lake, tmp_path):
     write_table(lake)
     (tmp_path / "a.log").write_text(line())
     Importer(lake).run(tmp_path / "a.log", OPTIONS)
     assert agents(lake) == {"/a": "Intranet Monitor"}
 
 
-def test_an_import_with_a_bad_table_is_refused(lake):
+def test_an_import_with_an_invalid_table_is_rejected(lake):
     lake.own_agents.write_text("[[agent]]\n")
     with pytest.raises(BadInput, match=r"agents\.toml, row 1"):
         Importer(lake)
@@ -65,7 +65,7 @@ def test_a_followed_log_uses_agents_added_meanwhile(lake, tmp_path):
     assert agents(lake) == {"/before": "Intranet-Monitor", "/after": "Intranet Monitor"}
 
 
-def test_live_visits_know_own_agents_after_a_minute(lake):
+def test_live_visits_use_own_agents_after_a_minute(lake):
     clock = [NOW]
     intake = LiveIngest(lake, now=lambda: clock[0])
     write_table(lake)
@@ -76,14 +76,14 @@ def test_live_visits_know_own_agents_after_a_minute(lake):
     assert agents(lake)["/0.5"] != agents(lake)["/1.1"] == "Intranet Monitor"
 
 
-def test_live_visits_say_which_rules_classified_them(lake):
+def test_live_visits_record_the_version_of_their_rules(lake):
     write_table(lake)
     LiveIngest(lake, now=lambda: NOW).land([Submission("acme", [reported("/a")])])
     flush_all(lake)
     assert [row["rules_version"] for row in rows_of(lake)] == [status_of(lake, NOW).rules_version]
 
 
-def test_a_bad_table_stops_no_live_visit(lake, caplog):
+def test_an_invalid_table_stops_no_live_visit(lake, caplog):
     write_table(lake)
     clock = [NOW]
     intake = LiveIngest(lake, now=lambda: clock[0])

@@ -1,4 +1,4 @@
-"""Facts of requests that visits land with, from lines of real servers; none where a log does not have them."""
+"""Facts of requests with which visits land, from lines of real servers; none if a log does not have them."""
 
 import json
 import re
@@ -21,7 +21,7 @@ FORMAT_LINES = tables(Path(__file__).parents[1] / "logs/test_lines.py")["formats
 
 @pytest.fixture
 def facts(logs):
-    """Imports a log and returns the signals of its visits by path, or in the order of their times."""
+    """Import a log; return the signals of its visits by path, or in the order of their times."""
 
     def facts(text, **options):
         logs.load(text, Options("acme", domain="go.example.com", **options))
@@ -225,7 +225,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("log_format", "changes", "wanted"), OTHERS)
-def test_a_line_has_the_facts_that_its_format_carries(facts, log_format, changes, wanted):
+def test_a_line_has_the_facts_of_its_format(facts, log_format, changes, wanted):
     line = FORMAT_LINES[log_format][0]
     for part, other in changes.items():
         assert part in line
@@ -249,7 +249,7 @@ REAL_TIME = [
     ("host:a%0Ax-moz:prefetch%0Ax-firefox-ai:1%0A", "-", "4", "loaded_ahead link_preview"),
     ("-", "-", "-", ""),
 ]  # fmt: skip
-"""cs-headers, cs-header-names and cs-headers-count: absent is only what a complete list lacks."""
+"""cs-headers, cs-header-names and cs-headers-count: only a header missing in a complete list is absent."""
 
 
 def test_a_real_time_log_of_cloudfront_has_the_facts_of_headers(facts):

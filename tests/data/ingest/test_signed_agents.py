@@ -1,4 +1,4 @@
-"""Tests the agents named by `Signature-Agent`, in logs and live, and that reclassification keeps them."""
+"""Agents named by `Signature-Agent`, in logs and live, and after reclassification."""
 
 import json
 import re
@@ -98,18 +98,18 @@ def listed(lake):
 
 @pytest.fixture
 def imported(listed, tmp_path):
-    """The lake with the requests in a log of nginx."""
+    """The lake with the requests in an nginx log."""
     lines = (nginx(signed, agent, ip, path) for path, (signed, agent, ip, _) in REQUESTS.items())
     (tmp_path / "a.log").write_text("".join(lines))
     Importer(listed).run(tmp_path / "a.log", Options("acme", layout=parse_layout(LAYOUT)))
     return listed
 
 
-def test_an_address_decides_before_a_signature_in_a_log(imported):
+def test_an_address_precedes_a_signature_in_a_log(imported):
     assert told(rows_of(imported)) == WANTED
 
 
-def test_an_address_decides_before_a_signature_in_live_visits(listed):
+def test_an_address_precedes_a_signature_in_live_visits(listed):
     rows = [
         json.dumps({"time": "2026-03-01T10:05:00Z", "path": path, "user_agent": agent, "signature_agent": signed}
                    | ({} if ip == "-" else {"ip": ip})).encode()
@@ -120,7 +120,7 @@ def test_an_address_decides_before_a_signature_in_live_visits(listed):
     assert told(rows_of(listed)) == WANTED
 
 
-def test_nothing_of_the_header_is_stored(imported):
+def test_the_header_is_not_stored(imported):
     assert b"browserbase.com" not in everything_in(imported.root)
 
 

@@ -1,4 +1,4 @@
-"""The salts of the days: random, shared, short-lived, and for their owner's eyes only."""
+"""The salts of the days: random, shared, short-lived, and readable only by their owner."""
 
 import hashlib
 import re
@@ -39,8 +39,8 @@ def test_a_salt_stays_the_same_for_48_hours(path):
     assert daily_salts(path, [DAY], NOW + LIFETIME + timedelta(seconds=1))[DAY] != first[DAY]
 
 
-def test_a_deleted_salt_is_gone_from_the_bytes_of_the_file(path):
-    days = [DAY - timedelta(days=back) for back in range(300)]  # more than one page of them
+def test_a_deleted_salt_is_overwritten_in_the_file(path):
+    days = [DAY - timedelta(days=back) for back in range(300)]  # more than one page
     old = daily_salts(path, days, NOW)
     assert old[DAY].encode() in path.read_bytes()
     daily_salts(path, [NEXT], NOW + timedelta(hours=49))
@@ -50,14 +50,14 @@ def test_a_deleted_salt_is_gone_from_the_bytes_of_the_file(path):
 
 @pytest.mark.parametrize(("ahead", "stays"), [(TOLERANCE, True), (timedelta(minutes=6), False), (LIFETIME, False)])
 def test_a_salt_from_the_future_counts_as_too_old(path, ahead, stays):
-    """P33: otherwise it would outlive its 48 hours by so much."""
+    """P33: otherwise it would outlive its 48 hours by that much."""
     made = daily_salts(path, [DAY], NOW + ahead)[DAY]
     delete_old_salts(path, NOW)
     assert (made.encode() in path.read_bytes()) is stays
     assert (daily_salts(path, [DAY], NOW)[DAY] == made) is stays
 
 
-def test_many_at_once_are_given_the_same_salts(path):
+def test_concurrent_programs_get_the_same_salts(path):
     with ThreadPoolExecutor(8) as pool:
         told = list(pool.map(lambda _: daily_salts(path, [DAY, NEXT], NOW), range(24)))
     assert all(salts == told[0] for salts in told)
@@ -66,7 +66,7 @@ def test_many_at_once_are_given_the_same_salts(path):
 @pytest.mark.parametrize(
     ("content", "is_wrong"), [(b"", "is empty"), (b"no database", "cannot be used (file is not a database)")]
 )
-def test_damaged_salts_are_named_and_not_replaced_by_others(path, content, is_wrong):
+def test_damaged_salts_are_reported_and_not_replaced(path, content, is_wrong):
     """P6: otherwise the visitors of a day would silently count twice."""
     daily_salts(path, [DAY], NOW)
     path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""Request headers that HAProxy captures at positions that the user names."""
+"""Request headers that HAProxy captures at positions named by the user."""
 
 import re
 import socket
@@ -34,7 +34,7 @@ INSIDE = """
 
 @pytest.fixture
 def load(logs):
-    """Imports a log whose captures have these names; the summary and the visits."""
+    """Import a log with these names of captures; return the summary and the visits."""
 
     def load(text, captures, domain="go.example", **options):
         names = parse_captures(captures) if captures else ()
@@ -44,7 +44,7 @@ def load(logs):
 
 
 def known(visits):
-    """What headers tell of each visit."""
+    """Return the facts from the headers of each visit."""
     return [(visit["domain"], visit["user_agent"], visit["referrer"], names(visit["signals"])) for visit in visits]
 
 
@@ -96,18 +96,18 @@ def test_a_line_with_fewer_captures_than_names_is_not_read(load):
     assert (summary.rejects, len(visits)) == ([(2, reason)], 1)
 
 
-def test_a_log_with_fewer_captures_than_names_is_refused(load, logs):
+def test_a_log_with_fewer_captures_than_names_is_rejected(load, logs):
     with pytest.raises(BadInput, match=r"fewer captured request headers \(1\) than --captures names \(3\); name those"):
         load(LINE % "{b.example} ", "Host,User-Agent,Referer")
     assert logs.batches() == []
 
 
-def test_a_log_of_another_format_is_refused_with_captures(load):
+def test_captures_with_a_log_of_another_format_are_rejected(load):
     with pytest.raises(BadInput, match="none in the haproxy --captures format"):
         load('203.0.113.7 - - [04/Mar/2026:10:05:03 +0000] "GET /a HTTP/1.1" 200 1 "-" "x"\n', "Host")
 
 
-def test_captures_without_names_are_the_recommended_ones():
+def test_captures_without_names_are_the_recommended_captures():
     manual = (ROOT / "data/logs/README.md").read_text("utf-8")
     captures = re.findall(r"^(?:capture request header |http-request capture req\.hdr\()([\w-]+)", manual, re.MULTILINE)
     assert tuple(map(str.lower, captures)) == RECOMMENDED
@@ -130,13 +130,13 @@ def test_captures_named_as_recommended_give_the_same_facts(load):
         (" ", "--captures: '' is not the name of a header"),
     ],
 )
-def test_names_that_cannot_be_read_are_bad_input(captures, problem):
+def test_unreadable_names_are_bad_input(captures, problem):
     with pytest.raises(BadInput) as refused:
         parse_captures(captures)
     assert problem in str(refused.value)
 
 
-def test_a_dash_may_come_more_than_once():
+def test_a_dash_may_be_repeated():
     assert parse_captures("-,Host,-") == ("-", "host", "-")
 
 

@@ -1,4 +1,4 @@
-"""Tests imports of small logs modelled on public bug reports.
+"""Imports of small logs modelled on public bug reports.
 
 The status 000 in dirty.log is a visit without a status, like every client that disconnected early.
 """
@@ -25,7 +25,7 @@ def imported(logs):
 
 
 def told(visits, names):
-    """The values of some columns, each that occurs; of visitors, their number."""
+    """Return the distinct values of some columns; for visitors, their number."""
     known = [visit | {"visitors": visit["visitor"]} for visit in visits]
     values = {name: sorted({str(visit[name]) for visit in known}) for name in names}
     return {name: len(found) if name == "visitors" else tuple(found) for name, found in values.items()}

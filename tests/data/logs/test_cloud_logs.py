@@ -1,4 +1,4 @@
-"""Tests logs of clouds and content delivery networks: whole files, and lines with several requests."""
+"""Logs of clouds and content delivery networks: complete files, and lines with several requests."""
 
 import json
 from datetime import datetime
@@ -36,7 +36,7 @@ def test_all_records_of_a_line_are_read(load, logs, log_format):
 
 
 @pytest.mark.parametrize("log_format", BALANCERS)
-def test_each_bad_record_of_a_line_is_named(load, log_format):
+def test_each_bad_record_of_a_line_is_reported(load, log_format):
     entry = FORMAT_LINES[log_format][0]
     bad = json.dumps({"category": "AuditEvent"})
     summary = load(f'{entry}\n{{"records": [{bad}, {entry}, 7, {bad}]}}\n')
@@ -72,7 +72,7 @@ def test_a_sample_is_imported_by_the_name_of_its_format(load, log_format):
 
 
 @pytest.mark.parametrize("log_format", ["envoy", "envoy-json"])
-def test_a_line_of_envoy_is_read_as_docker_keeps_it(load, log_format):
+def test_a_line_of_envoy_is_read_from_docker(load, log_format):
     line = FORMAT_LINES[log_format][0]
     kept = {"log": f"{line}\n", "stream": "stdout", "time": "2026-03-04T10:05:03.1Z"}
     summary = load(json.dumps(kept) + "\n")
@@ -101,19 +101,19 @@ def test_a_parquet_file_of_cloudfront_is_recognized(load, logs, spelling):
     assert told == [datetime(2026, 3, 4, 10, 5, 3), "go.example.com", "/abc", 302, "a b"]
 
 
-# Addresses that are cut
+# Truncated addresses
 
 
-def test_addresses_that_bunny_drops_make_no_visitor(load, logs):
+def test_addresses_that_bunny_drops_give_no_visitor(load, logs):
     load(FORMAT_LINES["bunny"][0].replace("203.0.113.7", "0.0.0.0") + "\n")
     assert [visit["visitor"] for visit in logs.visits()] == [None]
 
 
-# What was recognized stays so
+# Earlier detection stays valid
 
 
 @pytest.mark.parametrize("keys", [{"path": "/a"}, {"url": "https://go.example.com/a"}], ids=["path", "url"])
-def test_json_with_time_and_target_stays_of_ndjson(load, keys):
-    """Although all that Envoy logs stands beside it."""
+def test_json_with_time_and_target_stays_ndjson(load, keys):
+    """Although it has all of Envoy's keys, too."""
     line = json.loads(FORMAT_LINES["envoy-json"][0]) | {"time": "2026-03-04T10:05:03Z"} | keys
     assert load(json.dumps(line) + "\n").log_format == "ndjson"

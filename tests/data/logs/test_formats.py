@@ -1,4 +1,4 @@
-"""Tests logs of other servers and custom files: visits, format detection, and grown logs."""
+"""Logs of other servers and custom files: visits, format detection, and grown logs."""
 
 import csv
 import io
@@ -29,7 +29,7 @@ FACTS = ("visited_at", "domain", "path", "short_code", "method", "status", "refe
 
 
 class Log(Logs):
-    """A log that is imported again and again."""
+    """A log that is imported repeatedly."""
 
     def load(self, content, log_format="auto", columns="", layout="", captures="", organization="acme"):
         told, captured = parse_layout(layout) if layout else None, parse_captures(captures) if captures else ()
@@ -71,7 +71,7 @@ REFUSED = {
 }
 
 
-# Clients that left before the answer
+# Clients that disconnected before the response
 
 CADDY = (
     '{"ts":1795832242.8,"logger":"http.log.access.log1","msg":"handled request","request":{"remote_ip":"198.51.100.7",'
@@ -98,7 +98,7 @@ def test_a_request_without_an_answer_is_a_visit_without_status(log, log_format):
 
 
 @pytest.mark.parametrize("log_format", VISITS)
-def test_a_real_log_is_recognized_and_lands_exactly_its_visits(log, log_format):
+def test_a_real_log_is_recognized_and_lands_its_exact_visits(log, log_format):
     summary = log.load((LOGS / f"{log_format}.log").read_bytes())
     assert summary.log_format == log_format
     assert log.facts() == VISITS[log_format]
@@ -115,8 +115,8 @@ def test_every_sample_names_its_source_and_lands_visits():
 
 
 @pytest.mark.parametrize("log_format", ["w3c", "cloudfront", "vercel", "alb"])
-def test_a_real_log_is_read_alike_in_blocks_and_in_steps(log, log_format, monkeypatch):
-    """Cut the log between any two lines: the rest still has the header, and no line counts twice."""
+def test_a_real_log_gives_equal_visits_in_blocks_and_in_steps(log, log_format, monkeypatch):
+    """Split the log between any two lines: the rest still has the header, and no line counts twice."""
     lines = (LOGS / f"{log_format}.log").read_bytes().splitlines(keepends=True)
     monkeypatch.setattr(source, "CHUNK_BYTES", 700)
     monkeypatch.setattr(source, "BLOCK_BYTES", max(map(len, lines)))
@@ -134,7 +134,7 @@ def test_a_log_with_only_directives_gets_its_format_later(log):
     assert log.facts() == VISITS["w3c"]
 
 
-# Files of one's own
+# Custom files
 
 ROWS = [
     {
@@ -204,7 +204,7 @@ def test_columns_may_have_other_names(log, write):
     assert sorted(log.facts(), key=str) == sorted(LANDED, key=str)
 
 
-def test_a_dot_reaches_into_inner_objects(log):
+def test_a_dot_selects_nested_objects(log):
     rows = [
         {"@t": row["time"], "client": {"ip": row["ip"]}, "http": {"url": row["url"], "ua": {"raw": row["user_agent"]}}}
         for row in ROWS
@@ -217,7 +217,7 @@ def test_a_dot_reaches_into_inner_objects(log):
 
 
 def test_a_column_that_a_format_does_not_select_is_null(log, monkeypatch):
-    """As a new column is in the formats that do not log it."""
+    """As in formats that do not log a new column."""
     read = LineReader.read
     monkeypatch.setattr(LineReader, "read", lambda *given: read(*given).drop_columns(["bytes_sent"]))
     log.load(ndjson(ROWS))
@@ -245,12 +245,12 @@ def test_a_missing_column_is_named_with_the_remedy(log, content, columns, proble
 
 
 @examples_at_once("text", "told")
-def test_pairs_that_name_no_column_are_bad_input(text, told):
+def test_pairs_without_a_column_are_bad_input(text, told):
     with pytest.raises(BadInput, match=f"--columns: {told}"):
         columns_from(text)
 
 
-def test_a_name_may_hold_what_json_paths_escape(log):
+def test_a_name_may_contain_escapes_of_json_paths(log):
     log.load('{"t/~\\"": 1772618703, "p=q": "/"}\n', columns='time=t/~",path=p=q')
     assert [visit["visited_at"] for visit in log.visits()] == [datetime(2026, 3, 4, 10, 5, 3)]
 
@@ -299,11 +299,11 @@ def test_a_parquet_file_of_a_known_service_is_recognized(log):
     assert log.facts() == VISITS["cloudflare"][:1]
 
 
-# What has grown
+# Grown logs
 
 
 @pytest.mark.parametrize("write", [ndjson, as_csv])
-def test_the_tail_of_a_file_of_ones_own_knows_its_header(log, write):
+def test_the_tail_of_a_custom_file_knows_its_header(log, write):
     rows = [{"time": 1772618703 + number, "url": f"/{number}", "user_agent": "a, b"} for number in range(6)]
     text = write(rows)
     for end in (10, 60, 100, 130, len(text) - 1, len(text)):
@@ -315,7 +315,7 @@ def test_the_tail_of_a_file_of_ones_own_knows_its_header(log, write):
 
 
 @examples("content", "given")
-def test_a_grown_log_wants_the_same_flag_again(log, content, given):
+def test_a_grown_log_requires_the_same_flag(log, content, given):
     (flag,) = given
     begun = content[: content.rindex("\n", 0, -1) + 1]
     log.load(begun, **given)
@@ -325,13 +325,13 @@ def test_a_grown_log_wants_the_same_flag_again(log, content, given):
     assert {visit["path"] for visit in log.visits()} == {"/a", "/b"}
 
 
-def test_a_grown_log_of_json_may_end_in_another_object(log):
+def test_a_grown_json_log_may_end_with_another_object(log):
     text = ndjson(ROWS)
     log.load(text, "ndjson")
     assert log.load(text + '{"event": "bye"}\n').rejects == [(3, "no url or path that begins with /")]
 
 
-# Which format
+# Format detection
 
 
 @pytest.mark.parametrize("log_format", VISITS)
@@ -343,18 +343,18 @@ def test_garbage_and_byte_order_marks_do_not_hide_the_format(log, log_format):
     assert log.facts() == VISITS[log_format]
 
 
-def test_an_unknown_format_is_refused_with_the_remedy(log):
+def test_an_unknown_format_is_rejected_with_the_remedy(log):
     with pytest.raises(BadInput, match=f"`traffic formats explain {log.path}` .*--log-format or --columns"):
         log.load('{"when": 1772618703, "what": "/"}\n')
 
 
 @examples("given", "told")
-def test_flags_that_do_not_go_together_are_bad_input(log, given, told):
+def test_contradictory_flags_are_bad_input(log, given, told):
     with pytest.raises(BadInput, match=told):
         log.load("", **given)
 
 
-# Nobody's address is kept or repeated
+# No address is stored or repeated
 
 
 @OWN
@@ -367,7 +367,7 @@ def test_addresses_in_custom_files_do_not_reach_the_disk(log, write):
     assert kept == []
 
 
-# The same requests in other words
+# The same requests in other formats
 
 PATHS = ("/", "/a,b;c", "/caf%C3%A9", "/a~b!$&()*+:@", "/abc")
 QUERIES = ("", "?q=1", "?utm_source=chatgpt.com", "?utm_source=a%2Cb&utm_medium=c")
@@ -403,7 +403,7 @@ def own(request):
 
 
 def counted(visits):
-    """Every visit but for its visitor, and which visits are of one visitor."""
+    """Return every visit without its visitor, and which visits share a visitor."""
     facts = Counter(tuple(value for name, value in visit.items() if name != "visitor") for visit in visits)
     return facts, Counter(Counter(visit["visitor"] for visit in visits).values())
 

@@ -1,4 +1,4 @@
-"""The log of a real HAProxy, which a real rsyslogd writes, in a zone that is not UTC."""
+"""The log of a real HAProxy, written by a real rsyslogd, in a zone other than UTC."""
 
 import re
 import socket
@@ -56,7 +56,7 @@ def ask(port, path, **headers):
 def test_requests_to_a_real_haproxy_land_with_headers_and_times(lake, tmp_path):
     outside = f"log {tmp_path}/socket len 8192 local0"
     with rsyslogd(tmp_path) as log, serving("haproxy", tmp_path, INSIDE, outside, **ZONE) as port:
-        # HAProxy drops what rsyslog does not take yet.
+        # HAProxy drops lines that rsyslog does not accept yet.
         while not log.exists() or "/spring" not in log.read_text("utf-8"):
             ask(port, "/spring?utm_source=news", **{"User-Agent": CHROME, "Referer": "https://t.co/a"}, **OF_BROWSERS)
             time.sleep(0.1)
@@ -65,7 +65,7 @@ def test_requests_to_a_real_haproxy_land_with_headers_and_times(lake, tmp_path):
             bad.sendall(b"nonsense\r\n\r\n")
             while bad.recv(4096):
                 pass
-        socket.create_connection(("127.0.0.1", port), 10).close()  # as browsers do with connections that they spare
+        socket.create_connection(("127.0.0.1", port), 10).close()  # like browsers with spare connections
         wait_until(lambda: all(state in log.read_text("utf-8") for state in (" PR-- ", " CR-- ")), 30)
         told = log.read_text("utf-8")
     summary = Importer(lake).run(log, Options("acme"))

@@ -1,4 +1,4 @@
-"""The --log-format that is proposed for plain lines reads them as the server that wrote them meant them."""
+"""The proposed --log-format for plain lines gives the meaning intended by the server."""
 
 import re
 
@@ -66,7 +66,7 @@ COMPARED = (
 
 @pytest.fixture
 def read(reader):
-    """The requests in lines with a layout, or in a format."""
+    """Return the requests in lines, with a layout or in a format."""
 
     def read(lines, layout="", log_format="nginx"):
         context = FormatContext(layout=parse_layout(layout) if layout else None)
@@ -79,7 +79,7 @@ def read(reader):
 
 
 def written(layout, requests=REQUESTS):
-    """The lines that a server with this layout writes."""
+    """Return the lines that a server with this layout writes."""
     text = re.sub(r"\$(\w+)", r"{\1}", layout.replace("{", "{{").replace("}", "}}").replace(r"\t", "\t"))
     return [text.format(**one) for one in requests]
 
@@ -92,13 +92,13 @@ def test_a_proposed_layout_reads_the_same_visits(read, layout):
 
 
 @pytest.mark.parametrize("name", ["combined", "host first", "main"])
-def test_a_proposed_layout_reads_what_a_known_format_reads(read, name):
+def test_a_proposed_layout_reads_the_same_as_a_known_format(read, name):
     lines = written(LAYOUTS[name])
     proposed, *_ = proposed_layouts(lines)
     assert read(lines, proposed) == read(lines, log_format="vhost-combined" if name == "host first" else "combined")
 
 
-def test_each_kind_of_line_gets_a_layout_the_most_frequent_first():
+def test_each_kind_of_line_gets_a_layout_most_frequent_first():
     names = ["combined", "host first", "host first"]
     lines = [line for name in names for line in written(LAYOUTS[name], REQUESTS[:2])]
     first, second = proposed_layouts(lines)
@@ -112,13 +112,13 @@ def test_lines_without_a_time_or_a_request_get_no_layout(line):
     assert proposed_layouts([line] * 3) == []
 
 
-def test_the_address_of_a_target_is_not_taken_for_the_clients(read):
+def test_a_targets_address_is_not_mistaken_for_the_clients(read):
     lines = written('[$time_local] "$request" $status [Client $remote_addr] [Sent-to 198.51.100.1]')
     proposed, *_ = proposed_layouts(lines)
     assert {row["forwarded"] for row in read(lines, proposed)} == {""}
 
 
-def test_a_number_is_not_taken_for_the_status(read):
+def test_a_number_is_not_mistaken_for_the_status(read):
     lines = written('[$time_local] $status "$request" $remote_addr $request_length')
     proposed, *_ = proposed_layouts(lines)
     assert [row["status"] for row in read(lines, proposed)] == [302, 200, 404, 499, 301]

@@ -1,4 +1,4 @@
-"""Lines of every format, and the facts that the readers find in them. Lines and facts are in test_lines.json."""
+"""Lines of every format, and the facts that the readers find in them. test_lines.json has the lines and facts."""
 
 import json
 import re
@@ -26,10 +26,10 @@ from tests.support.forks import ROOT
 from tests.support.tables import examples, examples_at_once, tables
 
 FACTS = tables(__file__)["facts"]
-"""Of the first line of each format, but for what the format says itself."""
+"""Facts of the first line of each format, except for facts that the format determines."""
 FORMAT_LINES = {name: (text, FACTS | facts) for name, (text, facts) in tables(__file__)["formats"].items()}
-"""Of each format the text of a log, whose last line is a request, and its facts."""
-EXAMPLES = tables(__file__)["test_a_line_gives_its_facts_or_the_reason_why_it_has_none"]
+"""For each format, the text of a log with a request in its last line, and its facts."""
+EXAMPLES = tables(__file__)["test_a_line_gives_its_facts_or_a_reason_why_not"]
 CUSTOM = ("csv", "ndjson")
 COMBINED, VHOST, COMMON = (FORMAT_LINES[name][0] for name in ("combined", "vhost-combined", "common"))
 CONSOLE = next(text for name, text, _ in EXAMPLES if name == "caddy" and "INFO" in text)
@@ -38,7 +38,7 @@ GARBAGE = COMBINED.replace("GET /abc?q=1 HTTP/1.1", r"\x16\x03\x01\x02\x00\x01\x
 
 @pytest.fixture
 def read(reader):
-    """The facts of each request in a text or its bytes, as FACTS has them."""
+    """Return the facts of each request in a text or its bytes, in the form of FACTS."""
 
     def read(log_format, text, context=None):
         text = text.encode() if isinstance(text, str) else text
@@ -57,7 +57,7 @@ def detected(reader):
 
 
 def changed(log_format, changes):
-    """The text of a format with some parts of it replaced, each once; or another text."""
+    """Return the text of a format with some parts replaced, each once; or another text."""
     text = FORMAT_LINES[log_format][0]
     if isinstance(changes, str):
         return changes
@@ -83,7 +83,7 @@ def test_haproxy_connections_without_a_request_are_left_out(read, detected, stat
 
 
 def logs_of(log_format):
-    """The examples of a format, and its line, by what stands before them; each with what it is to give."""
+    """Return the examples of a format, and its line, with the lines before them and the expected result."""
     logs = defaultdict(list)
     for name, changes, wanted in (*EXAMPLES, (log_format, {}, {})):
         if name == log_format:
@@ -93,7 +93,7 @@ def logs_of(log_format):
 
 
 @pytest.mark.parametrize("log_format", FORMATS)
-def test_a_line_gives_its_facts_or_the_reason_why_it_has_none(read, log_format):
+def test_a_line_gives_its_facts_or_a_reason_why_not(read, log_format):
     for head, log in logs_of(log_format).items():
         found = read(log_format, "\n".join([*head.splitlines(), *(line for line, _ in log)]))[-len(log) :]
         for row, (line, wanted) in zip(found, log, strict=True):
@@ -102,8 +102,8 @@ def test_a_line_gives_its_facts_or_the_reason_why_it_has_none(read, log_format):
 
 
 @pytest.mark.parametrize("log_format", ["combined", "vhost-combined", "common"])
-def test_a_request_line_is_split_or_left_empty_but_never_refused(read, log_format):
-    rows = tables(__file__)["test_a_request_line_is_split_or_left_empty_but_never_refused"]
+def test_a_request_line_is_split_or_empty_but_never_rejected(read, log_format):
+    rows = tables(__file__)["test_a_request_line_is_split_or_empty_but_never_rejected"]
     lines = [changed(log_format, {"GET /abc?q=1 HTTP/1.1": request_line}) for request_line, _ in rows]
     for found, (request_line, expected) in zip(read(log_format, "\n".join(lines)), rows, strict=True):
         told = found["reason"], found["method"], found["target"], found["protocol"]
@@ -115,7 +115,7 @@ def test_undecodable_bytes_become_the_replacement_character(read):
     assert (found["target"], found["user_agent"][:8]) == ("/caf\ufffd?q=1", "Moz\ufffdilla")
 
 
-def test_every_line_that_is_not_empty_is_answered_once(read):
+def test_every_non_empty_line_gets_one_result(read):
     found = read("combined", "\n".join([COMBINED, "garbage", f"{COMBINED}\r\n\n\r", COMBINED, GARBAGE]))
     assert [row["reason"] is None for row in found] == [True, False, True, True, True]
     assert [found[place] for place in (0, 2, 3)] == [FORMAT_LINES["combined"][1]] * 3
@@ -126,13 +126,13 @@ def test_line_numbers_continue_from_the_first():
     assert lines.to_pydict() == {"number": [41, 43, 44], "line": ["a", "b", "c"]}
 
 
-def test_a_line_may_be_as_long_as_allowed_and_no_longer(read):
+def test_a_line_may_have_the_maximum_length_and_no_more(read):
     room = MAX_LINE_BYTES - len(COMBINED)
     lines = [COMBINED.replace("Mozilla", "Mozilla" + "x" * more) for more in (room, room + 1)]
     assert [row["reason"] for row in read("combined", "\n".join(lines))] == [None, "longer than 65536 bytes"]
 
 
-def test_entries_of_one_request_at_vercel_count_once(read):
+def test_entries_of_one_vercel_request_count_once(read):
     line, facts = FORMAT_LINES["vercel"]
     printed = line.replace('"proxy"', '"message": "printed", "proxy"')
     found = read("vercel", "\n".join([line, printed, line.replace('"r1"', '"r2"')]))
@@ -146,7 +146,7 @@ def test_the_manuals_fastly_format_has_all_fields():
     assert re.findall(r'"(\w+)":', recommended) == list(json.loads(FORMAT_LINES["fastly"][0]))
 
 
-# A notation of nginx
+# nginx's log_format
 
 
 def by(layout):
@@ -154,13 +154,13 @@ def by(layout):
 
 
 @examples("layout", "line", "given")
-def test_an_nginx_log_format_reads_what_it_says(read, layout, line, given):
+def test_an_nginx_log_format_is_read_as_described(read, layout, line, given):
     (found,) = read("nginx", line, by(layout))
     assert found["reason"] == given if isinstance(given, str) else found == FACTS | given
 
 
 @examples_at_once("layout", "problem")
-def test_an_nginx_log_format_that_cannot_be_read_is_bad_input(layout, problem):
+def test_an_unreadable_nginx_log_format_is_bad_input(layout, problem):
     with pytest.raises(BadInput) as refused:
         parse_layout(layout)
     assert f"--log-format {problem}" in str(refused.value)
@@ -194,7 +194,7 @@ OF_APACHE = [
 
 
 @pytest.mark.parametrize(("layout", "line", "given"), OF_APACHE)
-def test_a_log_format_of_apache_reads_what_it_says(read, layout, line, given):
+def test_an_apache_log_format_is_read_as_described(read, layout, line, given):
     (found,) = read("apache", line, by(layout))
     assert (
         found["reason"] == given if isinstance(given, str) else found == FACTS | {"domain": "", "country": ""} | given
@@ -210,7 +210,7 @@ def test_a_log_format_of_apache_reads_what_it_says(read, layout, line, given):
         ("%t %r%>s", "has %r and %>s next to each other"),
     ],
 )
-def test_a_log_format_of_apache_that_cannot_be_read_is_bad_input(layout, problem):
+def test_an_unreadable_apache_log_format_is_bad_input(layout, problem):
     with pytest.raises(BadInput) as refused:
         parse_layout(layout)
     assert f"--log-format {problem}" in str(refused.value)
@@ -227,7 +227,7 @@ def test_directives_are_not_read_as_requests(read):
         assert read(log_format, line, FormatContext(fields=directive.encode())) == [facts]
 
 
-def test_the_directive_may_come_again_with_other_fields(read):
+def test_the_directive_may_be_repeated_with_other_fields(read):
     text, facts = FORMAT_LINES["w3c"]
     other = "#Fields: time date sc-status cs-uri-stem c-ip"
     lines = [text, "#Date: now", other, "10:05:04 2026-03-04 404 /x 203.0.113.8", text]
@@ -238,23 +238,23 @@ def test_the_directive_may_come_again_with_other_fields(read):
     assert second == facts | nothing | there
 
 
-# Files with columns of one's own
+# Files with custom columns
 
 CELLS = dict(
     zip(*([cell.strip('"') for cell in line.split(",")] for line in FORMAT_LINES["csv"][0].split("\n")), strict=True)
 )
-"""The columns of the line of a file of one's own."""
+"""The columns of the line in a custom file."""
 
 
 def written(log_format, cells):
-    """A file of one's own with one line."""
+    """Return a custom file with one line."""
     if log_format == "csv":
         return "\n".join(",".join(f'"{cell}"' for cell in line) for line in (cells, cells.values()))
     return "{" + ", ".join(f'"{name}": "{value}"' for name, value in cells.items()) + "}"
 
 
 @pytest.mark.parametrize("log_format", CUSTOM)
-def test_columns_stand_in_any_order_and_others_shift_none(read, log_format):
+def test_columns_may_have_any_order(read, log_format):
     assert tuple(CELLS) == FIELD_NAMES
     cells = [*CELLS.items()]
     orders = [cells[::-1], *([*cells[:place], ("bytes", "5316"), *cells[place:]] for place in (0, 1, 6, len(cells)))]
@@ -271,12 +271,12 @@ def test_an_optional_field_does_not_shift_others(read, monkeypatch, log_format, 
     assert read(log_format, written(log_format, CELLS | {"bytes": "5316"}))[-1] == FACTS
 
 
-# Which format
+# Format detection
 
 
 @pytest.mark.parametrize("log_format", FORMATS)
-def test_no_format_explains_a_line_of_another(read, log_format):
-    """Of all lines as one log; for CSV each log by itself, as every first line may be its header."""
+def test_no_format_matches_a_line_of_another(read, log_format):
+    """All lines as one log; for CSV, each log separately, since any first line may be its header."""
     texts = {name: text for name, (text, _) in FORMAT_LINES.items()}
     others = [text for name, text in texts.items() if name != log_format]
     for log in others if log_format == "csv" else ["\n".join([*others, texts[log_format]])]:
@@ -325,7 +325,7 @@ def test_the_format_is_detected_from_the_first_lines(detected, lines, log_format
 
 
 @pytest.mark.parametrize("lines", [["garbage"], ["", "\r", "x"], ['{"a": 1}', "plain words"]])
-def test_lines_of_no_format_are_refused(detected, lines):
+def test_lines_in_no_known_format_are_rejected(detected, lines):
     with pytest.raises(UnknownFormat, match=r"its first \d lines?$"):
         detected(*lines)
 
@@ -347,7 +347,7 @@ SPOILT = st.builds(
 @tried(3)
 def test_every_reader_accounts_for_any_line(reader, lines):
     table = split_lines("\n".join(lines).encode(), 2)
-    usual, _, _ = tables(__file__)["test_an_nginx_log_format_reads_what_it_says"][-1]
+    usual, _, _ = tables(__file__)["test_an_nginx_log_format_is_read_as_described"][-1]
     directive = FORMAT_LINES["w3c"][0].partition("\n")[0].encode()
     guide = FormatContext(b"time,path", directive, layout=parse_layout(usual))
     for log_format in (*FORMATS, "nginx"):

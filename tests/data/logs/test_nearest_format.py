@@ -1,4 +1,4 @@
-"""Tests the nearest format of a line, and the first difference."""
+"""The nearest format of a line, and the first difference."""
 
 import pytest
 
@@ -11,7 +11,7 @@ COMBINED = f'203.0.113.7 - - [26/Nov/2026:10:00:00 +0000] "GET /abc HTTP/1.1" 30
 
 
 @pytest.mark.parametrize("log_format", FORMATS)
-def test_the_example_of_a_format_is_recognized_as_it(reader, log_format):
+def test_a_formats_example_is_recognized(reader, log_format):
     text = example(log_format).encode()
     lines, context = split_lines(text, 1), FormatContext(header=text.partition(b"\n")[0])
     assert reader.detect(lines, context) == log_format
@@ -26,7 +26,7 @@ def test_the_example_of_a_format_is_recognized_as_it(reader, log_format):
      'Nov 26 lb nginx: 203.0.113.7 - - [26/Nov/2026:10:00:00 +0000] "GET /abc HTTP/1.1" ', "302"),
     (f"go.example.com {COMBINED}", "vhost-combined", f"go.example.com {COMBINED}", ""),
 ])  # fmt: skip
-def test_a_line_differs_where_it_stops_being_like_the_example(line, log_format, until, wanted):
+def test_a_line_differs_from_where_it_stops_matching(line, log_format, until, wanted):
     assert nearest_format(line) == (log_format, len(until), wanted)
 
 
@@ -39,7 +39,7 @@ def test_an_object_lacks_keys_of_the_example(line, log_format, wanted):
     assert nearest_format(line) == (log_format, None, wanted)
 
 
-def test_an_object_that_is_cut_off_differs_where_it_ends():
+def test_a_truncated_object_differs_where_it_ends():
     assert nearest_format('{"time": "2026') == ("ndjson", 9, "JSON (Unterminated string starting at)")
 
 

@@ -1,4 +1,4 @@
-"""Headers of Parquet pages: what they say about memory, also where they lie or are damaged."""
+"""Headers of Parquet pages: the memory that they announce, even if they lie or are damaged."""
 
 import io
 from contextlib import suppress
@@ -29,7 +29,7 @@ def memory(file, *, is_listed=False):
 
 @pytest.fixture
 def complaint(tmp_path, monkeypatch):
-    """Why a file is refused when a row group may take one megabyte."""
+    """Return why a file is rejected if a row group may take one megabyte."""
     monkeypatch.setattr(parquet_lines, "MAX_GROUP_BYTES", 1_000_000)
 
     def complaint(content):
@@ -42,8 +42,8 @@ def complaint(tmp_path, monkeypatch):
     return complaint
 
 
-def test_a_page_that_says_that_it_is_large_is_refused(complaint):
-    """The footer still says how large it is."""
+def test_a_page_that_claims_a_large_size_is_rejected(complaint):
+    """The footer still has the real size."""
     content = written([TEXT], compression="zstd", use_dictionary=False).getvalue()
     true, said = (b"\x15" + bytes((number & 127 | 128, number >> 7 & 127 | 128, number >> 14)) for number in (
         2 * (len(TEXT) + 10), 2 * 1_000_000))  # fmt: skip
@@ -51,7 +51,7 @@ def test_a_page_that_says_that_it_is_large_is_refused(complaint):
     assert "2,000,0" in complaint(content.replace(true, said, 1))
 
 
-def test_a_row_with_very_many_values_is_refused(complaint):
+def test_a_row_with_very_many_values_is_rejected(complaint):
     content = written(LISTED).getvalue()
     assert len(content) < 2_000
     assert "1,600," in complaint(content)
@@ -75,7 +75,7 @@ def test_texts_after_their_lengths_are_read(tmp_path, encoding):
     assert lines[0] == lines[1]
 
 
-def test_few_rows_are_read_at_once_that_share_a_long_text(tmp_path, monkeypatch):
+def test_few_rows_that_share_a_long_text_are_read_at_once(tmp_path, monkeypatch):
     asked, read = [], pq.ParquetFile.iter_batches
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda file, rows: asked.append(rows) or read(file, rows))
     path = tmp_path / "log.parquet"
@@ -101,7 +101,7 @@ def test_damaged_headers_are_errors_of_the_file(byte):
      b"\xff" * 100, b"\x15\x00\x05\x02\x00", b"\x1c" * 100_000, b"\x19\xfc" + b"\xff" * 20, b"\x15\x00\x15\x01"],
     ids=["nothing", "the beginning", "numbers", "a field twice", "deep", "a long list", "negative"],
 )  # fmt: skip
-def test_a_header_that_cannot_be_is_refused(header):
+def test_an_impossible_header_is_rejected(header):
     file = written(ROWS[:1])
     column = row_groups(file)[0][0]
     with pytest.raises(pa.ArrowInvalid, match="a page header"):
@@ -115,7 +115,7 @@ def test_a_column_name_that_is_not_utf_8_is_damage(tmp_path):
         identify(path, ())
 
 
-def test_texts_past_the_count_of_a_dictionary_are_left():
+def test_texts_past_the_count_of_a_dictionary_are_ignored():
     content = b"".join(len(text).to_bytes(4, "little") + text for text in (b"abc", b"x" * 100))
     page = parquet_pages._PageHeader(len(content), 1, 0, is_dictionary=True, start=0, compressed=len(content))
     assert parquet_pages._longest_text(io.BytesIO(content), page, "") == 3

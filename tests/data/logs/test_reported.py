@@ -1,4 +1,4 @@
-"""Tests each field of reported requests, and every reason for rejecting them."""
+"""Each field of reported requests, and every reason for rejecting them."""
 
 import json
 from contextlib import suppress
@@ -31,29 +31,29 @@ FIELDS = Reported.__struct_fields__
 NOW = datetime(2026, 3, 15, 12)
 EPOCH = datetime(1970, 1, 1)
 NO_OBJECT = "the visit is not a valid JSON object"
-DEEP = 100_000  # brackets: far more than a stack holds
+DEEP = 100_000  # brackets: far deeper than any stack
 some = tried(60)
 
 
 def read(row):
-    """The facts of a row that is written out, or of these fields."""
+    """Return the facts of a row given as text, or of these fields."""
     text = json.dumps(row) if isinstance(row, dict) else row
     return parse_reported(text if isinstance(text, bytes) else text.encode(), NOW)
 
 
 def told(**fields):
-    """The facts of a request with these fields, of / when nothing else is said."""
+    """Return the facts of a request with these fields, to / by default."""
     return read({"path": "/"} | fields)
 
 
 def refusal(row):
-    """Why a row is refused, which is as `read` takes it."""
+    """Return why a row is rejected; the arguments are the same as for `read`."""
     with pytest.raises(BadInput) as refused:
         read(row)
     return str(refused.value)
 
 
-# Whole rows
+# Complete rows
 
 
 def test_every_reported_field_is_stored():
@@ -75,7 +75,7 @@ def test_missing_fields_have_their_defaults(nothing):
 
 
 @pytest.mark.parametrize("domain", ["", "go.example"])
-def test_a_path_and_a_url_that_is_a_path_are_the_same(domain):
+def test_a_path_and_a_url_with_only_a_path_are_equal(domain):
     assert read({"url": "/a?x=1", "domain": domain, "path": ""}) == told(path="/a?x=1", domain=domain)
 
 
@@ -84,13 +84,13 @@ def test_the_last_of_duplicate_keys_counts():
 
 
 @pytest.mark.parametrize("text", ['  {"path": "/"}\r', '\t{"path":\r\n"/"} ', r'{"\u0070ath": "\u002f"}'])
-def test_how_json_is_written_does_not_matter(text):
+def test_the_layout_of_json_does_not_matter(text):
     assert read(text) == told()
 
 
 @examples_at_once("why", "rows")
-def test_a_row_is_refused_for_this_reason(why, rows):
-    """Rows are written as bytes: what is not JSON, not text, not a request, or too much for a machine."""
+def test_a_row_is_rejected_for_this_reason(why, rows):
+    """Rows are written as bytes: not JSON, not text, not a request, or too much for a machine."""
     for row in rows:
         assert refusal(row.encode("latin-1")) == why, row
 
@@ -109,7 +109,7 @@ def test_a_row_may_be_16384_bytes_long():
 
 
 @pytest.mark.parametrize("start", ["[", '{"path":', '{"path":[', '{"x":', '{"x":[', '{"path":"/","time":['])
-def test_a_row_of_brackets_is_refused_like_any_other(start):
+def test_a_row_of_brackets_is_rejected_like_any_other(start):
     assert refusal((start * MAX_ROW_BYTES)[:MAX_ROW_BYTES]).startswith((NO_OBJECT, "Expected `", "Object contains"))
 
 
@@ -117,7 +117,7 @@ KINDS = {"7": "int", "7.5": "float", "true": "bool", "[]": "array", "{}": "objec
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_a_value_of_another_kind_is_refused_by_field_and_kind(name):
+def test_a_value_of_another_type_is_rejected_by_field_and_type(name):
     integer = dict.fromkeys(("status", "bytes_sent"), "int | null")
     wanted = (integer | {"time": "int | float | datetime | null"}).get(name, "str | null")
     for value, kind in KINDS.items():
@@ -131,15 +131,15 @@ FACT_OF = {"time": lambda facts: facts.visited_at.isoformat(), "domain": attrget
 
 
 @examples_at_once("field", "values")
-def test_a_value_is_taken_in_its_normal_form(field, values):
-    """A time is RFC 3339 or a number of some unit."""
+def test_a_value_is_converted_to_its_normal_form(field, values):
+    """A time is RFC 3339 or a number in some unit."""
     for value, expected in values:
         facts = told(**{field: value})
         assert FACT_OF.get(field, attrgetter(field))(facts) == expected, value
 
 
 @examples_at_once("field", "why", "values")
-def test_a_value_that_cannot_be_is_refused_with_this_reason(field, why, values):
+def test_an_invalid_value_is_rejected_with_this_reason(field, why, values):
     for value in values:
         assert refusal({"path": "/", field: value}) == why, value
         if field == "path":
@@ -147,7 +147,7 @@ def test_a_value_that_cannot_be_is_refused_with_this_reason(field, why, values):
 
 
 @pytest.mark.parametrize("time", ["1e999", "-1e999", "1" * 400 + ".5", "1" + "0" * 5_000, "-1" + "0" * 5_000])
-def test_a_number_that_no_machine_holds_is_refused_at_once(time):
+def test_an_unrepresentable_number_is_rejected_at_once(time):
     why = refusal(f'{{"path": "/", "time": {time}}}')
     assert why in {"Number out of range: time", "Integer value out of range: time"}
 
@@ -165,13 +165,13 @@ def test_every_unit_and_zone_gives_the_same_time(moment):
 
 @given(st.datetimes(datetime(1990, 1, 1), datetime(2025, 1, 1), timezones=st.timezones()))
 @some
-def test_a_time_with_a_zone_is_kept_in_utc(moment):
+def test_a_time_with_a_zone_is_stored_in_utc(moment):
     text = moment.isoformat()
     if len(text.rpartition(":")[2]) == 2:  # RFC 3339 knows no seconds in a zone
         assert told(time=text).visited_at == moment.astimezone(UTC).replace(tzinfo=None)
 
 
-# What was asked for
+# Targets
 
 
 @examples_at_once("url", "target")
@@ -203,7 +203,7 @@ ROWS = st.dictionaries(st.sampled_from(sorted(FIELDS)), VALUES).map(json.dumps)
 
 
 def outcome(row):
-    """The facts of a row, or the reason for rejecting it; any other exception fails the test."""
+    """Return the facts of a row, or the reason for rejecting it; any other exception fails the test."""
     try:
         return parse_reported(row, NOW)
     except BadInput as error:
@@ -212,7 +212,7 @@ def outcome(row):
 
 @given(ROWS, st.integers(0, 300), st.sampled_from(["whole", "cut", "spoilt"]))
 @some
-def test_no_reason_repeats_what_was_sent(text, place, damage):
+def test_no_reason_repeats_a_sent_value(text, place, damage):
     row = text.encode()
     row = {"whole": row, "cut": row[:place], "spoilt": row[:place] + b"\xff" + row[place + 1 :]}[damage]
     why = outcome(row)
@@ -269,7 +269,7 @@ A, B = b'{"path":"/a"}', b'{"path":"/b"}'
         *((body, []) for body in (b"", b"\n", b" \r\n\t\n", b"[]", b"\n[ \n]\n")),
     ],
 )  # fmt: skip
-def test_lines_and_an_array_hold_the_same_rows_or_none(body, paths):
+def test_lines_and_an_array_have_the_same_rows_or_none(body, paths):
     assert [parse_reported(row, NOW).target.path for row in split_rows(body)] == paths
 
 
@@ -289,7 +289,7 @@ def test_text_between_two_lines_belongs_to_its_row():
     assert [why if isinstance(why := outcome(row), str) else None for row in rows] == [None, *wrong, None]
 
 
-def test_array_rows_that_are_not_objects_are_refused_singly():
+def test_array_rows_that_are_not_objects_are_rejected_singly():
     rows = split_rows(b"[" + A + b',7,"x",null,[],{},["\xff"],' + B + b"]")
     assert [type(outcome(row)) for row in rows] == [ReportedVisit, str, str, str, str, str, str, ReportedVisit]
 
@@ -308,7 +308,7 @@ def test_a_body_of_millions_of_rows_is_rejected_early(body):
 
 
 @pytest.mark.parametrize(("start", "between", "end"), [(b"[", b",", b"]"), (b"", b"\n", b""), (b"", b"\n\n", b"\n")])
-def test_too_many_rows_are_refused_whatever_they_contain(start, between, end):
+def test_too_many_rows_are_rejected_whatever_they_contain(start, between, end):
     for row in (A, b"0", b'{"a":",,,,"}'):
         assert len(split_rows(start + between.join([row] * MAX_ROWS) + end)) == MAX_ROWS
         with pytest.raises(TooManyRows):

@@ -1,4 +1,4 @@
-"""Tests the facts of a request for each text of its record, and for missing texts."""
+"""The facts of a request for each text of its record, and for missing texts."""
 
 import pytest
 
@@ -48,7 +48,7 @@ def test_a_text_of_a_record_is_a_fact(record, facts):
         ("same-origin", "empty", {"fetch_sent"}),
     ],
 )
-def test_fetch_metadata_distinguish_pages_from_parts(mode, dest, facts):
+def test_fetch_metadata_distinguishes_pages_from_parts(mode, dest, facts):
     bits = request_facts(RequestRecord(fetch_mode=mode, fetch_dest=dest)) or 0
     assert {name for name, bit in BITS.items() if bits & bit} == facts
 
@@ -61,7 +61,7 @@ def test_fetch_metadata_distinguish_pages_from_parts(mode, dest, facts):
         (None, "", "fetch_absent"),
     ],
 )
-def test_any_header_of_fetch_metadata_was_sent_or_not(mode, site, fact):
+def test_each_fetch_metadata_header_was_sent_or_not(mode, site, fact):
     assert request_facts(RequestRecord(fetch_mode=mode, fetch_site=site)) == BITS[fact]
 
 
@@ -99,7 +99,7 @@ def test_accept_without_html_means_a_file_or_data(changes, is_told):
         ("", 0),
         ("x", 0),
         ("100", 0),
-        ("9" * 5_000, 0),  # more digits than Python makes an integer of
+        ("9" * 5_000, 0),  # more digits than Python converts to an integer
     ],
 )
 def test_a_bot_score_counts_below_thirty(score, fact):

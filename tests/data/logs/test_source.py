@@ -1,4 +1,4 @@
-"""Tests reading plain, gzipped, zstd-compressed, broken and changing log files."""
+"""Reading plain, gzipped, zstd-compressed, broken and changing log files."""
 
 import gzip
 import hashlib
@@ -22,7 +22,7 @@ from data.logs.source import blocks, identify
 from tests.support.memory import traced_peak
 
 TEXT = b"".join(b"line %d of the log\n" % number for number in range(1, 2001))
-UNEVEN = hashlib.shake_256(b"seed").digest(300_000).replace(b"\n", b"\x0b")  # does not compress
+UNEVEN = hashlib.shake_256(b"seed").digest(300_000).replace(b"\n", b"\x0b")  # incompressible
 
 
 def gz(content: bytes) -> bytes:
@@ -44,12 +44,12 @@ def read(path: Path, start: int = 0) -> bytes:
 
 
 def zst_after_skipped(content: bytes) -> bytes:
-    """As pzstd and others write it: before each frame is one that readers skip, here of three bytes."""
+    """Compress like pzstd and others: before each frame is a frame that readers skip, here of three bytes."""
     return b"\x5d\x2a\x4d\x18" + (3).to_bytes(4, "little") + b"abc" + zst(content)
 
 
 def unzipped(content: bytes) -> bytes:
-    """The standard library's result for a gzip file that may be truncated."""
+    """Return the standard library's result for a gzip file that may be truncated."""
     member = zlib.decompressobj(wbits=31)
     return member.decompress(content) + member.flush()
 
@@ -86,7 +86,7 @@ def test_zeros_after_a_gzip_member_are_dropped(tmp_path):
 
 
 def test_work_grows_with_gzip_members_not_their_square(tmp_path, monkeypatch):
-    """zlib copies everything that it is given behind the end of a member."""
+    """zlib copies everything after the end of a member."""
     given = []
 
     class Counting:
@@ -109,14 +109,14 @@ def test_work_grows_with_gzip_members_not_their_square(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("size", [0, 1, source.CHUNK_BYTES, source.CHUNK_BYTES + 1])
 @pytest.mark.parametrize("packed", [bytes, gz, zst], ids=["plain", "gzip", "zstd"])
-def test_sizes_around_a_chunk_are_read_whole(tmp_path, packed, size):
+def test_sizes_around_a_chunk_are_read_completely(tmp_path, packed, size):
     content = identify(write(tmp_path, packed(b"\n" * size)), ())
     assert (content.size, content.is_truncated) == (size, False)
     assert read(tmp_path / "access.log") == b"\n" * size
 
 
 @pytest.mark.parametrize("packed", [bytes, gz, zst], ids=["plain", "gzip", "zstd"])
-def test_prefixes_are_hashed_where_the_content_reaches(tmp_path, packed):
+def test_prefixes_within_the_content_are_hashed(tmp_path, packed):
     lengths = (0, 1, 1, 700, len(TEXT) - 1, len(TEXT), len(TEXT) + 1)
     content = identify(write(tmp_path, packed(TEXT)), lengths)
     assert content.prefixes == {size: hashlib.sha256(TEXT[:size]).hexdigest() for size in lengths[:-1]}
@@ -125,7 +125,7 @@ def test_prefixes_are_hashed_where_the_content_reaches(tmp_path, packed):
 
 @given(end=st.integers(2, len(gz(TEXT)) - 1))
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_gzip_file_cut_anywhere_gives_all_that_can_be_read(tmp_path, end):
+def test_a_truncated_gzip_file_gives_its_readable_part(tmp_path, end):
     cut = gz(TEXT)[:end]
     content = identify(write(tmp_path, cut), ())
     assert content.is_truncated
@@ -133,7 +133,7 @@ def test_a_gzip_file_cut_anywhere_gives_all_that_can_be_read(tmp_path, end):
     assert read(tmp_path / "access.log") == unzipped(cut)
 
 
-def test_a_second_gzip_member_cut_short_keeps_the_first(tmp_path):
+def test_a_truncated_second_gzip_member_keeps_the_first(tmp_path):
     path = write(tmp_path, gz(TEXT) + gz(UNEVEN)[:-100])
     content = identify(path, ())
     assert content.is_truncated
@@ -142,7 +142,7 @@ def test_a_second_gzip_member_cut_short_keeps_the_first(tmp_path):
 
 
 @pytest.mark.parametrize("kept", [4, 5, 10, 1000, 299_000])
-def test_a_zstd_file_cut_short_keeps_the_frames_before(tmp_path, kept):
+def test_a_truncated_zstd_file_keeps_the_frames_before(tmp_path, kept):
     path = write(tmp_path, zst(UNEVEN) + zst(UNEVEN)[:kept])
     content = identify(path, ())
     assert content.is_truncated
@@ -163,7 +163,7 @@ def test_a_zstd_file_cut_short_keeps_the_frames_before(tmp_path, kept):
     ],
     ids=["checksum of gzip", "something behind gzip", "zstd", "missing"],
 )
-def test_a_damaged_or_missing_file_and_a_folder_are_refused(tmp_path, content, told):
+def test_damaged_and_missing_files_and_folders_are_rejected(tmp_path, content, told):
     if content:
         write(tmp_path, content)
     with pytest.raises(BadInput, match=told):
@@ -192,7 +192,7 @@ def test_an_overlong_line_shifts_no_line_number(tmp_path, monkeypatch):
     assert source.MAX_LINE_BYTES < len(lines[2]) <= 1 << 17
 
 
-def test_a_file_changed_since_it_was_identified_is_refused(tmp_path):
+def test_a_file_changed_after_its_identification_is_rejected(tmp_path):
     path = write(tmp_path, b"one\ntwo\n")
     content = identify(path, ())
     for after in (b"one\nTWO\n", b"one\n", b""):
@@ -210,7 +210,7 @@ def test_a_file_changed_since_it_was_identified_is_refused(tmp_path):
     data=st.data(),
 )
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_blocks_put_together_are_the_content(tmp_path, lines, chunk, block, data):
+def test_joined_blocks_equal_the_content(tmp_path, lines, chunk, block, data):
     text = b"\n".join(lines)
     assume(not text.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1")))  # a plain log that begins like another
     path = write(tmp_path, data.draw(st.sampled_from([bytes, gz]))(text))
@@ -229,7 +229,7 @@ def test_blocks_put_together_are_the_content(tmp_path, lines, chunk, block, data
     ]
 
 
-# What stood before a block
+# Lines before a block
 
 
 def headings(path, start=0):
@@ -309,7 +309,7 @@ def test_lines_of_a_parquet_file_are_the_same_however_it_is_read(tmp_path, monke
     table = pa.table({name: pa.array(values * 50, kinds.get(name)) for name, values in VALUES.items()})
     pq.write_table(table, tmp_path / "log.parquet", use_dictionary=uses_dictionary, row_group_size=70)
     whole = blocks_text(tmp_path / "log.parquet")
-    with closing(duckdb.connect()) as engine:  # as DuckDB reads the same rows
+    with closing(duckdb.connect()) as engine:  # like DuckDB's reading of the same rows
         rows = pa.table({"row": pa.concat_arrays([batch.to_struct_array() for batch in table.to_batches()])})
         engine.register("rows", rows)
         assert whole == [line for (line,) in engine.execute("SELECT to_json(row)::VARCHAR FROM rows").fetchall()]
@@ -318,11 +318,11 @@ def test_lines_of_a_parquet_file_are_the_same_however_it_is_read(tmp_path, monke
 
 
 def blocks_text(path):
-    """The lines of a log."""
+    """Return the lines of a log."""
     return b"".join(block.text for block in blocks(path, identify(path, ()))).decode().splitlines()
 
 
-def test_a_parquet_row_that_is_far_too_large_is_refused(tmp_path, monkeypatch):
+def test_a_parquet_row_that_is_far_too_large_is_rejected(tmp_path, monkeypatch):
     pq.write_table(pa.table({"text": ["a"] * 5 + ["x" * 2_000]}), tmp_path / "log.parquet")
     monkeypatch.setattr(parquet_lines, "MAX_ROW_BYTES", 1_000)
     with pytest.raises(BadInput, match=r"may have 2,000 bytes in one of the rows from 1 on; shorten them\."):

@@ -1,4 +1,4 @@
-"""Lines inside of the objects of Docker and of collectors of logs, and lines that Docker has split."""
+"""Lines inside the objects of Docker and log collectors, and lines that Docker has split."""
 
 import json
 from itertools import accumulate
@@ -41,7 +41,7 @@ PART = 1 << 14
 
 @pytest.fixture
 def read(reader):
-    """The facts of each request in a log, by the number of its line."""
+    """Return the facts of each request in a log, by line number."""
 
     def read(log_format, text):
         text = text.encode() if isinstance(text, str) else text
@@ -55,12 +55,12 @@ def read(reader):
 
 
 def in_docker(text, stream="stdout"):
-    """An entry of Docker's json-file, as it writes it."""
+    """Return an entry of Docker's json-file, in Docker's form."""
     return json.dumps({"log": text, "stream": stream, "time": AT}, separators=(",", ":")) + "\n"
 
 
 def split(line, size=PART, stream="stdout"):
-    """Docker's entries for a line that it split."""
+    """Return Docker's entries for a line that it split."""
     whole = f"{line}\n"
     return [in_docker(whole[at : at + size], stream) for at in range(0, len(whole), size)]
 
@@ -92,7 +92,7 @@ def test_json_behind_a_prefix_is_recognized_and_read(reader, read, prefix):
 
 
 @pytest.mark.parametrize("log_format", [name for name, line in WRAPPED.items() if line.startswith("{")])
-def test_an_object_of_a_known_format_stays_what_it_is(reader, read, log_format):
+def test_an_object_of_a_known_format_is_not_unwrapped(reader, read, log_format):
     wrapped = dict.fromkeys(("message", "log", "line"), COMBINED) | {"event": {"original": WRAPPED["caddy"]}}
     text = json.dumps(wrapped | json.loads(WRAPPED[log_format]))
     assert reader.detect(split_lines(text.encode(), 1)) == log_format
@@ -104,13 +104,13 @@ def test_an_object_keeps_its_reason_without_a_text(read):
     assert [row["reason"] for row in read("vercel", printed).values()] == ["not a request (no proxy)"]
 
 
-def test_a_wrapped_line_may_be_refused_for_a_reason_of_its_own(read):
+def test_a_wrapped_line_may_be_rejected_for_its_own_reason(read):
     other = json.dumps({"level": "info", "logger": "admin", "msg": "started", "ts": 1772618703})
     rows = read("caddy", in_docker(f"{other}\n") + in_docker(WRAPPED["caddy"] + "\n"))
     assert [row["reason"] for row in rows.values()] == ["not an access log entry (another logger)", None]
 
 
-def test_refused_lines_keep_their_numbers_in_the_file(logs):
+def test_rejected_lines_keep_their_numbers_in_the_file(logs):
     entries = [in_docker(f"{COMBINED}\n"), in_docker("starting\n", "stderr"), "\n", in_docker(f"{COMBINED}\n"), "{\n"]
     summary = logs.load("".join(entries), Options("acme", "go.example"))
     assert (summary.log_format, summary.lines, summary.visits) == ("combined", 4, 2)
@@ -157,7 +157,7 @@ def test_a_grown_wrapped_log_is_continued(logs):
     assert (summary.already_imported, len(logs.visits())) == (True, 2)
 
 
-# What Docker has split
+# Lines that Docker has split
 
 
 @pytest.mark.parametrize("size", [PART, 50])
@@ -178,11 +178,11 @@ def test_parts_of_two_streams_may_alternate(read):
     assert [row["target"][:4] for row in read("combined", text).values()] == ["/out", "/err"]
 
 
-def test_texts_without_any_newline_are_lines_of_their_own(read):
+def test_texts_without_any_newline_are_separate_lines(read):
     assert [row["reason"] for row in read("combined", in_docker(COMBINED) * 3).values()] == [None] * 3
 
 
-def test_a_joined_line_that_is_too_long_is_refused(read):
+def test_a_joined_line_that_is_too_long_is_rejected(read):
     rows = read("combined", "".join([*split(long_line("/a", 70_000)), in_docker(f"{COMBINED}\n")]))
     assert [row["reason"] for row in rows.values()] == ["longer than 65536 bytes", None]
 
@@ -205,12 +205,12 @@ def test_a_joined_line_that_is_too_long_is_refused(read):
         ([in_docker("b" * PART)] * 9, 9),
     ],
 )
-def test_a_log_is_cut_between_whole_lines(entries, whole):
+def test_a_log_is_split_between_complete_lines(entries, whole):
     assert whole_lines_end("".join(entries).encode()) == len("".join(entries[:whole]))
 
 
 @pytest.mark.parametrize("size", [20_000, 60_000])
-def test_a_docker_log_is_read_alike_in_blocks_and_in_steps(logs, monkeypatch, size):
+def test_a_docker_log_is_read_equally_in_blocks_and_in_steps(logs, monkeypatch, size):
     lines = [
         line
         for number in range(4)

@@ -1,4 +1,4 @@
-"""Tests covered days: from the first to the last visit of each log, and days with reported visits."""
+"""Covered days: from the first to the last visit of each log, and days with reported visits."""
 
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -18,21 +18,21 @@ JANUARY = date(2026, 1, 1), date(2026, 1, 31)
 
 
 def imported(lake: Lake, log: Path, *moments: datetime, domain: str = "go.example") -> None:
-    """Import a log of visits at these times; one that exists has grown by them."""
+    """Import a log of visits at these times, or let an existing log grow by them."""
     with log.open("a") as lines:
         lines.writelines(line(f"/{moment:%d%H}", when=moment) for moment in moments)
     Importer(lake, lambda: LATER).run(log, Options("acme", domain))
 
 
 def reported(lake: Lake, *moments: datetime) -> None:
-    """Report a visit at each of these times, which reach files together."""
+    """Report a visit at each of these times; they reach files together."""
     for moment in moments:
         enqueue(lake.manifest, [("acme", packed([visit(visited_at=moment.replace(tzinfo=None))]))], moment)
     flush_all(lake)
 
 
 def covered(lake: Lake, domain: str = "go.example") -> list[int]:
-    """The days of January that are covered, after the files of each were merged."""
+    """Return the covered days of January, after the files of each day were merged."""
     Compactor(lake, lambda: LATER).run()
     return [day.day for day in sorted(lake.manifest.coverage.covered_days("acme", domain, *JANUARY))]
 
@@ -45,12 +45,12 @@ def at(day: int, hour: int = 0) -> datetime:
     ("logs", "days"),
     [
         ([("a", at(3, 11), at(9, 13))], [3, 4, 5, 6, 7, 8, 9]),  # from the first visit to the last, however quiet
-        ([("a", at(3, 13), at(5, 11))], [4]),  # more than half is missing of the others
+        ([("a", at(3, 13), at(5, 11))], [4]),  # more than half of the other days is missing
         ([("a", at(3), at(4, 23)), ("b", at(5, 10), at(6, 23)), ("c", at(9), at(10, 23))], [3, 4, 5, 6, 9, 10]),
-        ([("a", at(3), at(4, 23)), ("a", at(8)), ("a", at(9, 13))], [3, 4, 5, 6, 7, 8, 9]),  # one that has grown
+        ([("a", at(3), at(4, 23)), ("a", at(8)), ("a", at(9, 13))], [3, 4, 5, 6, 7, 8, 9]),  # a grown log
     ],
 )
-def test_logs_cover_their_days_and_those_between_them_but_no_gap(lake, tmp_path, logs, days):
+def test_logs_cover_their_days_and_days_between_but_no_gap(lake, tmp_path, logs, days):
     for name, *moments in logs:
         imported(lake, tmp_path / name, *moments)
     assert covered(lake) == days

@@ -35,7 +35,7 @@ MOMENT = datetime(2026, 1, 2, 10)
 
 
 def numbers(root):
-    """The number of a manifest, and of its copy."""
+    """Return the number of a manifest, and of its copy."""
     with opened(root) as lake:
         return database_of(lake.manifest).rows("SELECT number FROM generation")[0][0], copy_of(root)
 
@@ -50,7 +50,7 @@ def wait(lake, path="/waiting"):
 
 @pytest.fixture
 def root(lake):
-    """A closed lake with a visit in a file and one that waits, and its manifest of before put back."""
+    """A closed lake with a visit in a file and a pending visit, and its restored older manifest."""
     land(lake, "acme", [visit(visited_at=MOMENT, path="/known")])
     older = kept_manifest(lake.root)
     land(lake, "acme", [visit(visited_at=MOMENT, path="/unknown")])
@@ -114,7 +114,7 @@ def test_every_writer_refuses_an_older_manifest(lake, tmp_path, writer):
 
 def test_an_older_manifest_is_readable_until_a_rebuild(root):
     for path in root.rglob("*.parquet"):
-        os.utime(path)  # so that they are hashed again
+        os.utime(path)  # forces hashing again
         path.chmod(0o600)
     with opened(root) as lake:
         problem = lake.manifest.problem
@@ -147,7 +147,7 @@ def test_an_older_manifest_with_a_newer_wal_is_detected(lake, tmp_path):
     for n in range(40):
         land(lake, "acme", [visit(visited_at=MOMENT, path=f"/{n}")])
     database_of(lake.manifest).rows("PRAGMA wal_checkpoint(TRUNCATE)")
-    with database_of(lake.manifest).transaction() as db:  # nothing but this is in the log
+    with database_of(lake.manifest).transaction() as db:  # the only content of the log
         db.execute("INSERT INTO last_runs VALUES ('task', '2026')")
     log = (lake.root / "manifest.sqlite-wal").read_bytes()
     lake.manifest.close()
@@ -192,7 +192,7 @@ def test_an_unwritable_copy_is_logged_once_and_fails_no_change(lake, caplog):
     assert copy_of(lake.root) == 4
 
 
-def test_the_copy_of_the_generation_never_falls(lake):
+def test_the_copy_of_the_generation_never_decreases(lake):
     for number in (9, 8):
         GenerationCopy(lake.root).raise_to(number)
     assert copy_of(lake.root) == 9
@@ -221,12 +221,12 @@ def test_changes_during_the_check_are_not_an_older_manifest(lake, monkeypatch):
 @pytest.mark.parametrize(
     ("place", "is_there"),
     [
-        ("data.manifest.manifest.insert_files", False),  # its file has been moved, and nothing is committed
+        ("data.manifest.manifest.insert_files", False),  # its file was moved, but nothing was committed
         ("data.manifest.generation.GenerationCopy.raise_to", True),
         ("pathlib.Path.rename", False),
     ],
 )
-def test_leftovers_of_a_kill_refuse_no_reader(lake, monkeypatch, place, is_there):
+def test_leftovers_of_a_kill_do_not_block_readers(lake, monkeypatch, place, is_there):
     land(lake, "acme", [visit(visited_at=MOMENT, path="/first")])
     lake.manifest.close()
     monkeypatch.setattr(place, lambda *_: os._exit(9))

@@ -43,7 +43,7 @@ def test_each_table_of_files_is_a_kind(manifest):
     }
 
 
-def test_a_kind_knows_all_columns_of_its_table(manifest, kind):
+def test_a_kind_has_all_columns_of_its_table(manifest, kind):
     assert columns_of(manifest, kind.table) - {"id"} == {*COLUMNS, "deletable_at", *kind.own_columns}
 
 
@@ -77,7 +77,7 @@ def test_the_file_of_another_day_stays(manifest, kind):
     assert manifest.files.is_live(FILE.path)
 
 
-def test_an_erasure_hastens_dead_files_of_visits(manifest, kind):
+def test_an_erasure_makes_dead_files_deletable_earlier(manifest, kind):
     with database_of(manifest).transaction() as db:
         expire(db, kind, FILE.path, NOW + timedelta(1))
     expected = [FILE.path] if kind.holds_visits else []

@@ -1,4 +1,4 @@
-"""Tests the manifest's guarantees about imports and files."""
+"""The manifest's guarantees for imports and files."""
 
 import re
 import shutil
@@ -41,7 +41,7 @@ def manifest(tmp_path):
 
 @pytest.fixture
 def older(tmp_path, monkeypatch):
-    """The path of a manifest of this program, with one batch and its file, for a program that has one more."""
+    """Path of this program's manifest, with one batch and its file, for a program with another column."""
     path = tmp_path / "manifest.sqlite"
     with closing(Manifest(path)) as manifest:
         land(manifest)
@@ -59,7 +59,7 @@ def file_of(day=DAY, name="1", **changes):
 
 
 def commit(manifest, batch=BATCH, publish=list, continues=None, organization="acme"):
-    """Commit a batch; one without an id gets a new one, as from its landing."""
+    """Commit a batch; a batch without an id gets a new one, as in a landing."""
     manifest.land(organization, batch if batch.id else changed(batch, id=next(IDS)), continues, publish)
 
 
@@ -81,7 +81,7 @@ def test_a_copy_of_a_read_only_manifest_is_upgraded(tmp_path, older):
     assert [file.name for file in tmp_path.iterdir() if file.name.startswith("manifest")] == ["manifest.sqlite"]
 
 
-def test_while_another_process_creates_it_opening_waits(tmp_path, monkeypatch):
+def test_opening_waits_while_another_process_creates_it(tmp_path, monkeypatch):
     with closing(sqlite3.connect(tmp_path / "manifest.sqlite", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         monkeypatch.setattr("data.manifest.schema.time.sleep", lambda _: other.execute("COMMIT"))
@@ -100,7 +100,7 @@ def test_a_new_manifest_has_the_newest_version(tmp_path, caplog):
     assert not caplog.records
 
 
-def test_a_manifest_of_a_newer_program_is_refused_and_left_alone(tmp_path):
+def test_a_manifest_of_a_newer_program_is_rejected_unchanged(tmp_path):
     path = tmp_path / "manifest.sqlite"
     with closing(sqlite3.connect(path)) as db:
         db.execute(f"PRAGMA user_version = {NEWEST + 1}")
@@ -137,7 +137,7 @@ def test_a_batch_makes_its_organization_known(manifest):
     assert manifest.organizations.names() == ["acme"]
 
 
-def test_a_content_is_recorded_once_by_all_programs(tmp_path, manifest):
+def test_content_is_recorded_once_by_all_programs(tmp_path, manifest):
     with closing(Manifest(tmp_path / "manifest.sqlite")) as other:
         (batch,) = land(other)
     with pytest.raises(sqlite3.IntegrityError):
@@ -147,7 +147,7 @@ def test_a_content_is_recorded_once_by_all_programs(tmp_path, manifest):
 
 
 @pytest.mark.parametrize("domains", [("", "a.example"), ("a.example", ""), ("a.example", "b.example")])
-def test_the_same_content_cannot_be_registered_with_two_domains(manifest, domains):
+def test_content_cannot_be_registered_with_two_domains(manifest, domains):
     first, second = (changed(BATCH, domain=domain) for domain in domains)
     land(manifest, first)
     (shorter,) = land(manifest, changed(second, id=7, sha256="shorter", size=10), [file_of(name="2")])
@@ -158,7 +158,7 @@ def test_the_same_content_cannot_be_registered_with_two_domains(manifest, domain
     commit(manifest, second, organization="other")
 
 
-def test_a_content_without_visits_may_have_many_domains(manifest):
+def test_content_without_visits_may_have_many_domains(manifest):
     for domain in ("", "a.example"):
         commit(manifest, changed(BATCH, domain=domain, visits=0))
     assert [batch.domain for batch in manifest.logs.batches("acme")] == ["", "a.example"]
@@ -207,7 +207,7 @@ def test_a_continuation_replaces_only_its_own_unfinished_file(manifest):
 
 
 def test_a_read_waits_for_no_long_read_and_no_write(manifest):
-    """P18: it is asked for before every answer, by the thread that serves everybody."""
+    """P18: every answer needs this read first, on the thread that serves all clients."""
     begun, is_told = threading.Event(), threading.Event()
 
     def wait():

@@ -1,4 +1,4 @@
-"""The zone of an organization: set before its first visit, checked by commits, kept by files and waiting visits."""
+"""The zone of an organization: set before its first visit, checked by commits, kept by files and pending visits."""
 
 import json
 from datetime import UTC, date, datetime, timedelta
@@ -46,7 +46,7 @@ def test_a_zone_is_utc_and_can_change_until_the_first_visit(lake):
 
 
 @pytest.mark.parametrize("visits", ["landed", "waiting", "erased"])
-def test_a_zone_stays_once_there_are_visits(lake, visits):
+def test_a_zone_cannot_change_once_there_are_visits(lake, visits):
     if visits == "waiting":
         pending.enqueue(lake.manifest, [("acme", packed([visit()]))], NOW)
     else:
@@ -60,7 +60,7 @@ def test_a_zone_stays_once_there_are_visits(lake, visits):
 
 
 def test_a_landing_that_began_in_another_zone_is_not_committed(lake, monkeypatch):
-    monkeypatch.setattr(lake.manifest.organizations, "zone", lambda _: DEFAULT_ZONE)  # as it was when the import began
+    monkeypatch.setattr(lake.manifest.organizations, "zone", lambda _: DEFAULT_ZONE)  # the zone when the import began
     lake.manifest.organizations.set_zone("acme", TOKYO)
     with pytest.raises(ZoneChanged, match=f"the time zone of acme was set to {TOKYO} in the meantime; try again"):
         land(lake, "acme", [visit()])
@@ -80,7 +80,7 @@ def test_live_visits_are_dated_again_if_the_zone_was_just_set(lake, monkeypatch)
     assert [file.day for file in lake.manifest.files.live("acme")] == [date(2026, 3, 3), date(2026, 3, 4)]
 
 
-def test_files_and_what_replaces_them_record_the_zone(lake):
+def test_files_and_their_replacements_record_the_zone(lake):
     lake.manifest.organizations.set_zone("acme", TOKYO)
     for _ in range(2):
         land(lake, "acme", [in_tokyo()])
@@ -93,7 +93,7 @@ def test_files_and_what_replaces_them_record_the_zone(lake):
 
 
 @pytest.mark.parametrize(("zone", "is_over"), [(KIRITIMATI, True), (DEFAULT_ZONE, False), (PAGO, False)])
-def test_a_day_is_merged_and_expires_once_over_in_its_zone(lake, zone, is_over):
+def test_a_day_is_merged_and_expires_when_over_in_its_zone(lake, zone, is_over):
     lake.manifest.organizations.set_zone("acme", zone)
     for _ in range(2):
         land(lake, "acme", [visit()])
@@ -118,7 +118,7 @@ def test_a_followed_log_is_dated_in_the_zone_across_its_midnight(lake, tmp_path)
     assert [(file.day.day, file.visits) for file in lake.manifest.files.live("acme")] == [(3, 1), (4, 1)]
 
 
-def test_salts_of_two_zones_differ_and_both_live_48_hours(lake):
+def test_salts_of_two_zones_differ_and_live_48_hours(lake):
     day = date(2026, 3, 4)
     first = {zone: daily_salts(lake.salts, [day], NOW, zone)[day] for zone in (PAGO, KIRITIMATI)}
     assert first[PAGO] != first[KIRITIMATI]
@@ -128,14 +128,14 @@ def test_salts_of_two_zones_differ_and_both_live_48_hours(lake):
     assert not {*later.values()} & {*first.values()}
 
 
-def test_a_lost_manifest_is_made_again_with_the_zone(lake):
+def test_a_rebuilt_manifest_keeps_the_zone(lake):
     lake.manifest.organizations.set_zone("acme", TOKYO)
     land(lake, "acme", [in_tokyo()])
     with rebuilt(lake) as again:
         assert again.manifest.organizations.zone("acme") == TOKYO
 
 
-def test_a_rebuild_refuses_an_organization_in_two_zones(lake, tmp_path):
+def test_a_rebuild_rejects_an_organization_in_two_zones(lake, tmp_path):
     land(lake, "acme", [visit()])
     (path,) = lake.root.glob("visits/organization=acme/*/*.parquet")
     kept = path.read_bytes()

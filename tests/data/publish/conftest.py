@@ -13,6 +13,6 @@ def there(tmp_path):
 
 @pytest.fixture
 def publish(lake, there):
-    """Publishes the lake there, as one object does one time after the other."""
+    """Publish the lake there, with the same publisher each time."""
     publisher = LakePublisher(lake, str(there))
     return lambda organization="acme": publisher.publish(organization)

@@ -43,7 +43,7 @@ def clock():
 
 @pytest.fixture
 def publish(lake, clock):
-    """Publishes acme, as a new program does each time."""
+    """Publish acme, with a new program each time."""
     return lambda **how: LakePublisher(lake, PLACE, clock).publish("acme", **how)
 
 
@@ -64,7 +64,7 @@ def erase(lake, clock):
 # Versions
 
 
-def test_a_versioned_bucket_stays_refused(store, lake, publish):
+def test_a_versioned_bucket_stays_rejected(store, lake, publish):
     store.versioning = "Enabled"
     canary(lake)
     for _ in range(3):
@@ -106,7 +106,7 @@ def test_versions_from_before_a_suspension_leave_an_erasure_due(store, lake, pub
     assert "it has earlier versions of objects, from before its versioning was suspended" in erase(lake, clock)
 
 
-def test_a_suspended_bucket_without_old_versions_takes_a_copy(store, lake, publish, clock):
+def test_a_suspended_bucket_without_old_versions_is_accepted(store, lake, publish, clock):
     store.versioning = "Suspended"
     canary(lake)
     publish()
@@ -141,7 +141,7 @@ def test_an_erasure_is_not_done_while_uploads_cannot_be_listed(store, lake, publ
     assert "403 Forbidden, AccessDenied" in erase(lake, clock)
 
 
-def test_a_store_without_such_uploads_is_asked_once(store, lake, publish, clock):
+def test_a_store_without_multipart_uploads_is_asked_once(store, lake, publish, clock):
     canary(lake)
     publish()
     store.fail("uploads=", "501 NotImplemented")
@@ -149,7 +149,7 @@ def test_a_store_without_such_uploads_is_asked_once(store, lake, publish, clock)
 
 
 @pytest.mark.parametrize(("size", "parts"), [(1_000, 1), (20_000_000, 1), (65_000_000, 2)])
-def test_only_what_is_large_is_put_in_parts(store, size, parts, tmp_path):
+def test_only_large_objects_are_put_in_parts(store, size, parts, tmp_path):
     (tmp_path / "file").write_bytes(bytes(size))
     open_target(PLACE).put("a", tmp_path / "file")
     assert (sum(one.startswith("PUT ") for one in store.asked) > 1) == (parts > 1)
@@ -244,7 +244,7 @@ def test_a_publisher_stops_if_its_table_is_deleted(store, lake):
         publisher.publish("acme")
 
 
-def test_two_lakes_at_one_target_refuse_each_other(store, lake, publish, tmp_path):
+def test_two_lakes_at_one_target_reject_each_other(store, lake, publish, tmp_path):
     canary(lake)
     publish()
     with opened(tmp_path / "another", create=True) as another:
@@ -262,7 +262,7 @@ def test_two_lakes_at_one_target_refuse_each_other(store, lake, publish, tmp_pat
     assert any("holds the copy of another lake" in reason for reason in reasons(lake))
 
 
-# What appears late
+# Late puts
 
 
 def test_a_late_put_keeps_an_erasure_due_while_it_may_appear(store, lake, publish, clock):
@@ -320,7 +320,7 @@ def test_a_damaged_checkpoint_is_skipped_and_rewritten(store, lake, clock, caplo
     assert sum("it is written again" in record.message for record in caplog.records) <= 1
 
 
-# Words
+# Messages
 
 
 @pytest.mark.parametrize(("how", "words"), WORDS.items())
@@ -334,14 +334,14 @@ def test_each_failure_has_its_own_sentence(store, lake, publish, how, words, mon
     assert "secret-of-the-tests" not in str(caught.value)
 
 
-def test_an_object_that_may_not_be_read_is_named(store):
+def test_an_object_that_may_not_be_read_is_reported(store):
     store.put("lake/a", b"1")
     store.fail("GET /bucket/lake/a", "403 AccessDenied")
     with pytest.raises(ObjectUnavailable, match=f"{PLACE}/a cannot be used: 403 Forbidden, AccessDenied"):
         open_target(PLACE).get("a")
 
 
-def test_an_odd_key_below_a_target_is_passed_over(store, lake, publish, clock, caplog):
+def test_an_odd_key_below_a_target_is_skipped(store, lake, publish, clock, caplog):
     canary(lake)
     publish()
     store.put("lake/acme/visits//odd", b"1")

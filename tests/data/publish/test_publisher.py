@@ -25,7 +25,7 @@ from tests.support.visits import land, links
 
 
 def assert_whole(lake, there, organization="acme"):
-    """The copy has the visits of the lake, and each lies in the partition of its day."""
+    """Check that the copy has the lake's visits, each in the partition of its day."""
     table = there / organization / "visits"
     assert sorted(map(str, published.rows_of(table))) == sorted(map(str, rows_of(lake, organization)))
     assert all(path.startswith(f"day={day}/") for path, day in published.files_of(table).items())
@@ -43,7 +43,7 @@ STEPS = {
 }
 
 
-def test_a_copy_is_what_the_manifest_says_after_every_change(lake, there, publish):
+def test_a_copy_matches_the_manifest_after_every_change(lake, there, publish):
     for number in range(3):
         gone = at(2, path=f"/secret-{number}", domain="gone.example", user_agent="GPTBot/1.2")
         land(lake, "acme", [gone, at(2, path=f"/a{number}"), at(5, path=f"/b{number}")])
@@ -63,7 +63,7 @@ def test_a_copy_is_what_the_manifest_says_after_every_change(lake, there, publis
 
 
 @pytest.mark.parametrize("is_new", [False, True], ids=["the same object", "another one"])
-def test_the_log_says_of_merges_only_that_no_value_changed(lake, there, publish, is_new):
+def test_the_log_marks_merges_as_changing_no_value(lake, there, publish, is_new):
     def changed():
         (LakePublisher(lake, str(there)).publish if is_new else publish)("acme")
         newest = max((there / "acme/visits/_delta_log").glob("*.json")).read_text().splitlines()
@@ -71,14 +71,14 @@ def test_the_log_says_of_merges_only_that_no_value_changed(lake, there, publish,
         return [(kind, one["dataChange"]) for action in actions for kind, one in action.items()]
 
     today = NOW.day
-    for number in range(13):  # of a day that goes on, so that they are merged and not judged
+    for number in range(13):  # of an open day, so that they are merged and not judged
         land(lake, "acme", [at(today, path=f"/{number}", user_agent="GPTBot/1.2")])
     assert changed() == [("add", True)] * 13
     merge(lake)
     assert {*changed()} == {("remove", False), ("add", False)}
     for number in range(13):
         land(lake, "acme", [at(today, path=f"/later-{number}", user_agent="GPTBot/1.2")])
-    merge(lake)  # of what was published and what was not
+    merge(lake)  # published and unpublished files
     assert ("add", True) in changed()
     Reclassifier(lake).run(["acme"])
     assert {*changed()} == {("remove", True), ("add", True)}
@@ -102,7 +102,7 @@ def test_erased_visits_leave_every_object_of_the_copy(lake, there, publish):
     land(lake, "acme", [at(2, path="/canary", user_agent="canary", domain="gone.example"), at(2)])
     links(lake, "acme", [{"short_code": "a", "target_url": "https://x.example/"}])
     publish()
-    (there / "acme/visits/day=2026-03-02/orphan.parquet").write_bytes(b"canary")  # as of a program that was killed
+    (there / "acme/visits/day=2026-03-02/orphan.parquet").write_bytes(b"canary")  # as left by a killed program
     before = set(published.objects_in(there))
     Eraser(lake).run("acme", Criteria(domain="gone.example"))  # its files are still on this disk
     assert [copy.due_since is not None for copy in lake.manifest.copies.find()] == [True]
@@ -137,7 +137,7 @@ def test_replaced_files_stay_published_until_deleted_in_the_lake(lake, there, pu
     assert_whole(lake, there)
 
 
-def test_a_target_out_of_reach_stays_due_until_it_is_reached(lake, there, publish, monkeypatch):
+def test_an_unreachable_target_stays_due_until_reached(lake, there, publish, monkeypatch):
     land(lake, "acme", [at(2, path="/canary", domain="gone.example"), at(2)])
     publish()
     with monkeypatch.context() as patch:
@@ -154,7 +154,7 @@ def test_a_target_out_of_reach_stays_due_until_it_is_reached(lake, there, publis
     assert_whole(lake, there)
 
 
-def test_an_erasure_during_a_publication_is_followed_by_the_next(lake, there, publish, monkeypatch):
+def test_an_erasure_during_a_publication_is_applied_by_the_next(lake, there, publish, monkeypatch):
     land(lake, "acme", [at(2, path="/canary", domain="gone.example"), at(2)])
     put = Folder.put
 
@@ -196,7 +196,7 @@ def test_a_damaged_file_is_not_published(lake, there, publish):
         publish()
 
 
-def test_several_that_publish_at_once_write_one_log(lake, there):
+def test_concurrent_publishers_write_one_log(lake, there):
     def work(name):
         publisher = LakePublisher(lake, str(there))
         for number in range(3):
@@ -209,7 +209,7 @@ def test_several_that_publish_at_once_write_one_log(lake, there):
     assert_whole(lake, there)
 
 
-def test_after_many_versions_readers_begin_with_a_checkpoint(lake, there, publish, monkeypatch):
+def test_after_many_versions_readers_start_at_a_checkpoint(lake, there, publish, monkeypatch):
     monkeypatch.setattr(publishing, "MAX_VERSIONS", 3)
     for number in range(8):
         land(lake, "acme", [at(2, path=f"/{number}")])
@@ -222,7 +222,7 @@ def test_after_many_versions_readers_begin_with_a_checkpoint(lake, there, publis
 
 @pytest.mark.parametrize("named", [None, 0], ids=["none", "an earlier one"])
 def test_an_unreferenced_checkpoint_is_written_again(lake, there, publish, monkeypatch, named):
-    """A program may be killed between writing a checkpoint and naming it, and readers go by the name."""
+    """A program may be killed between writing a checkpoint and naming it; readers use the named checkpoint."""
     monkeypatch.setattr(publishing, "MAX_VERSIONS", 1)
     for day in (2, 3):
         land(lake, "acme", [at(day, path="/a")])
@@ -259,7 +259,7 @@ def test_an_interrupted_publication_resumes_later(lake, there):
     assert_whole(lake, there)
 
 
-def test_a_version_of_another_program_is_refused(lake, there, publish):
+def test_a_version_by_another_program_is_rejected(lake, there, publish):
     land(lake, "acme", [at(2)])
     publish()
     log = there / "acme/visits/_delta_log"
@@ -284,7 +284,7 @@ def test_garbage_as_a_version_leaves_an_erasure_due(lake, there, publish, body):
     assert "00001.json was not written by" in [*verify_copies(lake)][-1].reason
 
 
-def test_a_target_that_holds_something_else_is_refused(lake, there, publish, tmp_path):
+def test_a_target_with_other_content_is_rejected(lake, there, publish, tmp_path):
     land(lake, "acme", [at(2)])
     publish()
     with opened(tmp_path / "another", create=True) as another:
@@ -297,14 +297,14 @@ def test_a_target_that_holds_something_else_is_refused(lake, there, publish, tmp
         LakePublisher(lake, str(tmp_path / "mine")).publish("acme")
 
 
-def test_a_target_from_which_nothing_can_be_erased_is_refused(lake, there, publish, monkeypatch):
+def test_a_target_that_cannot_erase_is_rejected(lake, there, publish, monkeypatch):
     land(lake, "acme", [at(2)])
     monkeypatch.setattr(Folder, "put", lambda *_: "a-version")
     with pytest.raises(BadInput, match="turn off the bucket's versioning"):
         publish()
 
 
-def test_a_copy_that_was_changed_is_found(lake, there, publish):
+def test_a_changed_copy_is_found(lake, there, publish):
     land(lake, "acme", [at(2), at(3), at(4)])
     publish()
     first, second, _ = sorted((there / "acme/visits").glob("day=*/*.parquet"))
@@ -322,7 +322,7 @@ def test_a_copy_that_was_changed_is_found(lake, there, publish):
     }
 
 
-def test_a_forgotten_target_is_not_followed(lake, there, publish):
+def test_a_forgotten_target_is_not_updated(lake, there, publish):
     land(lake, "acme", [at(2, domain="gone.example"), at(2)])
     publish()
     assert lake.manifest.copies.forget(str(there)) == 1
@@ -331,7 +331,7 @@ def test_a_forgotten_target_is_not_followed(lake, there, publish):
 
 
 @examples_at_once("text", "name")
-def test_a_target_has_one_form(text, name, monkeypatch, tmp_path):
+def test_a_target_has_one_normalized_form(text, name, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert parse_target(text) == name.replace("TMP", str(tmp_path))
 
@@ -342,7 +342,7 @@ def test_invalid_targets_are_rejected(text):
         parse_target(text)
 
 
-def test_a_folder_that_cannot_be_written_is_out_of_reach(tmp_path):
+def test_an_unwritable_folder_is_unreachable(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(TargetUnavailable, match=f"{tmp_path}/file/copy cannot be used"):
         open_target(str(tmp_path / "file" / "copy")).put("a", b"")

@@ -22,7 +22,8 @@ CRAWLER = {"user_agent": "GPTBot/1.2"}
 
 @pytest.fixture
 def found(lake, there):
-    """Finds the live visits; how many objects and files of the lake have them, each visit once as it is now."""
+    """Find the live visits; return how many objects and files of the lake have them, each visit once in its current
+    form."""
     reading = PublishedLake(lake, str(there))
 
     def found(organization="acme"):
@@ -39,7 +40,7 @@ def found(lake, there):
 
 
 def land_open_day(lake, name):
-    """Files of a day that goes on, which are merged and not judged."""
+    """Land files of an open day, which are merged and not judged."""
     for number in range(13):
         land(lake, "acme", [at(NOW.day, path=f"/{name}/{number}", **CRAWLER)])
 
@@ -73,7 +74,7 @@ def test_an_unpublished_merge_is_read_from_its_published_sources(lake, publish, 
     assert found() == (13, 0)
     land_open_day(lake, "b")
     assert found() == (13, 13)
-    merge(lake)  # of what is published and what is not
+    merge(lake)  # published and unpublished files
     assert found() == (0, 1)
     publish()
     assert found() == (1, 0)
@@ -114,7 +115,7 @@ def test_a_line_read_again_is_found_only_in_its_new_form(lake, publish, found, t
     assert (before, found()) == ((1, 0), (0, 1))
 
 
-def test_organizations_are_found_apart(lake, publish, found):
+def test_organizations_are_found_separately(lake, publish, found):
     for name in ("acme", "other"):
         land(lake, name, [at(2, path=f"/{name}")])
     publish("other")

@@ -43,19 +43,19 @@ from tests.support.tables import examples
 from tests.support.user_agents import CHROME, GPTBOT
 from tests.support.visits import land, links, packed, visit
 
-ASKED = ("traffic-overview", "top-links", "bot-traffic")  # from rollups, from links, and from visits alone
+ASKED = ("traffic-overview", "top-links", "bot-traffic")  # from rollups, from links, and from visits only
 answers = partial(answers_of, scope=Scope("acme", date(2026, 1, 1), date(2026, 1, 31)), names=ASKED)
 WAITING = [visit(path="/waiting")] * 3
 
 
 def log_of(name):
-    """A log of ten requests for a link on each of six days."""
+    """Return a log of ten requests for a link on each of six days."""
     return "".join(line(f"/{name}", 1 + number // 10, agent=(CHROME, GPTBOT)[number % 2]) for number in range(60))
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A lake with everything in it: imported and merged visits, links, keys, lists, rejects, salts, what waits."""
+    """A complete lake: imported and merged visits, links, keys, lists, rejects, salts, pending visits."""
     folder = tmp_path_factory.mktemp("made")
     log = folder / "access.log"
     with opened(folder / "lake", create=True) as lake, open_store(ApiKeys, lake) as keys:
@@ -77,7 +77,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def lake(made, tmp_path):
-    """Such a lake of the test's own."""
+    """A separate copy of such a lake."""
     shutil.copytree(made, tmp_path / "lake")
     with opened(tmp_path / "lake") as lake:
         yield lake
@@ -92,15 +92,15 @@ def live(lake):
 
 
 def erase(lake, file):
-    """Let a live file count no longer, and delete it at once."""
+    """Make a live file dead, and delete it at once."""
     lake.manifest.replace([file], list, RECLASSIFYING, now=datetime.now(UTC), grace=timedelta(0))
     (lake.root / file.path).unlink()
 
 
-# What is in it
+# Content
 
 
-def test_a_backup_holds_what_counts_and_nothing_else(lake, tmp_path):
+def test_a_backup_contains_live_data_and_nothing_else(lake, tmp_path):
     files = [file for name in ("acme", "other") for file in lake.manifest.files.live(name)]
     told = []
     copied = back_up(lake, tmp_path / "copy", lambda done, total: told.append((done, total)))
@@ -171,7 +171,7 @@ def test_a_backup_has_no_addresses_salts_or_dead_files(lake, tmp_path):
     everything = b"".join((lake.root / name).read_bytes() for name in sorted(names(lake.root)))
     assert {secret for secret in secrets if secret.encode() in everything} == secrets - {ADDRESSES[0]}
     assert dead.isdisjoint(names(tmp_path / "copy"))
-    manifest = (tmp_path / "copy" / "manifest.sqlite").read_bytes()  # footers name the files that theirs replaced
+    manifest = (tmp_path / "copy" / "manifest.sqlite").read_bytes()  # footers name replaced files
     assert [path for path in dead if Path(path).stem.encode() in manifest] == []
 
 
@@ -199,7 +199,7 @@ def test_a_backup_can_be_backed_up(lake, tmp_path):
     assert names(tmp_path / "again") == {name for name in names(tmp_path / "copy") if "_seed" not in name}
 
 
-# Where it can be
+# Place
 
 
 def test_an_empty_folder_with_a_strange_name_becomes_the_backup(lake, tmp_path):
@@ -211,7 +211,7 @@ def test_an_empty_folder_with_a_strange_name_becomes_the_backup(lake, tmp_path):
 
 
 @examples("where", "reason")
-def test_an_unsuitable_backup_folder_is_refused_unchanged(lake, tmp_path, where, reason):
+def test_an_unsuitable_backup_folder_is_rejected_unchanged(lake, tmp_path, where, reason):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thing").write_text("thing")
     (tmp_path / "file").write_text("file")
@@ -223,13 +223,13 @@ def test_an_unsuitable_backup_folder_is_refused_unchanged(lake, tmp_path, where,
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
-def test_a_folder_that_cannot_be_written_is_refused(lake, tmp_path):
+def test_an_unwritable_folder_is_rejected(lake, tmp_path):
     (tmp_path / "closed").mkdir(mode=0o500)
     with pytest.raises(BadInput, match="cannot be written"):
         back_up(lake, tmp_path / "closed" / "copy")
 
 
-# What goes wrong
+# Failures
 
 
 def overwritten(_, path):
@@ -250,7 +250,7 @@ def overwritten(_, path):
         ("manifest.sqlite", lambda _, path: turn_an_index(path), "{} is damaged: .*live_files.*older backup"),
     ],
 )
-def test_a_damaged_file_is_named_and_prevents_the_backup(lake, tmp_path, place, damage, told):
+def test_a_damaged_file_is_reported_and_prevents_the_backup(lake, tmp_path, place, damage, told):
     path = {"visits": lake.root / sorted(live(lake))[3], "links": links_path(lake)}.get(place, lake.root / place)
     damage(lake, path)
     with pytest.raises(LakeDamaged, match=told.format(re.escape(path.name))):
@@ -266,7 +266,7 @@ def test_a_full_disk_is_reported_and_leaves_no_backup(lake, tmp_path):
     largest_links = max(size for name, size in sizes.items() if name.startswith("links/"))
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     for size, name in ((largest_links, r"visits/.*\.parquet"), (sizes[largest] - 1, largest)):
-        with closing(ControlDatabase(lake)):  # as a server has it: its shared memory is there, and is larger
+        with closing(ControlDatabase(lake)):  # like a server's: its shared memory exists, and is larger
             resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
             try:
                 with pytest.raises(OSError, match=rf"copy\.partial-\d+/{name}"):
@@ -278,7 +278,7 @@ def test_a_full_disk_is_reported_and_leaves_no_backup(lake, tmp_path):
 
 def test_a_file_erased_during_the_backup_is_not_in_it(lake, tmp_path):
     files = lake.manifest.files.live("acme")
-    doomed = [files[0], files[-1]]  # one is copied by then, one is not
+    doomed = [files[0], files[-1]]  # one file is copied by then, one is not
     left = list(doomed)
 
     def erase_all(done, total):
@@ -305,7 +305,7 @@ def test_a_retry_does_not_copy_files_again(lake, tmp_path, monkeypatch):
     assert str(lake.root / last.path) not in copied
 
 
-def test_after_some_attempts_a_backup_gives_up(lake, tmp_path, monkeypatch):
+def test_a_backup_gives_up_after_some_attempts(lake, tmp_path, monkeypatch):
     moments, real = [], backup._snapshot
 
     @contextmanager
@@ -332,10 +332,10 @@ def test_links_replaced_during_a_backup_are_copied_as_they_were(lake, tmp_path):
         assert verify_lake(copy).findings == []
 
 
-# Killed, and beside others
+# Kills and concurrent programs
 
 
-def test_leftovers_of_the_dead_are_removed_and_others_stay(lake, tmp_path):
+def test_leftovers_of_dead_backups_are_removed_and_others_kept(lake, tmp_path):
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     gone = [f"copy.partial-{ended.pid}", f"copy.partial-{os.getpid()}", f"copy.partial-{10**30}"]
@@ -346,8 +346,8 @@ def test_leftovers_of_the_dead_are_removed_and_others_stay(lake, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"lake", "copy", *kept}
 
 
-def test_backups_under_load_are_moments_of_the_lake(tmp_path, monkeypatch):
-    monkeypatch.setattr("data.tasks.compaction.READERS_GRACE", timedelta(0))  # merged files may go at once
+def test_backups_under_load_are_snapshots_of_the_lake(tmp_path, monkeypatch):
+    monkeypatch.setattr("data.tasks.compaction.READERS_GRACE", timedelta(0))  # merged files may be deleted at once
     root, log, stop, done = tmp_path / "lake", tmp_path / "access.log", threading.Event(), Counter()
     Lake(root, create=True).manifest.close()
 
@@ -390,7 +390,7 @@ def test_backups_under_load_are_moments_of_the_lake(tmp_path, monkeypatch):
 
 
 def whole_batches(root):
-    """How many logs a backup holds; it holds each as a whole, and not a visit beyond them."""
+    """Return how many logs a backup contains; it contains each completely, and no other visit."""
     with opened(root) as copy:
         found = verify_lake(copy)
         assert (found.findings, found.unknown) == ([], 0)

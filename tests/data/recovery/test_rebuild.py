@@ -1,4 +1,4 @@
-"""A lost, emptied or older manifest loses no visit (P1, P6): rebuilt from the files, every answer is what it was.
+"""A lost, emptied or older manifest loses no visit (P1, P6): rebuilt from the files, every answer is as before.
 
 Every visit is compared after each history, and some answers; with `TRAFFIC_FAULTS=all` all of them.
 """
@@ -40,7 +40,7 @@ SCOPES = [Scope(name, date(2026, 1, 1), date(2026, 1, 9)) for name in ("acme", "
 
 ASKED = [name for name in ENDPOINTS if ENTRIES[name].shape != "parts"]
 if not IS_LONG:
-    ASKED = ["traffic-overview", "top-links", "bot-traffic"]  # from rollups, from links, and from visits alone
+    ASKED = ["traffic-overview", "top-links", "bot-traffic"]  # from rollups, from links, and from visits only
 
 
 def answers(root):
@@ -49,7 +49,7 @@ def answers(root):
 
 
 def every_visit(lake):
-    """The live visits of each organization with all columns, in an order of their own."""
+    """Return the live visits of each organization with all columns, sorted."""
     return [sorted(rows_of(lake, scope.organization), key=str) for scope in SCOPES]
 
 
@@ -73,7 +73,7 @@ LOSSES = {
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory):
-    """A lake with imports of several days, a log that grew and live visits; to be copied."""
+    """A lake with imports of several days, a grown log and live visits; to be copied."""
     folder = tmp_path_factory.mktemp("filled")
     log = folder / "access.log"
     text = "".join(line(f"/a{n}", 1 + n % 3, agent=CHROME if n % 2 else "GPTBot/1.2") for n in range(12))
@@ -95,13 +95,13 @@ def root(filled, tmp_path):
 
 
 def wait(lake, *names):
-    """Let visits wait for their file."""
+    """Add pending visits."""
     for name in names:
         enqueue(lake.manifest, [("acme", packed([visit(visited_at=MOMENT, path=f"/{name}")] * 2))], NOW)
 
 
 def compacted(lake):
-    """An hour ago: what was merged is still there."""
+    """Compact an hour ago, so that the merged files still exist."""
     Compactor(lake).run()
     RollupBuilder(lake).run()
 
@@ -121,7 +121,7 @@ def reclassified(lake):
 
 
 @pytest.mark.parametrize("history", [lambda lake: None, compacted, erased_after_a_merge, all_erased, reclassified])
-def test_every_visit_and_answer_is_what_it_was(root, filled, history):
+def test_every_visit_and_answer_is_as_before(root, filled, history):
     with opened(root) as lake:
         history(lake)
         there = every_visit(lake)
@@ -172,7 +172,7 @@ def test_an_older_manifest_hides_newer_visits_until_a_rebuild(root, history):
     assert answers(root) == before
 
 
-def test_a_healthy_manifest_loses_nothing_by_a_rebuild(root):
+def test_a_rebuild_of_a_healthy_manifest_loses_nothing(root):
     with opened(root) as lake:
         Compactor(lake).run()
         lake.manifest.behaviour.switch("acme", on=False)
@@ -186,7 +186,7 @@ def test_a_healthy_manifest_loses_nothing_by_a_rebuild(root):
         assert paths(lake)["/waiting"] == 2
 
 
-def test_files_that_were_moved_to_unknown_count_again(root):
+def test_files_moved_to_unknown_count_again(root):
     with opened(root) as lake:
         there = every_visit(lake)
     (root / "unknown").mkdir(exist_ok=True)
@@ -197,7 +197,7 @@ def test_files_that_were_moved_to_unknown_count_again(root):
         assert every_visit(lake) == there
 
 
-def test_an_import_that_was_not_finished_is_a_question(root):
+def test_an_unfinished_import_is_a_question(root):
     with opened(root) as lake:
         land(lake, "new", [visit(visited_at=datetime(2026, 1, day)) for day in (1, 2, 3)])
         last = max(lake.manifest.files.live("new"), key=lambda file: file.day)
@@ -210,9 +210,9 @@ def test_an_import_that_was_not_finished_is_a_question(root):
         assert (paths(lake, "new"), len(unknown_files(lake, "new"))) == ({}, 2)
 
 
-def test_a_file_that_lost_a_bit_is_named_and_does_not_count(root):
+def test_a_file_with_a_flipped_bit_is_reported_and_not_counted(root):
     path = next(root.glob("visits/organization=other/*/*"))
-    column = pq.read_metadata(path).row_group(0).column(0)  # its last bytes are those of a page
+    column = pq.read_metadata(path).row_group(0).column(0)  # its last bytes belong to a page
     flip(path, column.data_page_offset + column.total_compressed_size - 2)
     remove_manifest(root)
     (reason,) = rebuilt(root).damaged
@@ -226,7 +226,7 @@ def test_a_lake_in_use_is_not_rebuilt(root):
         pass
 
 
-def test_the_manifest_of_a_newer_program_is_left_alone(root):
+def test_the_manifest_of_a_newer_program_is_left_unchanged(root):
     with closing(sqlite3.connect(root / "manifest.sqlite")) as db:
         db.execute("PRAGMA user_version = 99")
     content = (root / "manifest.sqlite").read_bytes()
@@ -235,11 +235,11 @@ def test_the_manifest_of_a_newer_program_is_left_alone(root):
     assert (root / "manifest.sqlite").read_bytes() == content
 
 
-def test_an_unreadable_manifest_is_not_taken_for_lost(root):
+def test_an_unreadable_manifest_is_not_mistaken_for_lost(root):
     with opened(root) as lake:
         wait(lake, "waiting")
     content = (root / "manifest.sqlite").read_bytes()
-    (root / "manifest.sqlite-wal").mkdir()  # as on a disk that fails, SQLite cannot open it
+    (root / "manifest.sqlite-wal").mkdir()  # like on a failing disk, SQLite cannot open it
     with pytest.raises(LakeDamaged, match=r"cannot be read now .* but may be intact"):
         rebuilt(root)
     assert (root / "manifest.sqlite").read_bytes() == content
@@ -259,19 +259,19 @@ def test_erased_visits_do_not_return_from_a_killed_merge(root):
 
 
 def days_removed(lake, first_kept):
-    """All days before one of January, erased."""
+    """Erase all days before a day of January."""
     erase(lake, before=date(2026, 1, first_kept))
 
 
 def days_expired(lake, first_kept):
-    """The same by their age."""
+    """Expire all days before a day of January."""
     now = datetime(2026, 1, first_kept, 12, tzinfo=UTC) + timedelta(days=30)
     delete_files(lake, apply_retention(lake, 30, now).dead, datetime.now(UTC))
 
 
 @pytest.mark.parametrize("removed", [days_removed, days_expired])
 def test_no_older_line_counts_again_after_an_erasure(lake, tmp_path, removed):
-    """A log grew without a final newline, so its last lines replaced each other in a chain; a link of it is erased."""
+    """A log grew without a final newline, so its last lines replaced each other in a chain; a link in it is erased."""
     log, days = tmp_path / "access.log", [20, 21, 12, 22]
     for count in (2, 3, 4):
         log.write_text("".join(line(f"/a{n}", day) for n, day in enumerate(days[:count])).removesuffix("\n"))
@@ -300,7 +300,7 @@ def test_a_merge_while_a_log_lands_loses_no_line(lake, tmp_path, monkeypatch):
         assert paths(again) == {"/a": 1, "/b": 1, "/c": 1}
 
 
-# Programs that went on over an older manifest, without the copy of its number
+# Programs that continued with an older manifest, without the copy of its number
 
 
 def unnoticed(older, lake):
@@ -311,14 +311,14 @@ def unnoticed(older, lake):
 
 
 def logged(path, visits, days=3, name="a"):
-    """A log of so many requests, spread over some days."""
+    """Return a log of this number of requests, spread over some days."""
     path.write_text("".join(line(f"/{name}{n}", 1 + n % days) for n in range(visits)))
     return path
 
 
 @pytest.mark.parametrize("history", ["compacted", "erased", "erased in part"])
-def test_a_log_that_was_imported_again_counts_once_and_whole(lake, tmp_path, monkeypatch, history):
-    """Its second import has written over files, and others of the first have been merged or erased since."""
+def test_a_log_imported_again_counts_once_and_completely(lake, tmp_path, monkeypatch, history):
+    """Its second import has overwritten files, and other files of the first import were merged or erased since."""
     log, other = logged(tmp_path / "a.log", 30), logged(tmp_path / "b.log", 9, days=1, name="b")
     older = kept_manifest(lake.root)
     Importer(lake, now=lambda: NOW).run(other, Options("acme"))
@@ -340,7 +340,7 @@ def test_a_log_that_was_imported_again_counts_once_and_whole(lake, tmp_path, mon
 
 @pytest.mark.parametrize("is_merged", [False, True])
 def test_pending_visits_of_an_older_manifest_count_once(lake, is_merged):
-    """Two of them were already in a file, together with one that the older manifest does not know."""
+    """Two of them were already in a file, together with a visit that the older manifest does not know."""
     wait(lake, "a", "b")
     older = kept_manifest(lake.root)
     wait(lake, "c")
@@ -373,7 +373,7 @@ def test_pending_visits_of_an_older_manifest_count_once(lake, is_merged):
         ("follow", "cut line"),
     ],
 )
-def test_a_log_that_had_grown_counts_once_if_the_answer_is_yes(lake, tmp_path, program, history):
+def test_a_grown_log_counts_once_if_the_answer_is_yes(lake, tmp_path, program, history):
     """The older manifest knows its first lines, and visits of its days that were merged with them."""
     log = tmp_path / "a.log"
 

@@ -34,7 +34,8 @@ DAYS = 3
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A lake in which acme has three files of 4, 5 and 6 visits, other one; both have links, and there is a key."""
+    """A lake with three files of 4, 5 and 6 visits for acme, and one for another organization; both have links; one
+    key."""
     root = tmp_path_factory.mktemp("made") / "lake"
     with opened(root, create=True) as lake:
         days = [(datetime(2026, 3, 1 + day), n) for day in range(DAYS) for n in range(4 + day)]
@@ -49,20 +50,20 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def lake(made, tmp_path):
-    """A lake of the test's own."""
+    """A separate copy of the lake."""
     with opened(shutil.copytree(made, tmp_path / "lake")) as lake:
         yield lake
 
 
 def damaged(lake, **options):
-    """The findings of a verification, by path."""
+    """Return the findings of a verification, by path."""
     found = verify_lake(lake, **options).findings
     assert len({trouble.path for trouble in found}) == len(found)
     return dict(found)
 
 
 def rewritten(change):
-    """Writes a file anew with another table."""
+    """Write a file again with another table."""
 
     def rewrite(path):
         table = change(pq.ParquetFile(path).read())
@@ -75,7 +76,7 @@ STATUS = VISITS.get_field_index("status")
 
 
 def of_version(version, schema=VISITS):
-    """Writes a file without visits that tells a version of its schema."""
+    """Write a file without visits that claims a schema version."""
     return lambda path: write_parquet([], schema, path, metadata={"traffic.schema_version": f"{version}"})
 
 
@@ -95,11 +96,11 @@ REGISTERED = {
     "no Parquet": (lambda path: path.write_bytes(b"no Parquet file\n" * 9), "cannot be read:"),
     "with its columns in another order": (rewritten(lambda table: table.select(table.column_names[::-1])), None),
 }
-"""How a file is written whose bytes the manifest knows, and what is wrong with it."""
+"""Ways to write a file with bytes that the manifest knows, and the resulting problems."""
 
 
 @pytest.mark.parametrize(("write", "reason"), REGISTERED.values(), ids=REGISTERED)
-def test_a_file_with_other_content_is_named_despite_its_hash(lake, write, reason):
+def test_a_file_with_other_content_is_reported_despite_its_hash(lake, write, reason):
     file = files(lake)[0]
     path = lake.root / file.path
     write(path)
@@ -140,7 +141,7 @@ def test_progress_grows_with_each_file_to_the_size(lake):
     assert told == sorted({(done, size) for done, _ in told})
 
 
-def test_files_found_sound_are_remembered_as_looked_at(lake):
+def test_intact_files_are_recorded_as_checked(lake):
     before = datetime.now(UTC)
     flip(lake.root / files(lake)[1].path)
     verify_lake(lake)
@@ -155,7 +156,7 @@ def test_files_found_sound_are_remembered_as_looked_at(lake):
 
 
 def rotten(lake, path):
-    """Size, change time and inode are unchanged: every file is hashed anyway."""
+    """Damage a file with unchanged size, change time and inode: every file is hashed anyway."""
     rot(lake, path)
     assert lake.verified_path(files(lake)[1])
 
@@ -173,7 +174,7 @@ def rotten(lake, path):
     ],
     ids=["flipped", "cut", "lengthened", "rotten", "missing", "folder missing", "a folder"],
 )
-def test_a_damaged_file_is_named_and_the_others_are_checked(lake, damage, reason):
+def test_a_damaged_file_is_reported_and_the_others_are_checked(lake, damage, reason):
     assert damaged(lake) == {}
     file = files(lake)[1]
     damage(lake, lake.root / file.path)
@@ -182,7 +183,7 @@ def test_a_damaged_file_is_named_and_the_others_are_checked(lake, damage, reason
     assert (trouble.path, trouble.reason[: len(reason)], found.files) == (file.path, reason, DAYS + 1)
 
 
-def test_a_file_with_another_number_of_visits_is_named(lake):
+def test_a_file_with_another_number_of_visits_is_reported(lake):
     file = files(lake)[2]
     with database_of(lake.manifest).transaction() as db:
         db.execute("UPDATE files SET visits = 1234 WHERE path = ?", [file.path])
@@ -197,7 +198,7 @@ def test_a_file_with_another_number_of_visits_is_named(lake):
     ],
     ids=["cut", "other schema"],
 )
-def test_damaged_seeds_are_named(lake, damage, reason):
+def test_damaged_seeds_are_reported(lake, damage, reason):
     seeds = [Path(lake.seed_visits), Path(lake.seed_links), Path(lake.seed_link_changes)]
     for path in seeds:
         damage(path)
@@ -207,7 +208,7 @@ def test_damaged_seeds_are_named(lake, damage, reason):
 
 
 @pytest.mark.parametrize("damage", [rot, lambda _, path: path.unlink()], ids=["rot", "removal"])
-def test_damaged_links_are_named(lake, damage):
+def test_damaged_links_are_reported(lake, damage):
     path = links_path(lake)
     damage(lake, path)
     ((name, reason),) = damaged(lake).items()
@@ -215,7 +216,7 @@ def test_damaged_links_are_named(lake, damage):
     assert reason.endswith("; restore it from a backup, or import all links with --replace")
 
 
-def test_one_organization_is_checked_alone(lake):
+def test_a_single_organization_can_be_checked(lake):
     flip(lake.root / files(lake, "other")[0].path)
     links_path(lake, "other").write_bytes(b"")
     assert damaged(lake, organization="acme") == {}
@@ -237,7 +238,7 @@ def zeroed(path, table):
         file.write(b"\xff" * size)
 
 
-def test_a_damaged_or_emptied_database_is_named(lake):
+def test_a_damaged_or_emptied_database_is_reported(lake):
     daily_salts(lake.salts, [date(2026, 3, 1)], datetime.now(UTC))
     assert damaged(lake) == {}
     zeroed(lake.root / "control.sqlite", "keys")
@@ -252,7 +253,7 @@ def test_a_damaged_or_emptied_database_is_named(lake):
         assert damaged(lake) == {}
 
 
-def test_a_manifest_with_a_wrong_index_is_named(lake):
+def test_a_manifest_with_a_wrong_index_is_reported(lake):
     flip(lake.root / files(lake)[0].path)
     turn_an_index(lake.root / "manifest.sqlite")
     lake.manifest.close()
@@ -263,7 +264,7 @@ def test_a_manifest_with_a_wrong_index_is_named(lake):
     assert (found.files, len(found.findings), found.is_manifest_damaged) == (DAYS + 1, 2, True)
 
 
-def test_a_manifest_that_cannot_be_read_is_named_once(lake):
+def test_an_unreadable_manifest_is_reported_once(lake):
     links = links_path(lake)
     links.write_bytes(b"")
     lake.manifest.close()
@@ -274,10 +275,10 @@ def test_a_manifest_that_cannot_be_read_is_named_once(lake):
     assert found.is_manifest_damaged
 
 
-# Beside others, and what no manifest knows
+# Concurrent programs and unknown files
 
 
-def test_files_that_no_manifest_knows_are_counted_and_no_trouble(lake):
+def test_unknown_files_are_counted_and_are_not_a_problem(lake):
     known = lake.root / files(lake)[0].path
     shutil.copy(known, known.with_name("copy.parquet"))
     (lake.root / "visits" / "organization=gone" / "day=2026-01-01").mkdir(parents=True)
@@ -308,7 +309,7 @@ def test_a_file_erased_during_verification_is_not_a_finding(lake):
     assert not (lake.root / last.path).exists()
 
 
-def test_a_file_that_is_about_to_land_is_not_an_orphan(lake):
+def test_a_file_about_to_land_is_not_an_orphan(lake):
     first = files(lake)[0]
     name = re.sub("[^/]+$", "landing.parquet", first.path)
     placed, checked = threading.Event(), threading.Event()
@@ -325,7 +326,7 @@ def test_a_file_that_is_about_to_land_is_not_an_orphan(lake):
         lander.start()
         placed.wait()
         assert (lake.root / name).exists()
-        unknown = unknown_files(lake)  # alone: to remember what was checked would wait for the lander, too
+        unknown = unknown_files(lake)  # alone: recording the checks would wait for the landing, too
         checked.set()
         lander.join()
     assert unknown == []

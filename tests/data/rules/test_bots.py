@@ -1,4 +1,4 @@
-"""Tests every matching rule of a request, the first of which decides, and the cost of matching."""
+"""Every matching rule of a request, the first of which decides, and the cost of matching."""
 
 import functools
 import itertools
@@ -42,7 +42,7 @@ ORDER = (
     ("campaigns.toml: ", "referrers.toml: "),
     "no sign of automation or of an AI product",
 )
-"""How the rules of each kind begin, in the order in which they are believed."""
+"""The beginnings of the rules of each kind, in order of precedence."""
 
 
 @pytest.fixture(scope="module")
@@ -54,13 +54,14 @@ def signs(classifier):
 
 
 def kind(sign):
-    """The place of a sign's rule in ORDER."""
+    """Return the place of a sign's rule in ORDER."""
     (place,) = (number for number, begin in enumerate(ORDER) if sign.rule.startswith(begin))
     return place
 
 
 def check(classifier, request):
-    """Whether the signs of a request fit each other and what is said of it, and the values of that each other."""
+    """Check that the signs of a request agree with each other and with its classification, as do the values of the
+    latter."""
     signs, told = list(classifier.matches(request)), classifier.classify(request)
     assert_values_fit(told)
     first = signs[0].classification
@@ -110,7 +111,7 @@ def test_a_request_with_lone_surrogates_is_classified(classifier, field):
     check(classifier, Request(CHROME, "GET", "", "")._replace(**{field: "utm_source=\ud800"}))
 
 
-# Every rule that matches is named
+# Every matching rule is named
 
 
 def rules(found):
@@ -148,14 +149,14 @@ def test_an_exact_token_is_shown_as_exact(signs):
 
 
 def bounded(row):
-    """The regular expression of an agent's token, as agents.toml describes it, for Python's own engine."""
+    """Return the regular expression of an agent's token, as agents.toml describes it, for Python's own engine."""
     token = re.escape(row.token.lower())
     if row.exact:
         return f"^{token}$"
     return f"(?<![a-z0-9]){token}" + ("" if row.token.endswith(("/", " ", "(", "-")) else "(?![a-z0-9-])")
 
 
-compiled = functools.cache(re.compile)  # re itself remembers 512
+compiled = functools.cache(re.compile)  # re itself caches 512
 
 
 def matches(pattern, text):
@@ -163,7 +164,7 @@ def matches(pattern, text):
 
 
 def rules_found(user_agent):
-    """The rules that a readable user agent meets, by another engine and another reading of the tables."""
+    """Return the matching rules of a readable user agent, by another engine and another reading of the tables."""
     lower = user_agent.lower()
     for row in AGENTS:
         if matches(bounded(row), lower):
@@ -176,26 +177,26 @@ def rules_found(user_agent):
             yield f"heuristics.toml: {row.name}"
 
 
-PLAIN = [text for text in REAL if text.isascii() and text.isprintable()]  # where both engines mean the same
+PLAIN = [text for text in REAL if text.isascii() and text.isprintable()]  # where both engines agree
 
 
 @given(st.lists(st.sampled_from(PLAIN), min_size=1, max_size=3).map(" ".join))
 @settings(max_examples=150)
-def test_exactly_the_rules_that_another_engine_finds_are_named(signs, user_agent):
+def test_exactly_the_rules_found_by_another_engine_are_named(signs, user_agent):
     readable = Request.from_log(user_agent).user_agent
     assume(readable)
     named = [rule for rule in rules(signs(user_agent)) if rule.startswith(ORDER[1:4])]
     assert named == list(rules_found(readable))
 
 
-# The tables that decide where agents and crawlers are silent, and the patterns of crawlers that meet people
+# Tables used after agents and crawlers, and crawler patterns that also match people
 
 KNOWN_BY_NAME = {"a browser without a window", "a service of Google"}
-"""Rows whose example is an agent of agents.toml too, which decides: one that is not would show more."""
+"""Rows with an example that is also an agent in agents.toml, which decides: other examples would show more."""
 
 
 @pytest.mark.parametrize("row", HEURISTICS, ids=[row.name for row in HEURISTICS])
-def test_the_example_of_a_heuristic_is_decided_by_its_own_row(classifier, signs, row):
+def test_the_example_of_a_heuristic_is_decided_by_its_row(classifier, signs, row):
     found = signs(row.example)
     first = next(sign for sign in found if sign.rule.startswith("heuristics.toml: "))
     assert (first.rule, first.evidence) == (f"heuristics.toml: {row.name}", row.evidence)
@@ -204,13 +205,13 @@ def test_the_example_of_a_heuristic_is_decided_by_its_own_row(classifier, signs,
     if row.name not in KNOWN_BY_NAME:
         assert found[0] == first
         assert classifier.classify(Request.from_log(row.example)) == told
-    for pattern in filter(None, (row.pattern, row.unless)):  # which are compared with user agents in lower case
+    for pattern in filter(None, (row.pattern, row.unless)):  # compared with user agents in lower case
         assert re.sub(r"\\.", "", pattern) == re.sub(r"\\.", "", pattern).lower()
     assert not (row.unless and re2.search(row.unless, ""))
 
 
 @pytest.mark.parametrize("row", NOT_CRAWLERS, ids=[row.pattern for row in NOT_CRAWLERS])
-def test_an_excluded_pattern_is_in_the_package_and_fits_a_person(classifier, signs, row):
+def test_an_excluded_pattern_exists_and_matches_a_person(classifier, signs, row):
     known = {crawler["pattern"] for crawler in crawleruseragents.CRAWLER_USER_AGENTS_DATA}
     assert row.pattern in known, f"delete the row {row.pattern!r} of notcrawlers.toml: the package has it no more"
     assert re2.search(row.pattern, row.example), f"the example of {row.pattern!r} does not show why it is left out"
@@ -218,12 +219,12 @@ def test_an_excluded_pattern_is_in_the_package_and_fits_a_person(classifier, sig
     assert len(signs(row.example)) == 1
 
 
-# What it costs
+# Cost
 
 
 @examples("filler", "longest")
 def test_an_overlong_user_agent_costs_no_more_than_the_longest(classifier, filler, longest):
-    """Of however many characters only the beginning may be looked at. No string is asked about twice."""
+    """Only the beginning of a text is read, however long it is. No string is classified twice."""
     number = itertools.count()
 
     def work(length):

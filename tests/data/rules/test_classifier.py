@@ -1,4 +1,4 @@
-"""Tests the classification of requests: the precedence of rules, and pitfalls."""
+"""The classification of requests: the precedence of rules, and pitfalls."""
 
 import re
 from itertools import chain
@@ -41,7 +41,7 @@ def told(classifier):
     return classified
 
 
-# The order of decision
+# Precedence
 
 
 def test_a_browser_without_any_sign_is_a_person(told):
@@ -50,7 +50,7 @@ def test_a_browser_without_any_sign_is_a_person(told):
 
 
 @pytest.mark.parametrize("host", ["semalt.com", "site5.semalt.com", "WWW.Buttons-for-Website.com"])
-def test_referrer_spam_is_automated_whatever_its_browser(told, host):
+def test_referrer_spam_is_automated_with_any_browser(told, host):
     found = told(referrer=f"https://{host}/crawler?u=x", query=AI_QUERY)
     assert found == Classification("other_bot", "other", None, None, None, "low", "referrer", "bot", None, None)
     assert told(GPTBOT, referrer=f"https://{host}/").agent == "GPTBot"
@@ -60,7 +60,7 @@ def test_referrer_spam_is_automated_whatever_its_browser(told, host):
 @pytest.mark.parametrize("query", ["", AI_QUERY])
 @pytest.mark.parametrize("referrer", ["", AI_REFERRER, "https://www.google.com/"])
 @examples_at_once("user_agent", "kind", "ai_source")
-def test_an_automaton_stays_what_it_is_whatever_link_it_follows(told, user_agent, kind, ai_source, referrer, query):
+def test_a_bot_stays_a_bot_whatever_link_it_follows(told, user_agent, kind, ai_source, referrer, query):
     found = told(user_agent, referrer=referrer, query=query)
     assert (found.agent_kind, found.ai_source) == (kind, ai_source)
     assert found.bot_category == CATEGORY_OF_KIND[kind]
@@ -88,7 +88,7 @@ def test_a_person_sent_by_an_ai_product_is_a_referral(told):
 
 
 @examples_at_once("referrer", "query", "expected")
-def test_a_campaign_is_believed_before_a_referrer(told, referrer, query, expected):
+def test_a_campaign_takes_precedence_over_a_referrer(told, referrer, query, expected):
     found = told(referrer=referrer, query=query)
     assert (found.bot_category, found.ai_source, found.confidence, found.detection_method) == expected
 
@@ -99,7 +99,7 @@ def test_a_campaign_names_an_ai_product_exactly_or_not_at_all(told, source, ai_s
 
 
 @examples_at_once("referrer", "expected")
-def test_the_origin_names_the_host_and_what_it_is(classifier, referrer, expected):
+def test_the_origin_has_the_host_and_its_type(classifier, referrer, expected):
     origin = classifier.origin(Request.from_log(CHROME, "GET", referrer, ""))
     assert (origin.referrer, origin.referrer_type) == expected
     assert origin.utm == (None,) * 5
@@ -109,11 +109,11 @@ def test_the_origin_names_the_host_and_what_it_is(classifier, referrer, expected
 
 
 @examples_at_once("query", "expected")
-def test_the_words_of_a_campaign_are_read_from_the_query(query, expected):
+def test_campaign_words_are_read_from_the_query(query, expected):
     assert utm_values(query) == expected
 
 
-def test_the_words_of_a_campaign_are_cut():
+def test_campaign_words_are_truncated():
     assert utm_values("utm_source=" + "x" * 5000)[0] == "x" * 256
 
 
@@ -121,17 +121,17 @@ def test_only_the_beginning_of_a_long_query_is_read():
     assert utm_values("a&" * 50_000 + "utm_source=late") == (None,) * 5
 
 
-# Agents, and what only looks like one
+# Agents and lookalikes
 
 
 @examples_at_once("user_agent", "category", "agent")
-def test_agents_are_known_by_their_tokens(told, user_agent, category, agent):
+def test_agents_are_recognized_by_their_tokens(told, user_agent, category, agent):
     found = told(user_agent)
     assert (found.bot_category, found.agent) == (category, agent)
 
 
 @examples_at_once("user_agent")
-def test_a_word_within_a_word_is_not_an_agent_of_an_ai_product(told, user_agent):
+def test_a_word_within_a_word_is_not_an_ai_agent(told, user_agent):
     found = told(user_agent)
     assert found.bot_category not in (*AI_CATEGORIES, "human")
     assert found.ai_source is None
@@ -172,7 +172,7 @@ def browser_of(user_agent):
 
 
 @pytest.mark.parametrize("row", BROWSERS, ids=[row.name for row in BROWSERS])
-def test_the_example_of_a_row_has_its_name(row):
+def test_the_example_of_a_row_gets_its_name(row):
     assert browser_of(row.example) == row.name
 
 
@@ -196,32 +196,32 @@ def test_other_browsers_have_the_names_of_ua_parser():
 
 
 @examples_at_once("logged", "readable")
-def test_a_user_agent_is_read_as_it_was_sent(logged, readable):
+def test_a_user_agent_is_read_as_sent(logged, readable):
     assert readable_user_agent(logged) == readable
     assert readable_user_agent(r"\xff\xfe") != ""
 
 
 @pytest.mark.parametrize("letter", ["x", "Ж", r"\x22", r"\\", "%20", "(", "\0", "🙂"])
-def test_a_user_agent_is_cut_where_it_is_too_long(letter):
+def test_a_too_long_user_agent_is_truncated(letter):
     assert len(readable_user_agent("a" + letter * 8000)) <= MAX_USER_AGENT_LENGTH
     assert len(readable_user_agent("a" * 8000)) == MAX_USER_AGENT_LENGTH
 
 
 @given(st.text(max_size=60) | st.text('\\x2"- %0a', max_size=60))
-def test_a_readable_user_agent_has_no_quotes_or_blanks_around(logged):
+def test_a_readable_user_agent_has_no_outer_quotes_or_blanks(logged):
     readable = readable_user_agent(logged)
     assert readable == readable.strip(" \t\"'")
     assert readable != "-"
     assert len(readable) <= MAX_USER_AGENT_LENGTH
 
 
-# Anything at all
+# Arbitrary texts
 
 HOSTILE = [
     "(" * 8000, "((((" * 500 + "Mozilla/5.0" + "))))" * 500, "Mozilla/5.0 " + "(compatible; " * 1000,
     "Mozilla/5.0 (" + "a" * 8000, "Mozilla/5.0 " + "Android " * 1000,
     "Mozilla/5.0 (Linux; Android 10; " + "; " * 4000, "\0" * 8000, "Mozilla/5.0 \0\x01\x02\x7f", "\ufffd" * 8000,
-    "\u017f" * 2000, "\u0130" * 2000,  # longer or shorter in another case
+    "\u017f" * 2000, "\u0130" * 2000,  # changes its length with its case
     "Mozilla/5.0 " + "\\x" * 4000, "Mozilla/5.0 " + "%20" * 4000, "\u202e\u0000\U0010ffff", "\ud800",
     CHROME + "\udcff",
 ]  # fmt: skip
@@ -235,7 +235,7 @@ def test_hostile_strings_are_not_errors(told, classifier, text):
 
 
 def assert_values_fit(found):
-    """Whether the values of a classification fit each other."""
+    """Check that the values of a classification fit each other."""
     assert found.bot_category in BOT_CATEGORIES
     person = found.bot_category in {"human", "ai_referral"}
     assert found.bot_category == ("human" if found.agent_kind is None else CATEGORY_OF_KIND[found.agent_kind])
@@ -250,7 +250,7 @@ def assert_values_fit(found):
         assert (found.operating_system, found.browser) == (None, None)
 
 
-# Builds of a version: only one rule looks at them, so an answer for one stands for all others
+# Builds of a version: only one rule reads them, so one result stands for all others
 
 BUILD = re.compile(r"((?:Chrome|CriOS|Edg|EdgA|OPR)/)\d+\.0\.\d+\.\d+")
 BUILDS = ("9.0.1.2", "18.0.1025.133", "120.0.6099.109", "145.0.360.11", "199.0.9999.999")
@@ -271,7 +271,7 @@ def test_an_unseen_build_is_classified_without_shortcuts():
         assert classifier.classify_user_agent(agent) == expected, agent
 
 
-# The labelled corpus: real user agents, referrers and campaigns, and what they must come out as
+# The labelled corpus: real user agents, referrers and campaigns, with their classifications
 
 LEAST = {("people", "bot_category"): 1.0, ("people", "device_type"): 0.98} | dict.fromkeys(
     [*((name, "bot_category") for name in NAMES[1:]), ("ai_agents", "ai_source"), ("referrals", "ai_source")], 0.99

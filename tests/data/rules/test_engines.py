@@ -1,4 +1,4 @@
-"""Tests which browsers send `Sec-Fetch-*` and `Accept-Language`, by their user agents."""
+"""Browsers that send `Sec-Fetch-*` and `Accept-Language`, by their user agents."""
 
 import pytest
 import re2
@@ -20,8 +20,8 @@ SENDS = {
     MAC + "Version/16.3 Safari/605.1.15": False,
     MAC + "Version/16.4.1 Safari/605.1.15": True,
     MAC + "Version/26.0 Safari/605.1.15": True,
-    MAC + "CriOS/130 Version/11.1.1 Safari/605.1.15": False,  # Chrome of an iPad that asks for pages of a desktop
-    MAC: False,  # a view inside an app: it does not say its version
+    MAC + "CriOS/130 Version/11.1.1 Safari/605.1.15": False,  # Chrome on an iPad that requests desktop pages
+    MAC: False,  # a view inside an app, without its version
     IPHONE.format("16_3", "Version/16.3 Mobile/15E148 Safari/604.1"): False,
     IPHONE.format("16_3_1", "CriOS/126.0.6478.54 Mobile/15E148 Safari/604.1"): False,
     IPHONE.format("15_8", "FxiOS/120.0 Mobile/15E148 Safari/605.1.15"): False,
@@ -40,7 +40,7 @@ def test_a_browser_sends_all_headers_from_a_version_on(user_agent, sends):
 
 
 @pytest.mark.parametrize("row", ENGINES, ids=[row.name for row in ENGINES])
-def test_the_example_of_an_engine_is_decided_by_its_own_row(row):
+def test_the_example_of_an_engine_is_decided_by_its_row(row):
     assert next(other for other in ENGINES if re2.search(other.pattern, row.example.lower())) == row
     assert BrowserEngines().sends_headers(row.example) is bool(row.since)
 

@@ -1,4 +1,4 @@
-"""Tests valid and invalid exclusion rules."""
+"""Valid and invalid exclusion rules."""
 
 import pytest
 
@@ -19,7 +19,7 @@ from data.signals import BITS
         ("path", "/", "/"),
     ],
 )
-def test_a_rule_has_one_spelling(kind, given, kept):
+def test_a_rule_has_one_normalized_form(kind, given, kept):
     assert checked_exclusion(kind, given) == Exclusion(kind, kept)
 
 
@@ -35,13 +35,13 @@ def test_a_rule_has_one_spelling(kind, given, kept):
         ("path", "/a?b=c", "'/a?b=c' is not a path"),
     ],
 )
-def test_a_bad_rule_is_refused_by_name(kind, given, problem):
+def test_an_invalid_rule_is_rejected_by_name(kind, given, problem):
     with pytest.raises(BadInput) as raised:
         checked_exclusion(kind, given)
     assert str(raised.value).startswith(problem)
 
 
-def test_rules_without_any_exclude_nothing():
+def test_an_empty_set_of_rules_excludes_nothing():
     own = OwnRules()
     assert [own.of_address("203.0.113.7"), own.of_agent("x"), own.of_path("/"), own.digest] == [0, 0, 0, ""]
 
@@ -50,12 +50,12 @@ def test_the_root_excludes_every_path():
     assert OwnRules([Exclusion("path", "/")]).of_path("/a/b") == BITS["own_rule"]
 
 
-def test_rules_about_addresses_pass_over_other_texts():
+def test_address_rules_ignore_other_texts():
     own = OwnRules([checked_exclusion("address", "0.0.0.0/0")])
     assert [own.of_address(text) for text in ("", "-", "unknown", "198.51.100.7")] == [0, 0, 0, BITS["own_address"]]
 
 
-def test_a_lone_surrogate_is_searched_as_any_text():
+def test_a_lone_surrogate_is_searched_like_any_text():
     own = OwnRules([Exclusion("agent", "bot"), Exclusion("path", "/a")])
     assert [own.of_agent("\ud800bot"), own.of_path("/a/\ud800")] == [BITS["own_rule"]] * 2
 

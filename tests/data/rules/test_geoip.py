@@ -1,4 +1,4 @@
-"""From an address to its country, with databases as MaxMind, DB-IP and IPinfo write them."""
+"""From an address to its country, with databases of MaxMind, DB-IP and IPinfo."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from tests.support.forks import ROOT
 from tests.support.tables import examples_at_once, tables
 
 PUBLISHED = tables(__file__)["published"]
-"""A record of each publisher's database. In that of IPinfo Lite, `country` is the name, and `country_code` the code:
+"""A record of each publisher's database. In IPinfo Lite, `country` is the name, and `country_code` the code:
 https://ipinfo.io/developers/ipinfo-lite-database"""
 MAXMIND, IPINFO = PUBLISHED["MaxMind Country"], PUBLISHED["IPinfo"]
 
@@ -28,7 +28,7 @@ def file(tmp_path):
 
 @pytest.fixture
 def database(file):
-    """Writes a database of networks and their records."""
+    """Write a database of networks and their records."""
     return lambda records, ip_version=6: country_database(file, records, ip_version)
 
 
@@ -66,7 +66,7 @@ def test_the_smallest_network_around_an_address_decides(database):
 
 @examples_at_once("record")
 def test_a_record_without_the_code_of_a_country_has_no_country(database, record):
-    record = json.loads(json.dumps(record))  # with lists, which a database knows, instead of tuples
+    record = json.loads(json.dumps(record))  # with lists, which databases support, instead of tuples
     assert database({HERE: record}).lookup("81.2.69.7") is None
 
 
@@ -86,7 +86,7 @@ def test_any_record_gives_two_characters_or_none(record):
     assert told is None or (len(told) == 2 and told.isascii() and told == told.upper())
 
 
-# Files that are no database
+# Files that are not databases
 
 
 def test_a_file_that_is_not_a_database_is_rejected_by_name(tmp_path, file, database):
@@ -113,7 +113,7 @@ def test_a_database_with_a_damaged_type_has_no_known_publisher(file, database):
 
 @settings(max_examples=40)
 @given(data=st.data())
-def test_a_database_with_damaged_metadata_is_refused_or_read(tmp_path_factory, data):
+def test_a_database_with_damaged_metadata_is_rejected_or_read(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("damaged") / "countries.mmdb"
     country_database(path, {"81.2.69.0/24": {"country": "DE"}}, 4)
     content = bytearray(path.read_bytes())
@@ -144,6 +144,6 @@ print(CountryDatabase(Path(sys.argv[1])).lookup("81.2.69.7"))
 
 def test_a_damaged_key_in_a_record_does_not_crash(file, database):
     database({"81.2.69.0/24": {"country": {"iso_code": "DE"}}}, ip_version=4)
-    file.write_bytes(file.read_bytes().replace(b"Gcountry", b"\xa1country"))  # one byte: the key is a number now
+    file.write_bytes(file.read_bytes().replace(b"Gcountry", b"\xa1country"))  # one byte turns the key into a number
     ended = subprocess.run([sys.executable, "-c", ASK, file], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (0, "None\n")

@@ -1,4 +1,4 @@
-"""Tests published address lists: accepted and rejected content; a rejected list keeps the previous one."""
+"""Published address lists: accepted and rejected content; a rejected list keeps the previous one."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def prefixes(*networks):
 
 
 def written(networks, form):
-    """A list as an operator publishes it in a form, with what else such lists hold."""
+    """Return a list in an operator's published form, with the other content of such lists."""
     texts = [str(network) for network in networks]
     if form == "prefixes":
         return prefixes(*networks)
@@ -48,7 +48,7 @@ def stored(lake):
 
 
 def networks_between(first, last, lengths):
-    """Networks of all these lengths in a stretch of addresses that holds no private ones."""
+    """Return networks of all these lengths in a range without private addresses."""
     kind = type(ip_network(first))
     start, end = (int(ip_address(address)) for address in (first, last))
     return st.builds(
@@ -60,13 +60,13 @@ GLOBAL_NETWORKS = networks_between("11.0.0.0", "99.255.255.255", (8, 32))
 GLOBAL_NETWORKS |= networks_between("2400::", "2fff:ffff::", (19, 128))
 
 
-# What a list holds
+# Content
 
 
 @pytest.mark.parametrize("form", FORMS)
 @given(networks=st.lists(GLOBAL_NETWORKS, min_size=1, max_size=20, unique=True))
 @settings(max_examples=50)
-def test_every_network_of_a_list_is_read_in_its_order(form, networks):
+def test_every_network_of_a_list_is_read_in_order(form, networks):
     assert parse_networks(written(networks, form), form) == networks
 
 
@@ -96,17 +96,17 @@ def test_an_address_is_read_as_a_network_of_one(form):
 
 
 @examples_at_once("form", "text", "found")
-def test_networks_are_found_however_a_list_is_written(form, text, found):
+def test_networks_are_found_in_any_form_of_a_list(form, text, found):
     assert [str(network) for network in parse_networks(text.encode(), form)] == list(found)
 
 
-def test_as_much_as_a_list_may_be_is_read():
+def test_the_largest_allowed_list_is_read():
     body = prefixes(*OLD)
     assert parse_networks(body + b" " * (MAX_LIST_BYTES - len(body)), "prefixes") == OLD
     assert len(parse_networks(written(addresses(MAX_NETWORKS), "geofeed"), "geofeed")) == MAX_NETWORKS
 
 
-# What is refused, and that the list before it stays
+# Rejected lists keep the previous list
 
 ERROR_PAGE = b"<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head><body>Not found</body></html>\n"
 NO_SUCH_FORM = r"^the list is not in the '(prefixes|json:hooks|geofeed|text)' format: "
@@ -129,7 +129,7 @@ def addresses(number):
 
 
 def refused():
-    """Bodies that are not a list of a form: (name, form, body, what the reason looks like)."""
+    """Return bodies that are not lists of a form: (name, form, body, pattern of the reason)."""
     for form in FORMS:
         is_text = form == "text"
         yield "page", form, ERROR_PAGE, NO_NETWORKS if is_text else NO_SUCH_FORM
@@ -161,11 +161,11 @@ def test_a_malformed_list_is_rejected_with_a_reason():
         with pytest.raises(BadInput) as refusal:
             parse_networks(body, form)
         assert re.search(reason, str(refusal.value)), (form, name)
-        assert len(str(refusal.value)) < 1_000  # a sentence, and not the list
+        assert len(str(refusal.value)) < 1_000  # a sentence, not the list
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_list_that_is_refused_leaves_the_old_one(lake, form):
+def test_a_rejected_list_keeps_the_old_list(lake, form):
     (first,) = refresh(lake, [list_of(form=form)], lambda row: written(OLD, form), NOW)
     before = stored(lake)
     for body in (b"", ERROR_PAGE, HUGE, written([*OLD, "0.0.0.0/0"], form)):
@@ -186,7 +186,7 @@ NOISE = st.recursive(
 )
 
 
-@pytest.mark.filterwarnings("ignore:__int__ returned non-int")  # while true is a prefix, as any number is
+@pytest.mark.filterwarnings("ignore:__int__ returned non-int")  # true is a prefix, like any number
 @pytest.mark.parametrize("form", FORMS)
 @given(
     body=st.binary(max_size=200)
@@ -196,17 +196,17 @@ NOISE = st.recursive(
     | NOISE.map(lambda value: json.dumps({"prefixes": value, "hooks": value}).encode())
     | NOISE.map(lambda value: json.dumps({"prefixes": [{"ipv4Prefix": value}], "hooks": [value]}).encode())
 )
-def test_a_published_list_gives_public_networks_or_is_refused(form, body):
+def test_a_published_list_gives_public_networks_or_is_rejected(form, body):
     with suppress(BadInput):
         networks = parse_networks(body, form)
         assert networks
         assert all(network.is_global for network in networks)
 
 
-# Kept in the lake
+# Stored in the lake
 
 
-def test_a_list_is_kept_as_it_was_fetched_with_its_time_in_utc(lake):
+def test_a_list_is_stored_unchanged_with_its_time_in_utc(lake):
     assert snapshots(lake) == {}
     (outcome,) = refresh(lake, [list_of()], lambda row: prefixes(*OLD), NOW.astimezone(ZoneInfo("Asia/Tokyo")))
     assert outcome == (list_of(), FetchedList("gptbot", NOW, OLD), "")
@@ -218,14 +218,14 @@ def test_a_list_is_kept_as_it_was_fetched_with_its_time_in_utc(lake):
     }
 
 
-def test_a_list_fetched_again_replaces_even_a_damaged_one(lake):
+def test_a_list_fetched_again_replaces_even_a_damaged_list(lake):
     (lake.ip_lists / "gptbot.json").write_bytes(b"{")
     for networks, moment in ((OLD, NOW), ([ip_network("20.42.11.0/24")], LATER)):
         list(refresh(lake, [list_of()], lambda row, networks=networks: prefixes(*networks), moment))
         assert snapshots(lake) == {"gptbot": FetchedList("gptbot", moment.replace(microsecond=0), networks)}
 
 
-def test_a_list_that_fails_does_not_stop_the_others(lake):
+def test_a_failing_list_does_not_stop_the_others(lake):
     bodies = {"one": prefixes(*OLD), "two": ERROR_PAGE, "three": prefixes("20.42.11.0/24")}
     asked = []
     outcomes = iter(refresh(lake, map(list_of, bodies), lambda row: asked.append(row.name) or bodies[row.name], NOW))
@@ -251,7 +251,7 @@ def test_files_of_removed_lists_are_ignored(lake):
 
 
 @examples("content")
-def test_a_damaged_snapshot_is_named(lake, content):
+def test_a_damaged_snapshot_is_reported(lake, content):
     list(refresh(lake, [list_of("fine"), list_of()], lambda row: prefixes(*OLD), NOW))
     file = lake.ip_lists / "gptbot.json"
     file.write_bytes(content.replace("AT", '"fetched_at": "2026-03-15T12:30:45+00:00"').encode("latin-1"))
@@ -260,7 +260,7 @@ def test_a_damaged_snapshot_is_named(lake, content):
     assert str(damage.value) == f"{file} cannot be read; delete it, or run `traffic agents refresh`."
 
 
-def test_an_unreadable_snapshot_is_named(lake):
+def test_an_unreadable_snapshot_is_reported(lake):
     (lake.ip_lists / "gptbot.json").mkdir()
     with pytest.raises(LakeDamaged, match=r"gptbot\.json cannot be read"):
         snapshots(lake)

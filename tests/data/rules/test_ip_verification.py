@@ -1,4 +1,4 @@
-"""Tests verdicts on an agent by its address: inside the operator's networks, outside, or inconclusive."""
+"""Verdicts on an agent by its address: inside the operator's networks, outside, or inconclusive."""
 
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
@@ -42,7 +42,7 @@ AGENTS = [
 
 @pytest.fixture
 def verifier():
-    """Makes a verifier that knows AGENTS, too, over the lists that are here."""
+    """Make a verifier over the given lists that also knows AGENTS."""
 
     def verifier(proxies=(), fetched=FETCHED, **networks):
         times = fetched if isinstance(fetched, dict) else dict.fromkeys(networks, fetched)
@@ -53,7 +53,7 @@ def verifier():
 
 
 def networks_near(kind, bits):
-    """Networks of all sizes, close enough to each other that they touch, nest and repeat."""
+    """Return networks of all sizes, close enough to touch, nest and repeat."""
     numbers = st.integers(0, 2**bits - 1) | st.integers(0, 63).map(lambda n: (20 << bits - 8) + (n << bits - 30))
     return st.builds(lambda number, length: kind((number, length), strict=False), numbers, st.integers(0, bits))
 
@@ -94,7 +94,7 @@ def test_an_address_is_inside_outside_or_inconclusive(verifier, lists, agents, a
 
 @pytest.mark.parametrize("hour", [0, 23])
 def test_a_list_contradicts_only_within_thirty_days(verifier, hour):
-    """The hour at which it was fetched does not count."""
+    """The hour of the download does not count."""
     asked = verifier(home=HOME, fetched=FETCHED.replace(hour=hour))
     for days in (-10_000, -31, -30, -29, -1, 0, 1, 29, 30, 31, 10_000):
         day = DAY + timedelta(days)
@@ -106,7 +106,7 @@ def test_a_list_contradicts_only_within_thirty_days(verifier, hour):
     assert both.verdict("Spread", "20.42.20.7", DAY) == (True, "inside annex of 2026-02-12")
 
 
-# Addresses that are no client's
+# Addresses that are not a client's
 
 PRIVATE, NO_ADDRESSES = tables(__file__)["private"], tables(__file__)["no_addresses"]
 
@@ -133,7 +133,7 @@ def test_addresses_of_proxies_prove_nothing(verifier):
     assert asked.verdict("Served", "5.5.6.5", DAY).inside is False
 
 
-# What follows for a classification
+# Effect on a classification
 
 CRAWLER = bot_classification("training", "Served", "high", method="user_agent", operator="OpenAI", ai_source="ChatGPT")
 CONTRADICTED = bot_classification("other", "Served", "contradicted", method="ip_range")
@@ -151,7 +151,7 @@ def test_an_agent_outside_of_its_networks_is_contradicted(verifier):
 
 
 @pytest.mark.parametrize("address", ["-", "10.0.0.1", "104.16.0.1"])
-def test_an_address_that_proves_nothing_leaves_an_agent_as_it_is(verifier, address):
+def test_an_inconclusive_address_leaves_an_agent_unchanged(verifier, address):
     assert verifier(home=HOME).verify(CRAWLER, address, DAY) == CRAWLER
 
 
@@ -186,7 +186,7 @@ def test_people_cannot_be_verified_by_lists_of_crawlers(verifier):
     ("Nobody's", ()),
     (None, ()),
 ])  # fmt: skip
-def test_an_agent_can_be_verified_as_its_row_says(verifier, agent, methods):
+def test_an_agent_can_be_verified_as_its_row_declares(verifier, agent, methods):
     assert verifier(home=HOME).verification_methods(agent) == methods
 
 
@@ -198,7 +198,7 @@ AT_HOME = bot_classification(
 REFERRED = Classification("ai_referral", "referral", "Claude", *[None] * 4, "mobile", "iOS", "Mobile Safari")
 
 
-def test_a_browser_at_the_addresses_of_an_agent_is_that_agent():
+def test_a_browser_at_an_agents_addresses_is_that_agent():
     def shipped(fetched=FETCHED, proxies=()):
         """A verifier of the shipped tables: ChatGPT-User comes from HOME."""
         return Verifier({"openai-chatgpt-user": FetchedList("openai-chatgpt-user", fetched, HOME)}, proxies)
@@ -215,7 +215,7 @@ def test_a_browser_at_the_addresses_of_an_agent_is_that_agent():
     assert shipped().verify(LIBRARY, "20.42.10.7", DAY) == LIBRARY
 
 
-# The tables that are shipped
+# The shipped tables
 
 
 def test_identifying_lists_belong_to_agents_of_assistants():
@@ -243,7 +243,7 @@ def test_every_list_is_fetched_over_https():
     assert [row.url for row in IP_LISTS if not row.url.startswith("https://")] == []
 
 
-def test_every_list_but_hosting_belongs_to_an_agent():
+def test_every_list_except_hosting_belongs_to_an_agent():
     named = {way.removeprefix("ip:") for row in load(Agent, "agents") for way in row.verify if way.startswith("ip:")}
     assert named == {row.name for row in IP_LISTS if not row.hosting}
 

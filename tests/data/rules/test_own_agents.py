@@ -1,4 +1,4 @@
-"""Tests a lake's own agents: rejected rows, and their precedence over shipped rows."""
+"""A lake's own agents: rejected rows, and their precedence over shipped rows."""
 
 import re
 from datetime import date
@@ -59,24 +59,24 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("changed", "message"), REFUSED.values(), ids=REFUSED)
-def test_a_bad_row_is_refused_by_number_and_field(changed, message):
+def test_an_invalid_row_is_rejected_by_number_and_field(changed, message):
     with pytest.raises(BadInput) as refused:
         rows({**MONITOR, "token": "Other/", "example": "Other/1"}, MONITOR | changed)
     assert str(refused.value).startswith("agents.toml, row 2: ")
     assert message in str(refused.value)
 
 
-def test_a_row_that_an_earlier_one_hides_is_refused():
+def test_a_row_hidden_by_an_earlier_row_is_rejected():
     with pytest.raises(BadInput, match="row 2: token 'intranet-monitor/' of row 1"):
         rows({**MONITOR, "token": "intranet-monitor/"}, MONITOR)
 
 
-def test_too_many_rows_are_refused():
+def test_too_many_rows_are_rejected():
     with pytest.raises(BadInput, match="501 rows; keep at most 500"):
         rows(*({**MONITOR, "token": f"m{number}/"} for number in range(MAX_ROWS + 1)))
 
 
-def test_as_many_long_tokens_as_may_be_are_compiled():
+def test_the_maximum_of_long_tokens_can_be_compiled():
     tokens = [f"{'é' * 95}{number:05}" for number in range(MAX_ROWS)]
     own = rows(*({**MONITOR, "token": token, "example": token, "agent": token[-5:]} for token in tokens))
     assert first_match(own, tokens[-1]).classification.agent == "00499"
@@ -88,14 +88,14 @@ def test_a_file_that_is_not_an_agents_table_is_rejected(content):
         checked_agents("agents.toml", content)
 
 
-def test_an_agent_of_an_own_row_is_known(classifier):
+def test_an_agent_of_an_own_row_is_recognized(classifier):
     own = rows(MONITOR)
     assert classifier.classify(Request.from_log(USER_AGENT)).operator is None
     told = Classifier(LakeTables(own)).classify(Request.from_log(USER_AGENT))
     assert (told.agent, told.operator, told.agent_kind) == ("Intranet Monitor", "Acme", "monitor")
 
 
-def test_the_deciding_rule_says_that_a_row_is_own():
+def test_the_deciding_rule_shows_that_a_row_is_own():
     assert first_match(rows(MONITOR), USER_AGENT).rule == 'own agents.toml: "Intranet-Monitor/"'
 
 
@@ -104,16 +104,16 @@ def test_own_rows_precede_shipped_rows():
     assert first_match(own, f"{GPTBOT} {USER_AGENT}").classification.agent == "Intranet Monitor"
 
 
-def test_an_own_row_replaces_the_shipped_one_of_its_token():
+def test_an_own_row_replaces_the_shipped_row_with_its_token():
     matches = Classifier(LakeTables(rows({**NAMED, "token": "gptbot"}))).matches(Request.from_log(GPTBOT))
     assert [one.rule for one in matches if "agents.toml" in one.rule] == ['own agents.toml: "gptbot"']
 
 
-def test_all_with_equal_own_rows_share_a_classifier():
+def test_equal_own_rows_share_a_classifier():
     assert shared_classifier(LakeTables(rows(MONITOR))) is shared_classifier(LakeTables(rows(MONITOR)))
 
 
-def test_the_shared_classifier_knows_own_rows():
+def test_the_shared_classifier_uses_own_rows():
     request = Request.from_log(USER_AGENT)
     agents = [shared_classifier(LakeTables(own)).classify(request).agent for own in ((), rows(MONITOR))]
     assert agents[0] != agents[1] == "Intranet Monitor"
@@ -123,14 +123,14 @@ def test_without_own_rows_the_rules_version_is_shipped():
     assert rules_version(LakeTables()) == Classifier().rules_version
 
 
-def test_the_rules_version_says_which_rows_are_own():
+def test_the_rules_version_identifies_own_rows():
     own, other = rows(MONITOR), rows({**MONITOR, "operator": "Partner"})
     versions = [Classifier(LakeTables(one)).rules_version.partition("+") for one in ((), own, other)]
     assert len({shipped for shipped, *_ in versions}) == 1
     assert len({digest for *_, digest in versions}) == 3
 
 
-def test_an_own_row_is_verified_by_the_list_that_it_names():
+def test_an_own_row_is_verified_by_its_list():
     own = rows({**MONITOR, "verify": ["ip:openai-gptbot"]})
     assert Verifier({}, tables=LakeTables(own)).verification_methods("Intranet Monitor") == ("ip:openai-gptbot",)
 

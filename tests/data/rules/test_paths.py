@@ -34,7 +34,7 @@ def by_path(kind, confidence):
     return Classification("other_bot", kind, None, None, None, confidence, "path", "bot", None, None)
 
 
-def test_the_table_knows_at_least_22_families_of_probes():
+def test_the_table_has_at_least_22_families_of_probes():
     assert len({row.family for row in SCANNERS}) == len(SCANNERS) >= 22
     assert {row.confidence for row in SCANNERS} == {"medium"}
     assert {(row.confidence, row.agent_kind) for row in PROGRAMS} == {("low", "other")}
@@ -48,12 +48,12 @@ def test_the_example_of_a_row_is_decided_by_that_row(classifier, told, row):
 
 
 @examples_at_once("word")
-def test_one_ordinary_word_is_not_a_probe(told, word):
+def test_an_ordinary_word_is_not_a_probe(told, word):
     assert {told(path).bot_category for path in (f"/{word}", f"/{word}/")} == {"human"}
 
 
 @examples_at_once("path")
-def test_files_that_programs_fetch_are_bots_of_low_confidence(told, path):
+def test_fetches_of_program_files_are_bots_of_low_confidence(told, path):
     assert told(path) == by_path("other", "low")
     assert told(path, GOOGLEBOT).bot_category == "search_crawler"
 
@@ -65,23 +65,23 @@ def test_people_and_unknown_bots_that_probe_are_scanners(told):
     assert told("/.env", "curl/8.5.0").agent == "curl"
 
 
-def test_a_known_agent_keeps_its_class_when_it_probes(told):
+def test_a_known_agent_keeps_its_class_when_probing(told):
     for user_agent in (GOOGLEBOT, "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"):
         assert told("/wp-login.php", user_agent) == told("/launch", user_agent)
 
 
-def test_a_contradicted_agent_that_probes_stays_contradicted(told):
+def test_a_contradicted_agent_stays_contradicted_when_probing(told):
     contradicted = told("/launch", GOOGLEBOT)._replace(confidence="contradicted", detection_method="ip_range")
     assert classify_path(contradicted, PROBE) == contradicted
 
 
-def test_a_code_of_the_links_file_is_not_a_probe(paths):
+def test_a_short_code_in_the_links_file_is_not_a_probe(paths):
     assert paths.kind("/phpmyadmin") == PROBE
     assert paths.kind("/phpmyadmin", is_link=True) == ""
     assert paths.kind("/robots.txt", is_link=True) == PROGRAM
 
 
-def test_both_engines_read_the_patterns_alike(paths):
+def test_both_engines_read_the_patterns_equally(paths):
     for row in ROWS:
         for path in (row.example, row.example.upper(), row.example + "x", "/launch"):
             assert bool(re.search(row.path, path, re.IGNORECASE)) <= (paths.kind(path) != "")
@@ -91,7 +91,7 @@ def test_both_engines_read_the_patterns_alike(paths):
 
 
 @pytest.mark.parametrize("row", load(Attack, "attacks"), ids=lambda row: row.family)
-def test_the_example_of_an_attack_is_matched_by_its_own_row(paths, row):
+def test_the_example_of_an_attack_matches_its_own_row(paths, row):
     assert re2.search(f"(?i){row.pattern}", row.example)
     assert paths.is_attack(row.example)
 

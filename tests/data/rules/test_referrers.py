@@ -1,4 +1,4 @@
-"""Tests the host and the type of referrers."""
+"""The host and the type of referrers."""
 
 import time
 import timeit
@@ -20,7 +20,7 @@ def places():
 
 @pytest.fixture(scope="module")
 def place(places):
-    """The type and AI product of a Referer header by the shipped table."""
+    """Return the type and AI product of a Referer header by the shipped table."""
 
     def found(referrer):
         address = host_and_path(referrer)
@@ -31,7 +31,7 @@ def place(places):
 
 
 @examples_at_once("referrer", "host", "path")
-def test_a_referrer_names_a_host_and_a_path_or_neither(referrer, host, path):
+def test_a_referrer_has_a_host_and_a_path_or_neither(referrer, host, path):
     assert host_and_path(referrer) == (host and (host, path))
 
 
@@ -47,11 +47,11 @@ def test_a_link_rewritten_by_a_mail_gateway_is_email(place, host):
 
 
 @pytest.mark.parametrize("host", ["teams.microsoft.com", "statics.teams.cdn.office.net", "app.slack.com"])
-def test_a_messenger_of_work_is_social(place, host):
+def test_a_messenger_for_work_is_social(place, host):
     assert place(f"https://{host}/") == ("social", None)
 
 
-def test_a_host_may_be_as_long_as_names_can_be():
+def test_a_host_may_have_the_maximum_length():
     name = ("a" * 49 + ".") * 5 + "com"
     assert len(name) == MAX_HOST_LENGTH
     assert host_and_path(f"https://{name}/") == (name, "/")
@@ -65,7 +65,7 @@ def test_a_host_may_be_as_long_as_names_can_be():
     ids=["ats", "users", "labels", "bare labels", "brackets", "ports", "slashes"],
 )  # fmt: skip
 def test_a_hostile_referrer_costs_in_proportion_to_its_length(referrer):
-    """Thirty times the length: a reader that goes back and forth would take nine hundred times the work."""
+    """Thirty times the length: a backtracking reader would take nine hundred times the work."""
     begin, middle, end = referrer
 
     def work(length):
@@ -76,7 +76,7 @@ def test_a_hostile_referrer_costs_in_proportion_to_its_length(referrer):
 
 
 @given(st.text(st.characters(), max_size=80) | st.text("htps:/@.[]a1%?#\\ ", max_size=40))
-def test_any_text_is_read_without_an_error(referrer):
+def test_any_text_can_be_read(referrer):
     found = host_and_path(referrer)
     if found:
         host, path = found
@@ -87,7 +87,7 @@ def test_any_text_is_read_without_an_error(referrer):
 
 
 @given(host=st.from_regex(r"[a-z0-9-]{1,20}(\.[a-z0-9-]{1,20}){0,4}", fullmatch=True), path=st.text(max_size=20))
-def test_any_host_is_looked_up_without_an_error(places, host, path):
+def test_any_host_can_be_looked_up(places, host, path):
     assert places.find(host, path) is places.find(host, path)
 
 
@@ -95,7 +95,7 @@ def test_any_host_is_looked_up_without_an_error(places, host, path):
 
 
 @examples_at_once("what", "rows", "asked")
-def test_a_place_is_found_by_the_row_of_its_host_and_path(what, rows, asked):
+def test_a_referrer_is_found_by_the_row_of_its_host_and_path(what, rows, asked):
     places = ReferrerTable(
         Referrer(host, kind, evidence="https://a.example", checked=date(2026, 11, 20)) for host, kind in rows.items()
     )
@@ -105,5 +105,5 @@ def test_a_place_is_found_by_the_row_of_its_host_and_path(what, rows, asked):
 
 
 @examples_at_once("referrer", "referrer_type", "ai_source")
-def test_referrers_are_known_by_host_and_lookalikes_are_not(place, referrer, referrer_type, ai_source):
+def test_referrers_are_recognized_by_host_unlike_lookalikes(place, referrer, referrer_type, ai_source):
     assert place(referrer) == (referrer_type, ai_source)

@@ -1,4 +1,4 @@
-"""Tests releases: rejected files, and how their tables replace the shipped ones."""
+"""Releases: rejected files, and how their tables replace the shipped ones."""
 
 import pytest
 
@@ -58,7 +58,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("content", "message"), REFUSED.values(), ids=REFUSED)
-def test_a_bad_release_is_refused(content, message):
+def test_an_invalid_release_is_rejected(content, message):
     with pytest.raises(BadInput) as refused:
         checked_release("rules.toml", content)
     assert str(refused.value).startswith("rules.toml")
@@ -71,37 +71,37 @@ def test_a_release_may_name_lists_that_this_version_lacks():
     assert verdict.verdict("Newcomer", "20.42.10.7", None).inside is None
 
 
-def test_an_agent_of_a_release_is_known(classifier, newer):
+def test_an_agent_in_a_release_is_recognized(classifier, newer):
     request = Request.from_log("Newcomer/1.0")
     assert [one.classify(request).bot_category for one in (classifier, newer)] == ["other_bot", "ai_training"]
 
 
-def test_a_referrer_of_a_release_is_known(classifier, newer):
+def test_a_referrer_in_a_release_is_recognized(classifier, newer):
     request = Request.from_log(CHROME, referrer="https://new.example/")
     assert [one.classify(request).bot_category for one in (classifier, newer)] == ["human", "ai_referral"]
 
 
-def test_a_campaign_that_is_named_like_its_host_is_known(newer):
+def test_a_campaign_named_like_its_host_is_recognized(newer):
     assert newer.classify(Request.from_log(CHROME, query="utm_source=new.example")).ai_source == "New"
 
 
-def test_an_agent_that_a_release_lacks_is_not_known(released):
+def test_an_agent_missing_in_a_release_is_not_recognized(released):
     tables = LakeTables((), released._replace(agents=released.agents[:1]))
     told = [one.rule for one in Classifier(tables).matches(Request.from_log(GPTBOT))]
     assert [rule for rule in told if rule.startswith("agents.toml")] == []
 
 
-def test_an_own_agent_comes_before_a_release(released):
+def test_an_own_agent_precedes_a_release(released):
     own = checked_agents("agents.toml", table_of({**MONITOR, "token": "newcomer/", "example": "Newcomer/1.0"}))
     tables = LakeTables(own, released)
     assert Classifier(tables).classify(Request.from_log("Newcomer/1.0")).agent == "Intranet Monitor"
 
 
-def test_a_release_has_a_version_of_rules_of_its_own(released):
+def test_a_release_has_its_own_rules_version(released):
     assert rules_version(LakeTables((), released)) != rules_version()
 
 
-def test_another_release_has_another_version_of_rules(released):
+def test_another_release_has_another_rules_version(released):
     other = checked_release("rules.toml", release_of({**AGENT, "operator": "Other"}))
     assert rules_version(LakeTables((), released)) != rules_version(LakeTables((), other))
 

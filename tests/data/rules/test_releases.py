@@ -1,4 +1,4 @@
-"""Tests browser versions that never existed, and outdated ones."""
+"""Browser versions that never existed, and outdated versions."""
 
 import json
 from datetime import date
@@ -24,7 +24,7 @@ def releases():
 
 
 @pytest.mark.parametrize(("user_agent", "reason"), CASES["never was"])
-def test_a_version_that_its_browser_never_had_is_a_bots(classifier, user_agent, reason):
+def test_a_version_that_never_existed_is_a_bots(classifier, user_agent, reason):
     told = classifier.classify(Request.from_log(user_agent))
     assert (told.bot_category, told.agent_kind, told.confidence, told.detection_method, told.device_type) == (
         "other_bot", "other", "low", "heuristic", "bot",
@@ -36,7 +36,7 @@ def test_a_version_that_its_browser_never_had_is_a_bots(classifier, user_agent, 
 
 
 @pytest.mark.parametrize("user_agent", CASES["may be"].values(), ids=CASES["may be"].keys())
-def test_a_version_that_its_browser_may_have_is_a_persons(classifier, user_agent):
+def test_a_possible_version_is_a_persons(classifier, user_agent):
     assert classifier.classify(Request.from_log(user_agent)).bot_category == "human"
 
 
@@ -68,12 +68,12 @@ def test_releases_of_a_browser_are_in_order():
             assert (before.build < row.build) or not row.build
 
 
-def test_a_release_was_checked_when_it_was_superseded():
+def test_a_release_was_checked_after_it_was_superseded():
     assert all(row.superseded <= row.checked for row in RELEASES)
 
 
 @pytest.mark.parametrize("row", LIFETIMES, ids=[row.name for row in LIFETIMES])
-def test_the_example_of_a_lifetime_is_decided_by_its_own_row(row):
+def test_the_example_of_a_lifetime_is_decided_by_its_row(row):
     first = next(other for other in LIFETIMES if re2.search(other.pattern, row.example.lower()))
     assert first == row
     assert any(re2.search(row.pattern, row.example.lower()).groups()) == bool(row.years)
@@ -84,7 +84,7 @@ def test_a_forged_example_matches_only_its_own_row(row):
     assert [other for other in FORGED if re2.search(other.pattern, row.example)] == [row]
 
 
-def test_no_newer_chrome_than_the_last_of_a_system_is_a_persons(releases):
+def test_only_chrome_up_to_a_systems_last_version_is_a_persons(releases):
     last = next(row.pattern for row in LIFETIMES if row.name.startswith("the last Chrome of a system"))
     engine = "AppleWebKit/537.36 (KHTML, like Gecko)"
     phone = f"Mozilla/5.0 (Linux; Android {{}}; SM-G960F) {engine} Chrome/{{}}.0.0.0 Mobile Safari/537.36"

@@ -1,4 +1,4 @@
-"""Which agent a header `Signature-Agent` names, and when it decides."""
+"""Agents named by the header `Signature-Agent`, and its precedence."""
 
 import pytest
 
@@ -63,7 +63,7 @@ def test_a_star_stands_for_one_label(signers, first, region):
     assert signers.agent(REGIONAL.format(f"a.{first}", region)) is None
 
 
-def test_each_host_of_the_table_names_an_agent_of_its_row(signers):
+def test_each_host_in_the_table_names_an_agent_of_its_row(signers):
     rows = [(row, way.partition(":")) for row in load(Agent, "agents") for way in row.verify]
     hosts = [(row, host.replace("*", "a")) for row, (way, _, host) in rows if way == "signature"]
     assert len(hosts) > 40
@@ -76,7 +76,7 @@ def test_a_signature_is_a_claim_of_medium_confidence(signers):
     assert (told.detection_method, told.device_type, told.ai_source) == ("signature", "bot", "Browserbase")
 
 
-# Beside user agent and address
+# With user agent and address
 
 CHATGPT_USER = "Mozilla/5.0 (compatible; ChatGPT-User/1.0; +https://openai.com/bot)"
 

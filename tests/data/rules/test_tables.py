@@ -1,4 +1,4 @@
-"""The fact tables: every row holds, and a row that cannot hold is named."""
+"""The tables of rules: every shipped row is valid, and an invalid row is reported."""
 
 import re
 from datetime import date
@@ -42,12 +42,12 @@ TABLES = (
 EVIDENCE = {"evidence": '"https://a.example"', "checked": "2026-11-21"}
 BY_NAME = {row_type.__name__: row_type for row_type in FILES}
 GOOD = {BY_NAME[name]: EVIDENCE | row for name, row in tables(__file__)["good"].items()}
-"""A row that holds of each table, as field → TOML text."""
+"""A valid row for each table, as field → TOML text."""
 
 
 @pytest.fixture
 def table(monkeypatch):
-    """Loads rows, given as field → TOML text, or a whole text, in place of one table; the others stay as shipped."""
+    """Load rows, given as field → TOML text, or a complete text, instead of one table; the others stay shipped."""
     read = reference.bytes_of
 
     def table(row_type, *rows):
@@ -66,10 +66,10 @@ def table(monkeypatch):
     known_proxies.cache_clear()
 
 
-# The rows that are shipped
+# Shipped rows
 
 
-def test_the_example_of_an_agent_is_matched_first_by_its_own_row(classifier):
+def test_the_example_of_an_agent_matches_its_own_row_first(classifier):
     first = {
         row.token: min(classifier._bot_rules._agent_set.Match(row.example.lower()), default=None) for row in AGENTS
     }
@@ -77,12 +77,12 @@ def test_the_example_of_an_agent_is_matched_first_by_its_own_row(classifier):
 
 
 @examples_at_once("user_agent", "agent")
-def test_an_ai_agent_that_lists_name_is_known_by_its_name(classifier, user_agent, agent):
+def test_an_ai_agent_is_recognized_by_its_published_name(classifier, user_agent, agent):
     told = classifier.classify(Request.from_log(user_agent))
     assert (told.agent, told.bot_category in AI_CATEGORIES) == (agent, True)
 
 
-def test_the_example_of_an_agent_is_classified_as_its_row_says(classifier):
+def test_the_example_of_an_agent_is_classified_by_its_row(classifier):
     names = ("agent", "operator", "agent_kind", "ai_source", "confidence")
     told = {row.token: classifier.classify(Request.from_log(row.example, "GET", "", "")) for row in AGENTS}
     found = {token: [getattr(one, name) for name in names] for token, one in told.items()}
@@ -134,11 +134,11 @@ def test_every_row_was_checked_since_2026():
     assert all(type(day) is date and day >= date(2026, 1, 1) for day in checked)
 
 
-# Rows that cannot hold
+# Invalid rows
 
 
 @pytest.mark.parametrize("row_type", GOOD)
-def test_good_rows_are_loaded_as_written(table, row_type):
+def test_valid_rows_are_loaded_unchanged(table, row_type):
     one, other = table(row_type, GOOD[row_type], GOOD[row_type])
     assert one == other
     assert {name: str(getattr(one, name)) for name in GOOD[row_type]} == {
@@ -147,7 +147,7 @@ def test_good_rows_are_loaded_as_written(table, row_type):
 
 
 @pytest.mark.parametrize("row_type", GOOD)
-def test_rows_with_missing_or_unknown_fields_are_refused(table, row_type):
+def test_rows_with_missing_or_unknown_fields_are_rejected(table, row_type):
     good, file = GOOD[row_type], FILES[row_type]
     optional = {"ai_source"} if row_type is Agent else set()
     for name in good.keys() - optional:
@@ -158,7 +158,7 @@ def test_rows_with_missing_or_unknown_fields_are_refused(table, row_type):
 
 
 @pytest.mark.parametrize("row_type", GOOD)
-def test_evidence_that_is_not_a_web_address_is_refused(table, row_type):
+def test_evidence_that_is_not_a_web_address_is_rejected(table, row_type):
     good, file = GOOD[row_type], FILES[row_type]
     for evidence in ("see the vendor", "a.example/bots", "ftp://a.example", "//a.example"):
         with pytest.raises(ValueError, match=rf"^{file}\.toml, row 1: Expected .*https\?://.* - at `\$\.evidence`"):
@@ -166,14 +166,14 @@ def test_evidence_that_is_not_a_web_address_is_refused(table, row_type):
 
 
 @pytest.mark.parametrize("row_type", GOOD)
-def test_tables_with_no_row_or_other_rows_are_refused(table, row_type):
+def test_tables_with_no_row_or_other_rows_are_rejected(table, row_type):
     for text in ("", '[[thing]]\nname = "a"\n'):
         with pytest.raises(ValueError, match=rf"^{FILES[row_type]}\.toml: every row must be a \[\["):
             table(row_type, text)
 
 
 @examples_at_once("row_type", "name", "values")
-def test_a_field_of_another_shape_is_refused(table, row_type, name, values):
+def test_a_field_of_another_type_is_rejected(table, row_type, name, values):
     row_type = BY_NAME[row_type]
     good = GOOD[row_type]
     for value in values:
@@ -181,7 +181,7 @@ def test_a_field_of_another_shape_is_refused(table, row_type, name, values):
             table(row_type, good, good, good | {name: value})
 
 
-def test_ways_to_verify_keep_their_order(table):
+def test_verification_methods_keep_their_order(table):
     ways = '["ip:openai-gptbot", "dns:a.example", "signature:chatgpt.com"]'
     (row,) = table(Agent, GOOD[Agent] | {"verify": ways, "server_side": "true"})
     assert row.verify == ("ip:openai-gptbot", "dns:a.example", "signature:chatgpt.com")
@@ -194,7 +194,7 @@ def test_optional_fields_may_be_left_out(table):
 
 
 @examples_at_once("row_type", "name", "word", "known")
-def test_an_unknown_word_is_refused_naming_the_known_ones(table, row_type, name, word, known):
+def test_an_unknown_word_is_rejected_naming_the_known_ones(table, row_type, name, word, known):
     row_type = BY_NAME[row_type]
     with pytest.raises(ValueError, match=rf"^{FILES[row_type]}\.toml, row 1: {name} is '{word}', not one of .*{known}"):
         table(row_type, GOOD[row_type] | {name: f'"{word}"'})
@@ -207,7 +207,7 @@ def test_an_unknown_word_is_refused_naming_the_known_ones(table, row_type, name,
         *((Proxy, "network", value, lambda: Verifier({})) for value in ("192.0.2.0/33", "192.0.2.1/24", "example.com")),
     ],
 )
-def test_an_invalid_pattern_or_network_is_refused(table, row_type, field, value, use):
+def test_an_invalid_pattern_or_network_is_rejected(table, row_type, field, value, use):
     good = GOOD[row_type]
     for refusing in (lambda: table(row_type, good, good | {field: f'"{value}"'}), use):
         with pytest.raises(ValueError, match=rf"^{FILES[row_type]}\.toml, row 2: {field} is not valid: "):
@@ -215,12 +215,12 @@ def test_an_invalid_pattern_or_network_is_refused(table, row_type, field, value,
 
 
 @pytest.mark.parametrize("text", ["[proxy]\noperator = 'A'\n", "proxy = ['A']\n", "proxy = 7\n", "[[proxy]\n"])
-def test_a_file_that_holds_no_rows_is_refused_naming_it(table, text):
+def test_a_file_without_rows_is_rejected_by_name(table, text):
     with pytest.raises(ValueError, match=r"^proxies\.toml"):
         table(Proxy, text)
 
 
-# Patterns that operators write, and the version of the rules
+# Operators' patterns, and the version of the rules
 
 
 @examples("pattern", "error")

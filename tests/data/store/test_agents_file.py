@@ -1,4 +1,4 @@
-"""Tests the file of a lake's own agents: rejected files, and when changes take effect."""
+"""The file of a lake's own agents: rejected files, and when changes take effect."""
 
 import os
 from datetime import UTC, datetime
@@ -47,7 +47,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("make", "message"), REFUSED.values(), ids=REFUSED)
-def test_a_bad_file_is_refused_by_its_path(lake, make, message):
+def test_an_invalid_file_is_rejected_by_its_path(lake, make, message):
     make(lake.own_agents)
     with pytest.raises(BadInput) as refused:
         own_agents(lake)
@@ -68,14 +68,14 @@ def test_agents_of_a_removed_table_are_gone(lake):
     assert own.current().own == ()
 
 
-def test_the_last_good_table_counts_while_the_file_is_bad(lake):
+def test_the_last_valid_table_is_used_while_the_file_is_invalid(lake):
     lake.own_agents.write_bytes(table_of(MONITOR))
     own = CurrentTables(lake)
     lake.own_agents.write_text("[[agent]]\n")
     assert names(own.current().own) == ["Intranet Monitor"]
 
 
-def test_a_bad_table_is_logged_once(lake, caplog):
+def test_an_invalid_table_is_logged_once(lake, caplog):
     own = CurrentTables(lake)
     lake.own_agents.write_text("[[agent]]\n")
     own.current(), own.current()
@@ -83,13 +83,13 @@ def test_a_bad_table_is_logged_once(lake, caplog):
     assert f"{lake.own_agents}, row 1" in told
 
 
-def test_a_bad_table_is_not_read_at_the_beginning(lake):
+def test_an_invalid_table_is_rejected_at_startup(lake):
     lake.own_agents.write_text("[[agent]]\n")
     with pytest.raises(BadInput, match="row 1"):
         CurrentTables(lake)
 
 
-def test_the_status_names_the_version_of_rules_with_own_agents(lake):
+def test_the_status_has_the_rules_version_with_own_agents(lake):
     lake.own_agents.write_bytes(table_of(MONITOR))
     assert status_of(lake, NOW).rules_version == rules_version(lake_tables(lake))
 
@@ -101,6 +101,6 @@ def test_history_without_own_agents_is_due(lake):
     assert status_of(lake, NOW).reclassify_due
 
 
-def test_the_status_reports_a_bad_table(lake):
+def test_the_status_reports_an_invalid_table(lake):
     lake.own_agents.write_text("[[agent]]\n")
     assert rules_version_of(lake) == status_of(lake, NOW).rules_version == rules_version()

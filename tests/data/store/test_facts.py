@@ -1,4 +1,4 @@
-"""Which facts of the request are known of a day: the manifest says so, through all that rewrites files."""
+"""The facts of requests known for a day: the manifest has them, whatever task rewrites the files."""
 
 import json
 from datetime import UTC, date, datetime
@@ -23,13 +23,13 @@ SENT, ABSENT, HTTPS, PLAIN = (BITS[name] for name in ("fetch_sent", "language_ab
 
 
 def facts(lake):
-    """The facts of each day of March, by its number."""
+    """Return the facts of each day of March, by its number."""
     found = lake.manifest.files.facts_by_day("acme", date(2026, 3, 1), date(2026, 3, 31))
     return {day.day: bits for day, bits in found.items()}
 
 
 def caddy(at, headers):
-    """A line of Caddy."""
+    """Return a line of Caddy."""
     request = {"remote_ip": "198.51.100.7", "method": "GET", "host": "go.example", "uri": "/", "headers": headers}
     told = {"ts": at.replace(tzinfo=UTC).timestamp(), "logger": "http.log.access", "status": 200, "request": request}
     return f"{json.dumps(told)}\n"
@@ -37,7 +37,7 @@ def caddy(at, headers):
 
 @pytest.fixture
 def known(lake):
-    """A lake with a day without facts, one with facts in two of its three files, and one with facts in one file."""
+    """A lake with a day without facts, a day with facts in two of its three files, and a day with facts in one file."""
     land(lake, "acme", [visit(visited_at=MARCH[1], visitor=2, signals=SENT | BITS["attacked"])])
     land(lake, "acme", [visit(visited_at=MARCH[1], visitor=2, signals=PLAIN)])
     land(lake, "acme", [visit(visited_at=at, visitor=1) for at in MARCH[:2]])
@@ -52,20 +52,20 @@ def test_a_day_has_the_facts_of_any_of_its_visits(known):
     assert facts(known) == KNOWN
 
 
-def test_an_import_of_a_log_with_headers_notes_them(lake, load):
+def test_an_import_of_a_log_with_headers_records_them(lake, load):
     load(caddy(MARCH[3], {"Accept-Language": ["de"]}) + caddy(MARCH[4], {"Sec-Fetch-Mode": ["navigate"]}))
     assert {day: bool(bits & HEADERS) for day, bits in facts(lake).items()} == {4: True, 5: True}
     assert facts(lake)[4] & BITS["language_sent"]
     assert facts(lake)[5] & SENT
 
 
-def test_an_import_of_a_log_without_headers_notes_none(lake, load):
+def test_an_import_of_a_log_without_headers_records_none(lake, load):
     load(lines("/a", "/b"))
     found = lake.manifest.files.facts_by_day("acme", date.min, date.max)
     assert found == {date(2015, 5, 17): NETWORKS}
 
 
-def test_a_reported_visit_with_headers_notes_them(lake):
+def test_a_reported_visit_with_headers_records_them(lake):
     live = LiveIngest(lake, now=lambda: NOW)
     reported = {"time": "2026-03-09T11:00:00Z", "url": "https://go.example/a", "accept_language": ""}
     live.land([Submission("acme", [json.dumps(reported).encode()])])

@@ -50,7 +50,7 @@ def test_files_of_a_killed_import_are_overwritten_by_the_next(lake, load):
     assert set(names(lake.manifest.files.live("acme"))) == left
 
 
-def test_live_visits_record_which_rows_they_were(lake):
+def test_live_visits_record_their_pending_rows(lake):
     enqueue(lake.manifest, [("acme", packed([visit()]))], NOW)
     kill_at_commit(lambda: flush_all(lake), "data.store.landing", "data.manifest.pending")
     enqueue(lake.manifest, [("acme", packed([visit(path="/more")]))], NOW + timedelta(seconds=1))
@@ -121,7 +121,7 @@ def test_ranges_are_joined_unless_a_pause_or_session_parts_them():
     assert merged_ranges([later, after_pause, next_, first, first]) == (joined, after_pause, later)
 
 
-def test_a_damaged_footer_is_named(lake, tmp_path):
+def test_a_damaged_footer_is_reported(lake, tmp_path):
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     with pytest.raises(LakeDamaged, match=r"a\.parquet cannot be read"):
         read_visit_file(tmp_path / "a.parquet")

@@ -1,4 +1,4 @@
-"""The lake as a folder: where it may lie, opening it, its seed files, and which of its files can be trusted."""
+"""The lake as a folder: its place, opening it, its seed files, and verifying its files."""
 
 import logging
 import os
@@ -33,24 +33,24 @@ DAY, LATER = date(2026, 3, 4), date(2026, 3, 5)
 
 @pytest.fixture
 def landed(lake):
-    """The path of the one visit file of a lake."""
+    """Return the path of the only visit file of a lake."""
     land(lake, "acme", [visit(path="/a"), visit(path="/b")])
     return Path(lake.visit_files("acme", DAY, DAY)[1])
 
 
-def test_a_folder_without_a_lake_is_named_and_stays_as_it_is(tmp_path):
+def test_a_folder_without_a_lake_is_reported_and_unchanged(tmp_path):
     for root in (tmp_path / "absent", tmp_path):
         with pytest.raises(BadInput, match=rf"no lake at {root}"):
             Lake(root)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_lake_can_be_made_and_opened_again(tmp_path, reopened):
+def test_a_lake_can_be_created_and_opened_again(tmp_path, reopened):
     for create in (True, False, True):
         assert reopened(tmp_path / "deep" / "lake", create).manifest.organizations.names() == []
 
 
-def test_a_link_to_a_folder_that_does_not_exist_is_named(tmp_path):
+def test_a_link_to_a_missing_folder_is_reported(tmp_path):
     (tmp_path / "lake").symlink_to(tmp_path / "disk" / "lake")
     for create in (False, True):
         with pytest.raises(BadInput, match=rf"symbolic link to {tmp_path}/disk/lake, which does not exist"):
@@ -58,7 +58,7 @@ def test_a_link_to_a_folder_that_does_not_exist_is_named(tmp_path):
     assert not (tmp_path / "disk").exists()
 
 
-def test_a_file_in_the_way_of_a_lake_or_a_folder_of_it_is_named(lake):
+def test_a_file_in_place_of_a_lakes_folder_is_reported(lake):
     for folder in (".staging", "visits", "rejects"):
         shutil.rmtree(lake.root / folder)
         (lake.root / folder).write_text("in the way")
@@ -95,14 +95,14 @@ def test_a_network_file_system_is_recognized(tmp_path):
     assert network_file_system(tmp_path) is None
 
 
-def test_a_lake_over_a_network_is_refused_in_one_sentence(tmp_path, monkeypatch):
+def test_a_lake_on_a_network_is_rejected_clearly(tmp_path, monkeypatch):
     monkeypatch.setattr("data.store.lake.network_file_system", lambda folder: "nfs4")
     with pytest.raises(BadInput, match=r"^the lake cannot be at \S+: nfs4 is a network file system.*local disk\.$"):
         Lake(tmp_path / "lake", create=True)
     assert not (tmp_path / "lake" / "manifest.sqlite").exists()
 
 
-def test_a_relative_lake_stays_where_it_was_opened(tmp_path, reopened, monkeypatch):
+def test_a_relative_lake_path_stays_valid(tmp_path, reopened, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lake = reopened(Path("here"), create=True)
     (tmp_path / "elsewhere").mkdir()
@@ -118,7 +118,7 @@ def test_seed_files_are_empty_and_have_every_column(lake):
         assert pq.read_table(seed, partitioning=None).equals(schema.empty_table())
 
 
-def test_a_dictionary_is_read_as_what_it_holds(tmp_path):
+def test_a_dictionary_is_read_as_its_values(tmp_path):
     numbered = pa.table({"domain": pa.array(["b.example", None, "a.example"]).dictionary_encode()})
     write_parquet([numbered], numbered.schema, tmp_path / "file", statistics=["domain"])
     assert pq.read_table(tmp_path / "file").equals(numbered.cast(pa.schema([("domain", pa.string())])))
@@ -182,7 +182,7 @@ def test_discarding_a_landing_removes_its_staged_files(lake):
     assert lake.visit_files("acme", DAY, DAY) == [lake.seed_visits]
 
 
-def test_a_changed_or_missing_visit_file_is_named(lake, landed):
+def test_a_changed_or_missing_visit_file_is_reported(lake, landed):
     content = landed.read_bytes()
     altered = content[:50] + bytes([content[50] ^ 1]) + content[51:]
     for changed in (altered, content[:-1], b"", content + b"\0", None):
@@ -222,7 +222,7 @@ def test_a_lake_moved_to_another_folder_still_answers(lake, landed, reopened, tm
 # Schema versions
 
 
-def test_a_file_names_the_schema_version_of_its_visits(lake, landed):
+def test_a_file_records_the_schema_version_of_its_visits(lake, landed):
     assert version_of(pq.read_metadata(landed)) == version_of(pq.read_metadata(lake.seed_visits)) == SCHEMA_VERSION
     assert [file.schema_version for file in lake.manifest.files.live("acme")] == [SCHEMA_VERSION]
 
@@ -232,7 +232,7 @@ def test_a_file_without_a_schema_version_has_version_1(tmp_path):
     assert version_of(pq.read_metadata(tmp_path / "file")) == 1
 
 
-def test_columns_that_were_not_given_are_null_in_the_file(tmp_path):
+def test_missing_columns_are_null_in_the_file(tmp_path):
     given = pa.table({"path": ["/a"], "visited_at": pa.array([datetime(2026, 3, 1)], pa.timestamp("us"))})
     write_visits(given, tmp_path / "file", footer_of("acme", DAY))
     (row,) = pq.read_table(tmp_path / "file").cast(VISITS).to_pylist()
@@ -244,13 +244,13 @@ def test_opening_a_lake_replaces_a_seed_with_other_columns(lake, reopened, name)
     path = Path(getattr(lake, name))
     columns, older = pq.read_schema(path), pq.read_schema(path).remove(2)
     write_parquet([older.empty_table()], older, path)
-    with ThreadPoolExecutor(8) as pool:  # who opens it at the same time finds one seed or the other, and a whole one
+    with ThreadPoolExecutor(8) as pool:  # a program that opens it meanwhile finds either seed, complete
         for _ in pool.map(reopened, [lake.root] * 8):
             assert pq.read_schema(path).equals(columns)
     assert not list(lake.staging.glob("seed-*"))
 
 
-# A lost manifest (P1, P6): nothing is created beside visits that exist
+# A lost manifest (P1, P6): nothing is created next to existing visits
 
 
 def emptied(path):
@@ -303,11 +303,11 @@ def test_a_lake_without_visits_gets_a_new_manifest(lake, reopened, lose):
     assert reopened(lake.root, create=True).manifest.organizations.names() == []
 
 
-# Locks between programs: who waits long says so, and who does not wait is told at once
+# Locks between programs: long waits are logged, and programs that do not wait are told at once
 
 
 def wait_for(lock):
-    """A thread that waits for a lock of a lake."""
+    """Start a thread that waits for a lock of a lake."""
 
     def take():
         with lock():
@@ -324,7 +324,7 @@ def may_rewrite(lake, organization):
         return has_lock
 
 
-def test_a_lock_that_takes_long_is_waited_for_with_a_warning(lake, monkeypatch, caplog):
+def test_a_long_wait_for_a_lock_is_logged(lake, monkeypatch, caplog):
     monkeypatch.setattr(locks, "NOTICE_AFTER_SECONDS", 0.01)
     with lake.import_lock():
         waiting = wait_for(lake.import_lock)
@@ -354,7 +354,7 @@ def test_a_waiting_rewrite_of_all_organizations_is_not_overtaken(lake):
     assert may_rewrite(lake, "other")
 
 
-def test_a_lock_that_is_free_or_soon_free_is_taken_in_silence(lake, caplog):
+def test_a_free_lock_is_acquired_without_a_warning(lake, caplog):
     caplog.set_level(logging.DEBUG)
     with lake.rewrite_lock() as has_lock:
         assert has_lock

@@ -1,4 +1,4 @@
-"""Tests the release of a lake: when it is stored, when it is used, and invalid releases."""
+"""The release of a lake: when it is stored, when it is used, and invalid releases."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def test_a_lake_without_a_release_uses_the_shipped_tables(lake):
     assert names_in_use(lake) == Names("shipped", CHECKED)
 
 
-def test_a_release_that_was_stored_is_used(lake):
+def test_a_stored_release_is_used(lake):
     store(lake)
     assert agents(lake_tables(lake))[0] == "Newcomer"
 
@@ -57,14 +57,14 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("content", "sha256", "message"), REFUSED.values(), ids=REFUSED)
-def test_a_release_that_is_refused_leaves_the_last_one(lake, content, sha256, message):
+def test_a_rejected_release_keeps_the_last_one(lake, content, sha256, message):
     store(lake)
     with pytest.raises(BadInput, match=message):
         store_release(lake, "https://new.example/rules.toml", content, sha256 or sha256_of(content))
     assert lake.released.read_bytes() == NEWER
 
 
-def test_a_release_older_than_the_shipped_tables_is_refused(lake):
+def test_a_release_older_than_the_shipped_tables_is_rejected(lake):
     older = shipped_release().replace(f"checked = {CHECKED}".encode(), b"checked = 2026-01-01")
     with pytest.raises(BadInput, match=f"but this version.s tables are from {CHECKED}"):
         store(lake, older)
@@ -83,7 +83,7 @@ def test_the_release_of_this_version_changes_nothing(lake):
 
 
 @pytest.mark.parametrize("content", [b"[[agent]]\n" + NEWER, b"\0" * 100])
-def test_a_damaged_release_is_refused_by_its_path(lake, content):
+def test_a_damaged_release_is_rejected_by_its_path(lake, content):
     lake.released.write_bytes(content)
     with pytest.raises(BadInput, match=r"rules\.toml"):
         lake_tables(lake)

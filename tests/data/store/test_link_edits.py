@@ -1,4 +1,4 @@
-"""Edits of links write a small file of changes over the whole file, until changes are folded."""
+"""Edits of links write a small file of changes to the complete file, until changes are folded."""
 
 import random
 from concurrent.futures import ThreadPoolExecutor
@@ -35,7 +35,7 @@ SOME = [{"short_code": code, "target_url": f"https://shop.example/{code}"} for c
 
 @pytest.fixture
 def edited(lake):
-    """A lake with three links in its whole file, of which one was changed, one removed and one added since."""
+    """A lake with three links in its complete file, of which one was changed, one removed and one added since."""
     links(lake, "acme", SOME)
     put(lake, "a", "https://shop.example/new")
     remove(lake, "b")
@@ -71,7 +71,7 @@ def files_of_links(lake):
     return {path.name for path in lake.links_folder("acme").iterdir()}
 
 
-def test_an_edit_leaves_the_whole_file_as_it_is(lake):
+def test_an_edit_leaves_the_complete_file_unchanged(lake):
     links(lake, "acme", SOME)
     whole = links_path(lake)
     put(lake, "a", "https://shop.example/new")
@@ -85,7 +85,7 @@ def test_an_edit_of_many_links_writes_a_few_kilobytes(lake):
     assert changes_path(lake).stat().st_size < 5_000
 
 
-def test_edits_are_laid_over_the_links(edited):
+def test_edits_are_applied_over_the_links(edited):
     assert targets(edited) == AFTERWARDS
 
 
@@ -105,7 +105,7 @@ def test_a_search_finds_edited_links_in_their_order(edited):
     assert ([link.short_code for link in found], has_more) == (["a"], False)
 
 
-def test_a_target_is_resolved_by_edited_links(edited):
+def test_a_target_is_resolved_with_edited_links(edited):
     index = LinkIndex(edited).links("acme")
     found = {code: index.short_code_of(f"https://shop.example/{code}") for code in ("a", "b", "c", "d", "new")}
     assert found == {"a": None, "b": None, "c": "c", "d": "d", "new": "a"}
@@ -120,7 +120,7 @@ def test_an_index_notices_an_edit(edited):
 
 def test_reports_read_edited_links(edited):
     Warehouse(edited)  # which writes the seeds
-    with duckdb.connect() as shell:  # as the text of `traffic views`, which is plain SQL over files
+    with duckdb.connect() as shell:  # like the text of `traffic views`, which is plain SQL over files
         shell.execute(script(take_snapshot(edited, Scope("acme", date(2026, 3, 1), date(2026, 3, 2)))))
         rows = shell.execute("SELECT short_code, domain, target_url FROM links_in_scope").fetchall()
     assert {(code, domain): target for code, domain, target in rows} == AFTERWARDS
@@ -132,14 +132,14 @@ def test_the_same_edit_twice_writes_nothing(edited):
     assert files_of_links(edited) == before
 
 
-def test_the_last_of_several_edits_of_one_link_counts(lake):
+def test_the_last_of_several_edits_to_a_link_counts(lake):
     links(lake, "acme", SOME)
     ways = [new_link("a", "", f"https://shop.example/{number}", NOW) for number in range(3)]
     edit_links(lake, "acme", [LinkEdit("a", "", link) for link in ways])
     assert targets(lake)["a", ""] == "https://shop.example/2"
 
 
-def test_an_import_is_laid_over_edited_links(edited):
+def test_an_import_is_applied_over_edited_links(edited):
     changes = change_links(edited, "acme", [new_link("b", "", "https://shop.example/back", NOW)], NOW)
     assert [len(part) for part in changes] == [1, 0, 3, 0]
     assert targets(edited) == AFTERWARDS | {("b", ""): "https://shop.example/back"}
@@ -152,7 +152,7 @@ def test_a_replacing_import_leaves_no_changes(edited):
     assert edited.manifest.links.live("acme").changes is None
 
 
-def test_folded_links_are_the_same(edited):
+def test_folding_keeps_the_links(edited):
     fold_links(edited, "acme")
     assert edited.manifest.links.live("acme").changes is None
     assert targets(edited) == AFTERWARDS
@@ -185,7 +185,7 @@ def test_later_edits_keep_the_age_of_changes(edited, monkeypatch):
     assert edited.manifest.links.to_fold(9, datetime.now(UTC)) == ["acme"]
 
 
-def test_damaged_changes_do_not_keep_others_from_being_folded(edited):
+def test_damaged_changes_do_not_prevent_folding_others(edited):
     links(edited, "other", SOME)
     edit_links(edited, "other", [LinkEdit("a", "", None)])
     flip(changes_path(edited))
@@ -203,7 +203,7 @@ def test_replaced_changes_are_swept_a_day_later(edited):
 @pytest.mark.parametrize("module", ["data.store.link_files", "data.manifest.links"])
 @pytest.mark.parametrize("is_done", [False, True])
 @pytest.mark.parametrize("work", ["edit", "fold"])
-def test_a_failed_edit_leaves_the_links_that_were_there(edited, module, is_done, work):
+def test_a_failed_edit_keeps_the_earlier_links(edited, module, is_done, work):
     step = "move_into_lake" if module == "data.store.link_files" else "insert"
     before = edited.manifest.links.live("acme"), files_of_links(edited)
     with failing_at(module, step, is_done=is_done):
@@ -213,7 +213,7 @@ def test_a_failed_edit_leaves_the_links_that_were_there(edited, module, is_done,
     assert list(edited.staging.iterdir()) == []
 
 
-def test_an_edit_of_links_that_changed_meanwhile_is_refused(edited):
+def test_an_edit_of_links_changed_meanwhile_is_rejected(edited):
     read = edited.manifest.links.live("acme")
     put(edited, "e", "https://shop.example/e")
     for write in (lay_over, replace_links):
@@ -232,7 +232,7 @@ def test_older_unknown_files_are_deleted_by_an_edit(edited):
 
 @contextmanager
 def older(lake, kept):
-    """The lake with an older manifest, and without the number that tells so."""
+    """The lake with an older manifest, and without the number that shows its age."""
     lake.manifest.close()
     put_back(kept, lake.root)
     (lake.root / "generation").unlink()
@@ -288,7 +288,7 @@ def test_a_swept_file_of_an_older_manifest_stops_no_edit(edited):
         assert targets(lake) == expected
 
 
-def test_a_damaged_live_file_is_not_passed_over(edited):
+def test_a_damaged_live_file_is_not_skipped(edited):
     kept = kept_manifest(edited.root)
     put(edited, "e", "https://shop.example/e")
     newer = changes_path(edited)
@@ -299,7 +299,7 @@ def test_a_damaged_live_file_is_not_passed_over(edited):
     assert newer.exists()
 
 
-def test_damage_of_newer_links_is_named_by_an_edit(edited):
+def test_damage_of_newer_links_is_reported_by_an_edit(edited):
     kept = kept_manifest(edited.root)
     put(edited, "e", "https://shop.example/e")
     flip(changes_path(edited))
@@ -321,7 +321,7 @@ def test_files_alone_restore_folded_links(edited):
         assert targets(again) == AFTERWARDS
 
 
-def test_an_older_manifest_does_not_bring_back_older_links(edited):
+def test_an_older_manifest_does_not_restore_older_links(edited):
     kept = kept_manifest(edited.root)
     put(edited, "e", "https://shop.example/e")
     edited.manifest.close()
@@ -330,7 +330,7 @@ def test_an_older_manifest_does_not_bring_back_older_links(edited):
         assert targets(again) == AFTERWARDS | {("e", ""): "https://shop.example/e"}
 
 
-def test_a_clock_set_back_does_not_bring_back_older_links(edited, monkeypatch):
+def test_a_clock_set_back_does_not_restore_older_links(edited, monkeypatch):
     class Past(datetime):
         @classmethod
         def now(cls, tz=None):
@@ -343,7 +343,7 @@ def test_a_clock_set_back_does_not_bring_back_older_links(edited, monkeypatch):
         assert targets(again)["a", ""] == "https://shop.example/last"
 
 
-def test_a_rebuild_reports_changes_without_their_whole_file(edited):
+def test_a_rebuild_reports_changes_without_their_complete_file(edited):
     name = links_path(edited).name
     links_path(edited).unlink()
     with rebuilt(edited) as again:
@@ -373,7 +373,7 @@ def test_a_published_copy_has_edited_links(edited, tmp_path):
 
 
 @pytest.mark.parametrize("row_group", [1, 2, 10_000])
-def test_links_are_as_if_edited_one_by_one(lake, monkeypatch, row_group):
+def test_combined_edits_equal_single_edits(lake, monkeypatch, row_group):
     monkeypatch.setattr(link_files, "_ROW_GROUP", row_group)
     choice, expected, live = random.Random(row_group), {}, LiveLinks()
     for number in range(150):
@@ -401,7 +401,7 @@ def test_a_copy_without_the_latest_edits_is_behind(lake, tmp_path):
     assert finding.reason == "is behind: visits or links have changed since; `traffic publish` copies them"
 
 
-def test_edits_of_several_programs_at_once_are_all_made(lake):
+def test_concurrent_edits_of_several_programs_are_all_applied(lake):
     links(lake, "acme", SOME)
     codes = [f"n{number}" for number in range(40)]
 

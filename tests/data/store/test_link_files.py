@@ -1,4 +1,4 @@
-"""Files of links: known by their checksum, replaced all or nothing, and found by URLs, however these are spelled."""
+"""Files of links: known by their checksum, replaced completely or not at all, and found by URLs in any spelling."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import product
@@ -37,7 +37,7 @@ def test_replaced_links_stay_for_a_day(lake):
     assert codes(lake) == ["b"]
 
 
-def test_changed_links_are_refused_until_they_are_imported_again(lake):
+def test_changed_links_are_rejected_until_imported_again(lake):
     links(lake, "acme", A)
     index = LinkIndex(lake)
     with links_path(lake).open("r+b") as file:
@@ -55,7 +55,7 @@ def test_changed_links_are_refused_until_they_are_imported_again(lake):
 @pytest.mark.parametrize("step", ["move_into_lake", "insert_links"])
 @pytest.mark.parametrize("is_done", [False, True])
 @pytest.mark.parametrize("earlier", [(), A])
-def test_a_failed_import_leaves_the_links_that_were_there(lake, step, is_done, earlier):
+def test_a_failed_import_keeps_the_earlier_links(lake, step, is_done, earlier):
     if earlier:
         links(lake, "acme", earlier)
     before = files_in(lake) if earlier else set()
@@ -77,7 +77,7 @@ def test_links_left_by_a_killed_import_are_not_read(lake):
     assert not left.exists()
 
 
-def test_without_their_manifest_the_links_imported_last_count(lake):
+def test_without_a_manifest_the_last_imported_links_count(lake):
     for rows in (A, B, A, B):
         links(lake, "acme", rows)
     last = links_path(lake)
@@ -103,7 +103,7 @@ FIRST = datetime(2026, 1, 1)
 
 
 def stored(lake, urls):
-    """The links to these URLs, of which each was created later than the one before."""
+    """Return links to these URLs, each created later than the previous one."""
     rows = [
         {"short_code": f"c{number}", "target_url": url, "created_at": FIRST + timedelta(hours=number)}
         for number, url in enumerate(urls)

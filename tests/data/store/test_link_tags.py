@@ -30,7 +30,7 @@ FIRST = [{"short_code": code, "target_url": f"https://shop.example/{code}", "tag
 
 @pytest.fixture
 def tagged(lake):
-    """A lake with three links in its whole file and one in that of changes; one of them was changed, too."""
+    """A lake with three links in its complete file and one in its file of changes; one link was changed, too."""
     links(lake, "acme", [row | {"tags": row["tags"] or None} for row in FIRST])
     put(lake, "c", tags=[])
     put(lake, "c", tags=["mail"])
@@ -53,7 +53,7 @@ def test_every_reader_of_links_returns_their_tags(tagged):
     assert {code: link_of(tagged, "acme", code, "").tags for code in TAGS} == TAGS
 
 
-def test_tags_are_changed_without_the_time_of_a_link(tagged):
+def test_changing_tags_keeps_the_time_of_a_link(tagged):
     before = link_of(tagged, "acme", "a", "")
     later = new_link("a", "", before.target_url, NOW + timedelta(1), ["x"])
     assert edit_links(tagged, "acme", [LinkEdit("a", "", later)]) == [(before, replace(before, tags=("x",)))]
@@ -66,7 +66,7 @@ def test_an_edit_without_tags_keeps_tags(tagged):
     assert tags_of(tagged) == TAGS
 
 
-def test_an_edit_sees_the_tags_of_an_edit_before_it(tagged):
+def test_an_edit_sees_tags_of_earlier_edits(tagged):
     tag = new_link("a", "", "https://shop.example/a", NOW, ["new"])
     move = new_link("a", "", "https://shop.example/moved", NOW)
     edit_links(tagged, "acme", [LinkEdit("a", "", tag), LinkEdit("a", "", move)])
@@ -74,7 +74,7 @@ def test_an_edit_sees_the_tags_of_an_edit_before_it(tagged):
     assert (link.target_url, link.tags) == ("https://shop.example/moved", ("new",))
 
 
-def test_a_removed_link_comes_back_without_tags(tagged):
+def test_a_link_added_again_has_no_tags(tagged):
     remove_link(tagged, "acme", "a", "")
     assert "a" not in tags_of(tagged)
     put(tagged, "a")
@@ -120,7 +120,7 @@ def test_sql_has_tags_and_null_without_any(tagged):
 
 @pytest.fixture
 def untagged(tagged, tmp_path):
-    """The paths of its files as they were before there were tags."""
+    """Return the paths of its files in their form before there were tags."""
     live = tagged.manifest.links.live("acme")
     paths = LinkPaths(str(tmp_path / "whole.parquet"), str(tmp_path / "old.changes.parquet"))
     for file, path in zip(live, paths, strict=True):
@@ -143,7 +143,7 @@ def test_sql_reads_files_without_tags(tagged, untagged):
 
 @pytest.fixture
 def imported(tagged, tmp_path):
-    """Imports the text of a CSV file and gives the tags of all links afterwards."""
+    """Import the text of a CSV file; return the tags of all links afterwards."""
 
     def imported(text, **how):
         file = tmp_path / "links.csv"
@@ -161,18 +161,18 @@ WITH_TAGS = (
 
 
 @pytest.mark.parametrize("is_replacing", [False, True])
-def test_an_import_without_tags_keeps_those_of_its_links(imported, is_replacing):
+def test_an_import_without_tags_keeps_its_links_tags(imported, is_replacing):
     others = {} if is_replacing else {code: TAGS[code] for code in "bd"}
     assert imported(PLAIN, replace=is_replacing) == others | {code: TAGS[code] for code in "ac"}
 
 
 @pytest.mark.parametrize("is_replacing", [False, True])
-def test_an_import_with_tags_sets_those_of_its_links(imported, is_replacing):
+def test_an_import_with_tags_sets_its_links_tags(imported, is_replacing):
     others = {} if is_replacing else {code: TAGS[code] for code in "bd"}
     assert imported(WITH_TAGS, replace=is_replacing) == others | {"a": ("new",), "c": (), "e": ("x", "y")}
 
 
-def test_tags_of_an_import_are_added_to_those_of_its_links(imported):
+def test_added_tags_keep_the_tags_of_an_import(imported):
     found = imported(PLAIN, added_tags=lambda link: ["mail", link.short_code])
     assert found == TAGS | {"a": ("a", "mail", "spring"), "c": ("c", "mail")}
 
@@ -196,7 +196,7 @@ def test_an_index_has_the_links_of_a_tag(tagged):
     assert words(tagged, "Spring") == words(tagged, "x") == ("", 0)
 
 
-def test_domains_matter_where_links_have_some(tagged):
+def test_domains_matter_if_links_have_domains(tagged):
     edit_links(tagged, "acme", [LinkEdit("d", "go.example", new_link("d", "go.example", "https://x.example", NOW))])
     assert words(tagged, "spring") == ("/a /d ?go.example/d a d", 2)
     tag = new_link("a", "b.example", "https://x.example", NOW, ["new"])
@@ -204,7 +204,7 @@ def test_domains_matter_where_links_have_some(tagged):
     assert words(tagged, "new") == ("a b.example/a", 1)
 
 
-def test_a_tag_of_too_many_links_is_counted_alone(tagged, monkeypatch):
+def test_a_tag_with_too_many_links_is_only_counted(tagged, monkeypatch):
     monkeypatch.setattr("data.links.index.MAX_TAGGED", 1)
     assert words(tagged, "spring") == ("", 2)
     assert words(tagged, "<b>") == ("d", 1)

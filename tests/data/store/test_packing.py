@@ -33,7 +33,7 @@ ROWS = st.lists(st.fixed_dictionaries(COLUMNS), min_size=1, max_size=8).map(lamb
 
 @given(st.lists(ROWS, min_size=1, max_size=4))
 @tried(20)
-def test_visits_of_several_packs_come_out_in_their_order(packs):
+def test_visits_of_several_packs_are_unpacked_in_order(packs):
     table = table_of([unpack(packed(rows).body) for rows in packs])
     assert table.cast(VISITS_OF_DAYS).column_names == VISITS_OF_DAYS.names
     assert table.to_pylist() == [{"day": row["day"], **row} for rows in packs for row in rows]
@@ -47,7 +47,7 @@ def test_repeated_values_are_packed_once():
 
 
 def body_of(content):
-    """A body with this content."""
+    """Return a body with this content."""
     plain = msgspec.msgpack.encode(content)
     return struct.pack(">II", len(plain), crc32(plain)) + pa.compress(plain, "lz4", asbytes=True)
 
@@ -60,7 +60,7 @@ def test_columns_are_packed_by_name_with_the_schema_version():
     assert {*content["columns"], *content["shared"]} == set(VISITS.names)
 
 
-def test_bodies_that_have_different_columns_make_one_table():
+def test_bodies_with_different_columns_form_one_table():
     moment = datetime(2026, 3, 4)
     bodies = [
         pack({"visited_at": [moment], "path": ["/a"]}, [0], {"agent": ["A"], "domain": ["d"]}),
@@ -76,20 +76,20 @@ def test_bodies_that_have_different_columns_make_one_table():
     ]
 
 
-@pytest.mark.parametrize("more", [{}, {"columns": 7}])  # whatever else became of it
+@pytest.mark.parametrize("more", [{}, {"columns": 7}])  # whatever else changed
 def test_a_body_of_a_newer_program_is_not_called_damaged(more):
     newer = {"version": SCHEMA_VERSION + 1, "columns": {"made_up": [1]}, "numbers": [], "shared": {}} | more
     with pytest.raises(NewerVersion, match=r"newer version of this program .*; upgrade\.$"):
         unpack(body_of(newer))
 
 
-def test_no_changed_byte_is_taken_for_a_visit():
+def test_no_changed_byte_is_unpacked_as_a_visit():
     chance, body = random.Random(1), packed([visit(path=f"/{number}") for number in range(50)]).body
     for _ in range(2_000):
         damaged = bytearray(body)
         damaged[chance.randrange(len(body))] ^= 1 << chance.randrange(8)
         try:
-            assert unpack(bytes(damaged)) == unpack(body)  # a bit that means nothing
+            assert unpack(bytes(damaged)) == unpack(body)  # an unused bit
         except LakeDamaged:
             continue
 
@@ -98,7 +98,7 @@ def test_a_body_that_cannot_be_unpacked_is_reported():
     bodies = [b"", b"x", b"\0" * 8, b"\xff" * 8, b"\xff" * 4 + b"\0" * 4 + b"x" * 100, b"{}" * 9]
     bodies.append(body_of({"version": SCHEMA_VERSION, "columns": {"path": [1]}, "numbers": [], "shared": {}}))
     whole = packed([visit(path=f"/{number}") for number in range(50)]).body
-    bodies += [whole[:end] for end in range(len(whole) - 4)]  # LZ4 closes a frame by four bytes that hold nothing
+    bodies += [whole[:end] for end in range(len(whole) - 4)]  # LZ4 ends a frame with four empty bytes
     for body in bodies:
         with pytest.raises(LakeDamaged, match="packed visits cannot be read") as told:
             unpack(body)

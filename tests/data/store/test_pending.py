@@ -45,7 +45,7 @@ def waiting(lake):
     return [row["path"] for row in unpacked(body for (body,) in bodies)]
 
 
-# What waits, and what becomes of it
+# Pending visits, and their landing
 
 
 def test_a_flush_moves_20000_visits_at_a_time(lake):
@@ -55,7 +55,7 @@ def test_a_flush_moves_20000_visits_at_a_time(lake):
     assert sorted(file.visits for file in files_of(lake)) == [5_000, 20_000, 20_000]
 
 
-def test_pending_visits_are_counted_and_seen_by_other_processes(lake, reopened):
+def test_pending_visits_are_counted_and_visible_to_others(lake, reopened):
     assert lake.manifest.pending.backlog() == (0, None)
     assert pending.flush_all(lake) == 0
     assert lake.manifest.organizations.names() == []
@@ -72,7 +72,7 @@ def test_every_commit_waits_for_the_disk(lake):
     assert database_of(lake.manifest)._writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
-def test_pending_visits_land_once_with_organizations_apart(lake):
+def test_pending_visits_of_each_organization_land_once(lake):
     keep(lake, "/a", "/b", "/a")
     pending.enqueue(lake.manifest, [("other", some("/a")), ("third", some("/b", "/c"))], NOW)
     keep(lake, "/c", day=5)
@@ -92,7 +92,7 @@ def test_pending_visits_land_once_with_organizations_apart(lake):
     assert lake.manifest.organizations.epoch("acme") == 0
 
 
-def test_every_column_lands_as_it_was_kept(lake):
+def test_every_column_lands_unchanged(lake):
     texts = {name: f"a {name}" for name in VISITS.names if VISITS.field(name).type == pa.string()}
     moment = datetime(2026, 3, 4, 1, 2, 3, 456_789)
     whole = visit(**texts, visitor=-(2**63), is_malicious=True, status=999, visited_at=moment)
@@ -137,7 +137,7 @@ def test_visits_of_long_texts_are_moved_within_80_mb(lake):
     assert counted.max_memory() < 80_000_000
 
 
-def test_only_a_piece_of_the_visits_is_unpacked_at_once(lake, monkeypatch):
+def test_only_a_part_of_the_visits_is_unpacked_at_once(lake, monkeypatch):
     monkeypatch.setattr(pending, "PIECE_VISITS", 3)
     table_of, pieces = pending.table_of, []
 
@@ -155,8 +155,8 @@ def test_only_a_piece_of_the_visits_is_unpacked_at_once(lake, monkeypatch):
     assert [len(lake.manifest.files.live(name)) for name in ("acme", "other")] == [1, 1]
 
 
-def test_a_flush_that_fails_halfway_keeps_what_was_done(lake, monkeypatch):
-    keep(lake, "/0", "/1", "/2")  # more than is moved in one transaction
+def test_a_flush_that_fails_halfway_keeps_completed_work(lake, monkeypatch):
+    keep(lake, "/0", "/1", "/2")  # more than one transaction moves
     for number in range(3, 7):
         keep(lake, f"/{number}")
     with monkeypatch.context() as patch, failing_at("data.store.landing", "sha256_of", 3):
@@ -199,7 +199,7 @@ def test_visits_survive_any_order_of_enqueues_and_flushes(lake, steps, most):
 
 @contextmanager
 def failing_writer(lake, monkeypatch, statement, is_done=False, times=1):
-    """A statement of the connection that writes the manifest fails so many times."""
+    """Make a statement of the manifest's writing connection fail this number of times."""
     execute, left = database_of(lake.manifest)._writer.execute, [*range(times)]
 
     def failing(sql, *args):
@@ -217,7 +217,7 @@ def failing_writer(lake, monkeypatch, statement, is_done=False, times=1):
 
 @pytest.fixture
 def three_files(lake):
-    """A lake with visits of two organizations, one of them on two days, that wait for their files."""
+    """A lake with pending visits of two organizations, one of them on two days."""
     keep(lake, "/a", "/b")
     keep(lake, "/c", day=5)
     keep(lake, "/d", organization="other")
@@ -225,7 +225,8 @@ def three_files(lake):
 
 
 def assert_all_wait_and_then_land_once(lake, left=0):
-    """Nothing has landed, so many files are left over, and the next flush needs no others."""
+    """Check that nothing has landed, that this number of files is left over, and that the next flush needs no
+    others."""
     assert waiting(lake) == ["/a", "/b", "/c", "/d"]
     assert (paths(lake), paths(lake, "other")) == ({}, {})
     staged, moved = strays(lake)
@@ -252,14 +253,14 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("module", "name", "call", "is_done", "error"), FAILURES)
-def test_a_failure_at_any_step_leaves_all_waiting(three_files, module, name, call, is_done, error):
+def test_a_failure_at_any_step_keeps_all_visits_pending(three_files, module, name, call, is_done, error):
     with failing_at(module, name, call, is_done, error):
         pending.flush_all(three_files)
     assert_all_wait_and_then_land_once(three_files)
 
 
 @pytest.mark.parametrize("statement", ["BEGIN", "DELETE", "COMMIT"])
-def test_a_failure_of_the_manifest_leaves_all_waiting(three_files, monkeypatch, statement):
+def test_a_failure_of_the_manifest_keeps_all_visits_pending(three_files, monkeypatch, statement):
     with failing_writer(three_files, monkeypatch, statement), pytest.raises(sqlite3.OperationalError, match="I/O"):
         pending.flush_all(three_files)
     assert_all_wait_and_then_land_once(three_files)
@@ -271,7 +272,7 @@ def test_the_next_flush_overwrites_files_of_failed_commits(three_files, monkeypa
     assert_all_wait_and_then_land_once(three_files, left=3)
 
 
-def test_a_failure_after_the_commit_leaves_all_landed(three_files, monkeypatch):
+def test_a_failure_after_the_commit_keeps_all_visits_landed(three_files, monkeypatch):
     with failing_writer(three_files, monkeypatch, "COMMIT", is_done=True), pytest.raises(sqlite3.OperationalError):
         pending.flush_all(three_files)
     assert pending.flush_all(three_files) == 0
@@ -286,7 +287,7 @@ def test_unstorable_visits_do_not_block_later_ones(lake, monkeypatch, statement)
     assert waiting(lake) == ["/kept"]
 
 
-def test_of_several_organizations_all_are_kept_or_none(lake):
+def test_visits_of_several_organizations_are_all_stored_or_none(lake):
     with pytest.raises(sqlite3.Error):
         pending.enqueue(lake.manifest, [("acme", some("/a")), (None, some("/b"))], NOW)
     assert waiting(lake) == []
@@ -316,11 +317,11 @@ def test_unreadable_visits_stay_pending_without_blocking(lake):
         pending.check_pending(lake.manifest)
 
 
-# Several at once
+# Concurrent flushes
 
 
 def test_flushers_at_the_same_time_move_every_visit_once(lake, reopened, monkeypatch):
-    """In tests/faults/test_chaos.py they are processes, are killed, and visits come meanwhile."""
+    """In tests/faults/test_chaos.py, these are processes that are killed while visits arrive."""
     monkeypatch.setattr(pending, "MAX_VISITS_PER_TRANSACTION", 10)
     for number in range(40):
         keep(lake, f"/{number}", organization=("acme", "other")[number % 2])
@@ -350,7 +351,7 @@ def test_organizations_are_unpacked_and_written_in_turn(lake, monkeypatch):
     assert steps == ["unpacked", "written"] * 2
 
 
-def test_a_second_flush_leaves_nothing_and_takes_no_later_visit(lake, reopened, monkeypatch):
+def test_a_second_flush_leaves_nothing_and_moves_no_later_visit(lake, reopened, monkeypatch):
     keep(lake, "/old")
     rows = lake.manifest.pending
     move = rows.land

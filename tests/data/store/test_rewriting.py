@@ -1,8 +1,7 @@
-"""What rewrites files of days that fails, is stopped or killed on its way, and its memory.
+"""Tasks that rewrite files of days and fail, are stopped or killed on the way, and their memory.
 
-No day is ever half of one and half of the other, and the next run does the rest. At each step some of them fail and the
-others are killed; with `TRAFFIC_FAULTS=all` all of them do both. Memory grows with the visits of a day where spilling
-cannot replace it.
+No day is ever half rewritten, and the next run does the rest. At each step some tasks fail and the others are killed;
+with `TRAFFIC_FAULTS=all` all of them do both. Memory grows with the visits of a day where spilling cannot replace it.
 """
 
 import fcntl
@@ -34,7 +33,7 @@ NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
 # Failures
 
 FILES = [(3, 2, 1), (4, 1, 2), (4, 3, 0), (4, 0, 1), (5, 2, 0)]
-"""The day of each file, how many of its visits are to be erased, and how many are not."""
+"""The day of each file, how many of its visits are erased, and how many are kept."""
 
 
 def compact(lake, **how):
@@ -51,7 +50,7 @@ def reclassify(lake, **how):
 
 @pytest.fixture(scope="module")
 def day_by_day():
-    """Days are merged one by one, like large days."""
+    """Merge days one by one, like large days."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(merge_plan, "VISITS_AT_ONCE", 0)
         yield
@@ -59,7 +58,7 @@ def day_by_day():
 
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory):
-    """A closed lake of three days in five files, whose visits are of older rules."""
+    """A closed lake of three days in five files, with visits of older rules."""
     root = tmp_path_factory.mktemp("mixed") / "lake"
     with opened(root, create=True) as lake:
         for number, (day, gone, kept) in enumerate(FILES):
@@ -73,7 +72,7 @@ RUNS = (compact, erase, reclassify)
 
 @pytest.fixture(scope="module", params=RUNS, ids=lambda run: run.__name__)
 def case(request, mixed, day_by_day, tmp_path_factory):
-    """A closed lake, to be copied, what is to be done with it, and its visits and epoch before and after."""
+    """A closed lake to be copied, the task for it, and its visits and epoch before and after."""
     module = {compact: "compaction", erase: "erasure", reclassify: "reclassification"}[request.param]
     with opened(shutil.copytree(mixed, tmp_path_factory.mktemp("case") / "done")) as lake:
         before = landed(lake)
@@ -85,7 +84,8 @@ def case(request, mixed, day_by_day, tmp_path_factory):
 
 
 def assert_whole_and_finished_by_the_next_run(case, lake, has_strays=False):
-    """Each day is as it was or as it will be; nothing else is there, and another run makes the rest so."""
+    """Check that each day is unchanged or complete, that nothing else exists, and that another run completes the
+    rest."""
     left = landed(lake)
     done = [day for day in case.before if left.get(day) == case.after.get(day)]
     wanted = case.before | {day: case.after.get(day) for day in done}
@@ -111,17 +111,17 @@ FAILING = [
     ("data.manifest.manifest", "insert_files", 2),
     ("manifest", "replace", 2),
 ]
-"""What has a function that fails: before anything is done, or after each step of the second day."""
+"""The owners of failing functions: before the work, or after each step of the second day."""
 
 
 @pytest.mark.parametrize("place", range(len(FAILING)), ids=[f"{name}-{call}" for _, name, call in FAILING])
-def test_a_failure_leaves_each_day_as_it_was_or_done(case, tmp_path, monkeypatch, place):
+def test_a_failure_leaves_each_day_unchanged_or_complete(case, tmp_path, monkeypatch, place):
     owner, name, call = FAILING[place]
     owner = owner.format(case.module)
     for is_killed in (False, True) if IS_LONG else [(place + RUNS.index(case.run)) % 2 == 1]:
         with opened(shutil.copytree(case.root, tmp_path / f"lake-{is_killed}")) as lake:
             with monkeypatch.context() as patch:
-                if is_killed:  # nothing is tidied up
+                if is_killed:  # nothing is cleaned up
                     patch.setattr("data.store.rewriting.discard", lambda *_: None)
                 with failing_at(lake.manifest if owner == "manifest" else owner, name, call, is_done=call > 1):
                     case.run(lake)
@@ -154,7 +154,7 @@ def test_a_stopped_drop_follower_resumes_where_it_stopped(case, tmp_path):
 # Memory
 
 VISITS = 2_000
-"""In each of two files of the day."""
+"""Number of visits in each of two files of the day."""
 
 REWRITES = {
     "compaction": lambda lake: Compactor(lake, lambda: NOW).run().partitions,
@@ -168,8 +168,8 @@ REWRITES = {
 def made(tmp_path_factory):
     """Closed lakes with a day of two files, to be copied.
 
-    The visits of one were classified by older rules. Those of the other have a kilobyte of random text each; some are
-    of no link, and some of one whose code is larger than every character.
+    The visits of one were classified by older rules. The visits of the other have a kilobyte of random text each; some
+    belong to no link, and some to a link with a code above every character.
     """
     draw, codes = random.Random(1), [None, "a", "b", "\U0010ffff", "\U0010ffffz"]
     kinds = {
@@ -195,15 +195,15 @@ def crowded(made, tmp_path):
         yield lake
 
 
-@pytest.mark.parametrize("name", [name for name in REWRITES if name != "reclassification"])  # takes a file in parts
-def test_a_day_of_more_visits_has_more_memory(crowded, monkeypatch, name):
+@pytest.mark.parametrize("name", [name for name in REWRITES if name != "reclassification"])  # reads a file in parts
+def test_a_day_with_more_visits_gets_more_memory(crowded, monkeypatch, name):
     monkeypatch.setattr(engines, "MIN_MEMORY", 3 << 20)
     monkeypatch.setattr(engines, "MEMORY_PER_VISIT", (256 << 20) // VISITS)
     assert REWRITES[name](crowded) == 1
 
 
 @pytest.mark.parametrize("name", REWRITES)
-def test_a_day_for_which_memory_does_not_suffice_stays_as_it_is(crowded, monkeypatch, name):
+def test_a_day_that_exceeds_memory_stays_unchanged(crowded, monkeypatch, name):
     monkeypatch.setattr(engines, "MIN_MEMORY", 3 << 20)
     monkeypatch.setattr(engines, "MEMORY_PER_VISIT", 1)
     before = [file.path for file in crowded.manifest.files.live("acme")]
@@ -219,7 +219,7 @@ def long_texts(made, tmp_path):
 
 
 def test_long_texts_are_merged_in_ranges_when_memory_is_short(long_texts, monkeypatch):
-    """Anybody on the internet can send them, and without this, nothing of that day would ever be merged."""
+    """Anyone on the internet can send them; without this, nothing of that day would ever be merged."""
     monkeypatch.setattr(engines, "MIN_MEMORY", 17 << 20)
     before = rows_of(long_texts)
     with monkeypatch.context() as patch:
@@ -290,7 +290,7 @@ def test_long_texts_are_reclassified_when_memory_is_short(long_texts, monkeypatc
     ],
 )
 def test_a_policy_decides_which_tasks_wait(lake, policy, may_land, may_rewrite):
-    """The locks of merging and judging are taken by `rewrite_each`, which skips what others rewrite."""
+    """`rewrite_each` takes the locks of merging and judging, and skips organizations that others rewrite."""
     free = []
 
     def look(_):

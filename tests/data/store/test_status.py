@@ -1,4 +1,4 @@
-"""The status of a lake: exact numbers, in little time however many files there are."""
+"""The status of a lake: exact numbers, in a short time however many files there are."""
 
 import sqlite3
 from contextlib import closing
@@ -36,7 +36,7 @@ def size_of(lake, organization):
 
 
 def at(*days_ago, hour=1):
-    """Visits that came so many days before today, at an hour and half a minute past it."""
+    """Return visits from this number of days before today, at an hour and half a minute past it."""
     moments = [TODAY - timedelta(days, hours=12 - hour, seconds=-30) for days in days_ago]
     return [visit(visited_at=moment) for moment in moments]
 
@@ -45,7 +45,7 @@ def wait(lake, organization, visits, since):
     pending.enqueue(lake.manifest, [(organization, packed(visits))], since)
 
 
-def test_the_status_makes_no_salts(lake):
+def test_the_status_creates_no_salts(lake):
     status_of(lake, NOW)
     assert not lake.salts.exists()
 
@@ -79,7 +79,7 @@ def test_a_status_counts_visits_that_are_not_set_aside(lake):
     assert counted == [3, 2]
 
 
-def test_a_damaged_file_leaves_unknown_what_is_counted(lake):
+def test_a_damaged_file_makes_the_counted_visits_unknown(lake):
     land(lake, "acme", at(2))
     (file,) = files_of(lake, "acme")
     (lake.root / file.path).write_bytes(b"PAR1")
@@ -87,7 +87,7 @@ def test_a_damaged_file_leaves_unknown_what_is_counted(lake):
     assert (found.organizations["acme"].counted_visits, found.total.counted_visits) == (None, None)
 
 
-def test_every_organization_and_all_of_them_are_summed_up(lake):
+def test_organizations_and_their_total_are_summed_up(lake):
     for name, visits in (
         ("acme", at(5, 5, 3, hour=4) + at(0, hour=7)),
         ("acme", at(5, hour=2) + at(0, 0, 0, hour=9)),
@@ -137,7 +137,7 @@ def test_an_unfinished_line_does_not_make_a_day_unmerged(lake):
     assert status_of(lake, NOW).total.unmerged_days == 0
 
 
-def test_dead_files_are_counted_apart(lake):
+def test_dead_files_are_counted_separately(lake):
     land(lake, "acme", at(3, 2, 1))
     land(lake, "other", at(3))
     (other,) = lake.manifest.files.live("other")
@@ -197,7 +197,7 @@ def test_the_latest_time_recorded_by_a_fast_clock_is_reported(lake, record):
     ],
     ids=["missing", "overwritten", "another name of a column in its footer"],
 )
-def test_a_damaged_file_costs_a_time_and_nothing_else(lake, damage):
+def test_a_damaged_file_only_makes_a_time_unknown(lake, damage):
     land(lake, "acme", at(5))
     (first,) = lake.manifest.files.live("acme")
     damage(lake.root / first.path)
@@ -210,7 +210,7 @@ def test_a_damaged_file_costs_a_time_and_nothing_else(lake, damage):
     assert total.last_visit_at == datetime(2026, 3, 9, 6, 0, 30, tzinfo=UTC)
 
 
-def test_ten_thousand_files_are_not_touched(lake, monkeypatch):
+def test_ten_thousand_files_are_not_read(lake, monkeypatch):
     days = [date(2025, 1, 1) + timedelta(day) for day in range(100)]
     names = [f"org{number}" for number in range(100)]
     files = [LandedFile(name, day, f"{name}/{day}", 7, 1_000, "", 1, 1, NOW) for name in names for day in days]
@@ -227,7 +227,7 @@ def test_ten_thousand_files_are_not_touched(lake, monkeypatch):
     assert (total.first_day, total.last_day) == (days[0], days[-1])
 
 
-def test_the_status_names_when_lists_were_last_refreshed(lake):
+def test_the_status_shows_when_lists_were_last_refreshed(lake):
     for name, days in (("one", 3), ("two", 2)):
         row = IpList(name, "One", "https://one.example", "text", evidence="", checked=date(2026, 3, 1))
         list(refresh(lake, [row], lambda row: b"8.8.8.0/24", NOW - timedelta(days)))
@@ -248,7 +248,7 @@ def test_a_status_does_not_wait_for_a_writer(lake):
         assert status_of(lake, NOW).total.files == 1
 
 
-def test_the_status_names_a_lake_with_a_damaged_manifest(lake):
+def test_the_status_reports_a_damaged_manifest(lake):
     with database_of(lake.manifest).transaction() as db:
         db.execute("DROP TABLE epochs")
     with pytest.raises(LakeDamaged, match=str(lake.root)):

@@ -21,7 +21,7 @@ FAR = timedelta(days=36_500)
 
 
 def unregister(lake):
-    """Let the manifest forget the newest file, as an older one would."""
+    """Make the manifest forget the newest file, like an older manifest."""
     (path,) = database_of(lake.manifest).rows("SELECT path FROM files ORDER BY id DESC LIMIT 1")[0]
     with database_of(lake.manifest).transaction() as db:
         db.execute("DELETE FROM files WHERE path = ?", [path])
@@ -87,7 +87,7 @@ def test_a_file_registered_after_being_listed_stays(lake, monkeypatch, work):
 
 @pytest.fixture
 def left(lake):
-    """The file that a merge of two has placed, which was killed then."""
+    """The file placed by a merge of two files that was killed then."""
     for path in ("/a", "/b"):
         land(lake, "acme", [visit(path=path)])
     before = set(lake.root.glob("visits/organization=acme/*/*"))
@@ -98,7 +98,7 @@ def left(lake):
 
 
 @pytest.mark.parametrize("lost", ["nothing", "a file", "a row"])
-def test_files_of_a_killed_merge_go_while_its_sources_are_live(lake, left, lost):
+def test_files_of_a_killed_merge_are_deleted_if_sources_are_live(lake, left, lost):
     if lost == "a row":
         unregister(lake)
     elif lost == "a file":
@@ -130,7 +130,7 @@ def test_an_erasure_deletes_only_its_visits_from_unknown_files(lake, is_moved):
     assert (rows(path), read_visit_file(path).footer) == ([], footer)
 
 
-def test_an_erasure_names_an_unknown_file_that_it_cannot_read(lake):
+def test_an_erasure_reports_an_unreadable_unknown_file(lake):
     land(lake, "acme", [visit()])
     path = unregister(lake)
     path.write_bytes(path.read_bytes()[:-9])

@@ -44,7 +44,7 @@ def compact(lake, at=NOW, threads=1, **how):
 
 
 def files_on(lake, day):
-    """The live files of a day of March."""
+    """Return the live files of a day of March."""
     return [file for file in files_of(lake) if file.day == date(2026, 3, day)]
 
 
@@ -53,7 +53,7 @@ def names(lake):
 
 
 def day_of(day, number=0, **columns):
-    """A visit on a day of March."""
+    """Return a visit on a day of March."""
     return visit(visited_at=datetime(2026, 3, day, 12, 0, number % 60), path=f"/{day}-{number}", **columns)
 
 
@@ -65,11 +65,11 @@ def land_files(lake, day, files, organization="acme"):
 # The same answers
 
 SCOPE = Scope("acme", date(2026, 2, 20), TODAY)
-ALL = [name for name in ENTRIES if ENTRIES[name].shape != "parts"]  # whose members are these
+ALL = [name for name in ENTRIES if ENTRIES[name].shape != "parts"]  # with these members
 
 
 def test_merging_changes_no_answer_and_no_column(lake, tmp_path):
-    """Of a sample of three past days and today, in 60 files that share its visits out."""
+    """For a sample of three past days and today, in 60 files that share its visits."""
     with opened(tmp_path / "source", create=True) as source:
         Sample(visits=600, last_day=TODAY, days=4, links=30).write(tmp_path / "access.log")
         Importer(source).run(tmp_path / "access.log", ACME)
@@ -143,15 +143,15 @@ def test_a_past_day_becomes_one_judged_file(lake):
         (datetime(2026, 3, 7, tzinfo=UTC), 6, 3, 1),
     ],
 )
-def test_a_day_of_utc_that_is_open_has_a_handful_of_files(lake, now, day, files, left):
+def test_an_open_day_in_utc_has_a_handful_of_files(lake, now, day, files, left):
     land_files(lake, day, files)
     assert compact(lake, now).partitions == (left == 1)
     assert numbers(lake) == {day: left}
     assert sum(paths(lake).values()) == files
 
 
-def test_of_an_open_day_the_smaller_files_are_merged(lake):
-    sizes = [*range(12, 0, -1), 98, 200]  # 98 is 1.25 times the 78 visits of the smaller ones, and more
+def test_only_smaller_files_of_an_open_day_are_merged(lake):
+    sizes = [*range(12, 0, -1), 98, 200]  # 98 is more than 1.25 times the 78 visits of the smaller files
     for size in sizes:
         land(lake, "acme", [day_of(6, size)] * size)
     before = {file.visits: file.path for file in files_on(lake, 6)}
@@ -165,20 +165,20 @@ def test_a_past_day_with_fresh_visits_waits_to_be_merged(lake):
     land_files(lake, 4, 3)
     assert patient.run() == CompactionResult()
     land_files(lake, 4, 10)
-    assert patient.run().files_before == 13  # as of a day that is open
+    assert patient.run().files_before == 13  # like on an open day
     land_files(lake, 4, 2)
     assert Compactor(lake, lambda: NOW).run().files_before == 3
     assert numbers(lake) == {4: 1}
     land_files(lake, 4, 2)
-    date_ahead(lake)  # that it landed while the clock was ahead keeps no day from being merged
+    date_ahead(lake)  # a landing while the clock was ahead does not prevent the merge
     assert patient.run().files_before == 3
 
 
 def test_a_visit_of_a_busy_day_is_written_a_few_times():
-    """A file every ten seconds, merged every thirty, in a model of what is merged."""
+    """A file every ten seconds, merged every thirty, in a model of merging."""
     file = LandedFile("acme", TODAY, "", 0, 0, "", 0, 0, NOW)
     chance, files, written, landed = random.Random(7), [], 0, 0
-    for number in range(2_160):  # of a quarter of the day
+    for number in range(2_160):  # for a quarter of the day
         files.append(replace(file, visits=chance.randrange(1, 1_000)))
         landed += files[-1].visits
         if number % 3 == 0 and (chosen := merge_plan._to_merge(files)):
@@ -192,7 +192,7 @@ def test_a_visit_of_a_busy_day_is_written_a_few_times():
 
 @pytest.fixture
 def day_by_day(monkeypatch):
-    """Days are merged one by one, like large days."""
+    """Merge days one by one, like large days."""
     monkeypatch.setattr(merge_plan, "VISITS_AT_ONCE", 0)
 
 
@@ -244,14 +244,14 @@ def test_small_past_days_of_one_organization_are_merged_at_once():
     for groups, most, rows in (
         (large, 1, [1, 1, 1, 1, 1]),
         (large, 2, [2, 2, 1]),
-        (large, 3, [2, 2, 1]),  # three of them would need more memory than one day has
+        (large, 3, [2, 2, 1]),  # three of them would need more memory than one day gets
         ([large[0], [merge(1, "b")], [merge(2, "b")]], 2, [1, 2]),  # an organization is rewritten under its own lock
     ):
         assert [len(row) for row in concurrent_groups(groups, most)] == rows
         assert [*chain(*concurrent_groups(groups, most))] == groups
 
 
-def test_a_merge_keeps_the_file_of_an_unfinished_line_apart(lake, load):
+def test_a_merge_keeps_the_file_of_an_unfinished_line_separate(lake, load):
     whole = line("/a") + line("/b")
     load(whole + line("/cut")[:-8])
     load(line("/other"), name="other.log")
@@ -273,14 +273,14 @@ def test_a_merge_keeps_the_file_of_an_unfinished_line_apart(lake, load):
 
 @pytest.fixture
 def two_days(lake, day_by_day):
-    """A lake of two past days in three files each that are merged one by one, and the files that it has."""
+    """A lake of two past days in three files each that are merged one by one, and its files."""
     for day in (4, 5):
         land_files(lake, day, 3)
     return lake, names(lake), paths(lake)
 
 
 def assert_as_before_or_done(two_days, done):
-    """So many days are merged, the others are as they were; nothing else lies about, and the next run does the rest."""
+    """Check that this number of days is merged, that the others are unchanged, and that the next run does the rest."""
     lake, before, told = two_days
     assert paths(lake) == told
     assert sorted(numbers(lake).values()) == sorted([1] * done + [3] * (2 - done))
@@ -292,14 +292,14 @@ def assert_as_before_or_done(two_days, done):
 
 
 @pytest.mark.parametrize(("damage", "threads"), [("flipped", 1), ("flipped", 2), ("missing", 1)])
-def test_a_damaged_file_is_named_once_other_days_are_merged(two_days, damage, threads):
+def test_a_damaged_file_is_reported_once_other_days_are_merged(two_days, damage, threads):
     lake, before, _ = two_days
     (broken, *_) = files_on(lake, 4)
     path = lake.root / broken.path
     content = path.read_bytes()
     if damage == "missing":
         path.unlink()
-        assert compact(lake, limit=1).partitions == 1  # one at a time, it holds up no other
+        assert compact(lake, limit=1).partitions == 1  # one at a time, it delays no other day
     else:
         path.write_bytes(content[:-20] + b"x" + content[-19:])
     for how in ({}, {"limit": 1}):
@@ -316,7 +316,7 @@ def test_an_unmergeable_day_does_not_block_others(lake, monkeypatch, damage):
     for day in (3, 4, 5):
         land_files(lake, day, 2)
     (broken, *_) = files_on(lake, 4)
-    if damage == "overwritten":  # which is found when it is read
+    if damage == "overwritten":  # found while reading
         path, kept = lake.root / broken.path, (lake.root / broken.path).read_bytes()
         path.write_bytes(kept[:4] + bytes(len(kept) // 2) + kept[4 + len(kept) // 2 :])
         stat = path.stat()
@@ -338,7 +338,7 @@ def test_an_unmergeable_day_does_not_block_others(lake, monkeypatch, damage):
     assert numbers(lake) == {3: 1, 4: 2 if damage == "overwritten" else 1, 5: 1}
 
 
-def test_a_damaged_file_is_named_when_another_day_has_changed(two_days, monkeypatch):
+def test_a_damaged_file_is_reported_if_another_day_has_changed(two_days, monkeypatch):
     lake, read = two_days[0], compacting.readable
     changed, damaged = (files_on(lake, day)[0] for day in (4, 5))
 
@@ -360,7 +360,7 @@ WHERE (SELECT sum(a.range + b.range) FROM range(1000000) a, range(1000000) b) > 
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_merge_that_is_interrupted_counts_for_nothing(two_days, monkeypatch, threads):
+def test_an_interrupted_merge_changes_nothing(two_days, monkeypatch, threads):
     compactor, told = Compactor(two_days[0], lambda: NOW, threads=threads), []
 
     def run():
@@ -373,7 +373,7 @@ def test_a_merge_that_is_interrupted_counts_for_nothing(two_days, monkeypatch, t
         patch.setattr(compacting, "read_sql", lambda *_: SLOW)
         thread = threading.Thread(target=run)
         thread.start()
-        while not told and thread.is_alive():  # its merge is one that does not end by itself
+        while not told and thread.is_alive():  # its merge never ends by itself
             compactor.interrupt()
             thread.join(0.01)
         thread.join()
@@ -396,7 +396,7 @@ def test_an_interruption_outside_a_merge_does_nothing(two_days, monkeypatch):
     assert_as_before_or_done(two_days, 1)
 
 
-# Others at work
+# Concurrent programs
 
 
 def test_a_merge_waits_for_another_rewrite_or_does_nothing(two_days, reopened):
@@ -454,11 +454,11 @@ def test_files_that_were_erased_meanwhile_are_not_damage(two_days):
     assert numbers(lake) == {4: 1}
 
 
-# What a sweep deletes
+# Sweeps
 
 
 def listing(lake):
-    """Every file of the lake but the databases."""
+    """Return every file of the lake except the databases."""
     return {
         str(path.relative_to(lake.root))
         for path in lake.root.rglob("*")
@@ -477,7 +477,7 @@ def put(lake, name, age=timedelta(0)):
 
 def test_a_sweep_deletes_only_dead_orphaned_and_abandoned_files(lake):
     second = timedelta(seconds=1)
-    for files, at in ((3, NOW - READERS_GRACE), (2, NOW - READERS_GRACE + second)):  # of the second some may be read
+    for files, at in ((3, NOW - READERS_GRACE), (2, NOW - READERS_GRACE + second)):  # some of the second may be in use
         land_files(lake, 4, files)
         compact(lake, at)
     for organization in ("acme", "other"):
@@ -535,7 +535,7 @@ def test_files_of_a_running_import_are_not_swept(lake, reopened, load, monkeypat
         moving(source, target)
         threads.append(threading.Thread(target=lambda: swept.append(Compactor(other).sweep())))
         threads[-1].start()
-        threads[-1].join(0.1)  # the file is where it will be read, and not yet registered
+        threads[-1].join(0.1)  # the file is at its final path, but not yet registered
 
     with monkeypatch.context() as patch:
         patch.setattr(landing, "sha256_of", hash_after_a_sweep)

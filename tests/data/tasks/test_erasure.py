@@ -46,7 +46,7 @@ def at(day, hour=12, minute=0):
 
 
 def paths(lake, organization="acme"):
-    """The paths of all visits, sorted."""
+    """Return the paths of all visits, sorted."""
     return sorted(row["path"] for row in rows_of(lake, organization))
 
 
@@ -61,7 +61,7 @@ def erase_and_delete(lake, organization="acme", **criteria):
     return erased
 
 
-# Which visits go
+# Erased visits
 
 VISITS_OF = {
     "/1": visit(visited_at=at(1), short_code="sale", domain="go.example", visitor=7),
@@ -76,7 +76,7 @@ VISITS_OF = {
 
 
 @examples("criteria", "gone")
-def test_exactly_the_visits_that_meet_every_criterion_go(shared_lake, names, criteria, gone):
+def test_exactly_the_visits_matching_all_criteria_are_erased(shared_lake, names, criteria, gone):
     if "before" in criteria:
         criteria = criteria | {"before": date.fromisoformat(criteria["before"])}
     name = names()
@@ -130,7 +130,7 @@ def goes(row, criteria):
 
 @given(batches=st.lists(st.lists(VISIT, min_size=1, max_size=25), min_size=1, max_size=3), criteria=CRITERIA)
 @tried(6)
-def test_an_erasure_leaves_what_a_filter_leaves_in_order(shared_lake, names, batches, criteria):
+def test_an_erasure_keeps_the_other_visits_in_order(shared_lake, names, batches, criteria):
     name = names()
     for batch in batches:
         land(shared_lake, name, [row | {"path": f"/{number}"} for number, row in enumerate(batch)])
@@ -172,10 +172,10 @@ def test_an_erasure_reports_files_with_the_hashes_of_their_bytes(lake):
     assert told == [(1, 2), (2, 2)]
 
 
-# How long files stay
+# Lifetime of files
 
 
-def test_files_stay_longer_than_a_query_runs_and_go_then(lake):
+def test_files_stay_longer_than_a_query_and_are_deleted_then(lake):
     land(lake, "acme", [visit(visited_at=at(3), short_code=code) for code in "ab"])
     (file,) = files_of(lake)
     with closing(Warehouse(lake)) as warehouse:
@@ -194,7 +194,7 @@ def test_files_stay_longer_than_a_query_runs_and_go_then(lake):
         assert warehouse.answer(overview, warehouse.snapshot(scope))["total_visits"] == 1
 
 
-def test_an_erasure_takes_dead_files_of_its_days_with_it(lake):
+def test_an_erasure_includes_dead_files_of_its_days(lake):
     for name in ("acme", "other"):
         for _ in range(2):
             land(lake, name, [visit(visited_at=at(day), short_code="a") for day in (3, 4)])
@@ -209,7 +209,7 @@ def test_an_erasure_takes_dead_files_of_its_days_with_it(lake):
     assert {path: dead_files(lake)[path] for path in moved} == dict.fromkeys(moved, NOW + erasing.GRACE)
 
 
-def test_the_write_ahead_log_is_emptied_unless_there_is_a_reader(lake):
+def test_the_write_ahead_log_is_emptied_unless_it_is_read(lake):
     land(lake, "acme", [visit()])
     log = lake.root / "manifest.sqlite-wal"
     with closing(sqlite3.connect(lake.root / "manifest.sqlite")) as reader:
@@ -226,7 +226,7 @@ def test_the_write_ahead_log_is_emptied_unless_there_is_a_reader(lake):
 # Damage
 
 
-def test_a_damaged_file_ends_an_erasure_and_keeps_what_was_done(lake):
+def test_a_damaged_file_ends_an_erasure_that_keeps_its_progress(lake):
     for day in (3, 4, 5):
         land(lake, "acme", [visit(visited_at=at(day), short_code=code, path=f"/{day}{code}") for code in "ab"])
     damaged = lake.root / files_of(lake)[1].path
@@ -236,7 +236,7 @@ def test_a_damaged_file_ends_an_erasure_and_keeps_what_was_done(lake):
     assert erase(lake, short_code="a").visits == 2
 
 
-def test_whole_days_go_though_their_files_are_damaged_or_missing(lake):
+def test_complete_days_are_erased_despite_damaged_files(lake):
     for day in (3, 4, 5):
         land(lake, "acme", [visit(visited_at=at(day), path=f"/{day}")])
     first, second, _ = [lake.root / file.path for file in files_of(lake)]
@@ -247,7 +247,7 @@ def test_whole_days_go_though_their_files_are_damaged_or_missing(lake):
     assert not second.exists()
 
 
-# Logs that were imported stay imported
+# Logs stay imported
 
 
 def line(path="/abc", day=17, agent="Mozilla/5.0", referrer="-", host="go.example", second=3):
@@ -284,7 +284,7 @@ def test_a_deleted_unfinished_line_does_not_return_once_complete(lake, load, cut
         assert paths(lake) == kept + (["/new"] if text != whole else [])
 
 
-def test_an_erasure_that_fails_skips_no_rest_of_a_line(lake, load):
+def test_a_failed_erasure_skips_no_rest_of_a_line(lake, load):
     whole = line("/kept") + line("/cut")
     load(whole[:-6])
     before = paths(lake)
@@ -295,7 +295,7 @@ def test_an_erasure_that_fails_skips_no_rest_of_a_line(lake, load):
     assert paths(lake) == ["/cut", "/kept"]
 
 
-def test_an_erasure_leaves_the_lock_of_a_living_engine(lake):
+def test_an_erasure_keeps_the_lock_of_a_living_engine(lake):
     engine = duckdb.connect()
     spill_folder(lake.staging, engine)
     delete_files(lake, [], datetime.now(UTC) + timedelta(seconds=1))
@@ -303,7 +303,7 @@ def test_an_erasure_leaves_the_lock_of_a_living_engine(lake):
     engine.close()
 
 
-def test_an_unfinished_line_that_stays_is_replaced_once_complete(lake, load):
+def test_a_kept_unfinished_line_is_replaced_once_complete(lake, load):
     whole = line("/a") + line("/cut")
     load(whole[:-2])
     erase(lake, short_code="a")
@@ -324,7 +324,7 @@ def test_a_rewritten_file_keeps_its_unfinished_line(lake):
     assert lake.manifest.logs.batches("acme", "")[0].whole_size == 0
 
 
-# Nothing is left in the folder
+# No traces in the folder
 
 CANARY = {
     "path": "/deep/canary-path",
@@ -335,7 +335,7 @@ WORDS = ("canary-path", "canary-agent", "canary-referrer", "canary-campaign", "c
 
 
 def canaries(day, second=3):
-    """Log lines that contain all WORDS."""
+    """Return log lines that contain all WORDS."""
     agent, referrer = CANARY["agent"], CANARY["referrer"]
     return "".join(
         line(path, day, agent, referrer, "canary.example", second)
@@ -355,7 +355,7 @@ WAITING = packed(CANARIES * 50)
 
 
 def traces(root):
-    """Which of WORDS stand in which files of a folder, in their bytes or in what these hold compressed."""
+    """Return which of WORDS occur in which files of a folder, in their bytes or in compressed content."""
     found = {}
     for path in root.rglob("*"):
         if path.is_file():
@@ -371,7 +371,7 @@ def traces(root):
 
 @pytest.fixture
 def strewn(lake, load):
-    """A lake with traces of the same visits in every place that can hold them, and these places."""
+    """A lake with traces of the same visits in every possible place, and these places."""
     log = canaries(17) + line("/kept") + line("/kept", 18) + canaries(18)
     load(log[:-2])
     load(log + line("/kept"))  # the unfinished line's file is dead
@@ -414,7 +414,7 @@ def test_erased_visits_leave_no_byte_in_the_folder(lake, strewn, criteria):
 
 
 def test_pending_visits_are_erased_even_if_others_move_them(lake, monkeypatch):
-    """Who finds that somebody else has moved some of them ends, whatever else there is."""
+    """A task that finds that another has moved some of them ends, whatever else there is."""
     enqueue(lake.manifest, [("acme", packed(CANARIES))], NOW)
     flush, calls = erasing.flush_all, count()
     monkeypatch.setattr(erasing, "flush_all", lambda lake: flush(lake) if next(calls) else 0)
@@ -424,7 +424,7 @@ def test_pending_visits_are_erased_even_if_others_move_them(lake, monkeypatch):
     assert traces(lake.root) == {}
 
 
-def test_files_staged_during_the_deletion_are_left_alone(lake):
+def test_files_staged_during_the_deletion_are_kept(lake):
     land(lake, "acme", [visit()])
     erased = erase(lake)
     fresh = lake.staging / f"{uuid.uuid4()}.parquet"
@@ -436,7 +436,7 @@ def test_files_staged_during_the_deletion_are_left_alone(lake):
 
 
 def stored_texts(path):
-    """Every text in the dictionaries of a Parquet file, whether a row has it or not."""
+    """Return every text in the dictionaries of a Parquet file, used by a row or not."""
     table = pq.read_table(path, read_dictionary=pq.read_schema(path).names)
     columns = [column for column in table.columns if pa.types.is_dictionary(column.type)]
     return {text for column in columns for chunk in column.chunks for text in chunk.dictionary.to_pylist()}
@@ -465,7 +465,7 @@ def test_the_next_run_deletes_remaining_files(lake, call):
     assert dead_files(lake) == {}
 
 
-# Beside others
+# Concurrent programs
 
 
 @pytest.mark.parametrize(("owner", "name"), [(erasing, "write_visits"), (Manifest, "replace"), (Compactor, "sweep")])

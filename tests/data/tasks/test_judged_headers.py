@@ -22,7 +22,7 @@ PAGE, BARE = "https fetch_sent language_sent", "https fetch_absent language_abse
 
 
 def page(visitor, facts, second=0, **columns):
-    """A visit with these facts, by a current browser."""
+    """Return a visit with these facts, by a current browser."""
     bits = sum(recount.BITS[name] for name in facts.split()) or None
     at = NOON + timedelta(seconds=second)
     return visit(**{"visitor": visitor, "signals": bits, "visited_at": at, "user_agent": CHROME, **columns})
@@ -32,7 +32,7 @@ PEOPLE = [page(number, PAGE, number) for number in (1, 2, 3)]
 
 
 def told(lake, visitor=9):
-    """The names of the signals that the visits of a visitor got when their day was judged."""
+    """Return the names of a visitor's signals after judging the day."""
     Compactor(lake, lambda: datetime(2026, 3, 5, 8, tzinfo=UTC)).run()
     bits = [row["signals"] for row in rows_of(lake) if row["visitor"] == visitor]
     return {signal.name for signal in SIGNALS if any(one & signal.bit for one in bits)}
@@ -60,12 +60,12 @@ JUDGED = {
 
 
 @pytest.mark.parametrize(("visits", "names"), JUDGED.values(), ids=JUDGED.keys())
-def test_a_visitor_lacks_what_its_browser_always_sends(lake, visits, names):
+def test_a_visitor_lacks_headers_that_its_browser_always_sends(lake, visits, names):
     land(lake, "acme", [*PEOPLE, *visits])
     assert told(lake) & BOTH == names
 
 
-def test_two_visitors_with_headers_do_not_show_that_all_arrive(lake):
+def test_two_visitors_with_headers_are_not_enough(lake):
     land(lake, "acme", [*PEOPLE[:2], page(2, PAGE, 5), page(9, BARE)])
     assert told(lake) & BOTH == set()
 
@@ -80,19 +80,19 @@ def test_people_stay_people_despite_visitors_without_headers(lake):
     assert told(lake, 1) == set()
 
 
-def test_headers_of_one_day_say_nothing_about_another(lake):
+def test_headers_of_one_day_do_not_affect_another(lake):
     yesterday = NOON - timedelta(days=1)
     land(lake, "acme", [*PEOPLE, page(9, BARE, visited_at=yesterday), page(9, PAGE)])
     assert told(lake) & BOTH == set()
 
 
-# Lines of real formats, imported, judged and asked for
+# Lines of real formats, imported, judged and counted
 
 SENT = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document", "Accept-Language": "de"}
 
 
 def caddy_line(address, headers, second):
-    """A line as Caddy 2 writes it by default."""
+    """Return a line as Caddy 2 writes it by default."""
     request = {
         "client_ip": address, "proto": "HTTP/2.0", "method": "GET", "host": "go.example", "uri": "/launch",
         "headers": {name: [value] for name, value in {"User-Agent": CHROME, **headers}.items()},
@@ -104,7 +104,7 @@ def caddy_line(address, headers, second):
 
 
 def nginx_line(address, headers, second):
-    """A line of nginx's `log_format` in JSON, where a header that was not sent is empty."""
+    """Return a line of nginx's `log_format` in JSON, where a header that was not sent is empty."""
     named = {f"http_{name.lower().replace('-', '_')}": headers.get(name, "") for name in SENT}
     return json.dumps({
         "remote_addr": address, "time_iso8601": f"2026-03-04T12:00:{second:02}+00:00", "scheme": "https",

@@ -1,4 +1,4 @@
-"""Tests judging days by networks: behavior of visitors from hosting networks, and browsers from bots' networks."""
+"""Judging days by networks: behavior of visitors from hosting networks, and browsers from bots' networks."""
 
 import pytest
 
@@ -11,7 +11,7 @@ HOSTED = BITS["from_hosting"]
 
 
 def asked(path, visitor=1, version=144, signals=HOSTED, **columns):
-    """A request of a visitor, by default one of a hosting network who was served a page."""
+    """Return a request of a visitor, by default from a hosting network, for a page that was served."""
     return asked_by(path, visitor, version, signals, **columns)
 
 
@@ -20,7 +20,7 @@ def fleet(visitors, path="/", **columns):
 
 
 def elsewhere(visitors):
-    """So many visitors of other networks, with the same user agent."""
+    """Return visits by this number of visitors from other networks, with the same user agent."""
     return [asked("/", 10 + number, signals=None) for number in range(visitors)]
 
 

@@ -1,4 +1,4 @@
-"""Tests judging past days against an independent recount, and when a day is judged."""
+"""Judging past days against an independent recount, and the time when a day is judged."""
 
 import json
 from collections import Counter
@@ -43,7 +43,7 @@ def judge(lake, now=TODAY):
 
 
 def told(lake, key="path"):
-    """The names of the signals of each visit, by a column of it."""
+    """Return the names of the signals of each visit, by one of its columns."""
     names = {}
     for row in rows_of(lake):
         names[row[key]] = {signal.name for signal in SIGNALS if row["signals"] & signal.bit}
@@ -51,7 +51,7 @@ def told(lake, key="path"):
 
 
 def at(second, **columns):
-    """A visit by a current browser, some seconds after noon."""
+    """Return a visit by a current browser, some seconds after noon."""
     return visit(visited_at=NOON + timedelta(seconds=second), **{"user_agent": NEW, "visitor": 1, **columns})
 
 
@@ -63,7 +63,7 @@ def probe(second=0, **columns):
 
 CATEGORIES = ["human", "human", "ai_referral", "search_crawler"]
 SEEDS = (2, 16, 21)
-"""Of some_day: in these days, every signal occurs."""
+"""Seeds of some_day with which every signal occurs."""
 AGENTS = [*[NEW] * 6, OLD, None, "curl/8", "A", "B", FIREFOX]
 FROM_HOSTING = recount.BITS["from_hosting"]
 AHEAD, FILE = recount.BITS["loaded_ahead"], recount.BITS["file"]
@@ -72,14 +72,15 @@ HEADERS = ["https", "plain_http", "fetch_absent", "fetch_sent", "language_absent
 
 
 def some_facts(random):
-    """What visits of one visitor may land with: an attack, and, of some visitors, facts of headers."""
+    """Generate the signals with which visits of one visitor may land: an attack and, for some visitors, facts of
+    headers."""
     never = random.choice([[], ["fetch_sent"], ["language_sent"], ["fetch_sent", "language_sent"], HEADERS])
     names = [name for name in HEADERS if name not in never]
     return lambda: sum(recount.BITS[name] for name in names if random.random() < 0.5)
 
 
 def some_day(random):
-    """Visits of one day in which every signal may occur, and nearly does."""
+    """Generate visits of one day in which every signal may occur, and nearly does."""
     statuses = random.choice([[404, 200, 301], [301, 302], [200, 304, 301], [None, 403]])
     domains = random.choice([[None], ["go.example", "www.example"], ["go.example", None]])
     probes = [f"/.env{number}" for number in range(random.choice([1, 6]))]
@@ -99,7 +100,7 @@ def some_day(random):
                 bot_category="other_bot" if is_probe else random.choice(CATEGORIES),
                 signals=random.choice([None, 0, facts(), facts(), facts() | (random.random() < 0.05)]),
             ))  # fmt: skip
-    for agent in range(random.choice([0, 12])):  # who loads what a page needs
+    for agent in range(random.choice([0, 12])):  # visitors who load a page's files
         load = ["/p1", "/app.css", "/a.js", "/logo.PNG"] * random.choice([1, 40])
         visits += [at(0, domain=domains[0], path=path, user_agent=f"loading {agent}", visitor=None) for path in load]
     visits += [load for visitor in range(20, 30) for load in loads_ahead(random, visitor, domains)]
@@ -109,7 +110,7 @@ def some_day(random):
 
 
 def loads_ahead(random, visitor, domains):
-    """Requests of a visitor, whose browser loads some pages ahead, with whole seconds or without."""
+    """Generate requests of a visitor with a browser that loads some pages ahead, with whole seconds or without."""
     spread, digits = random.choice([10, 100, 20_000]), random.choice([0, 6])
     for _ in range(random.choice([2, 5, 40])):
         path, bits = random.choice([("/p1", AHEAD), ("/p2", AHEAD), ("/p1", 0), ("/p3", 0), ("/a.js", FILE), *MIXED])
@@ -118,7 +119,7 @@ def loads_ahead(random, visitor, domains):
 
 
 def comes_from_hosting(random, visitor, domains):
-    """Some requests of a visitor, mostly of a hosting network; some networks are a known bot's."""
+    """Generate requests of a visitor, usually from a hosting network; some networks are a known bot's."""
     bits = random.choice([[FROM_HOSTING], [FROM_HOSTING, 0], [recount.BITS["from_bot"], FROM_HOSTING]])
     paths = random.choice([["/p1", "/"], ["/", "/favicon.ico"], ["/p9", "/a.js", "/"]])
     agent = random.choice([*[f"rare {random.choice('ab')}"] * 2, f"rare {visitor}", NEW, OLD])
@@ -158,7 +159,7 @@ def test_visits_of_past_days_get_the_signals_of_a_recount(lake, monkeypatch, see
     }
 
 
-def test_the_recount_sees_every_signal_in_some_of_these_days():
+def test_every_signal_occurs_in_the_recounted_days():
     found, is_old, sends = 0, lambda agent: agent == OLD, lambda agent: agent == NEW
     for seed in SEEDS:
         for bits in recount.signals(some_day(Random(seed)), (), is_old, is_old, is_old, sends, is_old, is_old):
@@ -166,7 +167,7 @@ def test_the_recount_sees_every_signal_in_some_of_these_days():
     assert [signal.name for signal in SIGNALS if not found & signal.bit] == []
 
 
-# Whom a signal spares
+# Visitors without a signal
 
 
 def test_an_office_of_a_hundred_stays_human_despite_a_scanner(lake):
@@ -179,7 +180,7 @@ def test_an_office_of_a_hundred_stays_human_despite_a_scanner(lake):
 
 
 WALKS = [(200, 1, True), (200, 3, False), (799, 3, False), (800, 3, True), (800, 4, False)]
-"""Pages, the seconds from one to the next, and whether that is a sweep."""
+"""Pages, the seconds between them, and whether that is a sweep."""
 
 
 @pytest.mark.parametrize(("pages", "pause", "is_sweep"), WALKS)
@@ -202,7 +203,7 @@ LOGIN = [("/wp-admin", 301), ("/wp-admin/", 302), ("/wp-login.php", 200)]
     ([("/.env", 301), ("/.git/config", 302)], False),
     ([("/.env", 301), ("/.git/config", 302), ("/backup.sql", 301)], True),
 ])  # fmt: skip
-def test_asking_for_paths_a_domain_lacks_makes_a_probe(lake, asked, is_probed):
+def test_requesting_missing_paths_is_probing(lake, asked, is_probed):
     land(lake, "acme", [probe(number, path=path, status=status) for number, (path, status) in enumerate(asked)])
     others = [probe(number, path="/.env", status=200, domain="other.example", visitor=2) for number in range(2)]
     land(lake, "acme", [at(60), *others])
@@ -218,7 +219,7 @@ SESSIONS = [
     ({"status": 404}, True),
     ({"again": 60}, False),  # the same target once more
 ]
-"""Long sessions with one probe, by what they differ in, and whether they are probed."""
+"""Long sessions with one probe, by their differences, and whether they are probed."""
 
 
 @pytest.mark.parametrize(("changes", "is_probed"), SESSIONS)
@@ -271,7 +272,7 @@ def test_an_old_browser_that_loads_no_files_is_stale(lake):
 def test_an_attack_in_a_query_marks_its_visitor_as_probing(lake, tmp_path):
     examples = [row.example.replace(" ", "%20") for row in load_table(Attack, "attacks")]
     paths = [f"/{number}?{query}" for number, query in enumerate(examples)] + ["/b?utm_source=mail&q=union+square"]
-    asked = [*enumerate([*paths, "/beside"]), (0, "/beside")]  # each by a visitor of its own, but for the last
+    asked = [*enumerate([*paths, "/beside"]), (0, "/beside")]  # each by a separate visitor, except the last
     line = '203.0.113.{} - - [04/Mar/2026:12:00:{:02} +0000] "GET {} HTTP/1.1" 302 0 "-" "{}"\n'.format
     (tmp_path / "access.log").write_text("".join(line(who, n, path, NEW) for n, (who, path) in enumerate(asked)))
     Importer(lake).run(tmp_path / "access.log", Options("acme", "go.example"))
@@ -336,14 +337,14 @@ def test_a_reclassified_day_is_judged_again(lake):
 
 
 def judged_before(lake, version):
-    """A past day as another version of the program judged it."""
+    """Judge a past day like another version of the program."""
     land(lake, "acme", [probe(0), at(1, path="/b")])
     judge(lake)
     with database_of(lake.manifest).transaction() as db:
         db.execute("UPDATE files SET behaviour_version = ?", [version])
 
 
-def test_a_day_judged_by_a_newer_version_stays_as_it_is(lake):
+def test_a_day_judged_by_a_newer_version_stays_unchanged(lake):
     judged_before(lake, BEHAVIOUR_VERSION + 1)
     assert judge(lake) == compaction.CompactionResult()
     assert versions(lake) == [BEHAVIOUR_VERSION + 1]
@@ -362,12 +363,12 @@ def test_unjudged_days_precede_days_of_older_versions(lake):
     assert [merge.files[0].behaviour_version for merge in due] == [0, BEHAVIOUR_VERSION - 1]
 
 
-def test_a_lower_version_leaves_days_that_any_version_judged(lake):
+def test_a_lower_version_keeps_days_that_any_version_judged(lake):
     judged_before(lake, BEHAVIOUR_VERSION - 1)
     assert days_to_merge(lake, TODAY, timedelta(0), None, 1) == []
 
 
-def test_a_comparison_matches_judging_again(lake):
+def test_a_comparison_equals_judging_again(lake):
     judged_before(lake, BEHAVIOUR_VERSION - 1)
     (file,) = lake.manifest.files.live("acme")
     found = compare_judgements(lake, "acme", lambda: TODAY)
@@ -377,7 +378,7 @@ def test_a_comparison_matches_judging_again(lake):
     assert lake.manifest.files.live("acme") == [file]
 
 
-def test_the_visit_of_an_unfinished_line_is_judged_apart(lake):
+def test_the_visit_of_an_unfinished_line_is_judged_separately(lake):
     for row in (probe(0), at(1, path="/last")):
         land(lake, "acme", [row])
     with database_of(lake.manifest).transaction() as db:
@@ -390,7 +391,7 @@ def test_the_visit_of_an_unfinished_line_is_judged_apart(lake):
     assert files[False].visits == 1
 
 
-def test_the_switch_moves_the_epoch_and_stays(lake):
+def test_the_switch_raises_the_epoch_and_is_kept(lake):
     assert lake.manifest.behaviour.is_used("acme")
     for on in (False, False, True):
         before = lake.manifest.organizations.epoch("acme")
@@ -399,10 +400,10 @@ def test_the_switch_moves_the_epoch_and_stays(lake):
     assert lake.manifest.behaviour.is_used("other")
 
 
-# Signals that land
+# Landed signals
 
 OTHERS = 1 << 41 | 1 << 62
-"""Bits that a later version may land with."""
+"""Bits with which a later version may land visits."""
 
 
 def reclassify(lake, number):
@@ -419,7 +420,7 @@ def judge_anew(lake):
 @pytest.mark.parametrize("tasks", ["jj", "rr", "jrj", "rjr", "jrrjj", "rrjjr"])
 def test_landed_signals_survive_judging_and_reclassifying(lake, monkeypatch, tasks):
     monkeypatch.setattr(compaction, "LANDED", LANDED | OTHERS)
-    every = LANDED & ~recount.BITS["own_rule"] | OTHERS  # that is told again by the rules of now
+    every = LANDED & ~recount.BITS["own_rule"] | OTHERS  # determined again by the current rules
     landed = {"/all": every, "/others": OTHERS, "/none": None}
     rows = [
         at(0, path="/all", visitor=1), at(1, path="/others", visitor=1), at(2, path="/none", visitor=2, user_agent=OLD)

@@ -1,4 +1,4 @@
-"""Tests memory-intensive work in a separate process: results and failures."""
+"""Memory-intensive work in a separate process: results and failures."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ MERGE = (merge_day, "acme", str(DAY.date()), NOW.isoformat(), "0")
 
 @pytest.fixture(autouse=True)
 def days(lake):
-    """A past day of two files, and the day before it of one."""
+    """A past day with two files, and the day before it with one."""
     for number in range(2):
         land(lake, "acme", [visit(visited_at=DAY, visitor=number)])
     land(lake, "acme", [visit(visited_at=DAY - timedelta(days=1))])
@@ -30,7 +30,7 @@ def days(lake):
 
 @pytest.fixture
 def slow_start(tmp_path, monkeypatch):
-    """Each new process of Python waits before it does anything."""
+    """Make each new Python process wait before it starts."""
     (tmp_path / "sitecustomize.py").write_text("import time; time.sleep(60)")
     monkeypatch.syspath_prepend(str(tmp_path))
 
@@ -42,7 +42,7 @@ def files(lake):
 
 
 def merge_while(merging, happens):
-    """Merge, and let something happen once the process runs and has spilled."""
+    """Merge, and run an action once the process has spilled."""
 
     def watch():
         while not merging._running:
@@ -62,7 +62,7 @@ def merge_while(merging, happens):
 
 
 def test_only_the_given_day_is_merged_and_judged(lake):
-    for _ in range(2):  # the second time nothing is left to do
+    for _ in range(2):  # nothing is left to do the second time
         LakeProcess(lake).run(*MERGE)
         assert files(lake) == [(3, 1, False), (4, 2, True)]
 
@@ -77,7 +77,7 @@ def test_a_past_day_that_still_receives_visits_is_not_judged(lake, monkeypatch):
     assert process._running
 
 
-def test_a_damaged_file_is_named(lake):
+def test_a_damaged_file_is_reported(lake):
     (first, _) = lake.manifest.files.live("acme", DAY.date(), DAY.date())
     with flipped(lake.root / first.path), pytest.raises(LakeDamaged, match=first.path):
         LakeProcess(lake).run(*MERGE)
@@ -101,7 +101,7 @@ def test_a_call_is_not_retried_for_an_hour_after_a_kill(lake, slow_start, monkey
     assert files(lake) == [(3, 1, True), (4, 2, True)]
 
 
-def test_an_interrupted_process_is_ended_and_changes_nothing(lake, slow_start):
+def test_an_interrupted_process_ends_and_changes_nothing(lake, slow_start):
     merging = LakeProcess(lake)
     for interrupted in (lambda: merge_while(merging, merging.interrupt), lambda: merging.run(*MERGE)):
         with pytest.raises(Conflict):

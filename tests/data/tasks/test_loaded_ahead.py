@@ -1,4 +1,4 @@
-"""Pages that a browser loaded ahead: which of them a past day shows as opened. test_judging.py recounts them."""
+"""Pages that a browser loaded ahead, and whether a past day shows them as opened. test_judging.py recounts them."""
 
 import sqlite3
 from contextlib import closing
@@ -16,7 +16,7 @@ AHEAD, FILE = BITS["loaded_ahead"], BITS["file"]
 
 
 def judged(lake, requests, **columns):
-    """Which paths of what is loaded ahead are unfollowed, of requests by second: a `+` before it, a file has a dot."""
+    """Return the unfollowed paths among requests by second: `+` marks pages loaded ahead, files have a dot."""
     visits = []
     for second, path in requests:
         bits = (AHEAD if path.startswith("+") else 0) | (FILE if "." in path else 0)
@@ -50,21 +50,21 @@ def test_later_requests_show_which_pages_were_opened(lake, requests, unfollowed)
 
 
 @pytest.mark.parametrize("other", [{"visitor": 2}, {"domain": "other.example"}], ids=["visitor", "domain"])
-def test_others_open_nothing_of_a_visitor(lake, other):
+def test_other_visitors_do_not_show_a_page_as_opened(lake, other):
     land(lake, "acme", [visit(visited_at=NOON + timedelta(minutes=1), path="/b", **{"visitor": 1} | other)])
     assert judged(lake, [(0, "/"), (1, "+/a")]) == ["/a"]
 
 
-def test_of_visits_without_an_address_nothing_is_known(lake):
+def test_visits_without_an_address_are_not_judged(lake):
     assert judged(lake, [(0, "/"), (1, "+/a")], visitor=None) == []
 
 
-def test_a_page_of_another_file_shows_what_was_opened(lake):
+def test_a_page_in_another_file_shows_what_was_opened(lake):
     land(lake, "acme", [visit(visited_at=NOON + timedelta(minutes=1), visitor=1, short_code=None, path="/b")])
     assert judged(lake, [(0, "/"), (1, "+/a")]) == []
 
 
-def test_a_file_that_records_no_facts_is_judged_by_them(lake):
+def test_a_file_that_records_no_facts_is_judged_by_its_visits(lake):
     judged(lake, [(0, "/"), (1, "+/a")])
     with closing(sqlite3.connect(lake.root / "manifest.sqlite")) as db, db:
         db.execute("UPDATE files SET facts = 0, behaviour_version = 0")

@@ -1,4 +1,4 @@
-"""Tests reclassification: changed and kept values, and the state after a failure."""
+"""Reclassification: changed and kept values, and the state after a failure."""
 
 from collections import Counter, defaultdict
 from contextlib import contextmanager
@@ -73,7 +73,7 @@ def with_new_rows(name, text):
 
 
 def with_other_rows(name, text):
-    """The tables with another value in some of their rows."""
+    """Return the tables with other values in some of their rows."""
     for row, old, new in IN_ROWS.get(name, ()):
         start = text.index(row)
         start = text.rindex("[[", 0, start)
@@ -99,7 +99,7 @@ ALL_RULES = (as_shipped, with_another_version, with_new_rows, with_other_rows)
 
 @pytest.fixture(scope="module")
 def under(classifier):
-    """Gives importers and reclassifiers made in a with block other rules, each set loaded once."""
+    """Give other rules to importers and reclassifiers made in this context, each set loaded once."""
     read, loaded = reference.bytes_of, {as_shipped: classifier}
 
     @contextmanager
@@ -124,7 +124,7 @@ def _as_shipped(under):
 
 @pytest.fixture(scope="module")
 def import_into(tmp_path_factory):
-    """Imports a text as a log, with one importer for each lake and rules."""
+    """Import a text as a log, with one importer for each lake and rules."""
     log, importers = tmp_path_factory.mktemp("logs") / "access.log", {}
 
     def import_into(lake, text, organization, log_format="auto"):
@@ -139,7 +139,7 @@ def import_into(tmp_path_factory):
 
 @pytest.fixture
 def load(lake, import_into):
-    """Imports a text as a log."""
+    """Import a text as a log."""
     return lambda text, organization="acme", log_format="combined": import_into(lake, text, organization, log_format)
 
 
@@ -155,12 +155,12 @@ def reclassify(lake, *organizations, **how):
 
 
 def moved(result):
-    """How many visits make each move."""
+    """Return the number of visits with each move."""
     return {change: agents.total() for change, agents in result.changes.items()}
 
 
 def without(days, *names):
-    """Visits by day, some of their columns left out."""
+    """Return visits by day, without some of their columns."""
     return {
         day: [[{name: row[name] for name in row if name not in names} for row in file] for file in files]
         for day, files in days.items()
@@ -168,7 +168,7 @@ def without(days, *names):
 
 
 def are_unfinished(lake):
-    """Of each file, whether it holds an unfinished last line, those that do last."""
+    """Return whether each file contains an unfinished last line; files that do come last."""
     return sorted(file.unfinished_of is not None for file in files_of(lake))
 
 
@@ -216,9 +216,9 @@ NOT_KEPT = st.tuples(
     st.sampled_from(ONLY_BY_PATH),
     st.just(""),
 )
-"""Requests a part of which told something and was not kept."""
+"""Requests with a relevant part that was not stored."""
 NOT_KEPT_EITHER = st.tuples(st.sampled_from((CHROME, GPTBOT)), st.just("-"), st.just("?referrer=grok.com"))
-"""For a path that was once a probe's, nothing that is kept says that they were referred."""
+"""If a path was once classified as a probe, no stored value shows that these requests were referred."""
 LINE = st.builds(
     lambda asked, day, method, second: line(asked[1] + asked[0][2], day, *asked[0][:2], method, second),
     st.tuples(ANYTHING | NOT_KEPT, st.sampled_from(PATHS))
@@ -287,7 +287,7 @@ ROW = st.builds(
 
 
 def expected(rules, row):
-    """Classify one visit by today's rules, independently of the product's loop."""
+    """Classify one visit by the current rules, independently of the product's loop."""
     path = "/i/grok" if row["referrer"] == "x.com" and row["referrer_type"] == "ai" else "/"
     host = row["referrer"]
     address = "" if host is None else host + path if "://" in host else f"https://{host}{path}"
@@ -310,7 +310,7 @@ def expected(rules, row):
     rules=st.sampled_from((with_new_rows, with_other_rows)),
 )
 @some
-def test_every_visit_is_reclassified_as_if_alone(shared_lake, under, names, monkeypatch, files, rules):
+def test_every_visit_is_reclassified_independently(shared_lake, under, names, monkeypatch, files, rules):
     monkeypatch.setattr(reclassification, "MAX_VISITS", 5)
     organization = names()
     for rows in files:
@@ -349,7 +349,7 @@ def test_reclassifying_keeps_the_order_of_an_unsorted_file(lake, monkeypatch):
     assert [row["path"] for row in rows_of(lake)] == before
 
 
-# What needed an address
+# Results of addresses
 
 VERIFIED = IDENTITIES[3]._asdict() | {"user_agent": GPTBOT}
 CONTRADICTED = IDENTITIES[4]._asdict() | {"user_agent": GPTBOT}
@@ -374,8 +374,8 @@ def test_a_reclassified_agent_stays_verified_or_contradicted(lake, under, before
     assert (result.rewritten, result.changed) == (1, before != after)
 
 
-def test_results_of_addresses_outlive_the_addresses(lake, load, under):
-    """That an agent is verified or contradicted, and which one an address showed behind the name of a browser."""
+def test_results_of_addresses_are_kept_without_addresses(lake, load, under):
+    """Verified and contradicted agents, and agents recognized by address behind a browser's name."""
     networks = {"openai-gptbot": "20.42.10.0/24", "openai-chatgpt-user": "20.42.20.0/24"}
     lists = [row for row in reference.load(IpList, "ip_lists") if row.name in networks]
     body = '{{"prefixes": [{{"ipv4Prefix": "{}"}}]}}'.format
@@ -404,7 +404,7 @@ def test_results_of_addresses_outlive_the_addresses(lake, load, under):
     assert said("detection_method")["/shown"] == ("ip_range",)
 
 
-# What needed a part of the request that was not kept
+# Results of request parts that are not stored
 
 TOLD_BY_WHAT_IS_NOT_KEPT = [
     *(
@@ -413,7 +413,7 @@ TOLD_BY_WHAT_IS_NOT_KEPT = [
         for referrer in ONLY_BY_PATH
     ),
     ("", CHROME, "https://www.icloud.com/mail", {"referrer_type": "email"}),
-    ("", CHROME, "https://x.com/home", {"bot_category": "human"}),  # an AI product at another path only
+    ("", CHROME, "https://x.com/home", {"bot_category": "human"}),  # an AI product on another path only
     ("", CHROME, "https://github.com/me", {"bot_category": "human"}),
     ("", "GPTBot/1.2", "https://x.com/i/grok", {}),  # two AI products
     ("?utm_source=chatgpt.com", CHROME, "https://x.com/i/grok", {}),
@@ -423,7 +423,7 @@ TOLD_BY_WHAT_IS_NOT_KEPT = [
 """The query, user agent and referrer of a request, and columns of its visit."""
 
 
-def test_classes_from_parts_of_requests_not_kept_survive(lake, load, under):
+def test_results_of_unstored_request_parts_are_kept(lake, load, under):
     count = len(TOLD_BY_WHAT_IS_NOT_KEPT)
     for_each = enumerate(TOLD_BY_WHAT_IS_NOT_KEPT)
     load("".join(line(f"/{n}{query}", agent=agent, referrer=sent) for n, (query, agent, sent, _) in for_each))
@@ -436,7 +436,7 @@ def test_classes_from_parts_of_requests_not_kept_survive(lake, load, under):
         assert rows[f"/{number}"].items() >= (columns | {"rules_version": rules.rules_version}).items(), number
 
 
-def test_a_referral_known_by_its_path_follows_a_renamed_product(lake, load, under):
+def test_a_referral_by_path_follows_a_renamed_product(lake, load, under):
     load(line("/grok", referrer="https://x.com/i/grok") + line("/copilot", referrer="https://github.com/copilot"))
     with under(with_a_renamed_source):
         reclassify(lake)
@@ -456,7 +456,7 @@ def test_an_unreadable_request_line_stays_unreadable(lake, load, under):
     }
 
 
-# The run, and imports before and after it
+# Runs, and imports before and after
 
 
 def test_a_log_stays_known_after_a_reclassification(lake, load, under):
@@ -492,7 +492,7 @@ def test_a_dry_run_reports_the_same_and_changes_no_file(lake, load, under):
     assert moved(told) == {
         CategoryChange("human", "ai_training"): 2,
         CategoryChange("human", "ai_referral"): 1,
-        CategoryChange("human", "other_bot"): 1,  # what asked for /secret, which is a probe now
+        CategoryChange("human", "other_bot"): 1,  # requests for /secret, which is a probe now
     }
 
 
@@ -511,7 +511,7 @@ def test_only_named_organizations_are_reclassified(lake, load, under):
 
 
 @pytest.mark.parametrize("is_of_old_rules", [True, False])
-def test_a_damaged_file_ends_a_run_but_keeps_what_was_done(lake, classifier, is_of_old_rules):
+def test_a_damaged_file_ends_a_run_that_keeps_its_progress(lake, classifier, is_of_old_rules):
     current = {} if is_of_old_rules else {"rules_version": classifier.rules_version}
     for day, version in ((3, {}), (4, {}), (4, current), (5, {})):
         land(lake, "acme", [visit(user_agent=GPTBOT, visited_at=datetime(2026, 3, day), **version)])

@@ -1,4 +1,4 @@
-"""Tests retention: which days expire for which organization, without any trace in the folder."""
+"""Retention: the expired days of each organization, without any trace in the folder."""
 
 import shutil
 from collections import Counter
@@ -31,7 +31,7 @@ SHORTLY = NOW + timedelta(seconds=15)
 
 
 def days_of(lake, organization="acme"):
-    """How many visits each day has."""
+    """Return the number of visits of each day."""
     return Counter(row["visited_at"].day for row in rows_of(lake, organization))
 
 
@@ -40,7 +40,7 @@ def fill(lake, organization, *days):
 
 
 def there(lake):
-    """Every file of visits, but for those that have none and only record what was removed."""
+    """Return every file of visits, except files without visits that only record removals."""
     files = {path.relative_to(lake.root).as_posix() for path in lake.root.glob("visits/organization=[!_]*/*/*.parquet")}
     return files - {path for (path,) in database_of(lake.manifest).rows("SELECT path FROM files WHERE visits = 0")}
 
@@ -60,7 +60,7 @@ def test_today_in_utc_and_the_days_before_it_are_kept(lake, now, days, first):
 NAMES = ("acme", "other", "young")
 
 
-def test_every_organization_ends_alone_and_its_epoch_moves_once(lake):
+def test_organizations_expire_alone_and_epochs_move_once(lake):
     for name, *days in (("acme", 1, 2), ("acme", 2, 9), ("other", 1), ("young", 10)):
         fill(lake, name, *days)
     before = [lake.manifest.files.live(name) for name in NAMES]
@@ -119,13 +119,13 @@ def test_retention_does_not_wait_for_an_import(lake):
     assert apply_retention(lake, 3, NOW).ended == [ExpiredVisits("acme", 1, 2, 1)]
 
 
-def test_a_file_that_an_import_ends_meanwhile_is_left_to_it(lake, monkeypatch):
+def test_a_file_that_an_import_replaces_meanwhile_is_left_to_it(lake, monkeypatch):
     fill(lake, "acme", 1, 2)
     exchange, calls = lake.manifest.replace, []
 
     def beaten(*args):
         calls.append(args)
-        if len(calls) == 1:  # as the first file is ended by somebody else in between
+        if len(calls) == 1:  # since another program expires the first file in between
             with database_of(lake.manifest).transaction() as db:
                 db.execute("UPDATE files SET deletable_at = '9999' WHERE id = 1")
         exchange(*args)
@@ -148,7 +148,7 @@ def test_a_failed_retention_is_finished_by_the_next_run(lake):
     assert there(lake) == {file.path for name in ("acme", "other") for file in lake.manifest.files.live(name)}
 
 
-def test_an_organization_without_visits_is_remembered(lake):
+def test_an_organization_without_visits_is_kept(lake):
     assert apply_retention(lake, 1, NOW) == RetentionResult(date(2026, 3, 9), [], [])
     fill(lake, "acme", 1)
     retained = apply_retention(lake, 3, NOW)
@@ -161,7 +161,7 @@ def test_an_organization_without_visits_is_remembered(lake):
 
 
 def unknown_copy(lake, organization, folder="unknown"):
-    """A copy of the organization's first live file under another name, which no manifest knows."""
+    """Return a copy of the organization's first live file under another, unknown name."""
     path = lake.manifest.files.live(organization)[0].path
     copy = lake.root / folder / path.removeprefix("visits/").replace(".parquet", "-0.parquet")
     copy.parent.mkdir(parents=True, exist_ok=True)
@@ -192,7 +192,7 @@ def test_unreadable_unknown_files_of_old_days_are_deleted(lake):
     assert not copy.exists()
 
 
-def test_unknown_files_of_an_organization_without_others_expire(lake):
+def test_unknown_files_of_other_organizations_expire_too(lake):
     fill(lake, "acme", 1)
     copy = unknown_copy(lake, "acme")
     moved = Path(str(copy).replace("=acme", "=lost"))
@@ -205,7 +205,7 @@ def test_unknown_files_of_an_organization_without_others_expire(lake):
 # A clock that may be ahead
 
 
-def test_visits_in_unknown_files_count_as_evidence_of_the_clock(lake):
+def test_visits_in_unknown_files_support_the_clock(lake):
     fill(lake, "acme", 1)
     old = unknown_copy(lake, "acme")
     with database_of(lake.manifest).transaction() as db:
@@ -246,7 +246,7 @@ def test_visits_and_runs_in_the_future_do_not_support_the_clock(lake):
     [
         ([0, 1, 23], False),
         ([0, 24], True),
-        ([0, 48.1], False),  # the clock went on too fast, or nothing ran: it is doubted from then on
+        ([0, 48.1], False),  # the clock was too fast, or nothing ran: it is doubted from then on
         ([0, 48.1, 72.2], True),
         ([8760, 0, 1], False),  # it was set back
         ([8760, 8761, 0, 24.5], True),
