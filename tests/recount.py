@@ -1546,8 +1546,12 @@ def _failed(group: Iterable[Visit], problem: str) -> list[Visit]:
 
 
 def _server_errors(subject: Row, group: list[Visit], as_of: date, _: Any) -> Row | None:
-    errors, recent = _failed(group, "error"), _last_days(group, as_of)
-    is_often = 20 * len(errors) >= len(group) and 20 * len(_only(recent, "error")) >= len(recent)
+    recent = _last_days(group, as_of)
+    errors, late = (
+        [visit for visit in _failed(visits, "error") if not EVERY_HOST.fullmatch(visit["path"])]
+        for visits in (group, recent)
+    )
+    is_often = 20 * len(errors) >= len(group) and 20 * len(late) >= len(recent)
     if len(errors) < 20 or _days(errors) < 2 or not is_often or _is_flood(errors):
         return None
     row = subject | {"short_code": _greatest(errors, "short_code"), "visits": len(group), "errors": len(errors)}
@@ -1562,6 +1566,19 @@ def _search_errors(subject: Row, group: list[Visit], as_of: date, _: Any) -> Row
         return None
     counts = {"visits": len(group), "errors": len(errors), "percentage": _share(len(errors), len(group))}
     return subject | counts | _who(errors) | _top_paths(errors) | _seen(errors)
+
+
+def _searched(visits: list[Visit], as_of: date, codes: set[str]) -> list[Row]:
+    """Errors of search crawlers at domains, but those that people and AI products get, too."""
+    erring = {(row["domain"], row["path"]) for row in FINDERS["server_errors"](visits, as_of, codes)}
+    rows = []
+    for subject, group in _subjects(_asked("search_crawler")(visits), "domain"):
+        errors, domain = _only(group, "error"), subject["domain"]
+        shared = [visit for visit in errors if (domain, visit["path"]) in erring]
+        row = _search_errors(subject, group, as_of, codes)
+        if row and (domain, "/") not in erring and 2 * len(shared) < len(errors):
+            rows.append(row)
+    return _heaviest(rows, itemgetter("errors"), "domain")
 
 
 def _comes_from_others(visit: Visit) -> bool:
@@ -1622,7 +1639,17 @@ def _dead(subject: Row, group: list[Visit], as_of: date, _: Any) -> Row | None:
         for visits in (group, recent)
     )
     referred = sum(visit["referrer"] is not None for visit in missing)
-    is_often = 2 * len(missing) >= len(group) and 2 * len(late) >= len(recent) and 4 * referred >= len(missing)
+    got = {
+        real["real"]: _last(visits)
+        for real, visits in _subjects((visit for visit in group if _may_be_answered(visit)), "real")
+    }
+    gone = [
+        visit
+        for _, visits in _subjects(missing, "path")
+        for visit in visits
+        if visits[0]["path"] not in got or got[visits[0]["path"]] <= _last(visits)
+    ]
+    is_often = 2 * len(gone) >= len(group) and 2 * len(late) >= len(recent) and 4 * referred >= len(missing)
     is_enough = len(missing) >= 10 and _visitors(missing) >= 5 and _days(missing) >= 3
     if not is_enough or not is_often or _is_flood(missing):
         return None
@@ -1656,6 +1683,11 @@ def _is_like_size(size: int | None, other: int | None) -> bool:
     return size is other if size is None or other is None else abs(size - other) <= max(64, size // 20)
 
 
+def _is_of_site(visits: Iterable[Visit]) -> bool:
+    """Whether pages of the site made all of these requests."""
+    return all(visit["referrer"] == visit["domain"] is not None for visit in visits)
+
+
 def _exposed(visits: list[Visit], is_catch_all: bool) -> list[Row]:
     read = [visit for visit in visits if visit["path"] not in (None, "") and visit["method"] != "HEAD"]
     probes = [visit | {"path": plain_path(visit["path"])} for visit in read if visit["is_malicious"]]
@@ -1665,24 +1697,34 @@ def _exposed(visits: list[Visit], is_catch_all: bool) -> list[Row]:
         if (answered := _only(group, "success")) and _last(answered) >= _last(group)
     ]
     known = [
-        (subject["domain"], subject["path"], _greatest(answered, "bytes_sent")) for subject, _, answered in open_paths
+        (subject["domain"], subject["path"], _greatest(answered, "bytes_sent"), _is_of_site(answered))
+        for subject, _, answered in open_paths
     ]
     homes = {(visit["domain"], visit["bytes_sent"]) for visit in _only(read, "success") if visit["path"] == "/"}
 
     def is_alike(domain: Any, size: int | None) -> bool:
-        near = [(path, other) for place, path, other in known if place == domain and _is_like_size(size, other)]
+        near = [
+            (path, other)
+            for place, path, other, is_of_site in known
+            if place == domain and not is_of_site and _is_like_size(size, other)
+        ]
         folders = {path.removeprefix("/").split("/")[0] for path, _ in near}
         is_home = "" in folders or any(
             place == domain and other is not None and _is_like_size(size, other) for place, other in homes
         )
         return is_home or len(folders) >= 3 or sum(other == size for _, other in near) >= 3
 
-    alike = Counter(domain for domain, _, size in known if is_alike(domain, size))
+    sizes: dict[Any, set[int]] = {}
+    for visit in _only(read, "success"):
+        sizes.setdefault(visit["domain"], set()).update({visit["bytes_sent"]} - {None})
+    alike = Counter(domain for domain, _, size, is_of_site in known if not is_of_site and is_alike(domain, size))
     groups: dict[tuple[Any, str], list[tuple[list[Visit], list[Visit]]]] = {}
-    for (_, group, answered), (domain, path, size) in zip(open_paths, known, strict=True):
+    for (_, group, answered), (domain, path, size, is_of_site) in zip(open_paths, known, strict=True):
         if is_alike(domain, size) is not is_catch_all:
             continue
-        if alike[domain] >= 3 if is_catch_all else SECRET.search(path):
+        has_pages = not sizes[domain] or not _is_like_size(min(sizes[domain]), max(sizes[domain]))
+        is_one_of_three = alike[domain] >= 3 and has_pages and not is_of_site
+        if is_one_of_three if is_catch_all else SECRET.search(path):
             groups.setdefault((domain, "*" if is_catch_all else _exposed_part(path)), []).append((group, answered))
     rows = []
     for (domain, path), members in groups.items():
@@ -1717,7 +1759,8 @@ def _floods(visits: list[Visit], *_: Any) -> list[Row]:
         if _is_work(group):
             continue
         others, of_others = days[domain] - 1, of_domain[domain] - whole
-        if len(group) >= 1000 and 2 * len(group) >= whole and others and len(group) * others >= 3 * of_others:
+        denied = sum(400 <= (visit["status"] or 0) <= 499 for visit in group)
+        if len(group) - denied >= 1000 and 2 * len(group) >= whole and others and len(group) * others >= 3 * of_others:
             found.setdefault((domain, subject["agent"]), []).append(group)
     rows = []
     for (domain, agent), groups in found.items():
@@ -1813,7 +1856,7 @@ FINDERS: Final[dict[str, Finder]] = {
         itemgetter("visits"),
     ),
     "server_errors": _finder(_server_errors, _asked(*AI, *PEOPLE), _PAGE, itemgetter("errors")),
-    "search_errors": _finder(_search_errors, _asked("search_crawler"), ("domain",), itemgetter("errors")),
+    "search_errors": _searched,
     "error_days": _finder(
         _error_days, lambda visits: [v for v in visits if _comes_from_others(v)], ("domain",), itemgetter("errors")
     ),

@@ -1,11 +1,12 @@
 -- Agents, or browsers by their whole user agent, that make at least 1,000 requests on one day, half of the domain's
--- requests on that day, and three times as many as all visitors on an average other day. Someone who builds the site is
--- not a flood: the site is the referrer of at least half of the requests, or other sites are and at least a tenth are
--- for files. The owner's visits are not a flood, either.
+-- requests on that day, and three times as many as all visitors on an average other day. Refused requests and requests
+-- for missing pages (400 to 499) are not among the 1,000: they get nothing. Someone who builds the site is not a flood:
+-- the site is the referrer of at least half of the requests, or other sites are and at least a tenth are for files. The
+-- owner's visits are not a flood, either.
 WITH daily AS (
     SELECT
         domain, name_of(agent, user_agent) AS agent, day, count(*) AS visits, count(DISTINCT visitor) AS visitors,
-        total_if(1, status >= 400) AS errors, min(visited_at) AS first_seen, max(visited_at) AS last_seen,
+        total_if(1, status >= 400) AS errors, total_if(1, status BETWEEN 400 AND 499) AS denied, min(visited_at) AS first_seen, max(visited_at) AS last_seen,
         total_if(1, referrer IS NOT NULL) AS referred,
         2 * total_if(1, referrer IS NOT NULL) >= count(*) AND 10 * total_if(1, is_file) >= count(*)
             OR 2 * total_if(1, referrer = domain) >= count(*) OR 2 * total_if(1, aside = 'own') >= count(*) AS is_work
@@ -19,7 +20,7 @@ WITH daily AS (
     FROM daily
     JOIN whole ON whole.domain IS NOT DISTINCT FROM daily.domain AND whole.day = daily.day
     JOIN usual ON usual.domain IS NOT DISTINCT FROM daily.domain
-    WHERE is_found(daily.visits >= 1000 AND 2 * daily.visits >= whole.of_day AND usual.others > 0
+    WHERE is_found(daily.visits - daily.denied >= 1000 AND 2 * daily.visits >= whole.of_day AND usual.others > 0
         AND daily.visits * usual.others >= 3 * (usual.of_all - whole.of_day) AND NOT daily.is_work)
 )
 SELECT

@@ -97,13 +97,16 @@ FROM query_table(
     CASE WHEN is_in_memory('visits_with_aside') THEN 'visits_with_aside_in_memory' ELSE 'visits_with_aside' END);
 
 -- Requests by people, AI products and search crawlers, with the detector that counts them as a failure. Errors for
--- search crawlers are assigned to the domain.
+-- search crawlers are assigned to the domain. Browsers request a favicon with each page: if only that fails, no page is
+-- broken.
 CREATE VIEW path_requests AS
 SELECT
     *, CASE audience WHEN 'search' THEN '/*' ELSE template_of(path, short_code) END AS template,
     name_of(agent, user_agent) AS name, is_in_last_days(day, 7) AS is_recent,
-    CASE WHEN status BETWEEN 500 AND 599 THEN CASE audience WHEN 'search' THEN 'search_errors' ELSE 'server_errors' END
-        WHEN is_not_found(status) AND audience = 'people' AND NOT is_asked_of_every_host(path) THEN 'dead_path' END AS kind
+    CASE WHEN audience = 'search' THEN CASE WHEN status BETWEEN 500 AND 599 THEN 'search_errors' END
+        WHEN is_asked_of_every_host(path) THEN NULL
+        WHEN status BETWEEN 500 AND 599 THEN 'server_errors'
+        WHEN is_not_found(status) AND audience = 'people' THEN 'dead_path' END AS kind
 FROM (
     SELECT *, CASE WHEN is_person(bot_category) THEN 'people' WHEN is_ai(bot_category) THEN 'AI' ELSE 'search' END AS audience
     FROM detected_visits()
@@ -144,13 +147,36 @@ FROM (
 )
 GROUP BY kind, domain, template;
 
--- The requests of vulnerability scanners, and the answers to all visitors at the home page. HEAD is left out: its
--- answer has no size, so it does not show the content.
+-- The requests of vulnerability scanners, and, without a path, the answers to all visitors at the home page and at all
+-- others. HEAD is left out: its answer has no size, so it does not show the content.
 CREATE VIEW probed_paths AS
 SELECT
-    domain, plain_path(path) AS path, NOT is_malicious AS is_home, name_of(agent, user_agent) AS name, visitor, day,
-    count(*) AS probes, total_if(1, is_success(status)) AS answers, max(bytes_sent) FILTER (is_success(status)) AS size,
+    domain, path, is_home, name, visitor, day, total_if(1, is_malicious) AS probes,
+    total_if(1, is_success(status)) AS answers, total_if(1, is_success(status) AND is_of_site) AS answers_to_site,
+    max(bytes_sent) FILTER (is_success(status)) AS size, min(bytes_sent) FILTER (is_success(status)) AS least_size,
     min(visited_at) FILTER (is_success(status)) AS first_seen, max(visited_at) FILTER (is_success(status)) AS last_seen,
     max(visited_at) AS asked_at
-FROM detected_visits() WHERE (is_malicious AND path <> '' OR path = '/') AND coalesce(method <> 'HEAD', TRUE)
+FROM (
+    SELECT
+        domain, status, bytes_sent, visited_at, is_malicious, coalesce(referrer = domain, FALSE) AS is_of_site,
+        NOT is_malicious AND path = '/' AS is_home, CASE WHEN is_malicious THEN plain_path(path) END AS path,
+        CASE WHEN is_malicious THEN name_of(agent, user_agent) END AS name, CASE WHEN is_malicious THEN visitor END AS visitor,
+        CASE WHEN is_malicious THEN day END AS day
+    FROM detected_visits()
+    WHERE path <> '' AND (is_malicious OR is_success(status)) AND coalesce(method <> 'HEAD', TRUE)
+)
 GROUP BY ALL;
+
+-- Paths, with ids in them as *, on which people or AI products get 500 to 599, and whether often enough for a job.
+CREATE MACRO erring_paths() AS TABLE
+SELECT
+    errors.*, whole.visits, errors.failures >= 20 AND errors.days >= 2 AND 20 * errors.failures >= whole.visits
+        AND 20 * whole.recent_errors >= whole.recent_visits AND NOT errors.is_flood AS is_erring
+FROM shared('failing_paths') AS errors
+JOIN (
+    SELECT
+        domain, template, count(*) AS visits, total_if(1, is_recent) AS recent_visits,
+        total_if(1, is_recent AND kind = 'server_errors') AS recent_errors
+    FROM path_requests WHERE audience <> 'search' GROUP BY domain, template
+) AS whole ON whole.domain IS NOT DISTINCT FROM errors.domain AND whole.template = errors.path
+WHERE errors.kind = 'server_errors';

@@ -39,6 +39,7 @@ class Requests(NamedTuple):
     referrer: str = "-"
     network: str = "198.18.77"  # of an agent
     method: str = "GET"
+    size: int = 0
 
 
 REQUESTS: Final = (
@@ -73,9 +74,9 @@ REQUESTS: Final = (
     Requests(40, 15, 28, DOMAINS[0], "/autumn-sale", 302, referrer=_CHATGPT),
     Requests(6, 1, 14, DOMAINS[0], "/autumn-sale", 302, referrer=_CHATGPT),
     # catch_all
-    Requests(3, 1, 9, "static.example.com", "/.env", 200, _SCANNER),
-    Requests(3, 1, 9, "static.example.com", "/.git/config", 200, _SCANNER),
-    Requests(3, 1, 9, "static.example.com", "/backup.sql", 200, _SCANNER),
+    Requests(3, 1, 9, "static.example.com", "/.env", 200, _SCANNER, size=800),
+    Requests(3, 1, 9, "static.example.com", "/.git/config", 200, _SCANNER, size=800),
+    Requests(3, 1, 9, "static.example.com", "/backup.sql", 200, _SCANNER, size=800),
     # flood
     Requests(1_200, 3, 3, "static.example.com", "/", 200, _SCANNER),
     Requests(60, 1, 12, "static.example.com", "/", 200),
@@ -134,6 +135,6 @@ def write_log(path: Path, requests: Sequence[Requests], as_of: date) -> None:
             random = Random(f"{place} {number}")
             agent = one.agent or browser_of(random.choice(PLATFORMS), random, day)
             address = f"{one.network}.{number % 64}" if one.agent else f"198.19.{(place * 37 + number) % 256}.{number}"
-            request = f'"{one.method} {one.path} HTTP/1.1" {one.status} 0 "{one.referrer}" "{agent}"'
+            request = f'"{one.method} {one.path} HTTP/1.1" {one.status} {one.size} "{one.referrer}" "{agent}"'
             lines.append((day, second, f"{one.domain}:443 {address} - - [{moment}] {request}\n"))
     path.write_text("".join(line for _, _, line in sorted(lines)), "ascii")
