@@ -189,7 +189,8 @@ WITHOUT_ROUTE: Final = (
     ),
     rows(
         "paths",
-        f.PATH, f.VISITS, f.PERCENTAGE, *_BY_CLASS, f.ERRORS_4XX, f.ERRORS_5XX, f.LAST_VISIT, takes_traffic_type=True,
+        f.PATH, f.VISITS, f.PERCENTAGE, *_BY_CLASS, f.AGENT_FETCHES, f.AI_REFERRALS, f.ERRORS_4XX, f.ERRORS_5XX,
+        f.LAST_VISIT, takes_traffic_type=True,
     ),
     rows(
         "invented-links",

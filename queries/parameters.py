@@ -128,6 +128,9 @@ _ROWS: Final = (
         "ai_source", "word", "only visits by or from this AI source, or unknown", "AI source", links_unknown=False
     ),
     Parameter("agent", "word", "only visits by this agent, or unknown", "Agent", links_unknown=False),
+    Parameter(
+        "operator", "word", "only visits by agents of this operator, or unknown", "Operator", links_unknown=False
+    ),
     Parameter("path", "word", "only visits to this path, without the query string", "Path"),
     Parameter("status", "word", "only visits answered with this HTTP status, or unknown", "Status"),
     Parameter(

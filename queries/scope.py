@@ -32,6 +32,7 @@ class Scope:
     referrer: str | None = None
     ai_source: str | None = None
     agent: str | None = None
+    operator: str | None = None
     path: str | None = None
     status: str | None = None
     utm_source: str | None = None

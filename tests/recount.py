@@ -445,8 +445,8 @@ def _is_asset(path: str) -> bool:
 
 
 WORDS: Final = (
-    "country", "device_type", "browser", "operating_system", "referrer", "ai_source", "agent", "path", "status",
-    "utm_source", "utm_campaign",
+    "country", "device_type", "browser", "operating_system", "referrer", "ai_source", "agent", "operator", "path",
+    "status", "utm_source", "utm_campaign",
 )  # fmt: skip
 """The filters that compare a word in answers, each with the column of its name."""
 
@@ -1250,7 +1250,8 @@ ENTRIES: Final[dict[str, Answer]] = {
         {"status": lambda visit: word(visit, "status")}, "visits", "percentage", *BY_CLASS[1:],
     ),
     "paths": _ranking(
-        _by("path"), "visits", "percentage", *BY_CLASS[1:], "errors_4xx", "errors_5xx", "last_visit",
+        _by("path"), "visits", "percentage", *BY_CLASS[1:], "agent_fetches", "ai_referrals", "errors_4xx", "errors_5xx",
+        "last_visit",
         where=lambda visit: visit["path"], most=100,
     ),
     "dev-tools-adoption": _dev_tools_adoption,

@@ -77,6 +77,7 @@ WHERE (getvariable('short_code') IS NULL OR short_code = getvariable('short_code
     AND matches(coalesce(referrer, '(direct)'), getvariable('referrer'))
     AND matches(ai_source, getvariable('ai_source'))
     AND matches(agent, getvariable('agent'))
+    AND matches(operator, getvariable('operator'))
     AND matches(path, getvariable('path'))
     AND matches(CAST(status AS VARCHAR), getvariable('status'))
     AND matches(utm_source, getvariable('utm_source'))
@@ -102,8 +103,8 @@ WHERE is_counted OR short_code IS NOT NULL AND is_answered(status);
 -- Whether a filter by a word is set: it selects visits, but does not change which short codes are links.
 CREATE MACRO has_word() AS coalesce(
     getvariable('country'), getvariable('device_type'), getvariable('browser'), getvariable('operating_system'),
-    getvariable('referrer'), getvariable('ai_source'), getvariable('agent'), getvariable('path'), getvariable('status'),
-    getvariable('utm_source'), getvariable('utm_campaign')) IS NOT NULL;
+    getvariable('referrer'), getvariable('ai_source'), getvariable('agent'), getvariable('operator'),
+    getvariable('path'), getvariable('status'), getvariable('utm_source'), getvariable('utm_campaign')) IS NOT NULL;
 
 -- AI referrals are people, not bots; bot-traffic lists them only when the caller filters by traffic_type.
 CREATE MACRO is_listed_bot(bot_category) AS

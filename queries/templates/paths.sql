@@ -7,6 +7,8 @@ SELECT
     total_if(visits, is_human(bot_category)) AS human_clicks,
     total_if(visits, is_ai(bot_category)) AS ai_visits,
     total_if(visits, is_other(bot_category)) AS other_visits,
+    total_if(visits, is_ai(bot_category) AND NOT is_referral(bot_category)) AS agent_fetches,
+    total_if(visits, is_referral(bot_category)) AS ai_referrals,
     total(errors_4xx) AS errors_4xx,
     total(errors_5xx) AS errors_5xx,
     max(last_visit) AS last_visit

@@ -95,8 +95,6 @@ class PageContent:
     """Undecided jobs about what does not work, the newest first."""
     job_cells: Callable[[Mapping[str, Any]], Markup] | None = None
     """Writes the cell of a row that is about its job, where a panel has that column."""
-    source: str = ""
-    """The AI platform whose rows alone are shown."""
 
     @cached_property
     def comparison(self) -> Comparison | None:
@@ -116,7 +114,7 @@ class PageContent:
         is_dashboard = self.page.is_dashboard
         return Selection(
             self.filters, self._days, self.comparison, self._scope if is_dashboard else None, self.links, self.listing,
-            self.source, self.evidence, self.events if is_dashboard else None,
+            self.evidence, self.events if is_dashboard else None,
             compares_links=self.compares_links, broken=self.broken, job_cells=self.job_cells,
         )  # fmt: skip
 

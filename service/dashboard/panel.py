@@ -54,8 +54,6 @@ class Selection:
     links: CellLinks | None = None
     """The addresses that cells link to; None: they lead nowhere, and hints for the operator are left out."""
     listing: Listing | None = None
-    source: str = ""
-    """The AI platform whose rows alone are shown."""
     evidence: Evidence = field(default_factory=dict)
     events: Sequence[Mark] | None = None
     """For the marks of the main chart; None: it has none."""
@@ -181,7 +179,8 @@ class Panel:
 
     def render(self, answers: PageAnswers, selection: Selection) -> FilledPanel:
         """The panel with the rows of the answers that it wants."""
-        first, *others = (self._chosen(answers[pair], selection) for pair in self.wants(selection))
+        loaded = [answers[pair] for pair in self.wants(selection)]
+        first, *others = (answer[self.part] if self.part else answer for answer in loaded)
         return self.filled(first, selection, others[0] if others else None)
 
     def filled(self, answer: Sequence[Row], selection: Selection, before: Sequence[Row] | None = None) -> FilledPanel:
@@ -269,9 +268,3 @@ class Panel:
     def nothing(self, rows: Sequence[Row], _selection: Selection) -> Mapping[str, str] | None:
         """What to say instead of the table; None if there is something to show."""
         return None if rows else {"title": "Nothing here", "text": self.empty, "command": ""}
-
-    def _chosen(self, answer: Any, selection: Selection) -> Sequence[Row]:  # noqa: ANN401  # as JSON has it
-        """The rows of an answer, or of its part, that are about the platform of the page, if it is of one."""
-        rows = answer[self.part] if self.part else answer
-        source = selection.source
-        return [row for row in rows if source in {row.get("ai_source"), row.get("tool")}] if source else rows

@@ -120,12 +120,6 @@ AI_DETAILS: Final = (
     ),
 )
 """What is less often asked of AI, on a page of its own."""
-SOURCE_LINKS: Final = Panel.of(
-    "source-links", "Links",
-    "short_code domain visits percentage agent_fetches ai_referrals errors_4xx errors_5xx last_visit", color="ai",
-    is_wide=True, hint="What its agents read, and where it sends people.",
-    note="The 20 links that this platform visits most.",
-)
 PATHS: Final = Panel.of(
     "paths", "Paths", "path visits percentage errors_4xx errors_5xx last_visit", is_wide=True, has_search=True,
     hint="What was asked for, links or not.", note="The 100 paths with most visits, counted from the visits.",
@@ -134,17 +128,34 @@ PATHS_PAGE: Final = (
     replace(PATHS, has_split=True),
     Panel.of("statuses", "Answers", "status visits percentage", is_wide=True, has_split=True),
 )
-AGENT: Final = (
-    Agents.of(
-        "bot-traffic", "Visits of this agent", "agent operator agent_kind confidence visits pages_accessed "
-        "errors_4xx errors_5xx last_seen", is_wide=True,
-    ),
-    PATHS,
+_PLATFORMS: Final = Panel.of(
+    "ai-to-human-conversion", "Platforms", "ai_source agent_fetches asked indexed trained coding", is_wide=True,
+    color="ai", hint="Pages read, and why.",
+)
+_AGENTS: Final = Agents.of(
+    "bot-traffic", "Agents",
+    "agent operator agent_kind confidence visits pages_accessed errors_4xx errors_5xx last_seen", is_wide=True,
+)
+_LINKS: Final = Panel.of(
+    "top-links", "Links", "short_code visits percentage domain target_url last_visit", is_wide=True,
+    note="The 100 links with most of these visits.",
+)
+OF_PLATFORM: Final = (
+    replace(_PLATFORMS, fields=(
+        "ai_source", "agent_fetches", "ai_referrals", "asked", "indexed", "trained", "coding", "fetches_per_referral",
+    ), hint="Pages read, and people sent."),
+    _AGENTS,
+    replace(PATHS, fields=(
+        "path", "visits", "percentage", "agent_fetches", "ai_referrals", "errors_4xx", "errors_5xx", "last_visit",
+    )),
     Panel.of(
-        "top-links", "Links", "short_code visits percentage domain target_url last_visit", is_wide=True,
-        note="The 100 links with most visits by this agent.",
+        "source-links", "Links",
+        "short_code domain visits percentage agent_fetches ai_referrals errors_4xx errors_5xx last_visit", color="ai",
+        is_wide=True, note="The 20 links that this platform visits most.",
     ),
 )
+OF_OPERATOR: Final = (_PLATFORMS, _AGENTS, PATHS, _LINKS)
+OF_AGENT: Final = (_AGENTS, PATHS, _LINKS, _PLATFORMS)
 AGENTS_PAGE: Final = (
     Agents.of(
         "bot-traffic", "Agents",

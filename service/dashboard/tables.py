@@ -39,6 +39,8 @@ LINKED_FIELDS: Final = {
     "named": "named",
 }
 """The fields whose cells lead to a page of their own, or filter this one, and what each is a value of."""
+SUBJECT_PATHS: Final = {"ai_source": "ai", "operator": "operators", "agent": "agents"}
+"""The parameters whose values have pages of their own, each with the path of these after /app/."""
 _OF_SUBJECT: Final = {"agent": "agent", "link": "short_code", "referrer": "referrer"}
 """The field that the name of something that changed is a value of."""
 _LINK_UNKNOWN: Final = frozenset(
@@ -69,15 +71,14 @@ class CellLinks:
                 address = f"{self._root}/{row['path']}"
             case "named":
                 field = _OF_SUBJECT[row["subject"]]
-                return self.of(field, {field: value, "domain": row["domain"], "agent_kind": ""})
+                return self.of(field, {field: value, "domain": row["domain"]})
             case "short_code":
                 domain = row.get("domain")
                 changes = {"domain": None if domain in _NO_DOMAIN else domain, "short_code": value}
                 address = f"{self._root}/link{changed(**changes, target_url=None, traffic_type=None)}"
-            case "ai_source":
-                address = f"{self._root}/ai/{quote(value, safe='')}{changed(ai_source=None, traffic_type=None)}"
-            case "agent" if row.get("agent_kind") is not None:
-                address = f"{self._root}/agents/{quote(value, safe='')}{changed(agent=None, traffic_type=None)}"
+            case _ if name in SUBJECT_PATHS:
+                query = changed(**{name: None}, traffic_type=None)
+                address = f"{self._root}/{SUBJECT_PATHS[name]}/{quote(value, safe='')}{query}"
             case "date":
                 address = f"{self._path}{changed(start_date=value, end_date=value)}"
             case "week" | "month":

@@ -13,6 +13,7 @@ from data import Lake
 from data.manifest.statistics import StoredSpan
 from data.store.status import large_file_share
 from queries import file_hint
+from service.core.http.errors import NotFound
 from service.core.pages import formats
 from service.dashboard import panels
 from service.dashboard.content import LINK, OF_PATHS, OVERVIEW, Page, PageContent, check_paths, newest_visit, uncovered
@@ -22,7 +23,7 @@ from service.dashboard.invented_page import INVENTED, claim, job_cells
 from service.dashboard.listing import Listing
 from service.dashboard.navigation import NAMED
 from service.dashboard.run_it_yourself import commands
-from service.dashboard.tables import CellLinks
+from service.dashboard.tables import SUBJECT_PATHS, CellLinks
 from service.dashboard.tiles import Tile
 from service.dashboard.what_changed import MAX_COMPARED
 from service.reports.filters import Filters
@@ -32,18 +33,16 @@ TRAFFIC_TYPES: Final = (
     ("ai_referral", "People sent by AI"), ("search_crawler", "Search crawlers"), ("other_bot", "Other"),
 )  # fmt: skip
 """What the page Agents has to choose from, and what each is called."""
-AGENT: Final = Page("agents", "Agent", "What this agent asks for, and how it is answered.", panels.AGENT)
-_ABOUT_SOURCES: Final = [
-    one for one in (*panels.AI, *panels.AI_DETAILS) if {"ai_source", "tool"} & {f.name for f in one.answer.fields}
-]
-SOURCE: Final = Page(
-    "ai", "AI", "What this platform fetches, and whom it sends.",
-    tuple(sorted([_ABOUT_SOURCES[0], panels.SOURCE_LINKS, *_ABOUT_SOURCES[1:]], key=lambda one: not one.is_wide)),
-)  # fmt: skip
+SUBJECTS: Final = {
+    "ai_source": Page("ai", "Platform", "What this platform reads, and whom it sends.", panels.OF_PLATFORM),
+    "operator": Page("ai", "Operator", "What the agents of this operator read.", panels.OF_OPERATOR),
+    "agent": Page("agents", "Agent", "What this agent asks for, and how it is answered.", panels.OF_AGENT),
+}
+"""The pages of single platforms, operators and agents, by the parameter that has their names."""
 DETAILS: Final = Page("ai-details", "AI in detail", "", panels.AI_DETAILS)
 UNNAMED: Final = (LINK, INVENTED, DETAILS)
 """The pages that other pages lead to."""
-PAGES: Final = (*NAMED, *UNNAMED, AGENT, SOURCE)
+PAGES: Final = (*NAMED, *UNNAMED, *SUBJECTS.values())
 """All pages of panels."""
 
 
@@ -58,8 +57,10 @@ def routes(context: DashboardContext) -> list[Route]:
             for page in (*NAMED, *UNNAMED)
         ),
         Route(f"{context.root}/{INVENTED.path}/claims", partial(claim, context), methods=["POST"]),
-        Route(f"{context.root}/ai/{{source}}", partial(source_page, context)),
-        Route(f"{context.root}/agents/{{agent:path}}", partial(agent_page, context)),
+        *(
+            Route(f"{context.root}/{path}/{{value:path}}", partial(subject_page, context, parameter=name))
+            for name, path in SUBJECT_PATHS.items()
+        ),
     ]
 
 
@@ -115,31 +116,20 @@ async def invented_page(context: DashboardContext, request: Request) -> Response
     return await view.response(INVENTED.template, **await view.content(job_cells=cells))
 
 
-async def source_page(context: DashboardContext, request: Request) -> Response:
-    """The page of one AI platform: the rows of the AI page's answers that are about it."""
-    view = await View.start(context, request, SOURCE)
-    if view.settled is not None:
-        return RedirectResponse(view.settled, 303)
-    source = request.path_params["source"]
-    content = await view.content(source=source)
-    content["panels"] = [panel for panel in content["panels"] if panel.row_count]
-    if not content["panels"]:
-        content["notices"] = [("warn", "No visits by this platform in this period.")]
-    only = view.filters.query_string(ai_source=source, traffic_type=None)
-    return await view.response("page.html", **content | {"title": source, "only": only})
-
-
-async def agent_page(context: DashboardContext, request: Request) -> Response:
-    """The page of one agent: its visits, what it asks for, and which links."""
-    agent = request.path_params["agent"]
-    view = replace(await View.start(context, request, AGENT), only={"agent": agent})
+async def subject_page(context: DashboardContext, request: Request, parameter: str) -> Response:
+    """Return the page of a platform, an operator or an agent: its visits, what it asks for, and which links."""
+    value, page = request.path_params["value"], SUBJECTS[parameter]
+    if not value:
+        raise NotFound
+    view = replace(await View.start(context, request, page), only={parameter: value})
     if view.settled is not None:
         return RedirectResponse(view.settled, 303)
     content = await view.content()
-    if not any(panel.row_count for panel in content["panels"]):
-        content = content | {"panels": [], "notices": [("warn", "No visits by this agent in this period.")]}
-    only = view.answer_filters.query_string()
-    return await view.response("page.html", **content | {"title": agent, "only": only})
+    content["panels"] = [panel for panel in content["panels"] if panel.row_count]
+    if not content["panels"]:
+        content["notices"] = [("warn", f"No visits by this {page.title.lower()} in this period.")]
+    only = view.answer_filters.query_string(traffic_type=None)
+    return await view.response("page.html", **content | {"title": value, "only": only})
 
 
 @dataclass(frozen=True)

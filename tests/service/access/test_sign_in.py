@@ -273,7 +273,7 @@ def test_codes_and_sessions_are_not_logged(entered):
 
 def test_the_log_has_the_route_of_a_page_and_no_values(entered):
     *_, log = entered
-    assert '"route":"/app/ai/{source}","status":200' in log
+    assert '"route":"/app/ai/{value:path}","status":200' in log
     assert "secret" not in log.lower()
 
 

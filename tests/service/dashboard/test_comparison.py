@@ -68,10 +68,8 @@ def test_compared_numbers_equal_the_answer_for_each_period(compared, shared_lake
     page = compared.read(f"{path}{'&' if '?' in path else '?'}{WEEK}&compare=before")
     shown = {name: rows for (name, _), rows in tables(page).items() if rows and "before" in rows[0]}
     assert shown
-    short_code = "SE" if "short_code" in path else None
-    spans = [
-        answers(shared_lake, Scope("acme", *days, short_code=short_code), shown) for days in (NOW_DAYS, BEFORE_DAYS)
-    ]
+    named = {"link?short_code=SE": {"short_code": "SE"}, "ai/ChatGPT": {"ai_source": "ChatGPT"}}.get(path, {})
+    spans = [answers(shared_lake, Scope("acme", *days, **named), shown) for days in (NOW_DAYS, BEFORE_DAYS)]
     for name, rows in shown.items():
         texts = [one.name for one in ENTRIES[name].fields if one.name in rows[0] and one.kind.sql == "VARCHAR"]
         (figure,) = rows[0].keys() - {*texts, "before", "change"}

@@ -17,7 +17,7 @@ from service.core.pages.rendering import Renderer
 from service.dashboard.content import LINK, PageContent, uncovered
 from service.dashboard.navigation import NAMED
 from service.dashboard.tables import CellLinks
-from service.dashboard.views import SOURCE
+from service.dashboard.views import SUBJECTS
 from service.reports.filters import Filters
 from tests.conftest import NOW
 from tests.support.visits import land, visit
@@ -59,7 +59,7 @@ def steps_of(work):
     return steps
 
 
-@pytest.mark.parametrize("page", [*NAMED, LINK, SOURCE], ids=lambda page: page.title)
+@pytest.mark.parametrize("page", [*NAMED, LINK, *SUBJECTS.values()], ids=lambda page: page.title)
 def test_twice_the_days_take_at_most_twice_the_work(weekly, page):
     steps = []
     with closing(Warehouse(weekly)) as warehouse:

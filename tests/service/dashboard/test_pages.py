@@ -184,32 +184,54 @@ def test_every_endpoint_has_a_page(responses):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("source", ["ChatGPT", "Claude Code"])
-def test_the_page_of_a_platform_shows_only_its_rows(browser, api, internal, source):
-    shown = tables(browser.read(f"ai/{source}"))
-    assert {name for name, _ in shown} >= {
-        "device-by-ai-source",
-        "ai-to-human-conversion",
-        "weekly-trend",
-        "source-links",
-    }
-    for (name, part), rows in shown.items():
-        answer = internal(name) if name == "source-links" else api(name)
-        answer = answer[part] if part else answer
-        key = "tool" if "tool" in answer[0] else "ai_source"
-        assert rows == as_cells([row for row in answer if row[key] == source], rows[0])
+NAMED_PAGES = [
+    ("ai/ChatGPT", {"ai_source": "ChatGPT"}),
+    ("ai/Claude%20Code", {"ai_source": "Claude Code"}),
+    ("operators/Anthropic", {"operator": "Anthropic"}),
+    ("agents/ClaudeBot", {"agent": "ClaudeBot"}),
+    ("agents/Spider", {"agent": "Spider"}),
+]
 
 
-def test_the_page_of_a_platform_without_visits_has_a_note(browser):
-    unknown = browser.read("ai/%3Cb%3ENobody")
+@pytest.mark.parametrize(("path", "filters"), NAMED_PAGES)
+def test_the_page_of_a_name_shows_only_its_visits(browser, internal, path, filters):
+    shown = tables(browser.read(path))
+    names = {"bot-traffic", "paths", "source-links" if "ai_source" in filters else "top-links"}
+    assert {name for name, _ in shown} == names | ({"ai-to-human-conversion"} if path != "agents/Spider" else set())
+    for (name, _), rows in shown.items():
+        assert rows == as_cells(internal(name, **filters), rows[0]) != []
+
+
+@pytest.mark.parametrize(
+    ("path", "others"),
+    [
+        ("ai/ChatGPT", {"operators/OpenAI", "agents/ChatGPT-User"}),
+        ("operators/Anthropic", {"ai/Claude", "ai/Claude%20Code", "agents/ClaudeBot", "agents/Claude-Code"}),
+        ("agents/ClaudeBot", {"ai/Claude", "operators/Anthropic"}),
+        ("agents/Claude-Code", {"ai/Claude%20Code", "operators/Anthropic"}),
+        ("ai", {"ai/ChatGPT", "operators/Anthropic"}),
+        ("agents", {"operators/Anthropic", "agents/ClaudeBot"}),
+    ],
+)
+def test_platform_operator_and_agent_lead_to_each_other(browser, path, others):
+    links = {link["href"] for table in browser.read(path).all("tbody") for link in table.all("a")}
+    found = {link.removeprefix("/app/") for link in links}
+    named = {link for link in found if link.startswith(("ai/", "operators/", "agents/")) and "?" not in link}
+    assert (named if "/" in path else named & others) == others
+
+
+@pytest.mark.parametrize(("path", "noun"), [("ai", "platform"), ("operators", "operator"), ("agents", "agent")])
+def test_the_page_of_an_unseen_name_has_a_note(browser, path, noun):
+    unknown = browser.read(f"{path}/%3Cb%3ENobody")
     assert unknown.all("section") == []
-    assert "No visits by this platform in this period." in unknown.text
+    assert f"No visits by this {noun} in this period." in unknown.text
+    assert browser.get(f"{path}/").status_code == 404
 
 
 def test_a_panel_without_a_route_names_only_its_command(shared_lake, browser):
     panel = browser.read("ai/ChatGPT").one("section", id="source-links")
     assert [code.text for code in panel.all("code")] == [
-        command_line(shared_lake.root, "query", "source-links", "--org", "acme")
+        command_line(shared_lake.root, "query", "source-links", "--org", "acme", "--ai-source", "ChatGPT")
     ]
 
 

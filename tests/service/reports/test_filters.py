@@ -15,8 +15,8 @@ from tests.support.visits import land, links, visit
 DAY = datetime(2026, 3, 10, 9, 30)
 COLUMNS = {
     "domain": "to.example", "short_code": "launch", "country": "DE", "device_type": "mobile", "browser": "Safari",
-    "operating_system": "iOS", "referrer": "news.example", "ai_source": "Claude", "agent": "GPTBot", "path": "/launch",
-    "status": 404, "utm_source": "mail", "utm_campaign": "Autumn",
+    "operating_system": "iOS", "referrer": "news.example", "ai_source": "Claude", "agent": "GPTBot",
+    "operator": "OpenAI", "path": "/launch", "status": 404, "utm_source": "mail", "utm_campaign": "Autumn",
 }  # fmt: skip
 VALUES = {name: str(value) for name, value in COLUMNS.items()} | {
     "range": "30d",
