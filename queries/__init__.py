@@ -34,6 +34,8 @@ from queries.parameters import (
     parse_day,
     scope_from,
     select_parameters,
+    single_filters,
+    unknown_value_hint,
     validate,
 )
 from queries.rollups import RelationCounter, RollupBuilder

@@ -67,6 +67,8 @@ def _country(value: str) -> str:
 
 
 _TEXT: Final = {"type": "string"}
+_CHECKED: Final = frozenset(("traffic_group", "traffic_type"))
+"""The filters that refuse a value that they do not know."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +84,15 @@ class Parameter:
     parse: Callable[[str], str] = str
     """Converts its value to the value of the Scope field with its name. Raises InvalidParameter."""
     schema: Mapping[str, Any] = field(default_factory=lambda: _TEXT)  # the values that it accepts, as JSON Schema
+    form: str = "upper and lower case differ"
+    """What its values look like, for a value that no visit has; ends a sentence."""
     links_unknown: bool = True
     """Whether a row "unknown" on a page links to the visits without this value; False if most visits have none."""
+
+    @property
+    def takes_any(self) -> bool:
+        """Whether it filters by any text, so that a value may be one that no visit has."""
+        return self.kind != "days" and self.name not in _CHECKED
 
     @property
     def page_name(self) -> str:
@@ -98,10 +107,14 @@ _ROWS: Final = (
     ),
     Parameter("start_date", "days", "first day, YYYY-MM-DD or RFC 3339; ignored without a last day"),
     Parameter("end_date", "days", "last day (inclusive), like the first; future days are capped at today"),
-    Parameter("domain", "filter", "only visits to this domain, or unknown", "Domain", _domain),
+    Parameter(
+        "domain", "filter", "only visits to this domain, or unknown", "Domain", _domain,
+        form="a domain has no scheme and no path, such as go.example.com",
+    ),
     Parameter("short_code", "filter", "only visits to this short code", "Link"),
     Parameter(
-        "target_url", "filter", "only visits to the link with this target; takes precedence over a short code", "Target"
+        "target_url", "filter", "only visits to the link with this target; takes precedence over a short code",
+        "Target", form="a target is the whole address that a link leads to",
     ),
     Parameter(
         "tag", "filter", f"only visits to links that carry this tag, compared with case; at most {MAX_TAGGED:,} links",
@@ -117,13 +130,20 @@ _ROWS: Final = (
         f"bot-traffic only: this category or group, case-insensitive: {', '.join(TRAFFIC_TYPES)}",
         "Traffic type", partial(_one_of, "traffic_type", TRAFFIC_TYPES),
     ),
-    Parameter("country", "word", "only visits from this country (ISO 3166-1 alpha-2), or unknown", "Country", _country),
     Parameter(
-        "device_type", "word", f"only visits with this device: {', '.join(DEVICE_TYPES)} or unknown", "Device type"
+        "country", "word", "only visits from this country (ISO 3166-1 alpha-2), or unknown", "Country", _country,
+        form="country codes have two letters, such as DE",
+    ),
+    Parameter(
+        "device_type", "word", f"only visits with this device: {', '.join(DEVICE_TYPES)} or unknown", "Device type",
+        form=f"devices are {', '.join(DEVICE_TYPES)} and unknown",
     ),
     Parameter("browser", "word", "only visits with this browser, or unknown", "Browser"),
     Parameter("operating_system", "word", "only visits with this operating system, or unknown", "Operating system"),
-    Parameter("referrer", "word", "only visits from this referring host, or (direct)", "Referrer", str.lower),
+    Parameter(
+        "referrer", "word", "only visits from this referring host, or (direct)", "Referrer", str.lower,
+        form="a referrer is a host, such as news.example.com, or (direct)",
+    ),
     Parameter(
         "ai_source", "word", "only visits by or from this AI source, or unknown", "AI source", links_unknown=False
     ),
@@ -131,8 +151,14 @@ _ROWS: Final = (
     Parameter(
         "operator", "word", "only visits by agents of this operator, or unknown", "Operator", links_unknown=False
     ),
-    Parameter("path", "word", "only visits to this path, without the query string", "Path"),
-    Parameter("status", "word", "only visits answered with this HTTP status, or unknown", "Status"),
+    Parameter(
+        "path", "word", "only visits to this path, without the query string", "Path",
+        form="paths begin with a slash, and upper and lower case differ",
+    ),
+    Parameter(
+        "status", "word", "only visits answered with this HTTP status, or unknown", "Status",
+        form="a status has three digits, such as 404",
+    ),
     Parameter(
         "utm_source", "word", "only visits with this utm_source, or unknown", "Campaign source", links_unknown=False
     ),
@@ -167,6 +193,21 @@ def parameters_of(entry: Entry) -> tuple[str, ...]:
 def _parameters(traffic_type: bool, short_code: bool) -> tuple[str, ...]:
     is_excluded = {"short_code": not short_code, "traffic_type": not traffic_type}
     return tuple(name for name in PARAMETERS if not is_excluded.get(name))
+
+
+def single_filters(given: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Return each filter of these parameters that takes any value, with the parameters that apply it alone."""
+    set_ones = {name: value for name, value in given.items() if value}
+    days = {name: value for name, value in set_ones.items() if PARAMETERS[name].kind == "days"}
+    return {name: {**days, name: value} for name, value in set_ones.items() if PARAMETERS[name].takes_any}
+
+
+def unknown_value_hint(name: str, value: str) -> str:
+    """Return a sentence for a filter by a value that no visit has: the value, and what such values look like."""
+    row = PARAMETERS[name]
+    label = row.label if row.label[:2].isupper() else row.label.lower()
+    shown = value if len(value) <= MAX_SHOWN_LENGTH else f"{value[:MAX_SHOWN_LENGTH]}…"
+    return f"No visits have {label} {shown}; {row.form}."
 
 
 def select_parameters(pairs: Iterable[tuple[str, str]], known: Collection[str]) -> dict[str, str]:

@@ -4,11 +4,15 @@ import logging
 import os
 import sys
 from contextlib import ExitStack
-from shlex import quote
-from typing import Annotated
+from typing import Annotated, Final
 
 from service.core.commands.options import DEFAULT_LAKE, CommandRow, LakeOption, announce_new_lake, flag
+from service.core.commands.printing import inform
+from service.core.program import command_line
 from service.core.settings import cluster_options, read_settings, setting
+
+_CLAIM: Final = "serving"
+"""The claim that a server has on its lake."""
 
 
 def serve(
@@ -24,10 +28,16 @@ def serve(
     Example: TRAFFIC_TRUSTED_PROXIES=127.0.0.1 traffic serve --port 8080 --base-path /v1
     """
     settings = read_settings(os.environ, host=host, port=port, base_path=base_path, lake=str(lake))
+    from data.store.layout import claim, holder_of
     from service.app.application import create_app
     from service.core.logs import Log, LogHandler
     from service.server.run import listen, serve_on
 
+    if other := holder_of(settings.lake / ".staging", _CLAIM):
+        inform(
+            f"{settings.lake} is already served at {other}. Stop that server first, unless this one replaces it: "
+            "each has its own cache and rate limit."
+        )
     with ExitStack() as stack:
         listener = stack.enter_context(listen(settings.host, settings.port))
         port = listener.getsockname()[1]
@@ -40,6 +50,8 @@ def serve(
         app = create_app(settings, log=log, opened=stack.enter_context(ExitStack()))
         name = f"[{settings.host}]" if ":" in settings.host else settings.host
         url = f"http://{name}:{port}{settings.base_path}/"
+        if os.access(settings.lake / ".staging", os.W_OK):  # not of a read-only lake
+            stack.enter_context(claim(settings.lake / ".staging", _CLAIM, url))
         monitor = None
         if settings.monitor_port is not None:
             monitor = app.monitor, stack.enter_context(listen("127.0.0.1", settings.monitor_port))
@@ -53,11 +65,11 @@ def serve(
             flags = {
                 "host": settings.host,
                 "port": str(port),
-                "lake": str(settings.lake),
                 "base-path": settings.base_path,
             }
-            words = " ".join(f"--{name} {quote(value)}" for name, value in flags.items() if value)
-            served += f"\nSign in to its dashboard: traffic sign-in --org ORGANIZATION {words}"
+            words = [word for name, value in flags.items() if value for word in (f"--{name}", value)]
+            command = command_line(settings.lake, "sign-in", "--org", "ORGANIZATION", *words)
+            served += f"\nSign in to its dashboard: {command}"
         serve_on(app, listener, lambda: print(served, file=sys.stderr, flush=True), monitor)
 
 

@@ -5,8 +5,8 @@ import os
 import shutil
 import uuid
 import weakref
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -101,6 +101,28 @@ def spill_folder(staging: Path, engine: object) -> tuple[str, Callable[[], objec
         held.callback(lock.unlink, missing_ok=True)
         fcntl.flock(handle, fcntl.LOCK_EX)
     return str(staging / f"engine-{name}"), weakref.finalize(engine, held.close)
+
+
+def holder_of(staging: Path, name: str) -> str:
+    """Return the text of the program that holds a claim of this name; "" if none does."""
+    with suppress(FileNotFoundError), (staging / f"{SPILL_LOCK}{name}").open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return file.read()
+    return ""
+
+
+@contextmanager
+def claim(staging: Path, name: str, text: str) -> Iterator[None]:
+    """Hold a claim of this name while in this context, with a text for `holder_of`, unless another program holds it."""
+    with (staging / f"{SPILL_LOCK}{name}").open("a+") as file:
+        with suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file.truncate(0)
+            file.write(text)
+            file.flush()
+        yield
 
 
 def delete_abandoned(staging: Path) -> None:

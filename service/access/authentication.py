@@ -83,7 +83,8 @@ class Authenticator:
             if key is None or key.state == "revoked":
                 raise Unauthorized
             if key.state == "expired":
-                fix = "Create another one under Settings > API keys, or by `traffic keys create` on the server."
+                command = f"`traffic keys create --org {key.organization} --name NAME`"
+                fix = f"Create another one under Settings > API keys, or by {command} on the server."
                 raise Unauthorized(f"The API key {key.id} expired at {key.expires_at}.", fix)
             self._api_keys.record_use(token)
             caller = Caller(key.organization, "editor", key.id, is_key=True)

@@ -139,6 +139,6 @@ def manager(request: Request) -> Session:
     if not session.caller.may_manage_keys:
         raise Forbidden(
             "This session may not change settings.",
-            "Sign in as an editor: `traffic sign-in` on the server prints a link.",
+            f"Sign in as an editor: `traffic sign-in --org {session.organization}` on the server prints a link.",
         )
     return session

@@ -12,11 +12,21 @@ from starlette.routing import Route
 from data import Lake
 from data.manifest.statistics import StoredSpan
 from data.store.status import large_file_share
-from queries import file_hint
+from queries import file_hint, single_filters, unknown_value_hint
 from service.core.http.errors import NotFound
 from service.core.pages import formats
 from service.dashboard import panels
-from service.dashboard.content import LINK, OF_PATHS, OVERVIEW, Page, PageContent, check_paths, newest_visit, uncovered
+from service.dashboard.content import (
+    LINK,
+    OF_PATHS,
+    OVERVIEW,
+    OVERVIEW_ROW,
+    Page,
+    PageContent,
+    check_paths,
+    newest_visit,
+    uncovered,
+)
 from service.dashboard.context import DashboardContext
 from service.dashboard.evidence import evidence_by_day
 from service.dashboard.invented_page import INVENTED, claim, job_cells
@@ -196,10 +206,25 @@ class View:
         asked = self.answer_filters.scope
         if why_empty := await self.context.in_thread(self.request, file_hint, lake, asked):
             notices.append(("plain", why_empty))
+        notices += [("plain", text) for text in await self._unknown_values()]
         chosen = self.filters.parameters.get("traffic_type", "").lower()
         types = () if self.only or self.page.path != "agents" else TRAFFIC_TYPES
         tabs = [(label, self.filters.query_string(traffic_type=name or None), name == chosen) for name, label in types]
         return {**filled, "notices": notices, "tabs": tabs, "listing": listing}
+
+    async def _unknown_values(self) -> list[str]:
+        """Return a sentence for each filter by a value that no visit in these days has, if no visit passes them all."""
+
+        async def is_empty(filters: Filters) -> bool:
+            (overview,) = await self.context.load(self.request, [(OVERVIEW_ROW, filters.scope_for(OVERVIEW_ROW))])
+            return not overview["total_visits"]
+
+        asked = self.answer_filters
+        filters = single_filters(asked.parameters)
+        if not filters or not await is_empty(asked):
+            return []
+        alone = {name: replace(asked, parameters=query) for name, query in filters.items()}
+        return [unknown_value_hint(name, filters[name][name]) for name, one in alone.items() if await is_empty(one)]
 
     async def response(self, template: str, status: int = 200, **content: Any) -> Response:  # noqa: ANN401  # of any template
         """The rendered page."""

@@ -94,7 +94,7 @@ async def read_files(lake: Lake, call: Call) -> FilesChoice:
         {"200": FilesChoice}, writer, FilesChoice, 4 * KIB, errors="409",
         description="It applies to all days at once: earlier answers are no longer served from the cache. The server "
         "recounts closed days in its next maintenance; until then, answers are slower. 409: visits of older rules must "
-        "be classified first, by `traffic files aside` on the server.",
+        "be classified first, by `traffic files aside --org ORGANIZATION` on the server.",
     )
 )  # fmt: skip
 async def switch_files(lake: Lake, call: Call) -> FilesChoice:

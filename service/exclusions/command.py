@@ -124,7 +124,8 @@ def remove(
     rule = _rule(address, agent, path)
     opened = open_lake(lake, organization, must_write=True)
     if not opened.manifest.exclusions.remove(organization, rule):
-        raise BadInput(f"{organization} does not exclude the {rule.kind} {rule.value}; see `traffic exclude list`.")
+        seen = f"see `traffic exclude list --org {organization}`"
+        raise BadInput(f"{organization} does not exclude the {rule.kind} {rule.value}; {seen}.")
     inform(f"{_KINDS[rule.kind]} {rule.value}: counted from now on.")
     if rule.kind == "address":
         inform("Visits that it set aside stay so: addresses are not stored.")

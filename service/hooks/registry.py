@@ -252,7 +252,7 @@ def _prepare(connection: sqlite3.Connection, hook_id: str, *, is_waiting: bool =
 
 
 def _no_such_hook(organization: str, hook_id: str) -> NoSuchHook:
-    return NoSuchHook(f"{organization} has no hook {hook_id!r}; `traffic hooks list` shows them.")
+    return NoSuchHook(f"{organization} has no hook {hook_id!r}; `traffic hooks list --org {organization}` shows them.")
 
 
 def _events_text(events: Sequence[str]) -> str:

@@ -131,7 +131,8 @@ def test_an_expired_key_gets_401_from_that_second_on(keys_at):
         assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
         assert refused.json() == {
             "error": f"The API key {made['id']} expired at 2026-03-15T23:59:59Z.",
-            "message": "Create another one under Settings > API keys, or by `traffic keys create` on the server.",
+            "message": "Create another one under Settings > API keys, or by "
+            "`traffic keys create --org acme --name NAME` on the server.",
         }
     (listed,) = client.get(PATH, headers=as_()).json()
     assert (listed["expires_at"], listed["revoked_at"]) == (made["expires_at"], None)

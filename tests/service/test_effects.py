@@ -230,7 +230,9 @@ def test_the_printed_command_makes_a_link_to_the_server(traffic, lake, serving):
     with serving(lake, base_path="/v1") as server:
         assert server.monitor is None  # which is only there with a port of its own
         line = server.process.stderr.readline()
-        words = shlex.split(line.partition("Sign in to its dashboard: traffic ")[2].replace("ORGANIZATION", "acme"))
+        words = shlex.split(
+            line.partition("Sign in to its dashboard: uv run traffic ")[2].replace("ORGANIZATION", "acme")
+        )
         link = traffic(*words, "--new").out.strip()
         assert link.startswith(f"{server.address}/app/enter?code=")
         assert "Sign in to acme" in httpx2.get(link, trust_env=False, verify=False).text

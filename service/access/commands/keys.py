@@ -1,6 +1,6 @@
 """`traffic keys`: creates, lists and revokes API keys."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -10,6 +10,8 @@ from service.core.commands.options import DEFAULT_LAKE, LakeOption, Organization
 from service.core.commands.printing import inform, print_rows
 from service.core.control_database import ControlDatabase, opened_control
 
+MAX_NAMED: Final = 5
+"""Organizations that a hint names."""
 app = typer.Typer(help="Create, list and revoke API keys.", rich_markup_mode=None)
 
 
@@ -26,7 +28,11 @@ def create(
 
     Example: traffic keys create --org acme --name dashboard
     """
-    key = ApiKeys(ControlDatabase(created_lake(lake))).create_key(organization, name, None, expires_at)
+    opened = created_lake(lake)
+    key = ApiKeys(ControlDatabase(opened)).create_key(organization, name, None, expires_at)
+    others = opened.manifest.organizations.names()
+    if others and organization not in others:
+        inform(f"{organization} has no visits yet; the lake has those of {', '.join(others[:MAX_NAMED])}.")
     inform(f"API key of {organization}. It is shown only once; send it as Authorization: Bearer <key>.")
     typer.echo(key)
 
@@ -40,7 +46,7 @@ def list_keys(lake: LakeOption = DEFAULT_LAKE) -> None:
     with opened_control(lake) as control:
         keys = ApiKeys(control).all_keys()
     if not keys:
-        inform("No API keys yet; create one with `traffic keys create`.")
+        inform("No API keys yet; create one with `traffic keys create --org ORGANIZATION --name NAME`.")
         return
     names = "id", "organization", "name", "created_at", "created_by", "last_used_at", "expires_at", "revoked_at"
     rows = [[getattr(key, name) or "" for name in names] for key in keys]

@@ -130,7 +130,8 @@ def remove(
     link = link_of(opened, check_organization(organization), short_code, host)
     if link is None:
         where = f"on {host}" if host else "for every domain"
-        raise BadInput(f"{organization} has no link {short_code!r} {where}; `traffic links list` prints all of them.")
+        command = f"`traffic links list --org {organization}`"
+        raise BadInput(f"{organization} has no link {short_code!r} {where}; {command} prints all of them.")
     if not yes:
         check_can_ask(yes)
         inform(f"{organization} has {_name(link)}, which leads to {printable(link.target_url)}.")

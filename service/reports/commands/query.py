@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -93,6 +93,31 @@ def query(
     print_answer(select_columns(answer, columns), output, is_wide, is_raw)
     if hint := empty_scope_hint(opened, scope, _DAYS):
         inform(hint)
+    else:
+        _explain_filters(opened, entry or ENTRIES["bot-traffic"], organization, context.obj, memory)
+
+
+def _explain_filters(lake: Lake, entry: "Entry", organization: str, parameters: dict[str, str], memory: str) -> None:
+    """Tell which parameters the answer ignores, and which filter has a value that no visit has, if no visit passes."""
+    from queries import ENTRIES, Warehouse, parameters_of, single_filters, unknown_value_hint
+
+    ignored = [name for name, value in parameters.items() if value and name not in parameters_of(entry)]
+    for name in ignored:
+        inform(f"--{name.replace('_', '-')} has no effect on {entry.name}.")
+    given = {name: value for name, value in parameters.items() if name not in ignored}
+    filters, overview = single_filters(given), ENTRIES["traffic-overview"]
+    if not filters:
+        return
+    with closing(Warehouse(lake, memory=memory)) as warehouse:
+
+        def is_empty(query: dict[str, str]) -> bool:
+            scope = _scope(lake, overview, organization, {"domain": "", **query}, no_domain=False)
+            answer: Any = warehouse.answer(overview, warehouse.snapshot(scope))
+            return not answer["total_visits"]
+
+        if is_empty(given):
+            for name in (name for name, query in filters.items() if is_empty(query)):
+                inform(unknown_value_hint(name, given[name]))
 
 
 def views(

@@ -732,6 +732,28 @@ def test_a_row_filters_by_its_value_until_the_chip_is_removed(browser, api):
         assert page.all("a", class_="csv")[0]["href"].endswith(f".csv?{page_query}{of_people}")
 
 
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        (
+            "f_country=Germany&f_browser=Firefox",
+            ["No visits have country Germany; country codes have two letters, such"],
+        ),
+        (
+            "f_agent=gptbot&domain=https%3A%2F%2Fgo.example",
+            ["have agent gptbot; upper", "have domain https://go.example; a"],
+        ),
+        ("f_status=404&f_country=SE", []),
+        ("f_country=SE", []),
+    ],
+)
+def test_a_value_that_no_visit_has_is_named_where_nothing_is(browser, query, told):
+    for path in ("", "people", "times"):
+        notices = [one.text for one in browser.read(f"{path}?{query}").all("p", class_="notice plain")]
+        hints = [text for text in notices if "No visits have" in text]
+        assert [part in text for part, text in zip(told, hints, strict=True)] == [True] * len(told)
+
+
 @examples("field", "row", "address")
 def test_a_row_leads_where_its_value_has_visits(shared_lake, field, row, address):
     values = {"range": "7d", "browser": "Firefox", "traffic_type": ""}

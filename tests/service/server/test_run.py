@@ -55,6 +55,19 @@ def test_a_used_port_is_named_in_one_line_with_code_2(tmp_path, forks):
         assert port in refused(forks, tmp_path / "lake", "--port", port)
 
 
+def test_a_second_server_of_a_lake_says_where_the_first_is(lake, serving, forks):
+    def first_line():
+        second = forks.start("serve", "--lake", lake.root, "--port", "0")
+        line = second.stderr.readline()
+        second.terminate()
+        second.communicate()
+        return line
+
+    with serving(lake) as server:
+        assert f"{lake.root} is already served at {server.address}/. Stop that server first" in first_line()
+    assert first_line().startswith(f"Serving {lake.root} at")
+
+
 @pytest.mark.parametrize(("number", "base"), [(signal.SIGTERM, ""), (signal.SIGINT, "/v1")])
 def test_a_signal_ends_the_server_after_its_running_requests(lake, serving, key_of, number, base):
     key = b"Authorization: Bearer " + key_of(lake).encode()
