@@ -1,5 +1,4 @@
--- Fetches by AI operator and purpose, with their bytes, errors and links, and the people sent by the operator's
--- products.
+-- Fetches by AI operator and purpose, their bytes, errors and links, and people sent by its products.
 WITH links AS (
     SELECT short_code, domain FROM daily_links
     GROUP BY short_code, domain HAVING is_link(short_code, domain, bool_or(is_answered))
