@@ -1,4 +1,4 @@
-"""What tests of the service share: browsers that are signed in, what the server writes, and the program."""
+"""Fixtures for tests of the service: signed-in browsers, the server's log, and the program."""
 
 import os
 from contextlib import closing, contextmanager
@@ -18,7 +18,7 @@ from tests.support.runs import called
 
 @pytest.fixture(scope="session")
 def browsing(opened):
-    """Opens the application over a lake as a browser that is signed in to acme unless told otherwise."""
+    """Open the application over a lake with a browser that is signed in, by default to acme."""
 
     @contextmanager
     def browsing(lake, organization="acme", role="editor", **changes):
@@ -33,7 +33,7 @@ def browsing(opened):
 
 @pytest.fixture(scope="module")
 def application(shared_lake, opened):
-    """The application over the lake that the tests of a file share, asked without a key."""
+    """The application over the lake shared by a file's tests, without a key."""
     with opened(shared_lake, "") as client:
         yield client
 
@@ -61,14 +61,14 @@ def acme(lake, browsing):
 
 @pytest.fixture
 def jobs(lake):
-    """The jobs of `lake`, as another program has them."""
+    """The jobs of `lake`, as seen by another program."""
     with open_store(Jobs, lake) as jobs:
         yield jobs
 
 
 @pytest.fixture
 def logged(lake, settings):
-    """Opens a browser that is not signed in, and gives what the server of `lake` has logged at the end."""
+    """Open a browser that is not signed in; return the log of the server of `lake` at the end."""
     stream = BytesIO()
 
     @contextmanager
@@ -84,9 +84,9 @@ def logged(lake, settings):
 
 @pytest.fixture
 def traffic(request, monkeypatch):
-    """Runs `traffic` with some arguments over the lake of a test, or that of its file, and with no other settings.
+    """Run `traffic` with some arguments over the lake of a test or of its file, and with no other settings.
 
-    Its questions stay without an answer.
+    Its questions stay unanswered.
     """
     for name in [name for name in os.environ if name.startswith("TRAFFIC_")]:
         monkeypatch.delenv(name)

@@ -14,7 +14,7 @@ from data import signals
 signals.SIGNALS += (signals.Signal("odd_hours", 1 << 44, "judging", convicts=True, meaning="it came at odd hours"),)
 signals.BITS["odd_hours"], signals.CONVICTING = 1 << 44, signals.CONVICTING | 1 << 44
 """
-"""A row more, in every process that finds it as sitecustomize.py."""
+"""Add a row, in every process that finds it as sitecustomize.py."""
 ASK = """
 import json, sys
 from pathlib import Path
@@ -52,7 +52,7 @@ app(["behaviour", "explain", "--org", "acme", *dates, "--format", "csv", "--lake
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory):
-    """What is said about a signal that only its row declares, by the place."""
+    """Return the texts about a signal that only its row declares, by the place."""
     folder = tmp_path_factory.mktemp("added")
     (folder / "sitecustomize.py").write_text(ADD)
     environment = {**without_settings(), "PYTHONPATH": f"{folder}:{ROOT}"}

@@ -1,4 +1,4 @@
-"""The program `traffic`: what it prints where, how it ends, and what it leaves behind."""
+"""The program `traffic`: its output, its end, and the state that it leaves."""
 
 import io
 import itertools
@@ -66,13 +66,13 @@ def filled(shared_lake):
 
 @pytest.fixture(scope="module")
 def query(filled):
-    """Runs `traffic query` over the filled lake."""
+    """Run `traffic query` over the filled lake."""
     return lambda *arguments: program("query", *arguments, "--org", "acme", "--lake", filled.root)
 
 
 @pytest.fixture(scope="module")
 def api(filled, opened):
-    """The application over the filled lake, asked by acme."""
+    """The application over the filled lake, called by acme."""
     with opened(filled) as client:
         yield client
 
@@ -83,8 +83,8 @@ def api(filled, opened):
 ONE_OF_EACH_SHAPE = {entry.shape: entry.name for entry in ENDPOINTS.values()}.values()
 
 
-def test_query_gives_the_bytes_of_the_api(query, api):
-    """An answer of each shape; that every answer of `traffic query` is right, tests/test_whole_way.py shows."""
+def test_query_returns_the_bytes_of_the_api(query, api):
+    """An answer of each form; tests/test_whole_way.py tests every answer of `traffic query`."""
     for name in ONE_OF_EACH_SHAPE:
         answer = api.get(f"/analytics/{name}", params=DAYS)
         assert answer.status_code == 200
@@ -94,7 +94,7 @@ def test_query_gives_the_bytes_of_the_api(query, api):
 
 
 @examples("filters")
-def test_query_filters_as_the_api_does(query, api, filters):
+def test_query_filters_like_the_api(query, api, filters):
     flags = itertools.chain(*((f"--{name.replace('_', '-')}", value) for name, value in filters.items()))
     answer = api.get("/analytics/bot-traffic", params=DAYS | filters).text
     assert query("bot-traffic", *DAY_FLAGS, *flags, "--format", "json").out == answer
@@ -109,7 +109,7 @@ def test_query_writes_parquet(query):
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "table", "parquet"])
-def test_a_template_of_your_own_may_give_any_common_type(query, tmp_path, form):
+def test_a_custom_template_may_return_any_common_type(query, tmp_path, form):
     file = tmp_path / "mine.sql"
     file.write_text(
         "SELECT bot_category, 1.5 AS tenths, avg(status) AS mean, sum(status) AS total, max(visitor) AS most, "
@@ -137,7 +137,7 @@ def test_help_and_queries_do_not_load_the_web_server(filled):
     assert ended.stdout.count("Usage") == 4
     *helps, query = [set(line.split()) for line in ended.stderr.splitlines() if line.startswith("__")]
     web = {"starlette", "uvicorn", "uvloop", "httptools", "jwt", "cryptography"}
-    engine = {"duckdb", "queries"}  # help for a query shows the parameters, which stand there
+    engine = {"duckdb", "queries"}  # help for a query shows the parameters, which are there
     assert [(web | engine | {"re2"}) & modules for modules in helps] == [set(), set(), set(), engine]
     assert not web & query
 
@@ -145,7 +145,7 @@ def test_help_and_queries_do_not_load_the_web_server(filled):
 # traffic keys, traffic views
 
 
-def test_a_key_that_is_printed_may_ask_until_it_is_revoked(lake):
+def test_a_printed_key_is_valid_until_it_is_revoked(lake):
     key = program("keys", "create", "--org", "acme", "--name", "dashboard", "--lake", lake.root).out.strip()
     with open_store(ApiKeys, lake) as control:
         assert owner(control, key) == "acme"
@@ -153,7 +153,7 @@ def test_a_key_that_is_printed_may_ask_until_it_is_revoked(lake):
         assert owner(control, key) is None
 
 
-def test_views_are_sql_that_says_which_days_have_visits(filled):
+def test_views_are_sql_that_shows_the_days_with_visits(filled):
     options = ("--org", "acme", "--lake", filled.root)
     run = program("views", *options, *DAY_FLAGS, "--domain", "it's.example")
     assert (run.code, run.err) == (0, "")
@@ -180,7 +180,7 @@ def test_views_describe_every_column_that_a_query_can_read(filled):
     assert "visits_in_scope" in program("views", *options, "--describe").out
 
 
-# The program as a whole
+# The whole program
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -188,17 +188,17 @@ def test_help_shows_an_example(command):
     run = program(*command.split(), "--help")
     assert (run.code, run.err) == (0, "")
     assert re.search(rf"Example[^:]*: .*traffic {command}\b", run.out)
-    assert not re.search(r"<(str|int|float|path)\b", run.out)  # a value is called by what it is
+    assert not re.search(r"<(str|int|float|path)\b", run.out)  # the metavar names the value
 
 
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
 
-def test_the_program_says_the_version_of_the_project():
+def test_the_program_prints_the_projects_version():
     assert program("--version").out == f"traffic {VERSION}\n"
 
 
-def test_the_newest_release_of_the_changelog_is_the_project():
+def test_the_changelogs_newest_release_is_the_projects():
     headings = re.findall(r"^## (.*)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert next(name for name in headings if not name.endswith(" (unreleased)")) == VERSION
 
@@ -206,7 +206,7 @@ def test_the_newest_release_of_the_changelog_is_the_project():
 @pytest.mark.parametrize(
     "group", ["", "agents", "behaviour", "exclude", "hooks", "jobs", "keys", "links", "robots", "zone"]
 )
-def test_help_describes_every_command_in_a_whole_sentence(group):
+def test_help_describes_every_command_in_a_complete_sentence(group):
     run = program(*group.split(), "--help")
     assert group or run == program()
     assert max(map(len, run.out.splitlines())) <= 80
@@ -222,7 +222,7 @@ def test_an_unknown_command_or_an_impossible_value_is_one_line(words):
 
 
 @examples("command", "told")
-def test_impossible_commands_are_refused_in_one_line(filled, tmp_path, command, told):
+def test_impossible_commands_are_rejected_in_one_line(filled, tmp_path, command, told):
     before = filled.manifest.organizations.names(), filled.manifest.files.live("acme")
     files = {"access.log": lines("/sale"), "letter.txt": "Dear reader,\nthis is not a log.\n" * 40}
     for name, text in files.items():
@@ -236,7 +236,7 @@ def test_impossible_commands_are_refused_in_one_line(filled, tmp_path, command, 
 
 
 @examples("command")
-def test_a_mistyped_lake_is_refused_and_not_created(tmp_path, command):
+def test_a_mistyped_lake_is_rejected_and_not_created(tmp_path, command):
     folder, file = tmp_path / "folder", tmp_path / "file"
     folder.mkdir()
     file.write_text(lines("/sale"))
@@ -249,7 +249,7 @@ def test_a_mistyped_lake_is_refused_and_not_created(tmp_path, command):
 
 
 @examples("command")
-def test_an_unknown_organization_is_refused(filled, tmp_path, command):
+def test_an_unknown_organization_is_rejected(filled, tmp_path, command):
     before = filled.manifest.files.live("acme")
     words = [word.replace("%FOLDER%", str(tmp_path / "new")) for word in command]
     others = ("_seed", "a/b", "[a]*") if command[0] in ("query", "erase") else ()
@@ -270,7 +270,7 @@ def test_a_command_that_creates_a_lake_reports_it(tmp_path, monkeypatch, command
 
 def test_ctrl_c_while_duckdb_works_ends_with_130(monkeypatch, filled):
     def interrupted(*_, **_options):
-        raise RuntimeError("Query interrupted")  # as DuckDB does, for KeyboardInterrupt
+        raise RuntimeError("Query interrupted")  # like DuckDB, for KeyboardInterrupt
 
     monkeypatch.setattr("queries.warehouse.LockedEngine", interrupted)
     assert program("views", "--org", "acme", "--lake", filled.root) == (130, "", "traffic: stopped.\n")

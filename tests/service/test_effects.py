@@ -62,7 +62,7 @@ def test_lists_are_fetched_from_their_addresses(traffic, lake, receiver, monkeyp
 
 def test_two_writers_and_readers_all_finish(lake, forks):
     days = range(1, 11)
-    for number in range(3):  # a file of each day, with two visits
+    for number in range(3):  # a file for each day, with two visits
         rows = [visit(visited_at=datetime(2026, 3, day, 12, 0, number), path=f"/{day}-{number}") for day in days]
         land(lake, "acme", rows * 2)
     before = paths(lake)
@@ -71,11 +71,11 @@ def test_two_writers_and_readers_all_finish(lake, forks):
     while any(process.poll() is None for process in running):
         assert paths(lake) == before
         reads += 1
-        time.sleep(0.02)  # leave the processor to those that merge
+        time.sleep(0.02)  # leave the processor to the merges
     told = [process.communicate()[1] for process in running]
     assert [process.returncode for process in running] == [0, 0], told
     merged = [int(re.search(r"Merged (\d+) files", one)[1]) for one in told]
-    assert sum(merged) == 30  # each file was merged by one of them
+    assert sum(merged) == 30  # each file was merged by one process
     assert reads > 0
     assert numbers(lake) == dict.fromkeys(days, 1)
     assert paths(lake) == before
@@ -118,7 +118,7 @@ def test_a_clock_that_is_ahead_of_the_disk_is_a_warning(lake):
 
 
 @examples("variables", "level", "words")
-def test_the_address_and_the_proxies_fit_together(variables, level, words):
+def test_the_address_and_the_proxies_are_consistent(variables, level, words):
     check = check_address(read_settings({f"TRAFFIC_{name}": value for name, value in variables.items()}))
     assert check.level == level
     assert words in check.text
@@ -132,7 +132,7 @@ def test_a_log_without_a_domain_can_be_imported_again_with_one(lake, traffic, tm
     monkeypatch.setattr(erasure, "GRACE", timedelta(0))
     log = tmp_path / "access.log"
     log.write_text(line("/a", at="04/Mar/2026:10:05:03 +0000"))
-    Importer(lake).run(log, Options("acme"))  # where none was asked for
+    Importer(lake).run(log, Options("acme"))  # where none was required
     command = ("import", log, "--org", "acme", "--domain", "go.example")
     assert "already imported, without a domain, nothing changed" in traffic(*command).err
     run = traffic(*command, "--again")
@@ -149,7 +149,7 @@ def test_the_help_names_every_log_format(traffic):
     assert [name for name in (*FORMATS, "$remote_addr[$time_local]", "time=ts,ip=") if name not in told] == []
 
 
-def test_an_import_says_that_bunny_cuts_addresses(lake, traffic, tmp_path):
+def test_an_import_reports_that_bunny_truncates_addresses(lake, traffic, tmp_path):
     (tmp_path / "bunny.log").write_text(
         "HIT|302|1772618703000|9|390|203.0.113.0|-|https://go.example/a|FRA|Firefox|r1|DE\n", "utf-8"
     )
@@ -159,13 +159,13 @@ def test_an_import_says_that_bunny_cuts_addresses(lake, traffic, tmp_path):
 
 
 @pytest.mark.parametrize("command", [("import", "access.log"), ("follow", "", "--once")], ids=["import", "follow"])
-def test_captures_are_named_on_the_command_line(lake, traffic, tmp_path, command):
+def test_captures_can_be_named_on_the_command_line(lake, traffic, tmp_path, command):
     (tmp_path / "in").mkdir()
     (tmp_path / "in/access.log").write_text(
         "203.0.113.7:51324 [04/Mar/2026:10:05:03.401] web links/app1 0/0/1/8/9 302 5 - - ---- 2/2/0/0/0 0/0 "
         '{Firefox|17|go.example} "GET /a HTTP/1.1"\n'
     )
-    os.utime(tmp_path / "in/access.log", (0, 0))  # a folder's files are read once they rest
+    os.utime(tmp_path / "in/access.log", (0, 0))  # files in a folder are read once they are old enough
     name, log, *flags = command
     run = traffic(name, tmp_path / "in" / log, "--org", "acme", "--captures", "User-Agent,-,Host", *flags)
     assert run.code == 0, run.err
@@ -174,7 +174,7 @@ def test_captures_are_named_on_the_command_line(lake, traffic, tmp_path, command
 
 @pytest.fixture
 def mail(traffic, lake, monkeypatch):
-    """Runs `traffic mail` for acme, with these settings."""
+    """Run `traffic mail` for acme, with these settings."""
     land(lake, "acme", [visit()])
 
     def mail(*flags, **settings):
@@ -185,7 +185,7 @@ def mail(traffic, lake, monkeypatch):
     return mail
 
 
-def test_a_mail_is_sent_at_will_as_often_as_wanted(mail):
+def test_a_mail_can_be_sent_at_any_time_and_repeatedly(mail):
     mailbox = Mailbox(refused=["gone@acme.example"])
     with smtp_server(mailbox) as port:
         settings = {"smtp": f"smtp://127.0.0.1:{port}", "mail_from": "t@acme.example", "mail_to": "acme=a@acme.example"}
@@ -226,7 +226,7 @@ def test_retention_waits_for_running_queries_and_is_recorded(lake, traffic, monk
     assert slept == []
 
 
-def test_the_printed_command_makes_a_link_to_the_server(traffic, lake, serving):
+def test_the_printed_command_creates_a_link_to_the_server(traffic, lake, serving):
     with serving(lake, base_path="/v1") as server:
         assert server.monitor is None  # which is only there with a port of its own
         line = server.process.stderr.readline()

@@ -11,12 +11,12 @@ from tests.support.runs import run
 from tests.support.visits import land, visit
 
 MUCH = 550
-"""Megabytes: the limit of 300 for rows, as much as a program takes anyway, and room for what one batch needs."""
+"""Megabytes: the limit of 300 for rows, the base memory of a program, and room for one batch."""
 
 
 @pytest.fixture
 def own_sql(lake, tmp_path):
-    """The words that run a SELECT."""
+    """Return the arguments that run a SELECT."""
     land(lake, "ant", [visit()])
 
     def words(sql, *flags):
@@ -35,11 +35,11 @@ def own_sql(lake, tmp_path):
         "[range::VARCHAR, NULL, range::VARCHAR]",
     ],
 )
-def test_rows_of_own_sql_are_counted_as_python_has_them(own_sql, tmp_path, row):
+def test_rows_of_own_sql_are_measured_as_python_objects(own_sql, tmp_path, row):
     ended = measured(tmp_path, *own_sql(f"SELECT {row} FROM range(100000000)", "--format", "json"))
     assert ended.err.count("\n") == 1
     told = "its rows take more than 300MB: read fewer columns" if ended.code == 2 else "longer than 10 seconds"
-    assert told in ended.err  # a slow machine does not come so far
+    assert told in ended.err  # a slow machine does not get this far
     assert ended.megabytes < MUCH
 
 
@@ -52,11 +52,11 @@ def test_a_long_table_has_one_header_and_all_rows_in_line(own_sql):
 
 LOG_LINE = '203.0.113.7 - - [02/Mar/2026:10:00:00 +0000] "GET /x HTTP/1.1" 302 0 "-" "curl/8"\n'
 LARGE = 700
-"""Megabytes: what an import takes of a log whose lines are all distinct, and of any other."""
+"""Megabytes: the memory of an import of a log with distinct lines, and of any other."""
 
 
 def repeated(path, text, rows, kind=lambda column: column):
-    """A Parquet log that has one text once, for many rows."""
+    """Return a Parquet log that stores one text once, for many rows."""
     column = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array([text]))
     times = pa.array(["2026-03-02T10:00:00Z"] * rows)
     urls = pa.array(["https://go.example.com/x"] * rows)
@@ -76,7 +76,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_file_that_expands_as_no_log_does_is_refused(tmp_path, name):
+def test_an_implausibly_compressed_file_is_rejected(tmp_path, name):
     BOMBS[name](tmp_path / name)
     assert (tmp_path / name).stat().st_size < 1_000_000
     ended = measured(tmp_path, "import", tmp_path / name, "--org", "ant", "--lake", tmp_path / "lake")

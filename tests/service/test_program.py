@@ -1,4 +1,4 @@
-"""The start and the end of the program, beside packages that others have installed."""
+"""The start and the end of the program, with unrelated packages installed."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ def ended(*command, **how):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Runs a command with UNUSED on its path, which leave a file when they are imported; whether they were."""
+    """Run a command with UNUSED on its path, which leave a file when imported; return whether they were."""
     folder = tmp_path_factory.mktemp("packages")
     for package in UNUSED:
         (folder / package).mkdir()
@@ -41,7 +41,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def words(tmp_path_factory):
-    """A log, and the words that name an organization and a lake."""
+    """Return a log, and the arguments that name an organization and a lake."""
     folder = tmp_path_factory.mktemp("log")
     (folder / "access.log").write_text(LINE)
     return [folder / "access.log", "--domain", "go.example"], ["--org", "acme", "--lake", folder / "lake"]
@@ -49,19 +49,19 @@ def words(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def imported(run, words):
-    """What became of an import that tells which libraries of consoles, downloads and countries it has loaded."""
+    """Run an import that prints which libraries for consoles, downloads and countries it has loaded."""
     log, lake = words
     loaded = "print([name for name in ('rich', 'urllib.request', 'maxminddb') if name in sys.modules])"
     return run(sys.executable, "-c", CAUGHT + loaded, "import", *log, *lake), lake
 
 
-def test_commands_import_no_package_that_they_do_not_use(imported, run):
+def test_commands_import_no_unused_package(imported, run):
     (loaded, message, has_imported), lake = imported
     assert (loaded, "1 visit imported" in message, has_imported) == ("[]\n", True, False)
     assert sorted(path.name for path in lake[-1].glob("*.sqlite*")) == ["manifest.sqlite", "salts.sqlite"]  # closed
     query = ["query", "traffic-overview", "--start-date", "2025-03-04", "--end-date", "2025-03-04"]
     assert run(PROGRAM, *query, "--format", "csv", *lake)[1:] == ("", False)
-    assert run(sys.executable, "-c", "import pyarrow; pyarrow.array([1])")[2]  # as every program would
+    assert run(sys.executable, "-c", "import pyarrow; pyarrow.array([1])")[2]  # like every program
     assert run(sys.executable, "-c", f"{CAUGHT}import pyspark", "--help")[2]  # which needs them
 
 
@@ -75,7 +75,7 @@ def test_a_warning_is_printed_without_its_source_line(imported, run):
 def test_ctrl_c_during_startup_ends_without_a_traceback():
     program = (
         "import os, signal, sys, service.program\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # which tests in the background ignore
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored by tests in the background
         "class Interrupt:\n"
         "    def find_spec(self, name, *_):\n"
         "        if name == 'service.commands': os.kill(os.getpid(), signal.SIGINT)\n"
@@ -92,7 +92,7 @@ def test_closed_streams_cause_no_traceback(imported, words, tmp_path, command, c
     more = [*log, *lake, "--lake", tmp_path] if command == "import" else ["traffic-overview", *lake]
     line = " ".join(map(str, [PROGRAM, command, *more]))
     done = ended(f"{line} {closed}", shell=True)
-    assert (done.returncode, "Traceback" in done.stderr) == (code, False), done  # an answer that is lost is an error
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False), done  # a lost answer is an error
 
 
 def test_garbage_collection_skips_imported_modules():
@@ -115,7 +115,7 @@ service.program.main()
 
 
 def ended_by(end, **how):
-    """Ends a program by a statement; its exit code, what it printed, and its last error."""
+    """End a program with a statement; return its exit code, its output, and its last error."""
     done = ended(sys.executable, "-c", ENDING.format(end=end), env=os.environ | {"PYTHONUNBUFFERED": ""}, **how)
     return done.returncode, done.stdout and done.stdout.split("\n"), done.stderr.strip().rpartition("\n")[2]
 

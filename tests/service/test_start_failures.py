@@ -1,4 +1,4 @@
-"""A server that fails while it starts closes what it has opened."""
+"""A server that fails to start closes everything that it has opened."""
 
 import logging
 import socket
@@ -31,10 +31,10 @@ def fail(*_, **__):
 
 
 def open_files(folder):
-    """The files in a folder that this process has open."""
+    """Return the files in a folder that this process has open."""
     found = set()
     for number in Path("/proc/self/fd").iterdir():
-        with suppress(FileNotFoundError):  # the folder that is listed
+        with suppress(FileNotFoundError):  # the listed folder
             found.add(number.readlink())
     return {path for path in found if path.is_relative_to(folder)}
 
@@ -53,7 +53,7 @@ PLACES = (*(f"service.app.application.{part}" for part in PARTS), "queries.locke
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_an_application_that_cannot_be_made_closes_files(settings, tmp_path, monkeypatch, place):
+def test_an_application_that_cannot_be_created_closes_files(settings, tmp_path, monkeypatch, place):
     before = threading.enumerate()
     monkeypatch.setattr(place, fail)
     with pytest.raises(RuntimeError, match="new thread") as _failure:  # its traceback keeps every part
@@ -99,7 +99,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("place", FAILURES)
-def test_tools_that_fail_to_start_say_so_and_close_files(lake, monkeypatch, place):
+def test_tools_that_fail_to_start_report_it_and_close_files(lake, monkeypatch, place):
     failure, told = FAILURES[place]
     land(lake, "ant", [visit()])
     lake.manifest.close()

@@ -1,9 +1,8 @@
-"""Commands as a terminal shows them: whatever the transcripts beside have typed is run, and must print the same.
+"""Commands on a terminal: each transcript is typed again, and must print the same.
 
-Each transcript is about a lake of its own, which TRAFFIC_LAKE names. Below `$`, a command of ours or of the shell, is
-what it prints: stdout after `>`, stderr after `!`, and its exit code after `?` unless it is 0. `…` is any text; a name
-in «» is one word, the same wherever it stands; a number stands for the date that many days ago. STEPS are what happens
-between commands.
+Each transcript has its own lake, named by TRAFFIC_LAKE. Below `$`, a command of ours or of the shell, is its output:
+stdout after `>`, stderr after `!`, and its exit code after `?` unless it is 0. `…` is any text; a name in «» is one
+word, the same wherever it occurs; a number stands for the date that many days ago. STEPS are events between commands.
 """
 
 import fcntl
@@ -50,14 +49,14 @@ class Terminal:
         self.names, self.typed = {}, b""
 
     def resolved(self, text):
-        """A text with the words that the names in it stand for."""
+        """Return a text with words instead of its names."""
         return re.sub("«([^»]+)»", lambda found: self.word(found[1]), text)
 
     def word(self, name):
         return str(datetime.now(UTC).date() - timedelta(int(name))) if name.isdecimal() else self.names[name]
 
     def pattern(self, expected):
-        """What matches the lines of a transcript. A name that is new stands for whatever word is there."""
+        """Return a pattern for the lines of a transcript. A new name stands for any word."""
         parts, new = re.split("(…|«[^»]+»)", expected), set()
         for number, part in enumerate(parts):
             name = part.strip("«»")
@@ -83,7 +82,7 @@ class Terminal:
         self.match(command, run.err, err)
 
     def show(self, command, below):
-        """What a terminal of 80 columns shows of a command, line for line: … is itself here."""
+        """Return a command's output on a terminal of 80 columns, line for line: … is itself here."""
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         settings = {"TERM": "dumb", "COLUMNS": "", "TRAFFIC_LAKE": str(Path("lake").absolute())}
@@ -108,7 +107,7 @@ class Terminal:
         Path(name).write_text("".join(f"{line[2:]}\n" for line in below), "utf-8")
 
     def answer(self, text, below):
-        """What is typed on the terminal when a command asks, from now on; below are its next lines."""
+        """Answer a command's questions on the terminal from now on; the next lines follow below."""
         self.patch.setattr(confirmation, "can_ask", lambda: True)
         self.typed = "".join(f"{line}\n" for line in (text, *(line[2:] for line in below))).encode()
 
@@ -116,37 +115,37 @@ class Terminal:
         self.patch.setenv(*self.resolved(assignment).split("=", 1))
 
     def hold(self, folder, below):
-        """Another program locks a folder, until `release`."""
+        """Let another program lock a folder until `release`."""
         self.held.enter_context(locked(Path(folder), wait=False))
 
     def release(self, _, below):
         self.held.close()
 
     def limit(self, seconds, below):
-        """`traffic doctor` accepts that a write, or an answer, takes so many seconds."""
+        """Let `traffic doctor` accept that a write, or an answer, takes this number of seconds."""
         for name in ("MAX_SYNC_SECONDS", "MAX_ANSWER_SECONDS"):
             self.patch.setattr(doctor, name, float(seconds))
 
     def sql(self, statement, below):
-        """Somebody changes a database, `manifest UPDATE …`, or reads it: below is each value on lines of its own."""
+        """Change a database, `manifest UPDATE …`, or read it: each value is below on separate lines."""
         name, _, statement = self.resolved(statement).partition(" ")
         with closing(sqlite3.connect(f"lake/{name}.sqlite")) as database, database:
             values = [str(value) for row in database.execute(statement) for value in row]
         self.match(statement, "\n".join(values), [line[2:] for line in below])
 
     def mmdb(self, words, below):
-        """Somebody offers a database in which 5.5.5.0/24 has a record: `countries.mmdb {"country": "FR"}`."""
+        """Provide a database in which 5.5.5.0/24 has a record: `countries.mmdb {"country": "FR"}`."""
         name, _, record = words.partition(" ")
         country_database(Path(name), {"5.5.5.0/24": json.loads(record)})
 
     def visits(self, words, below):
-        """Visits land: `acme 2026-03-01 7*3 path=/a` are one of that day and three of seven days ago."""
+        """Land visits: `acme 2026-03-01 7*3 path=/a` is a visit on that day and three visits seven days ago."""
         organization, rows = self._visits(words)
         with opened(Path("lake")) as lake:
             land(lake, organization, rows)
 
     def pending(self, words, below):
-        """Visits that a server has acknowledged wait for their file."""
+        """Add acknowledged visits that are not in a file yet."""
         organization, rows = self._visits(words)
         with opened(Path("lake")) as lake:
             pending.enqueue(lake.manifest, [(organization, packed(rows))], datetime.now(UTC))
@@ -164,14 +163,14 @@ class Terminal:
         return organization, rows
 
     def job(self, words, below):
-        """A detector finds a broken link: `/gone`; `/gone 70000` has so many letters in its evidence."""
+        """Find a broken link with a detector: `/gone`; `/gone 70000` has this number of letters in its evidence."""
         path, _, letters = words.partition(" ")
         rows = [{**ROW, "statuses": "4" * int(letters)}] if letters else ()
         with opened(Path("lake")) as lake, open_store(Jobs, lake) as jobs:
             jobs.upsert(broken(path.encode().decode("unicode_escape"), rows=rows), NOW)
 
     def approve(self, words, below):
-        """Somebody approves a job: `«job» as discussed`; `dismiss` and `redirect` are alike."""
+        """Approve a job: `«job» as discussed`; `dismiss` and `redirect` are alike."""
         self._act("approve_fix", words)
 
     def dismiss(self, words, below):
@@ -188,25 +187,25 @@ class Terminal:
             jobs.attach("acme", job_id, Draft("patch", redirect_to=url), ANNA, datetime.now(UTC))
 
     def ship(self, words, below):
-        """Somebody says that what carries a job out was shipped so many days ago: `«job» 5`."""
+        """Mark a job's implementation as shipped this number of days ago: `«job» 5`."""
         job_id, days = self.resolved(words).split()
         now = datetime.now(UTC)
         with opened(Path("lake")) as lake, open_store(Jobs, lake) as jobs:
             mark(jobs, job_id, at=now, shipped_at=now - timedelta(int(days)))
 
     def hook(self, words, below):
-        """Somebody creates a hook: its name, its URL, and events unless they are the default."""
+        """Create a hook: its name, its URL, and events unless they are the default."""
         name, url, *events = words.split()
         with opened(Path("lake")) as lake, open_store(Hooks, lake) as hooks:
             hooks.create("acme", name, url, events or DEFAULT_EVENTS)
 
     def test(self, hook_id, below):
-        """Somebody sends a test to a hook."""
+        """Send a test to a hook."""
         with opened(Path("lake")) as lake, open_store(Hooks, lake) as hooks:
             hooks.send_test("acme", self.resolved(hook_id))
 
     def attempt(self, words, below):
-        """A server attempts to deliver the next message: `204 null 7` are its answer, error and milliseconds."""
+        """Attempt to deliver the next message: `204 null 7` are its status, error and milliseconds."""
         now = datetime.now(UTC)
         with opened(Path("lake")) as lake, open_store(Hooks, lake) as hooks, hooks.database.transaction() as outbox:
             finish(outbox, claim(outbox, now), Attempt(*map(json.loads, words.split())), now)
@@ -231,7 +230,7 @@ def transcripts():
 
 @pytest.mark.usefixtures("today")
 @pytest.mark.parametrize("steps", [*transcripts()])
-def test_a_transcript_is_true(traffic, forks, lake, tmp_path, monkeypatch, steps):
+def test_a_transcript_is_reproduced(traffic, forks, lake, tmp_path, monkeypatch, steps):
     lake.manifest.close()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TRAFFIC_LAKE", "lake")

@@ -1,4 +1,4 @@
-"""Keys and jobs in their small database: nothing in it opens anything, and several programs may hold it."""
+"""Keys and jobs in their small database: it contains no usable secret, and several programs may use it."""
 
 import re
 import shutil
@@ -50,7 +50,7 @@ def test_a_key_ends_in_its_checksum(keys):
         assert is_well_formed_key(key)
 
 
-def test_a_typing_error_in_a_key_is_noticed(keys):
+def test_a_typo_in_a_key_is_detected(keys):
     key = keys.create_key("acme", "a")
     for place in range(4, len(key)):
         assert not is_well_formed_key(key[:place] + ("a" if key[place] != "a" else "b") + key[place + 1 :])
@@ -101,7 +101,7 @@ def test_only_the_owner_may_read_the_database(database):
     assert stat.S_IMODE(database.stat().st_mode) == 0o600
 
 
-def test_keys_are_listed_by_the_time_they_were_made(keys, made):
+def test_keys_are_listed_by_creation_time(keys, made):
     rows = keys.all_keys()
     told = {(row.id, row.organization, row.name, row.revoked_at) for row in rows}
     assert told == {(made[0][:12], "acme", "first", None), (made[1][:12], "other", "second", None)}
@@ -114,13 +114,13 @@ def test_organizations_with_keys_are_known(keys):
 
 
 @pytest.mark.usefixtures("made")
-def test_a_key_was_not_used_before_it_was_made(keys, database):
+def test_a_key_was_not_used_before_its_creation(keys, database):
     with closing(sqlite3.connect(database)) as db, db:
         db.execute("UPDATE keys SET created_at = '2026-03-04T10:30:00Z', last_used_at = '2026-03-04T10:00:00Z'")
     assert all(row.last_used_at == row.created_at for row in keys.all_keys())
 
 
-def test_a_revoked_key_opens_nothing_in_any_program(keys, lake):
+def test_a_revoked_key_is_rejected_by_every_program(keys, lake):
     key, other = keys.create_key("acme", "a"), keys.create_key("acme", "b")
     with open_store(ApiKeys, lake) as elsewhere:
         assert owner(elsewhere, key) == "acme"
@@ -148,7 +148,7 @@ def test_a_key_is_active_until_it_expires(control, written, stored):
 
 
 @examples("written")
-def test_a_key_expires_later_at_a_time_that_is_clear(control, written):
+def test_a_key_expires_at_an_unambiguous_time(control, written):
     keys = ApiKeys(control, Clock(NOW))
     with pytest.raises(BadInput, match=r"expires_at is .*; it must be a day or time in the future, like"):
         keys.create_key("acme", "a", None, written)
@@ -178,7 +178,7 @@ def test_the_name_of_a_key_may_have_100_characters(keys):
 
 
 def test_reads_do_not_wait_for_a_blocked_write(keys, database):
-    """P18: whoever writes waits for his turn, and nobody else does."""
+    """P18: writers wait their turn; reads do not wait."""
     key, other = keys.create_key("acme", "a"), keys.create_key("acme", "b")
     with ThreadPoolExecutor(3) as pool, closing(sqlite3.connect(database, isolation_level=None)) as holder:
         holder.execute("BEGIN IMMEDIATE")
@@ -192,14 +192,14 @@ def test_reads_do_not_wait_for_a_blocked_write(keys, database):
     assert {row.name for row in keys.all_keys() if not row.revoked_at} == {"a", "c"}
 
 
-def test_programs_that_start_at_once_over_a_new_lake_all_start(lake, database):
+def test_concurrent_programs_all_start_over_a_new_lake(lake, database):
     """`traffic serve` and `traffic keys create`, started by the same script."""
     holder = sqlite3.connect(database, isolation_level=None)
     holder.execute("PRAGMA journal_mode = WAL")
     holder.execute("BEGIN IMMEDIATE")
     with ThreadPoolExecutor(2) as pool:
         opened = [pool.submit(ControlDatabase, lake) for _ in range(2)]
-        threading.Event().wait(0.5)  # all of them have seen an empty database
+        threading.Event().wait(0.5)  # all programs have seen an empty database
         holder.execute("COMMIT")
         controls = [one.result() for one in opened]
     holder.close()
@@ -208,8 +208,8 @@ def test_programs_that_start_at_once_over_a_new_lake_all_start(lake, database):
         control.close()
 
 
-def test_a_newer_damaged_or_lost_database_is_refused(lake, database):
-    """P6: nobody is told that a key is unknown because a file was lost."""
+def test_a_newer_damaged_or_lost_database_is_rejected(lake, database):
+    """P6: no key is reported as unknown because a file was lost."""
     ControlDatabase(lake).close()
     land(lake, "acme", [visit()])
     with closing(sqlite3.connect(database)) as db, db:
@@ -229,7 +229,7 @@ def test_a_newer_damaged_or_lost_database_is_refused(lake, database):
 
 
 @pytest.mark.parametrize("is_there", [True, False], ids=["there", "missing"])
-def test_a_database_opened_to_be_read_takes_no_key(lake, is_there):
+def test_a_read_only_database_accepts_no_key(lake, is_there):
     if is_there:
         ControlDatabase(lake).close()
     with opened_control(lake.root) as control, pytest.raises(sqlite3.OperationalError, match="readonly"):

@@ -1,4 +1,4 @@
-"""Where the pages lie, what they cost, and what the rest of the service notices of them: nothing."""
+"""The addresses of the pages, their cost, and their effects on the rest of the service: none."""
 
 import subprocess
 import sys
@@ -33,14 +33,14 @@ def test_under_a_base_path_every_address_has_it(lake, browsing):
         assert "http://testserver/v1/analytics/" in page.text
 
 
-def test_without_pages_nothing_is_there(lake, browsing):
+def test_without_pages_their_addresses_are_not_found(lake, browsing):
     with browsing(lake, "", pages="off") as browser:
         for path in ("/", "/app/", "/app/sign-in", "/app/static/app.css"):
             response = browser.get(path, headers=HTML)
             assert (response.status_code, response.headers["content-type"]) == (401, "application/json")
 
 
-def test_a_page_beyond_the_rate_limit_says_how_long_to_wait(lake, browsing):
+def test_a_page_beyond_the_rate_limit_shows_how_long_to_wait(lake, browsing):
     with browsing(lake, "") as browser:
         source = {"X-Forwarded-For": "203.0.113.9"}
         answers = [browser.get("sign-in", headers=source) for _ in range(61)]
@@ -54,14 +54,14 @@ def test_a_page_beyond_the_rate_limit_says_how_long_to_wait(lake, browsing):
         assert (program.status_code, program.json()["limit"]) == (429, 60)
 
 
-def test_a_missing_page_and_a_wrong_method_are_pages(browser):
+def test_not_found_and_method_not_allowed_are_pages(browser):
     for path, method, status in (("nothing", "GET", 404), ("links", "POST", 405), ("run/nothing", "GET", 404)):
         response = browser.client.request(method, f"/app/{path}", headers=OURS)
         assert response.status_code == status
         assert read(response.text).one("h1").text.startswith(("Page not found", "This page cannot"))
 
 
-def test_a_query_that_fails_is_a_page(lake, acme):
+def test_a_failed_query_is_a_page(lake, acme):
     land(lake, "acme", [visit()])
     (path,) = (lake.root / "visits/organization=acme").glob("*/*.parquet")
     path.write_bytes(b"rubbish")
@@ -69,7 +69,7 @@ def test_a_query_that_fails_is_a_page(lake, acme):
 
 
 def test_a_key_can_be_created_used_and_revoked_on_its_page(browser):
-    """The sizes of compressed pages tell what is in them."""
+    """The sizes of compressed pages reveal their content."""
     response = browser.post("settings/api-keys", OURS | {"Accept-Encoding": "gzip"}, name="report of the week")
     assert (response.status_code, "content-encoding" in response.headers) == (200, False)
     page = read(response.text)
@@ -84,7 +84,7 @@ def test_a_key_can_be_created_used_and_revoked_on_its_page(browser):
     assert ("revoked" in row.text, row.all("form")) == (True, [])
 
 
-def test_a_bad_name_or_an_oversized_form_creates_no_key(browser):
+def test_an_invalid_name_or_an_oversized_form_creates_no_key(browser):
     before = len(browser.read("settings/api-keys").all("tr"))
     for name, status in (("", 400), (" ", 400), ("x" * 101, 400), ("a\nb", 400), ("x" * 20_000, 413)):
         assert browser.post("settings/api-keys", name=name).status_code == status

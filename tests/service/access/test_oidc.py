@@ -1,6 +1,6 @@
-"""Signing in at the identity provider, and everything that tries to get around it.
+"""Signing in at the identity provider, and attempts to bypass it.
 
-What a real provider does is asked of a real one; what it never does, of one that is made here to do it.
+Real behaviour is tested with a real provider; behaviour that it never shows, with a fake one.
 """
 
 import asyncio
@@ -31,12 +31,12 @@ from tests.support.tables import examples
 from tests.support.tokens import ABSENT, KEYS, STRANGER, claims, encoded, token
 
 PUBLIC = {"public_url": "http://testserver"}
-# Ask the real provider, each time as another browser; certificates, which are for https alone, take 0.05 s to load
+# Requests to the real provider, each from a new browser; certificates, only needed for https, take 0.05 s to load
 get, post, put = (partial(method, verify=False) for method in (httpx2.get, httpx2.post, httpx2.put))
 
 
 class Provider(Receiver):
-    """A provider of this machine that answers what a test wants."""
+    """A provider on this machine with scripted responses."""
 
     def __init__(self):
         super().__init__()
@@ -50,7 +50,7 @@ class Provider(Receiver):
         self.status, self.nonce, self.is_silent = 200, "", False
 
     def token(self, **changes):
-        """An ID token; good without changes."""
+        """Return an ID token, valid without changes."""
         return token(**{"iss": self.issuer, "aud": "dashboard", "nonce": self.nonce, **changes})
 
     def script_of(self, request):
@@ -62,7 +62,7 @@ class Provider(Receiver):
 
     @property
     def forms(self):
-        """What was sent to the token endpoint."""
+        """The forms sent to the token endpoint."""
         posts = (request for request in self.requests if request.first == "POST /token HTTP/1.1")
         return [dict(parse_qsl(request.body.decode())) for request in posts]
 
@@ -75,7 +75,7 @@ def provider():
 
 @pytest.fixture
 def at(shared_lake, browsing, provider):
-    """Opens a browser at a server whose users sign in at `provider`."""
+    """Open a browser at a server with users that sign in at `provider`."""
 
     @contextmanager
     def at(**changes):
@@ -88,7 +88,7 @@ def at(shared_lake, browsing, provider):
 
 @pytest.fixture(scope="module")
 def real(shared_lake, opened, identity_provider):
-    """The application of this file's tests, whose users sign in at the real provider."""
+    """This file's application, with users that sign in at the real provider."""
     with opened(shared_lake, "", **settings_of(identity_provider), **PUBLIC) as client:
         yield client
 
@@ -101,7 +101,7 @@ def browser(real):
 
 
 def begun(browser, provider=None, query=""):
-    """Begin to sign in; the parameters that the provider is asked with."""
+    """Begin to sign in; return the parameters sent to the provider."""
     response = browser.get(f"oidc/start{query}")
     assert response.status_code == 303, response.text
     found = dict(parse_qsl(urlsplit(response.headers["location"]).query))
@@ -111,7 +111,7 @@ def begun(browser, provider=None, query=""):
 
 
 def approved(address, person, **changes):
-    """The path to which the real provider sends the browser of somebody who signs in."""
+    """Return the path to which the real provider redirects a user's browser."""
     parts = urlsplit(address)
     query = {name: value for name, value in (dict(parse_qsl(parts.query)) | changes).items() if value is not None}
     response = post(f"{parts.scheme}://{parts.netloc}{parts.path}", params=query, data={"sub": person})
@@ -121,26 +121,26 @@ def approved(address, person, **changes):
 
 
 def signed_in(browser, person, query="", **changes):
-    """Sign in at the real provider; what the server answers to the browser that comes back."""
+    """Sign in at the real provider; return the server's response to the returning browser."""
     start = browser.get(f"oidc/start{query}")
     assert start.status_code == 303, start.text
     return browser.get(approved(start.headers["location"], person, **changes))
 
 
 def returned(browser, asked, **changes):
-    """Come back with a code, and with what else is changed."""
+    """Return with a code, and with other changes."""
     query = {"code": "a-code", "state": asked["state"]} | changes
     return browser.get(f"oidc/callback?{urlencode({k: v for k, v in query.items() if v is not None})}")
 
 
 def is_refused(response, status=403):
-    """Whether an answer is a page that signs nobody in."""
+    """Whether a response is a page that signs no user in."""
     assert response.headers["content-type"].startswith("text/html")
     return (response.status_code, "set-cookie" in response.headers) == (status, False)
 
 
 def asks_for_patience(response):
-    """Whether an answer is a page that signs nobody in and says when to try again."""
+    """Whether a response is a page that signs no user in and says when to try again."""
     return is_refused(response, 503) and response.headers["retry-after"] == "5"
 
 
@@ -164,7 +164,7 @@ def test_a_user_signs_in_to_their_organization_with_their_role(browser, shared_l
     assert "alice" in row.text.replace("made by alice", "")
 
 
-def test_a_viewer_of_the_provider_sees_and_cannot_write(browser):
+def test_a_viewer_of_the_provider_can_read_but_not_write(browser):
     assert signed_in(browser, "vera").status_code == 303
     assert browser.get("").status_code == 200
     assert browser.read("settings/api-keys").all("form", action="/app/settings/api-keys") == []
@@ -181,30 +181,30 @@ def test_a_user_who_declines_is_not_signed_in(browser):
     assert is_refused(browser.get(f"oidc/callback?error=access_denied&state={begun(browser)['state']}"))
 
 
-def test_an_id_token_of_another_sign_in_or_client_is_refused(browser):
+def test_an_id_token_of_another_sign_in_or_client_is_rejected(browser):
     for changes in ({"nonce": "of-another"}, {"nonce": None}, {"client_id": "another-service"}):
         assert is_refused(signed_in(browser, "alice", **changes))
 
 
 def test_a_sign_in_and_a_code_work_once(browser):
-    """The provider answers 400 to a code that it has seen, in a sign-in that is otherwise right."""
+    """The provider answers 400 to a used code, in an otherwise valid sign-in."""
     back = approved(browser.get("oidc/start").headers["location"], "alice")
     assert browser.get(back).status_code == 303
     assert is_refused(browser.get(back))
     back = approved(browser.get("oidc/start").headers["location"], "alice")
     code = parse_qs(urlsplit(back).query)["code"][0]
-    assert is_refused(returned(browser, begun(browser), code=code))  # of the other nonce, and used up now
+    assert is_refused(returned(browser, begun(browser), code=code))  # with the other nonce, and used up now
     response = returned(browser, begun(browser), code=code)
     assert is_refused(response)
     assert "refused this sign-in" in read(response.text).text
 
 
-def test_a_sign_in_that_another_browser_began_is_refused(browser):
-    """An attacker who makes somebody follow the end of the attacker's own sign-in signs nobody in."""
+def test_a_sign_in_begun_by_another_browser_is_rejected(browser):
+    """An attacker who makes a victim complete the attacker's own sign-in signs no user in."""
     back = approved(browser.get("oidc/start").headers["location"], "alice")
     browser.client.cookies.clear()
     assert is_refused(browser.get(back))
-    browser.get("oidc/start")  # a browser with a sign-in of its own
+    browser.get("oidc/start")  # a browser with its own sign-in
     assert is_refused(browser.get(back))
 
 
@@ -225,7 +225,9 @@ def test_a_planted_cookie_is_never_the_secret_of_a_sign_in(browser):
     asked = begun(browser)
     assert asked["state"] != first
     assert asked["nonce"] != PendingSignIn(asked["state"], planted).nonce
-    assert list(browser.client.cookies.values()).count(planted) == 2  # and none was overwritten, or used for this one
+    assert (
+        list(browser.client.cookies.values()).count(planted) == 2
+    )  # and none was overwritten, or used for this sign-in
 
 
 def test_cookies_of_finished_sign_ins_are_deleted(browser):
@@ -233,7 +235,7 @@ def test_cookies_of_finished_sign_ins_are_deleted(browser):
     assert [*browser.client.cookies] == ["traffic"]
 
 
-def test_a_browser_has_eight_sign_ins_under_way(browser):
+def test_a_browser_has_at_most_eight_pending_sign_ins(browser):
     starts = [browser.get("oidc/start").headers["location"] for _ in range(9)]
     assert len(browser.client.cookies) == 8
     assert is_refused(browser.get(approved(starts[0], "alice")))
@@ -265,12 +267,12 @@ def test_only_hashes_of_states_and_cookies_are_stored(browser, shared_lake):
     assert [secret for secret in secrets if secret in dump] == []
 
 
-# When its session ends
+# Ends of sessions
 
 
 @pytest.fixture
 def timed(lake, browsing, identity_provider):
-    """A browser at a server whose clock a test moves."""
+    """A browser at a server with a clock that a test moves."""
     now = [NOW]
     known = settings_of(identity_provider) | PUBLIC
     with browsing(lake, "", clock=lambda: now[0], session_hours=2, **known) as browser:
@@ -285,7 +287,7 @@ def timed(lake, browsing, identity_provider):
 
 
 def time_out(client):
-    """Forget the sessions that the server remembers for two seconds."""
+    """Forget the sessions that the server caches for two seconds."""
     client.app._app._pages.context.sessions._cached.clear()
 
 
@@ -328,7 +330,7 @@ def test_a_sign_in_takes_at_most_ten_minutes(timed):
     assert is_refused(timed.get(late))
 
 
-# What no good provider does
+# Behaviour that no good provider shows
 
 
 def test_the_code_is_exchanged_with_verifier_and_client_secret(at, provider):
@@ -347,7 +349,7 @@ def test_the_code_is_exchanged_with_verifier_and_client_secret(at, provider):
 
 
 @examples("secret", "methods", "fields")
-def test_a_client_names_itself_as_the_provider_wants_it(at, provider, secret, methods, fields):
+def test_a_client_authenticates_as_the_provider_requires(at, provider, secret, methods, fields):
     if methods:
         provider.discovery["token_endpoint_auth_methods_supported"] = methods
     with at(oidc_client_secret=secret) as browser:
@@ -368,7 +370,7 @@ WRONG_CLAIMS = [
 ]  # fmt: skip
 
 
-def test_an_id_token_with_a_wrong_claim_is_refused(at, provider):
+def test_an_id_token_with_a_wrong_claim_is_rejected(at, provider):
     with at() as browser:
         for changes in WRONG_CLAIMS:
             provider.answer = lambda changes=changes: {"id_token": provider.token(**changes)}
@@ -378,7 +380,7 @@ def test_an_id_token_with_a_wrong_claim_is_refused(at, provider):
 
 
 @pytest.mark.parametrize("algorithm", ["none", "HS256"])
-def test_an_unsigned_id_token_is_refused(at, provider, algorithm):
+def test_an_unsigned_id_token_is_rejected(at, provider, algorithm):
     with at() as browser:
         asked = begun(browser, provider)
         body = claims(iss=provider.issuer, aud="dashboard", nonce=provider.nonce)
@@ -404,8 +406,8 @@ def test_an_id_token_for_the_dashboard_does_not_open_the_api(at, provider):
         assert browser.get("/analytics/devices", headers=bearer).status_code == 401
 
 
-def test_an_answer_names_its_issuer_if_the_provider_does_so(at, provider):
-    """As RFC 9207 says: a wrong issuer is always refused, a missing one if the provider announces it."""
+def test_a_response_has_an_issuer_if_the_provider_announces_it(at, provider):
+    """See RFC 9207: a wrong issuer is always rejected, a missing issuer if the provider announces it."""
     for is_announced in (False, True):
         provider.discovery["authorization_response_iss_parameter_supported"] = is_announced
         with at() as browser:
@@ -418,7 +420,7 @@ def test_an_answer_names_its_issuer_if_the_provider_does_so(at, provider):
         provider.requests.clear()
 
 
-def test_a_callback_without_its_state_or_code_is_refused(at, provider):
+def test_a_callback_without_its_state_or_code_is_rejected(at, provider):
     targets = ("https://evil.example/", "//evil.example/app/", "/\\evil.example", "/app//evil.example", "/app/../x")
     with at() as browser:
         for changes in ({"state": "x" * 43}, {"state": None}, {"state": ""}, {"code": None}):
@@ -448,7 +450,7 @@ def test_an_unsafe_discovery_document_is_not_used(at, provider, changes):
         assert browser.get("sign-in").status_code == 200
 
 
-def test_a_bad_discovery_document_is_fetched_again_in_5_seconds(lake, settings, provider):
+def test_an_invalid_discovery_document_is_retried_in_5_seconds(lake, settings, provider):
     now = [0.0]
     client = oidc.OidcClient(settings(lake, **settings_of(provider.issuer), **PUBLIC), None, lambda: now[0])
     sign_in = oidc.PendingSignIn.begin()
@@ -505,7 +507,7 @@ def test_over_https_the_cookie_is_bound_to_the_host(shared_lake, browsing, provi
     assert asked["redirect_uri"] == ["https://traffic.example/v1/app/oidc/callback"]
 
 
-def test_without_a_client_there_is_no_sign_in_at_the_provider(stranger):
+def test_without_a_client_there_is_no_provider_sign_in(stranger):
     assert "Sign in with" not in stranger.get("sign-in").text
     for path in ("oidc/start", "oidc/callback?code=x&state=y"):
         assert stranger.get(path).status_code in {303, 404}
@@ -523,7 +525,7 @@ def test_codes_states_and_secrets_do_not_reach_the_log(logged, provider, caplog)
     assert [secret for secret in ("s3cret", "a-code", asked["state"], asked["nonce"]) if secret in written] == []
 
 
-def test_an_unsafe_issuer_is_refused_at_startup(lake, settings):
+def test_an_unsafe_issuer_is_rejected_at_startup(lake, settings):
     known = settings_of("http://login.example") | {"jwks": "https://login.example/keys"}
     with pytest.raises(BadInput, match="TRAFFIC_JWT_ISSUER"):
         create_app(settings(lake, **known, **PUBLIC))

@@ -1,4 +1,4 @@
-"""Signing in and out, and everything that tries to get around it."""
+"""Signing in and out, and attempts to bypass it."""
 
 import asyncio
 import sqlite3
@@ -47,7 +47,7 @@ def test_the_cookie_is_bound_to_the_host_over_https(stranger, shared_lake, brows
     assert {"Secure", "HttpOnly", "Path=/", "SameSite=lax"} <= {part.strip() for part in cookie.split(";")}
     secret = cookie.partition("=")[2].partition(";")[0]
     stranger.client.cookies.clear()
-    for name, status in (("__Host-traffic", 200), ("traffic", 303)):  # a cookie of plain http does not do for https
+    for name, status in (("__Host-traffic", 200), ("traffic", 303)):  # a cookie for plain http is not valid for https
         assert stranger.get("", headers={**https, "Cookie": f"{name}={secret}"}).status_code == status
     with browsing(shared_lake, "", public_url="https://traffic.example") as browser:
         assert browser.enter(link_of(shared_lake)).headers["set-cookie"].startswith("__Host-traffic=")
@@ -74,7 +74,7 @@ def test_a_reusable_sign_in_link_works_again(stranger, shared_lake):
 
 
 @pytest.mark.parametrize("invented", ["", "x", "a" * 43, "%00", "' OR 1=1 --"])
-def test_an_invented_code_signs_in_nowhere(stranger, invented):
+def test_an_invented_code_does_not_sign_in(stranger, invented):
     assert stranger.enter(invented).status_code == 403
 
 
@@ -98,7 +98,7 @@ def test_opening_a_sign_in_link_does_not_use_it_up(stranger, shared_lake):
     assert stranger.enter(code).status_code == 303
 
 
-def test_of_a_key_the_last_twenty_sessions_are_valid(lake, browsing, key_of):
+def test_only_the_last_twenty_sessions_of_a_key_are_valid(lake, browsing, key_of):
     key, cookies = key_of(lake), []
     with browsing(lake, "") as browser:
         for _ in range(MAX_SESSIONS_OF_A_KEY + 2):
@@ -148,7 +148,7 @@ def test_an_api_key_signs_in(stranger, shared_lake, key_of):
     assert (response.status_code, response.headers["location"]) == (303, "/app/links")
 
 
-def test_a_wrong_api_key_is_refused_and_not_repeated(stranger):
+def test_a_wrong_api_key_is_rejected_and_not_repeated(stranger):
     response = stranger.post("sign-in", key="tak_secret-typed-wrong")
     assert response.status_code == 403
     assert "secret-typed-wrong" not in response.text
@@ -156,7 +156,7 @@ def test_a_wrong_api_key_is_refused_and_not_repeated(stranger):
 
 
 @examples("target")
-def test_signing_in_leads_nowhere_else(stranger, shared_lake, key_of, target):
+def test_signing_in_redirects_only_to_own_pages(stranger, shared_lake, key_of, target):
     assert stranger.post("sign-in", key=key_of(shared_lake), next=target).headers["location"] == "/app/"
     stranger.client.cookies.clear()
     form = stranger.read(f"sign-in?next={quote(target, safe='')}").one("form")
@@ -221,7 +221,7 @@ def test_a_revoked_session_or_key_signs_out_within_five_seconds(shared_lake, str
     _until_signed_out(stranger)
 
 
-def test_a_session_ends_after_its_days_and_is_noted_by_hour(lake, browsing, monkeypatch):
+def test_a_session_ends_after_its_days_and_is_recorded_by_hour(lake, browsing, monkeypatch):
     now = [NOW]
     with browsing(lake, "", clock=lambda: now[0]) as browser:
         browser.enter(link_of(lake, days=1))
@@ -232,11 +232,11 @@ def test_a_session_ends_after_its_days_and_is_noted_by_hour(lake, browsing, monk
         _until_signed_out(browser)
         monkeypatch.setattr("service.access.sessions.MAX_KEPT", 0)
         browser.enter(link_of(lake, clock=lambda: now[0]))
-        assert _stored(lake, "SELECT count(*) FROM sessions") == [(1,)]  # expired ones past MAX_KEPT are deleted
+        assert _stored(lake, "SELECT count(*) FROM sessions") == [(1,)]  # expired sessions past MAX_KEPT are deleted
 
 
-def test_a_write_that_waits_stops_no_page(shared_lake, stranger):
-    """While another process holds the write lock, a session that was never seen before is let in, and a reader too."""
+def test_a_waiting_write_blocks_no_page(shared_lake, stranger):
+    """While another process holds the write lock, a session that is not cached is accepted, and so is a reader."""
     with open_store(SessionStore, shared_lake, lambda: NOW) as store, open_store(ShareStore, shared_lake) as shares:
         secret = store.open_by_link(store.create_link("acme")).secret
         share = shares.create("acme", "test", {"name": "x"})
@@ -248,7 +248,7 @@ def test_a_write_that_waits_stops_no_page(shared_lake, stranger):
 
 @pytest.fixture
 def entered(lake, logged):
-    """The code and the session of a user who signed in and asked for a page, and what was logged meanwhile."""
+    """Return the code and the session of a user who signed in and requested a page, and the log of that time."""
     code = link_of(lake)
     with logged() as (browser, stream):
         assert browser.get(f"enter?code={code}").status_code == 200
@@ -278,7 +278,7 @@ def test_the_log_has_the_route_of_a_page_and_no_values(entered):
 
 
 def _until_signed_out(browser):
-    """Ask until the session is over; sessions are remembered for two seconds."""
+    """Repeat until the session is over; sessions are cached for two seconds."""
     wait_until(lambda: browser.get("").status_code == 303)
 
 
@@ -287,7 +287,7 @@ def _stored(lake, sql):
         return database.execute(sql).fetchall()
 
 
-async def test_a_session_is_forgotten_after_it_is_revoked(control, monkeypatch):
+async def test_a_revoked_session_is_not_cached_again(control, monkeypatch):
     store, loop = SessionStore(control), asyncio.get_running_loop()
     sessions, revoke = Sessions(store), store.revoke
     secret = store.open_by_link(store.create_link("acme")).secret

@@ -1,4 +1,4 @@
-"""The machine-readable contract: valid OpenAPI 3.1, complete, and true of real answers."""
+"""The machine-readable contract: valid OpenAPI 3.1, complete, and matching real responses."""
 
 import re
 import sqlite3
@@ -29,15 +29,15 @@ PARAMETERS = {
     "/analytics/domain-breakdown": [name for name in COMMON if name != "short_code"],
     "/implementations/active": ["domain"],
 }
-"""What the routes take that do not take just what all do."""
+"""Parameters of routes that differ from the common ones."""
 ROUTES = {f"/analytics/{entry.name}": "get" for entry in CATALOG} | tables(__file__)["routes"]
-"""All routes in their order, with their methods."""
+"""All routes in order, with their methods."""
 FORMATS = FormatChecker(formats=["date", "date-time"])
 
 
 @pytest.fixture(scope="module")
 def asked(shared_lake, opened):
-    """The application over visits of every category, a few of them with everything known."""
+    """The application over visits of every category, a few of them with all facts."""
     kinds = {category: kind for kind, category in CATEGORY_OF_KIND.items()}
     known = {"short_code": "a", "country": "DE", "visitor": -(2**63), "utm_source": "mail", "status": 404}
     visits = []
@@ -73,24 +73,24 @@ def schema(document, path, status="200", method=None):
 
 
 def operation(item):
-    """What one path does by its first method."""
+    """Return a path's operation for its first method."""
     return next(iter(item.values()))
 
 
 def readable(document):
-    """The paths that answer a GET to an API key."""
+    """The paths that answer a GET with an API key."""
     others = ("/settings/", "/jobs/", "/links/", "/agent-hooks", "/exclusions")
     return [path for path, item in document["paths"].items() if "get" in item and not path.startswith(others)]
 
 
 def complaints(document, found, answer):
-    """What is wrong with an answer, or with a body, according to its schema."""
+    """Return the violations of a response or a body against its schema."""
     known = found | {"components": document["components"]}
     return [error.message for error in Draft202012Validator(known, format_checker=FORMATS).iter_errors(answer)]
 
 
 def test_the_document_is_valid_openapi_3_1(document):
-    """Only who checks loads the validator, which takes long."""
+    """Only the process that runs this test loads the validator, which takes long."""
     from openapi_spec_validator import OpenAPIV31SpecValidator  # noqa: PLC0415
 
     assert document["openapi"].startswith("3.1.")
@@ -98,7 +98,7 @@ def test_the_document_is_valid_openapi_3_1(document):
     OpenAPIV31SpecValidator(document).validate()
 
 
-def test_it_names_every_route_and_no_other_with_its_parameters(document):
+def test_it_lists_exactly_the_routes_with_their_parameters(document):
     assert [(path, " ".join(item)) for path, item in document["paths"].items()] == [*ROUTES.items()]
     for path, item in document["paths"].items():
         if "{" in path:
@@ -115,7 +115,7 @@ def routes_of(document):
     return [found for item in document["paths"].values() for found in item.values()]
 
 
-def test_every_route_has_an_id_of_its_own(document):
+def test_every_route_has_its_own_id(document):
     ids = [route["operationId"] for route in routes_of(document)]
     assert len(set(ids)) == len(ids)
 
@@ -124,7 +124,7 @@ def test_every_route_is_described(document):
     assert all(len(route["summary"]) > 10 for route in routes_of(document))
 
 
-def test_all_but_two_routes_need_a_token(document):
+def test_all_routes_except_two_need_a_token(document):
     public = [path for path, item in document["paths"].items() if operation(item).get("security") == []]
     assert public == ["/healthz", "/openapi.json"]
     assert document["security"] == [{"bearer": []}]
@@ -139,7 +139,7 @@ def test_every_response_names_its_headers(document):
 
 
 @pytest.mark.parametrize("query", ["", "short_code=nobody"])
-def test_every_answer_is_what_the_document_says(asked, document, query):
+def test_every_answer_matches_the_document(asked, document, query):
     for path in readable(document):
         answer = asked.get(f"{path}?{query}")
         assert answer.status_code == 200
@@ -147,7 +147,7 @@ def test_every_answer_is_what_the_document_says(asked, document, query):
     assert all(asked.get(path).json() for path in readable(document) if path != "/implementations/active")
 
 
-def test_every_error_is_what_the_document_says(asked, document):
+def test_every_error_matches_the_document(asked, document):
     while (limited := asked.get("/analytics/devices", headers={"X-Forwarded-For": "203.0.113.1"})).status_code == 200:
         pass
     unknown = asked.get("/analytics/devices", headers={"Authorization": ""})
@@ -180,7 +180,7 @@ def test_every_route_requires_a_token(asked, document):
             assert isinstance(answer.json(), dict)
 
 
-def test_every_example_is_a_body_that_its_operation_takes():
+def test_every_example_is_accepted_by_its_operation():
     examples = [(one.body, body) for one in OPERATIONS for body in one.examples.values()]
     assert len(examples) == 7
     for kind, body in examples:

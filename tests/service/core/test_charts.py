@@ -1,4 +1,4 @@
-"""Charts of the dashboard: what a row becomes in SVG, to the pixel."""
+"""Charts of the dashboard: rows become SVG, exact to the pixel."""
 
 import re
 from datetime import date, timedelta
@@ -20,7 +20,7 @@ def november(count, **visits):
 
 
 def parsed(markup):
-    """The elements of a chart; fails where it is not well-formed XML."""
+    """Return the elements of a chart, which must be well-formed XML."""
     return ElementTree.fromstring(markup)
 
 
@@ -33,7 +33,7 @@ def texts(root, name):
 
 
 def heights(root, kind):
-    """The heights of the columns of a kind, in pixels."""
+    """Return the heights of the columns of a kind, in pixels."""
     [path] = classes(root, kind)
     return [float(height) for height in re.findall(r"v-([\d.]+)", path.get("d"))]
 
@@ -74,7 +74,7 @@ def test_columns_keep_the_given_order():
 
 
 def series(days, previous, partial=()):
-    """The chart of days, of which those in `partial` are not whole."""
+    """Return the chart of days; days in `partial` are incomplete."""
     dates = [one["date"] for one in days]
     hatched = [number for number, date in enumerate(dates) if date in partial]
     return charts.time_series(days, previous, spans.day_labels(dates) if dates else [], partial=hatched)
@@ -104,7 +104,7 @@ def test_every_partial_week_is_hatched():
     assert [one.get("id") for one in root.findall(".//{*}pattern")] == ["hatch", "void"]
 
 
-def test_missing_and_future_days_are_hatched_otherwise():
+def test_missing_and_future_days_are_hatched_differently():
     root = parsed(charts.time_series(november(4, people=4), None, [], partial=[1], ahead=[3], missing=[2]))
     shown = [[one.get(name) for name in ("class", "x", "height", "fill")] for one in root.iter() if one.get("fill")]
     assert shown == [
@@ -153,7 +153,7 @@ def test_a_bar_is_as_wide_as_its_percentage(percentage, width):
     assert (track.get("class"), tuple(part.get("width") for part in parts)) == ("track", width)
 
 
-def test_a_split_bar_of_nothing_is_its_track():
+def test_a_split_bar_without_visits_is_its_track():
     assert len(list(parsed(charts.split_bar(0, 0, 0)))) == 1
 
 
@@ -175,14 +175,14 @@ def test_a_name_on_the_map_is_escaped():
     assert [use[0].text for use in root if use.get("class")] == ["<script>: 1"]
 
 
-def test_a_split_bar_is_divided_in_order_and_says_its_numbers():
+def test_a_split_bar_is_divided_in_order_and_shows_its_numbers():
     root = parsed(charts.split_bar(1, 2, 5))
     assert root.get("aria-label") == "1 by people, 2 by AI, 5 by other bots"
     parts = [(part.get("class"), part.get("x"), part.get("width")) for part in list(root)[1:]]
     assert parts == [("people", "0", "12.5"), ("ai", "12.5", "25"), ("other", "37.5", "62.5")]
 
 
-def test_a_sparkline_runs_from_left_to_right_to_its_dot():
+def test_a_sparkline_ends_with_its_dot_on_the_right():
     [line, dot] = list(parsed(charts.sparkline([0, 5, 10])))
     assert line.get("points") == "4,17 40,10 76,3"
     assert (dot.get("cx"), dot.get("cy")) == ("76", "3")

@@ -21,7 +21,7 @@ def test_a_time_is_written_in_utc_at_the_given_precision(written, text):
     assert written == text
 
 
-def test_a_written_time_is_read_as_it_was():
+def test_a_written_time_is_read_back_unchanged():
     moment = utc_now().replace(microsecond=0)
     assert from_text(to_text(moment)) == moment
     assert from_text(None) is None

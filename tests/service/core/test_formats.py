@@ -1,4 +1,4 @@
-"""How pages write the API's words, and text with code in it."""
+"""The API's words, and text with code in it, on pages."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def test_a_word_of_the_api_is_written_as_people_write_it(word, expected):
 
 
 WORDS = sorted({*CATEGORY_OF_KIND, *BOT_CATEGORIES})
-"""Of categories and kinds of agents."""
+"""Words for categories and kinds of agents."""
 
 
 @pytest.mark.parametrize("word", WORDS)

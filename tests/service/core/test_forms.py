@@ -1,4 +1,4 @@
-"""Every form of the pages: read whole, also where its body is late, and only of those who may send it."""
+"""Every form of the pages: read completely, even if its body is late, and only from users who may send it."""
 
 import time
 from pathlib import Path
@@ -22,15 +22,15 @@ from tests.support.tables import tables
 from tests.support.visits import land, visit
 
 FORMS = [*tables(__file__)["forms"]]
-"""Each form, what is submitted, and the answers to an editor, a viewer, a session of a key (null: as to an editor), and
-an editor of another organization. Those that end something are the last.
+"""Each form, its submitted values, and the responses to an editor, a viewer, a session of a key (null: the same as for
+an editor), and an editor of another organization. Forms that end something are the last.
 """
 PAUSE_SECONDS = 0.1
 
 
 @pytest.fixture
 def ids(lake, control):
-    """What paths of forms contain: acme has one of everything, called a secret, and one more job, which is approved."""
+    """The ids in paths of forms: acme has one of everything, called a secret, and one more job, which is approved."""
     land(lake, "acme", [visit()])
     jobs, hooks, keys, shares = Jobs(control), Hooks(control), ApiKeys(control), ShareStore(control)
     for path in ("/secret", "/secret-too"):
@@ -67,14 +67,14 @@ def test_every_form_is_answered_at_once_when_its_body_is_late(lake, ids, serving
     assert answers == [(path, status) for path, _, status, *_ in FORMS]
 
 
-def test_no_form_is_missing_here():
+def test_every_form_is_tested_here():
     routes = sum(path.read_text("utf-8").count('"POST"]') for path in Path(service.__file__).parent.rglob("*.py"))
     assert routes == len(FORMS)
 
 
 @pytest.mark.parametrize(("who", "column"), [("viewer", 3), ("key", 4), ("rival", 5)])
 def test_only_editors_can_see_and_change_settings(lake, control, ids, browsing, key_of, who, column):
-    """What a session of a key makes would outlive the key, and addresses of hooks often are secrets themselves."""
+    """Content made by a key's session would outlive the key, and addresses of hooks are often secrets themselves."""
     stores = Jobs(control).of, Hooks(control).of, ShareStore(control).shares_of
     key, before = key_of(lake), [store("acme") for store in stores]
     with browsing(lake, *(("rival",) if who == "rival" else ("acme", "viewer"))) as browser:

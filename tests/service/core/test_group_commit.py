@@ -1,4 +1,4 @@
-"""Changes that are made together: groups take turns, and one rests while others are served."""
+"""Changes committed together: groups take turns, and a group rests while others are served."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -10,12 +10,12 @@ from service.core.http.group_commit import GroupCommit
 
 @pytest.fixture
 def made():
-    """Committed groups, in order, each with its number of changes."""
+    """Return the committed groups, in order, each with its number of changes."""
     return []
 
 
 def commits(made, needs_rest=lambda _: False):
-    """What notes the changes that it makes."""
+    """Record the changes that it commits."""
 
     def make(group, changes):
         made.append((group, len(changes)))
@@ -35,7 +35,7 @@ async def test_groups_take_turns_and_a_group_is_one_change(made):
     assert made == [("a", 2), ("b", 1), ("c", 1)]
 
 
-async def test_a_group_that_rests_lets_others_go_first_until_closing(made, monkeypatch):
+async def test_a_resting_group_lets_others_go_first_until_closing(made, monkeypatch):
     times = iter([0.0, 3_600.0, *[3_600.0] * 20])
     monkeypatch.setattr("service.core.http.group_commit.monotonic", lambda: next(times))
     commit = commits(made, lambda group: group == "a")

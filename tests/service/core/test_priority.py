@@ -1,4 +1,4 @@
-"""Threads that query go after the event loop."""
+"""Query threads have a lower priority than the event loop."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ def threads():
     return {int(path.name) for path in Path("/proc/self/task").iterdir()}
 
 
-def test_queries_and_the_threads_of_their_engine_go_after_others(lake):
+def test_queries_and_their_engines_threads_have_low_priority(lake):
     before = threads()
     with closing(Workers()) as workers, closing(workers.open_engine(lambda: Warehouse(lake))) as warehouse:
         started = threads() - before
@@ -40,7 +40,7 @@ def test_an_error_on_opening_an_engine_reaches_the_caller(lake):
         workers.open_engine(lambda: 1 // 0)
 
 
-def test_queries_run_at_normal_priority_where_setting_is_denied(monkeypatch):
+def test_queries_keep_normal_priority_if_setting_it_is_denied(monkeypatch):
     def forbidden(*_):
         raise PermissionError(1, "Operation not permitted")
 

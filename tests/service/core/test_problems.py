@@ -1,4 +1,4 @@
-"""Problems: what callers of the API are told, and what pages and commands print of the same error."""
+"""Problems: the messages for callers of the API, and for pages and commands."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from service.core.http.errors import NotFound, Problem
 
 
 def subclasses(kind):
-    """A class and all that are derived from it."""
+    """Return a class and all of its subclasses."""
     return {kind}.union(*map(subclasses, kind.__subclasses__()))
 
 
@@ -16,7 +16,7 @@ REASONED = sorted(subclasses(Problem) & subclasses(TrafficError), key=lambda kin
 
 
 @pytest.mark.parametrize("kind", REASONED)
-def test_pages_and_commands_print_the_reason_alone(kind):
+def test_pages_and_commands_print_only_the_reason(kind):
     assert str(kind("the reason.")) == "the reason."
 
 

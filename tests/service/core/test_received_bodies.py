@@ -1,4 +1,4 @@
-"""Bodies in memory: which are evicted at a limit, in random sequences of arrivals."""
+"""Bodies in memory: evictions at a limit, in random sequences of arrivals."""
 
 import asyncio
 from contextlib import suppress
@@ -17,7 +17,7 @@ LARGE = 1_000
 
 
 class Sender:
-    """A request whose body arrives as a test says."""
+    """A request with a body that arrives as scripted."""
 
     def __init__(self, bodies, owner):
         self._bodies, self._owner = bodies, owner
@@ -63,7 +63,7 @@ async def sent(bodies, owner, *sizes):
     return sender
 
 
-async def test_a_whole_body_counts_until_it_is_done_with(bodies):
+async def test_a_complete_body_counts_until_it_is_released(bodies):
     sender = await sent(bodies, "acme", 100)
     await sender.send(20, more=False)
     assert bodies.bytes_held == 120
@@ -79,7 +79,7 @@ async def test_an_owner_past_its_limit_loses_its_oldest_body(bodies):
     assert bodies.bytes_held == 70
 
 
-async def test_past_the_limit_of_all_the_heaviest_owner_loses(bodies):
+async def test_past_the_total_limit_the_heaviest_owner_loses(bodies):
     light = await sent(bodies, "light", 40)
     heavy = [await sent(bodies, owner, 140) for owner in ("a", "b")]
     more = await sent(bodies, "a", 10)  # 330 in all
@@ -87,16 +87,16 @@ async def test_past_the_limit_of_all_the_heaviest_owner_loses(bodies):
     assert bodies.bytes_held == 190
 
 
-async def test_an_owner_below_its_share_is_never_refused(bodies):
+async def test_an_owner_below_its_share_is_never_rejected(bodies):
     landing = [await sent(bodies, owner, 80) for owner in "abcd"]
     for sender in landing:
-        await sender.send(0, more=False)  # whole bodies, which are not evicted
+        await sender.send(0, more=False)  # complete bodies, which are not evicted
     late = await sent(bodies, "late", 60)
     assert late.error is None
     assert bodies.bytes_held == 380
 
 
-async def test_whole_bodies_leave_no_room_for_the_same_owner(bodies):
+async def test_complete_bodies_leave_no_room_for_the_same_owner(bodies):
     landing = await sent(bodies, "acme", 150)
     await landing.send(0, more=False)
     late = await sent(bodies, "acme", 20)
@@ -104,7 +104,7 @@ async def test_whole_bodies_leave_no_room_for_the_same_owner(bodies):
     assert bodies.bytes_held == 150
 
 
-async def test_a_client_that_leaves_releases_its_bytes(bodies):
+async def test_a_disconnecting_client_releases_its_bytes(bodies):
     sender = await sent(bodies, "acme", 100)
     await sender.leave()
     assert (sender.error, bodies.bytes_held) == (InvalidBody, 0)
@@ -146,7 +146,7 @@ def test_any_arrivals_keep_the_limits_and_end_at_zero(arrivals):
 
 
 class Stream:
-    """A request whose chunks have all arrived; counts those that were taken."""
+    """A request with all chunks already received; counts the taken chunks."""
 
     def __init__(self, owner, chunks):
         self._left, self.taken = chunks, 0

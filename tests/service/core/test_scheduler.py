@@ -1,4 +1,4 @@
-"""The scheduler: organizations one after the other, within one shares last, and a slot left for the others."""
+"""The scheduler: organizations take turns, shares come last within an organization, and a slot is left for others."""
 
 import asyncio
 import gc
@@ -11,7 +11,7 @@ from service.core.http.scheduler import Scheduler
 
 
 async def order_of(*given):
-    """In which order those who wait, as (organization, is_share, name), get the only slot, one after the other."""
+    """Return the order in which waiting clients (organization, is_share, name) get the only slot, one after another."""
     scheduler, order = Scheduler(1), []
 
     async def wait(organization, is_share, name):
@@ -44,7 +44,7 @@ async def test_a_share_waits_for_no_members_of_other_organizations():
     assert await order_of(*given) == ["anna", "share of b", "ben"]
 
 
-async def test_an_organization_takes_no_second_place_that_is_the_last(monkeypatch):
+async def test_an_organization_does_not_take_the_last_slot_as_second(monkeypatch):
     monkeypatch.setattr("service.core.http.scheduler.RECENT_SECONDS", 0)
     scheduler = Scheduler(3)
     mine = [asyncio.create_task(scheduler.acquire("a")) for _ in range(3)]
@@ -75,10 +75,10 @@ async def test_the_organization_with_fewer_slots_goes_first():
         await scheduler.acquire(organization)
     waiting = {organization: asyncio.create_task(scheduler.acquire(organization)) for organization in "ab"}
     await asyncio.sleep(0)
-    assert not any(one.done() for one in waiting.values())  # each has a slot, and one is left
+    assert not any(one.done() for one in waiting.values())  # each has a slot, and one slot is left
     await scheduler.acquire("c")
     scheduler.release("c")
-    scheduler.release("a")  # as many as b has
+    scheduler.release("a")  # the same number as b
     await asyncio.sleep(0)
     assert waiting["a"].done()
     scheduler.release("a")
@@ -120,11 +120,11 @@ async def test_a_slot_is_held_until_the_query_ends():
     assert await after == "answered"
     del leaving
     gc.collect()
-    assert unheard == []  # what it ends with is of interest to none who are here
+    assert unheard == []  # no remaining client needs its result
     lane.close()
 
 
-async def test_an_organization_that_rests_lets_others_go_first():
+async def test_a_resting_organization_lets_others_go_first():
     scheduler, order = Scheduler(1), []
 
     async def wait(organization):

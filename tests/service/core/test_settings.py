@@ -1,4 +1,4 @@
-"""Settings: read from the environment, checked, and complained about by name."""
+"""Settings: read from the environment, validated, and reported by name."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ def test_unset_variables_give_the_defaults():
     assert read_settings({}) == Settings()
 
 
-def test_empty_variables_are_like_unset_ones():
+def test_empty_variables_count_as_unset():
     assert read_settings({known.variable: " " for known in SETTINGS}) == Settings()
 
 
@@ -34,19 +34,19 @@ def test_every_setting_can_be_set(name, text, value):
     assert (str(found) if isinstance(found, Path) else found) == value
 
 
-def test_a_secret_is_not_in_what_settings_print():
+def test_printed_settings_contain_no_secret():
     secrets = {"TRAFFIC_ENGINE": "sc://spark.example:15002/;token=s3cret", "TRAFFIC_OIDC_CLIENT_SECRET": "s3cret"}
     assert "s3cret" not in repr(read_settings(secrets))
 
 
 @examples("variable", "value")
-def test_a_bad_value_is_refused_by_the_name_of_its_variable(variable, value):
+def test_an_invalid_value_is_rejected_by_its_variable(variable, value):
     with pytest.raises(BadInput, match=variable):
         read_settings({variable: value})
 
 
 @pytest.mark.parametrize("missing", ["TRAFFIC_JWKS", *IDENTITY, "TRAFFIC_PUBLIC_URL"])
-def test_incomplete_identity_provider_settings_are_refused(missing):
+def test_incomplete_identity_provider_settings_are_rejected(missing):
     given = {"TRAFFIC_JWKS": "keys.json", **IDENTITY}
     client = {"TRAFFIC_OIDC_CLIENT_ID": "dashboard", "TRAFFIC_PUBLIC_URL": "https://traffic.example"}
     assert read_settings(given).jwks == "keys.json"
@@ -63,13 +63,13 @@ def test_incomplete_identity_provider_settings_are_refused(missing):
      ("https://traffic.example:08443", "https://traffic.example:8443"), ("http://[0:0::1]:80", "http://[::1]"),
      ("https://[2001:DB8::1]:8443", "https://[2001:db8::1]:8443")],
 )  # fmt: skip
-def test_an_origin_is_read_as_browsers_send_it(given, expected):
+def test_an_origin_is_normalized_like_in_browsers(given, expected):
     assert parse_origin(given) == expected
 
 
 @pytest.mark.parametrize(
     "given", ["https://a.example:0", "https://a.example:65536", "https://[::g]", "https://bücher.example"]
 )
-def test_an_origin_that_browsers_never_send_is_refused(given):
+def test_an_origin_that_browsers_never_send_is_rejected(given):
     with pytest.raises(BadInput, match=r"port|origin"):
         parse_origin(given)

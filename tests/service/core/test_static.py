@@ -33,7 +33,7 @@ def test_the_readme_picture_is_small():
 
 
 def test_the_readme_picture_is_up_to_date():
-    """If not: uv run --group browser python -m tests.browser.picture"""
+    """To update it: uv run --group browser python -m tests.browser.picture"""
     words = PICTURE.read_bytes().partition(b"tEXtDescription\0")[2].decode("latin-1")
     pages = [*(page.title for page in NAMED), "To do", "Settings"]
     assert words.startswith("\n".join([*pages, *(panel.title for panel in panels.OVERVIEW)]))
@@ -55,10 +55,10 @@ def test_templates_have_no_inline_style_or_script():
     assert len(templates) > 20
     for path in templates:
         text = path.read_text("utf-8")
-        if path.name == "report.html":  # a file of its own, which loads nothing and therefore has its style inside
+        if path.name == "report.html":  # a separate file that loads nothing, and therefore contains its style
             assert text.count("<style>") == 1
             text = text.replace("<style>", "")
-        if path.name == "bare.html":  # our own script, which the Content-Security-Policy allows by its hash
+        if path.name == "bare.html":  # our script, which the Content-Security-Policy allows by its hash
             text = text.replace('<script type="module">{{ script }}</script>', "")
         assert not re.findall(r"\sstyle=|\son\w+=|<style|<script", text), path.name
 

@@ -1,4 +1,4 @@
-"""How answers fit into the width of a terminal; transcripts/tables.txt has what one shows."""
+"""Fitting answers into the width of a terminal; transcripts/tables.txt shows the output."""
 
 from datetime import date, datetime
 from decimal import Decimal
@@ -31,7 +31,7 @@ ROWS = st.lists(NAMES, min_size=1).flatmap(
 
 
 def lines_of(columns):
-    """How wide each line is, at most."""
+    """Return the maximum width of each line."""
     return sum(column.width for column in columns) + 2 * (len(columns) - 1)
 
 
@@ -39,7 +39,7 @@ def names_of(columns):
     return [column.name for column in columns]
 
 
-def test_columns_are_dropped_from_the_right_keys_last():
+def test_columns_are_omitted_from_the_right_keys_last():
     left_out = {width: fit([ROW], width)[1] for width in (200, 80, 60, 40, 30)}
     assert left_out == {
         200: [],

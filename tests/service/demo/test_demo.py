@@ -1,4 +1,4 @@
-"""The sample of `traffic demo` has something for every detector of jobs to find."""
+"""The sample of `traffic demo` contains a finding for every detector of jobs."""
 
 import io
 from contextlib import closing
@@ -32,7 +32,7 @@ def demo(tmp_path_factory, today):
 
 
 @pytest.mark.parametrize("job_type", DETECTORS)
-def test_a_detector_finds_what_is_planted_in_the_demo(demo, today, job_type):
+def test_a_detector_finds_its_planted_problem_in_the_demo(demo, today, job_type):
     subject = PLANTED.get(job_type)
     assert subject, (
         f"plant requests for {job_type} in service/demo/problems.py, and name their subject in test_demo.json"
@@ -69,13 +69,13 @@ def test_planted_problems_are_the_same_each_time(tmp_path):
     assert planted_by(tmp_path / "one") == planted_by(tmp_path / "two")
 
 
-def test_planted_problems_end_the_day_before(tmp_path):
+def test_planted_problems_end_on_the_previous_day(tmp_path):
     lines = planted_by(tmp_path / "log")
     assert "01/Feb/2026" in lines[0]
     assert "28/Feb/2026" in lines[-1]
 
 
-def test_planted_problems_are_some_hundreds_of_lines(tmp_path):
+def test_planted_problems_have_some_hundreds_of_lines(tmp_path):
     assert 500 < len(planted_by(tmp_path / "log")) < 2_500
 
 

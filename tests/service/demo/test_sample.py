@@ -1,4 +1,4 @@
-"""Sample traffic: how much of it there is, when, and from where."""
+"""Sample traffic: its amount, times, and sources."""
 
 import re
 from collections import Counter
@@ -26,13 +26,13 @@ def test_an_unfinished_last_day_has_no_visits_in_the_future(lines):
     assert today[-1] < "06:00:00"
 
 
-def test_only_common_and_scanned_paths_are_missing_in_a_sample(lines):
+def test_a_sample_only_misses_common_and_scanned_paths(lines):
     missing = set(re.findall(r'"GET ([^ ?]+)\S* HTTP/1.1" 404 ', "\n".join(lines)))
     assert missing == {"/robots.txt", "/favicon.ico", "/wp-login.php", "/.env", "/sitemap.xml"}
 
 
 def countries_of(lines, word):
-    """How often the visits with a word in their user agent come from each country."""
+    """Return how often visits with a word in their user agent come from each country."""
     return Counter(SampleCountries().lookup(line.split()[1]) for line in lines if word in line)
 
 
@@ -48,10 +48,10 @@ def test_agents_come_from_few_countries(lines):
     assert set(countries_of(lines, "GPTBot")) <= {"US", "IE", "DE", "SG"}
 
 
-def test_the_addresses_of_a_network_have_one_country():
+def test_addresses_of_a_network_have_one_country():
     addresses = ["198.19.64.1", "198.19.64.200", "2001:db8:40ff::1"]
     assert [SampleCountries().lookup(address) for address in addresses] == ["DE"] * 3
 
 
-def test_the_last_part_of_the_address_of_an_agent_decides():
+def test_the_last_part_of_an_agents_address_decides():
     assert [SampleCountries().lookup(f"198.18.7.{host}") for host in (0, 49, 50, 63)] == ["US", "US", "IE", "SG"]

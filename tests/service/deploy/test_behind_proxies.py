@@ -1,4 +1,4 @@
-"""The server behind each proxy of service/deploy, over TLS, with HTTP/1.1 and HTTP/2: real programs, all of them."""
+"""The server behind each proxy of service/deploy, over TLS, with HTTP/1.1 and HTTP/2: all real programs."""
 
 import itertools
 import json
@@ -19,7 +19,7 @@ from tests.support.web_servers import installed
 
 ROUNDS = 6
 PATIENT = dict.fromkeys(("LINGER_SECONDS", "BODY_IDLE_TIMEOUT_SECONDS", "BODY_TIMEOUT_SECONDS"), 600)
-"""A request that is taken for the rest of a body waits for so long: longer than any proxy does."""
+"""A request mistaken for the rest of a body waits this long: longer than any proxy does."""
 ROW = b'{"path":"/x"}\n'
 LARGE, VALID, WHOLE, HUGE = 1_000_000, 900_000, 4 << 20, 5 << 20
 ANONYMOUS = ("-H", "Authorization: Bearer none")
@@ -28,20 +28,20 @@ HALF = b"Content-Length: %d" % (4 << 20)  # the body lacks a byte
 
 
 class Browsers:
-    """Clients of a site, each with an address of its own: curl, with or without HTTP/2."""
+    """Clients of a site, each with its own address: curl, with or without HTTP/2."""
 
     addresses = (f"127.9.{number >> 8}.{number & 255}" for number in itertools.count(1))
 
     def __init__(self, site, key, buffers=False, monitor=0):
-        self.buffers = buffers  # the proxy sends a request on when it is whole
+        self.buffers = buffers  # the proxy forwards complete requests
         self.monitor = monitor  # the port of the metrics
         self.site, self.key = site, ("-H", f"Authorization: Bearer {key}")
         self.server = Client(site.service, key)  # not through the proxy
 
     def ask(self, path, *words, address=None, version="1.1"):
-        """The last status that a client gets; curl ends with an error if it gets none within a minute.
+        """Return the last status for a client; curl ends with an error without one within a minute.
 
-        A path that ends in `[1-9]` is asked for nine times.
+        A path that ends in `[1-9]` is requested nine times.
         """
         command = [
             installed("curl"), "--silent", "--show-error", "--noproxy", "*", "--insecure", "--max-time", "60",
@@ -56,23 +56,23 @@ class Browsers:
         return int(status)
 
     def answer(self):
-        """The JSON of the last answer."""
+        """Return the JSON of the last response."""
         return json.loads((self.site.root / "answer").read_bytes())
 
     def timed_out(self):
-        """The number of reports of visits that came too late."""
+        """Return the number of timed-out reports of visits."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.monitor}/metrics") as answer:
             late = re.search(r'{method="POST",route="/visits",status="408"} (\S+)', answer.read().decode())
         return float(late[1]) if late else 0
 
     def cookie(self):
-        """The cookie that the last answer sets."""
+        """Return the cookie set by the last response."""
         headers = (self.site.root / "headers").read_text("ascii").splitlines()
         (cookie,) = [line.partition(": ")[2] for line in headers if line.lower().startswith("set-cookie: ")]
         return cookie
 
     def sign_in(self, version):
-        """Sign in with the key, as the form of the page does."""
+        """Sign in with the key, like the form of the page."""
         form = ("--data-urlencode", f"key={self.key[1].split()[-1]}", "-H", f"Origin: {self.site.address}")
         return self.ask("/app/sign-in", *form, version=version)
 
@@ -116,7 +116,7 @@ def hasty(request, lake, serving, key_of, tmp_path):
 
 
 def body(bodies, size):
-    """How curl sends a body of a size at once."""
+    """Return the arguments with which curl sends a body of a size at once."""
     return ("--data-binary", f"@{bodies / str(size)}", "-H", "Expect:")
 
 
@@ -130,7 +130,7 @@ def body(bodies, size):
         (429, "/visits", (), LARGE),
     ],
 )
-def test_an_early_answer_leaves_the_next_request_alone(browsers, bodies, version, status, path, words, size):
+def test_an_early_response_does_not_affect_the_next_request(browsers, bodies, version, status, path, words, size):
     words = words or browsers.key
     address = next(browsers.addresses)
     if status == 429:
@@ -143,8 +143,9 @@ def test_an_early_answer_leaves_the_next_request_alone(browsers, bodies, version
 
 
 @pytest.mark.parametrize("version", ["1.1", "2"])
-def test_an_evicted_body_leaves_the_next_request_alone(browsers, bodies, version):
-    """A body that arrives slowly is the oldest of its organization when that holds too many; nginx sends whole ones."""
+def test_an_evicted_body_does_not_affect_the_next_request(browsers, bodies, version):
+    """A body that arrives slowly is the oldest of its organization when that exceeds its limit; nginx sends complete
+    bodies."""
     slow = [*browsers.key, *body(bodies, LARGE), "--limit-rate", "300k"]
     statuses = set()
     for _ in range(2):
@@ -161,8 +162,9 @@ def test_an_evicted_body_leaves_the_next_request_alone(browsers, bodies, version
     assert statuses == ({202} if browsers.buffers else {503})
 
 
-def test_a_late_body_leaves_the_next_request_alone(hasty):
-    """The rest looks like requests, lacks a byte and comes after the answer; nginx waits for a whole body itself."""
+def test_a_late_body_does_not_affect_the_next_request(hasty):
+    """The rest looks like requests, lacks a byte and comes after the response; nginx waits for a complete body
+    itself."""
     client = Client(hasty.site.dashboard, hasty.key[1].split()[-1])
     length = b"Content-Length: %d" % len(ROW + REQUESTS)
     beginning = client.request(b"/visits", length, method=b"POST", host=(b"Host: " + DASHBOARD.encode(),)) + ROW
@@ -179,7 +181,7 @@ def test_a_late_body_leaves_the_next_request_alone(hasty):
         for connection in late:
             with suppress(ConnectionError):  # the proxy reads no more
                 connection.sendall(REQUESTS if hasty.buffers else REQUESTS[:-1])
-            statuses.append(answer_on(connection).status)  # not before: Caddy waits for the client meanwhile
+            statuses.append(answer_on(connection).status)  # not earlier: Caddy waits for the client meanwhile
             connection.close()
             assert hasty.ask("/healthz") == 200
             assert hasty.ask("/visits", *hasty.key, "--data-binary", ROW.decode()) == 202
@@ -188,7 +190,7 @@ def test_a_late_body_leaves_the_next_request_alone(hasty):
 
 
 @pytest.mark.parametrize("version", ["1.1", "2"])
-def test_visits_of_4_mib_pass_and_more_is_refused_in_json(browsers, bodies, version):
+def test_visits_of_4_mib_pass_and_more_is_rejected_in_json(browsers, bodies, version):
     assert browsers.ask("/visits", *browsers.key, *body(bodies, WHOLE), version=version) == 202
     assert browsers.answer()["accepted"] == 1
     assert browsers.ask("/visits", *browsers.key, *body(bodies, HUGE), version=version) == 413

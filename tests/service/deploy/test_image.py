@@ -1,7 +1,7 @@
-"""The Dockerfile: what a linter says of it, and what its own steps install in an empty folder, without a container.
+"""The Dockerfile: a linter's findings, and its own steps, executed in an empty folder without a container.
 
-Python is that of the tests, and uv installs what pip would, from its cache; `TRAFFIC_FAULTS=all` runs pip itself.
-The base image and the user of the image are not part of this.
+Python is the tests' own, and uv installs the same as pip from its cache; `TRAFFIC_FAULTS=all` runs pip itself. The base
+image and the user of the image are not tested.
 """
 
 import json
@@ -29,30 +29,30 @@ VENV = """#!/bin/sh
 
 
 def instructions():
-    """The instructions of the Dockerfile as (name, arguments)."""
+    """Return the instructions of the Dockerfile as (name, arguments)."""
     text = re.sub(r"^#.*\n", "", (DEPLOY / "Dockerfile").read_text(), flags=re.MULTILINE).replace("\\\n", " ")
     return [(name, rest.strip()) for name, _, rest in (line.partition(" ") for line in text.splitlines() if line)]
 
 
 def ignored(path):
-    """Whether a path of the repository stays out of the build."""
+    """Whether a path of the repository is excluded from the build."""
     lines = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
     return any(PurePath(path).match(line) for line in lines if not line.startswith("#"))
 
 
 class Image:
-    """A folder in the place of an image, in which its instructions are executed."""
+    """A folder instead of an image, in which its instructions are executed."""
 
     def __init__(self, root, tools):
         self.root, self.folder = root, root
         folders = [
             one for one in os.environ["PATH"].split(":") if not Path(one, "uv-build").exists()
-        ]  # as the base has
+        ]  # like the base image
         self.environ = {"PATH": ":".join([str(tools), *folders]), "HOME": str(root)}
         self.command, self.health, self.user = [], [], ""
 
     def place(self, text):
-        """A text in which the paths of the image are those below its folder."""
+        """Return a text with the image's paths replaced by paths below its folder."""
         return moved(text, {path: f"{self.root}{path}" for path in ("/src", "/opt/traffic", "/lake")})
 
     def execute(self, name, rest):
@@ -69,7 +69,7 @@ class Image:
     def on_copy(self, rest):
         *sources, target = rest.split()
         if sources[0] == "--from=build":
-            assert sources[1:] == [target]  # it stays where it is, and all else of the first image goes
+            assert sources[1:] == [target]  # it stays in place, and the rest of the first image is deleted
             shutil.rmtree(self.root / "src")
             return
         for source in sources:
@@ -86,7 +86,7 @@ class Image:
 
     def on_run(self, rest):
         owner = "" if os.geteuid() == 0 else " -o 10001 -g 10001"
-        # the interpreter of the tests may be one of a project, whose variables must not reach another
+        # the tests' interpreter may belong to a project, with variables that must not reach another project
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("VIRTUAL_ENV", "PYTHON"))}
         path = {"PATH": self.environ["PATH"]}
         command = self.place(rest).replace(owner, "")
@@ -138,7 +138,7 @@ def image(tmp_path_factory):
 
 @pytest.fixture
 def program(image, tmp_path):
-    """Runs the installed `traffic` in an empty folder; returns what it prints."""
+    """Run the installed `traffic` in an empty folder; return its output."""
 
     def run(*arguments, **variables):
         environ = image.environ | {"TRAFFIC_LAKE": "lake"} | variables
@@ -161,7 +161,7 @@ def test_only_the_program_is_in_the_build_context(path):
 
 
 def test_the_dockerfile_installs_a_healthy_server(image, tell):
-    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", image.user)  # a number: not root, also for those who check that
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", image.user)  # a number, so that checks see that it is not root
     assert not (image.root / "src").exists()
     monitor = free_port()
     health = [part.replace(image.environ["TRAFFIC_MONITOR_PORT"], str(monitor)) for part in image.health]
@@ -189,7 +189,7 @@ def test_an_installed_program_imports_answers_and_reports(program, tmp_path):
     assert "GPTBot" in report or "OpenAI" in report
 
 
-def test_the_installed_program_says_its_version(program):
+def test_the_installed_program_prints_its_version(program):
     assert program("--version") == f"traffic {version('traffic-analytics')}\n"
 
 
@@ -198,7 +198,7 @@ def test_the_installed_program_completes_its_commands(program):
     assert program(**asked).split() == ["query"]
 
 
-def test_the_packages_that_are_installed_fit_each_other(image):
+def test_installed_packages_are_compatible(image):
     command = [shutil.which("uv"), "pip", "check", "--python", image.root / "opt/traffic/bin/python"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""What Prometheus and Grafana are given: rules that fire when they must, and names that our answers have.
+"""The configuration of Prometheus and Grafana: rules that fire when they must, and names that exist.
 
 Grafana itself is not started.
 """

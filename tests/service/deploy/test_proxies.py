@@ -1,4 +1,4 @@
-"""What real proxies log in the formats of service/deploy is read as the requests were: each starts with our file."""
+"""Logs of real proxies in the formats of service/deploy match the sent requests: each proxy starts with our file."""
 
 import socket
 
@@ -17,7 +17,7 @@ REQUESTS = [
     ("/launch", {"User-Agent": "x" * 4_000}),
     ("/" + "y" * 3_000, {}),
 ]
-"""Requests as (target, headers): ordinary ones, and what a log may be broken with."""
+"""Requests as (target, headers): ordinary requests, and requests that may break a log."""
 VISITS = [
     ("/launch", 302, "ai_training", "GPTBot/1.2", "chatgpt.com", "a b"),
     ("/launch", 302, "other_bot", r'quoted "\ tab	comma, {"brace":"}', None, None),
@@ -28,7 +28,7 @@ VISITS = [
 
 
 def ask(port, target, headers):
-    """Send a request as it is and wait for the end of its answer."""
+    """Send a request unchanged and wait for the end of its response."""
     lines = [f"GET {target} HTTP/1.1", f"Host: go.example.com:{port}", "Connection: close"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
@@ -42,10 +42,10 @@ def lines_of(log):
 
 
 @pytest.mark.parametrize("proxy", [nginx, haproxy, caddy])
-def test_logs_of_proxies_are_read_as_their_requests(proxy, tmp_path, lake):
+def test_logs_of_proxies_match_the_sent_requests(proxy, tmp_path, lake):
     site = Site(tmp_path)
     with proxy(site) as process:
-        socket.create_connection(("127.0.0.1", site.links), timeout=60).close()  # as browsers do with spare ones
+        socket.create_connection(("127.0.0.1", site.links), timeout=60).close()  # like browsers with spare connections
         for target, headers in REQUESTS:
             ask(site.links, target, headers)
         wait_until(lambda: lines_of(site.log) == len(REQUESTS), process, site.root / "output")

@@ -1,4 +1,5 @@
-"""The units of systemd: what systemd-analyze says of them, and that the program needs no system call that they forbid.
+"""The units of systemd: the findings of systemd-analyze, and the system calls that they forbid, which the program never
+needs.
 
 systemd itself is not started.
 """
@@ -13,12 +14,12 @@ from tests.support.programs import DEPLOY, accepts, checked, free_port, moved, r
 from tests.support.web_servers import installed
 
 UNITS = ["traffic.service", "traffic-follow@acme.service"]
-MAX_EXPOSURE = 20  # of 100, which systemd-analyze prints as 2.0 of 10
+MAX_EXPOSURE = 20  # out of 100; systemd-analyze prints it as 2.0 of 10
 
 
 @pytest.fixture
 def units(tmp_path):
-    """The units in a folder, with the program of the tests; of the template, one instance."""
+    """The units in a folder, with the tests' program; of the template, one instance."""
     paths = []
     for name in UNITS:
         text = (DEPLOY / name.replace("acme", "")).read_text()
@@ -36,7 +37,7 @@ def test_systemd_accepts_the_units_and_their_low_exposure(units):
 
 
 def allowed_calls(analyze):
-    """The system calls that the filter of the units lets through."""
+    """Return the system calls that the filter of the units allows."""
     sets = checked(analyze, "syscall-filter", "--no-pager")
     members = {block.split()[0]: block.split("\n")[1:] for block in sets.split("\n\n") if block.startswith("@")}
 
@@ -47,7 +48,7 @@ def allowed_calls(analyze):
     return calls_of("@system-service") - calls_of("@privileged")
 
 
-def test_the_server_makes_only_system_calls_that_its_unit_allows(tmp_path):
+def test_the_server_only_makes_allowed_system_calls(tmp_path):
     strace, analyze = installed("strace"), installed("systemd-analyze")
     monitor, calls = free_port(), tmp_path / "calls"
     environ = without_settings()
@@ -60,7 +61,7 @@ def test_the_server_makes_only_system_calls_that_its_unit_allows(tmp_path):
         process.wait()
     made = {line.strip() for line in calls.read_text().splitlines() if line.strip().isidentifier()}
     assert {"openat", "listen"} <= made
-    of_root = {"fchown"}  # SQLite gives its files to the owner of the database if root runs it, which the units do not
+    of_root = {"fchown"}  # SQLite gives its files to the owner of the database if root runs it, unlike the units
     assert made - {"syscall", "total"} - of_root - allowed_calls(analyze) == set()
 
 

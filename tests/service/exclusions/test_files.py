@@ -1,4 +1,4 @@
-"""Files that are set aside while others write; what `traffic files` prints is in transcripts/exclusions.txt."""
+"""Files set aside while others write; the output of `traffic files` is in transcripts/exclusions.txt."""
 
 from contextlib import closing
 from datetime import date, datetime

@@ -1,4 +1,5 @@
-"""Left out of people: its two parts, its rules and its switch; test_forms.py shows that editors only change them."""
+"""The page Left out of people: its two parts, its rules and its switch; test_forms.py tests that only editors change
+them."""
 
 from datetime import datetime
 
@@ -36,7 +37,7 @@ def requests(browser, part):
     return [row.one("th").text for row in section.one("div", class_="requests").one("tbody").all("tr")]
 
 
-def test_the_overview_says_that_many_visits_are_files(lake, acme):
+def test_the_overview_reports_a_large_share_of_files(lake, acme):
     store(lake, FILE, FILE, {})
     note = acme.read(f"?{DAYS}").one("div", class_="strip")
     assert "66.7 % of the visits of" in note.text
@@ -44,13 +45,13 @@ def test_the_overview_says_that_many_visits_are_files(lake, acme):
 
 
 @pytest.mark.parametrize("aside", [False, True], ids=["a third", "set aside"])
-def test_the_overview_is_silent_of_few_files_and_files_aside(lake, acme, aside):
+def test_the_overview_does_not_report_few_files_or_files_aside(lake, acme, aside):
     store(lake, FILE, {}, *([FILE, FILE] if aside else [{}]))
     lake.manifest.exclusions.switch_files("acme", aside=aside)
     assert acme.read(f"?{DAYS}").all("div", class_="strip") == []
 
 
-def test_files_that_count_are_in_neither_part(lake, acme):
+def test_counted_files_are_in_neither_part(lake, acme):
     store(lake, FILE, FILE, OWN, {})
     assert facts(acme, "not-counted") == {"stored": 4, "own": 1}
     assert facts(acme, "files") == {"files": 2}
@@ -61,7 +62,7 @@ def test_the_switch_of_files_shows_their_share(lake, acme):
     assert "3 of 4, 75.0 %." in acme.read(PAGE).one("section", id="files").text
 
 
-def test_files_that_are_aside_are_not_counted(lake, acme):
+def test_files_set_aside_are_not_counted(lake, acme):
     lake.manifest.exclusions.switch_files("acme", aside=True)
     store(lake, FILE, FILE, OWN, {})
     assert facts(acme, "not-counted") == {"stored": 4, "files": 2, "own": 1}
@@ -78,7 +79,7 @@ def test_requests_have_their_path_and_their_agent(lake, acme):
     assert requests(acme, "bots") == ["go.example/quietno user agent", "go.example/.envzgrab/0.x"]
 
 
-def test_a_request_says_that_it_was_loaded_ahead(lake, acme):
+def test_a_request_shows_that_it_was_loaded_ahead(lake, acme):
     store(lake, AHEAD)
     assert "loaded ahead" in acme.read(PAGE).one("section", id="bots").one("div", class_="requests").text
 
@@ -88,7 +89,7 @@ def test_twenty_requests_of_each_part_are_shown(lake, acme):
     assert [len(requests(acme, part)) for part in ("not-counted", "bots")] == [20, 20]
 
 
-def test_filters_hold_for_both_parts(lake, acme):
+def test_filters_apply_to_both_parts(lake, acme):
     store(lake, OWN, PROBE, PROBE | {"domain": "to.example"})
     section = acme.read(f"{PAGE}&domain=to.example").one("section", id="bots")
     assert section.one("data", data_field="probes")["value"] == "1"
@@ -118,7 +119,7 @@ def test_an_editor_removes_a_rule_by_its_button(lake, acme):
 
 
 @pytest.mark.parametrize("fields", [{"kind": "path", "value": "admin"}, {"kind": "host", "value": "/admin"}])
-def test_a_refused_rule_stays_in_the_form(lake, acme, fields):
+def test_a_rejected_rule_stays_in_the_form(lake, acme, fields):
     store(lake, {})
     answer = acme.post("left-out/rules", **fields)
     page = read(answer.text).one("section", id="rules")
@@ -161,7 +162,7 @@ def test_the_switch_leaves_files_out(lake, acme):
     assert acme.read(PAGE).one("section", id="files").one("button")["value"] == "counted"
 
 
-def test_a_refused_switch_names_the_command(lake, acme):
+def test_a_rejected_switch_names_the_command(lake, acme):
     store(lake, FILE | {"rules_version": "older"})
     answer = acme.post("left-out/files", files="aside")
     assert (answer.status_code, "traffic files aside --org acme" in read(answer.text).text) == (409, True)
@@ -169,7 +170,7 @@ def test_a_refused_switch_names_the_command(lake, acme):
 
 
 @pytest.mark.parametrize("path", ["rules", "rules/nothing/remove", "files"])
-def test_forms_of_other_sites_are_refused(lake, acme, path):
+def test_forms_of_other_sites_are_rejected(lake, acme, path):
     store(lake, {})
     fields = {"kind": "path", "value": "/a", "files": "aside"}
     answer = acme.client.post(f"/app/left-out/{path}", data=fields, headers={"Sec-Fetch-Site": "cross-site"})

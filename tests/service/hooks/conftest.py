@@ -1,4 +1,4 @@
-"""An outbox whose clock a test moves."""
+"""An outbox with a clock that a test moves."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A lake's hooks with a clock that stands until it is moved."""
+"""A lake's hooks with a clock that stands still until a test moves it."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -20,7 +20,7 @@ TAKEN, FAILURE, SILENCE = Attempt(204, None, 1), Attempt(500, None, 1), Attempt(
 
 
 class Outbox:
-    """A lake's hooks and their sender, by a fake clock."""
+    """A lake's hooks and their sender, with a fake clock."""
 
     def __init__(self, lake):
         self.lake = lake
@@ -35,7 +35,8 @@ class Outbox:
         return self.hooks.create(organization, "automation", url, **how)
 
     def waiting(self, there=None, count=1, organization="acme", **how):
-        """A hook, of a receiver if there is one, and its secret; so many messages wait for it, each of another job."""
+        """Create a hook, with a receiver if there is one; return it with its secret and this number of pending
+        messages."""
         hook, secret = self.hook(**({"url": there.url} if there else {}), organization=organization, **how)
         for number in range(count):
             self.enqueue(job=JOB | ({"id": f"job_{number}"} if number else {}), organization=organization)
@@ -61,11 +62,11 @@ class Outbox:
         return self.hooks.hook("acme", hook.id)
 
     def statuses(self, hook):
-        """Outcomes of the messages to a hook, newest first."""
+        """Return the outcomes of the messages to a hook, newest first."""
         return [one.status for one in self.hooks.deliveries("acme", hook.id)]
 
     def send_one(self):
-        """Whether there was a message to send."""
+        """Send a message; return whether there was one."""
         claimed = self.sender.claim()
         if claimed:
             asyncio.run(self.sender.deliver(claimed))
@@ -80,7 +81,8 @@ class Outbox:
         return delivery
 
     def run_until_dead(self, hook):
-        """The times of the attempts, in seconds since the message was made; an attempt is made as soon as it is due."""
+        """Return the times of the attempts in seconds since the message's creation; each attempt is made as soon as it
+        is due."""
         started_at, times = self.clock(), []
         while (delivery := self.only(hook)).status == "pending":
             self.clock.now = delivery.next_attempt_at - timedelta(seconds=1)

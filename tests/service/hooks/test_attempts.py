@@ -16,7 +16,7 @@ from tests.service.hooks.outboxes import FAILS, FAILURE, GONE, JOB, SILENCE, TAK
 
 @pytest.fixture
 def subscribed(outbox):
-    """Of five hooks, the two of acme that are told of an approval: one of it alone, one of every event."""
+    """Return two of five hooks, acme's hooks that get an approval: one for approvals only, one for every event."""
     approved, _ = outbox.hook()
     every, _ = outbox.hook(events=EVENTS)
     outbox.hook(events=["job.created"])
@@ -88,7 +88,7 @@ def test_a_long_message_has_fewer_rows():
 
 
 def assert_ended(outbox, hook, reason, caplog):
-    """The service has ended a hook with all its messages, and says why."""
+    """Check that the service has ended a hook with all its messages, with a reason."""
     ended = outbox.health(hook)
     assert (ended.active, ended.paused_until, ended.disabled_reason) == (False, None, reason)
     assert set(outbox.statuses(hook)) == {"dead"}
@@ -131,7 +131,7 @@ def test_a_message_is_dead_after_all_scheduled_attempts(outbox, receiver):
 @pytest.mark.parametrize(
     ("header", "seconds"), [("7200", (7_200, 7_200)), ("99999999", (86_400, 86_400)), ("-1", (4, 6)), ("1", (4, 6))]
 )
-def test_retry_after_is_respected_for_a_day_at_most(outbox, receiver, header, seconds):
+def test_retry_after_is_respected_for_at_most_a_day(outbox, receiver, header, seconds):
     hook, _ = outbox.waiting(receiver([f"HTTP/1.1 429 Too Many Requests\r\nRetry-After: {header}\r\n\r\n"]))
     outbox.send_all()
     delivery = outbox.only(hook)
@@ -150,7 +150,7 @@ def test_410_ends_the_hook(outbox, receiver, caplog):
 
 
 def failed_for_five_days(outbox):
-    """A hook, and how often its messages failed in the five days after the first time."""
+    """Return a hook, and how often its messages failed in the five days after the first failure."""
     hook, _ = outbox.hook()
     began, times = outbox.clock(), DISABLED_FAILURES + 5
     for number in range(times):
@@ -245,7 +245,7 @@ def test_an_unresponsive_receiver_pauses_its_hook(outbox):
         planned = SCHEDULE[min(failures + 1, 9)]
         assert (1 - JITTER) * planned <= paused - outbox.clock() + timedelta(seconds=1) <= (1 + JITTER) * planned * 1.1
     outbox.clock.now = paused
-    outbox.finish(outbox.claim(), FAILURE)  # it answers again: with an error, which delays one message only
+    outbox.finish(outbox.claim(), FAILURE)  # it responds again, with an error that delays one message only
     assert outbox.health(hook).paused_until is None
     assert outbox.claim() is not None
 
@@ -279,7 +279,7 @@ def test_a_repeatedly_rejected_message_does_not_delay_others(outbox, receiver):
     assert told == [JOB["id"]] * 4 + ["job_2", "job_3", JOB["id"]]
 
 
-def test_a_test_a_replay_and_another_address_end_a_pause(outbox):
+def test_a_test_a_replay_or_a_new_address_ends_a_pause(outbox):
     hook, _ = outbox.waiting()
 
     def paused():
@@ -312,10 +312,10 @@ def test_deliveries_dated_by_a_wrong_clock_are_due(outbox):
     assert outbox.claim() is not None
 
 
-# How much waits
+# Limits of pending messages
 
 
-def test_a_new_finding_replaces_the_waiting_message_of_its_job(outbox):
+def test_a_new_finding_replaces_the_pending_message_of_its_job(outbox):
     hook, _ = outbox.hook(events=EVENTS)
 
     def found(event, **job):
@@ -350,7 +350,7 @@ def test_messages_in_progress_or_delivered_are_not_replaced(outbox):
     assert [one.event for one in outbox.hooks.deliveries("acme", hook.id)] == ["job.updated", "job.created"]
 
 
-def test_user_actions_are_refused_while_100_messages_wait(outbox):
+def test_user_actions_are_rejected_with_100_pending_messages(outbox):
     hook, _ = outbox.waiting(count=MAX_PENDING)
     outbox.hook(events=["job.approved", "job.created"])
     pending = outbox.sender.pending()
@@ -426,7 +426,7 @@ def test_the_cost_of_sending_does_not_grow_with_the_queue(outbox):
                 outbox.finish(outbox.claim(), attempt)
 
     def steps():
-        """Number of SQLite VM steps to find the next delivery, and to count, list and delete old ones."""
+        """Return the number of SQLite VM steps to find the next delivery, and to count, list and delete old ones."""
         counted = itertools.count()
         for connection in (*database._readers.idle, database._writer):
             connection.set_progress_handler(lambda: next(counted) < 0, 1)

@@ -1,4 +1,5 @@
-"""One attempt to deliver: its signature, and what its response means. Servers of every kind: tests/service/outgoing."""
+"""One attempt to deliver: its signature, and the meaning of its response. tests/service/outgoing tests all kinds of
+servers."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -41,7 +42,7 @@ def test_an_unanswered_attempt_records_its_error_and_duration(receiver, monkeypa
 
 
 @examples("text", "seconds")
-def test_how_long_a_receiver_wants_to_be_left_alone(text, seconds):
+def test_a_pause_requested_by_a_receiver_is_parsed(text, seconds):
     expected = None if seconds is None else timedelta(seconds=seconds)
     assert parse_retry_after(text, NOW) == expected
 

@@ -1,4 +1,4 @@
-"""Settings > Agent Hooks: a secret is shown once. test_forms.py shows that editors only see and change them."""
+"""Settings > Agent Hooks: a secret is shown once. test_forms.py tests that only editors see and change hooks."""
 
 from datetime import timedelta
 
@@ -71,14 +71,14 @@ def test_a_test_is_sent_and_a_delivery_replayed(acme, hooks, hook):
     again = acme.post(f"{path}/test")
     assert (again.status_code, delivery.id in again.text) == (409, True)
     acme.read(path).row("hook.test")
-    hooks.change("acme", hook.id, HookChanges(active=False))  # what waits is dead then
+    hooks.change("acme", hook.id, HookChanges(active=False))  # pending messages are dead then
     action = acme.read(path).row("dead").one("form")["action"]
     assert acme.post(action).status_code == 303
     assert hooks.deliveries("acme", hook.id)[0].status == "pending"
     assert acme.post(f"{path}/deliveries/evt_00000000000000000000/replay").status_code == 404
 
 
-def test_a_hook_is_deleted_only_when_that_is_confirmed(acme, hooks, hook):
+def test_a_hook_is_deleted_only_after_confirmation(acme, hooks, hook):
     path = f"settings/agent-hooks/{hook.id}"
     response = acme.post(f"{path}/delete")
     assert response.status_code == 400

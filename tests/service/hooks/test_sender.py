@@ -1,4 +1,4 @@
-"""The sender in its own event loop: real receivers, that of the documents too, killed processes, and errors."""
+"""The sender in its own event loop: real receivers, including the documented one, killed processes, and errors."""
 
 import asyncio
 import re
@@ -74,7 +74,8 @@ def test_several_senders_send_each_message_once(outbox, receiver):
 
 
 def test_receivers_that_hang_delay_no_other_messages(outbox, receiver, monkeypatch):
-    """Eight organizations with 20 hooks each and 20 messages: more than there are slots, which none of them fills."""
+    """Eight organizations with 20 hooks each and 20 messages: more than there are slots, and no organization fills
+    them."""
     monkeypatch.setattr("service.hooks.delivery.DEADLINE_SECONDS", 600)
     hanging, there = receiver(["hang"]), receiver()
     outbox.clock = outbox.hooks._clock = utc_now
@@ -115,7 +116,7 @@ def test_a_sender_survives_errors(outbox, receiver, caplog, monkeypatch):
         attempt = await post(*what)
         while not sender._is_stopped:
             await asyncio.sleep(0.01)
-        await asyncio.sleep(0.1)  # it is under way when the sender ends, and recorded
+        await asyncio.sleep(0.1)  # it is in progress when the sender ends, and recorded
         return attempt
 
     monkeypatch.setattr("service.hooks.sender.post", failing)

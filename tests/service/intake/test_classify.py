@@ -31,7 +31,7 @@ CORPUS = sorted((Path(__file__).parents[2] / "data" / "rules" / "corpus").glob("
 
 @pytest.fixture
 def classify(tmp_path):
-    """Runs `traffic classify`; unless a lake is named, over a place where there is none."""
+    """Run `traffic classify`, by default without a lake."""
 
     def classify(*arguments, stdin=b"", lake=None):
         words = ["classify", *arguments, "--lake", lake.root if lake else tmp_path / "nowhere"]
@@ -48,7 +48,7 @@ def split_lines(rows):
 
 
 def listed(lake, name="openai-gptbot", network="132.196.86.0/24", days_ago=0):
-    """Puts a snapshot of a list of addresses into a lake, as a refresh of it does."""
+    """Put a snapshot of an address list into a lake, like a refresh."""
     body = json.dumps({"prefixes": [{"ipv4Prefix": network}]}).encode()
     rows = [row for row in load(IpList, "ip_lists") if row.name == name]
     (told,) = refresh(lake, rows, lambda row: body, datetime.now(UTC) - timedelta(days=days_ago))
@@ -56,7 +56,7 @@ def listed(lake, name="openai-gptbot", network="132.196.86.0/24", days_ago=0):
 
 
 def table(run):
-    """The rows that were printed: what stands on the left, and the lists of what stands beside it."""
+    """Return the printed rows: the text on the left, and the lists of texts next to it."""
     assert (run.code, run.err) == (0, "")
     found = {}
     for line in run.out.splitlines():
@@ -113,7 +113,7 @@ ROWS = [
 ]
 
 
-def test_every_line_is_answered_in_order_by_the_classifier(classify, classifier, tmp_path):
+def test_every_line_is_answered_in_order_like_the_classifier(classify, classifier, tmp_path):
     file = tmp_path / "requests.jsonl"
     file.write_bytes(split_lines(ROWS))
     found = classify("--jsonl", file)
@@ -154,7 +154,7 @@ def test_invalid_lines_are_answered_with_an_error_in_order(classify, tmp_path):
     for number, answer in enumerate(found.answers[::2]):
         assert list(answer) == ["line", "error"]
         assert answer["line"] == 1 + 2 * number
-        assert "line 2" not in answer["error"]  # each line is JSON of its own
+        assert "line 2" not in answer["error"]  # each line is separate JSON
         assert re.fullmatch(
             r"not (valid JSON|a JSON object).{5,}|(user_agent|referrer|url|ip) must be a string|"
             r"unknown key '.{1,50}'; use any of user_agent, referrer, url, ip",
@@ -165,7 +165,7 @@ def test_invalid_lines_are_answered_with_an_error_in_order(classify, tmp_path):
     )
 
 
-# What the address says
+# Addresses
 
 
 def test_an_address_confirms_or_contradicts_only_agents(classify, lake):
@@ -197,12 +197,12 @@ def test_an_old_or_incomplete_address_list_contradicts_no_agent(classify, lake):
 
 
 def logged(text):
-    """A header as nginx writes it into a log: quotes and control characters escaped, the rest as it is."""
+    """Return a header as nginx logs it: quotes and control characters escaped, the rest unchanged."""
     return re.sub(r'(?<!\\)"|[\x00-\x1f\x7f]', lambda found: f"\\x{ord(found[0]):02X}", text)
 
 
 def landed(lake, rows, targets):
-    """What an import makes of rows that asked for targets, which begin with their place."""
+    """Import rows with targets that begin with their place; return the visits."""
     log = lake.root.parent / "access.log"
     lines = (
         f'- - - [04/Mar/2026:10:05:03 +0000] "GET {target} HTTP/1.1" 302 5 '
@@ -216,11 +216,11 @@ def landed(lake, rows, targets):
     return [{name: found[number][name] for name in KEYS} for number in range(len(rows))]
 
 
-def test_a_log_and_its_lines_are_classified_alike(classify, lake):
+def test_a_log_and_its_lines_are_classified_equally(classify, lake):
     crawlers = crawleruseragents.CRAWLER_USER_AGENTS_DATA
     rows = [{"user_agent": instance} for row in crawlers for instance in row["instances"][:1]]
     rows += [json.loads(line) for file in CORPUS for line in file.read_bytes().splitlines()]
-    asked = ("user_agent", "referrer", "url", "ip")  # the corpus says more of each request
+    asked = ("user_agent", "referrer", "url", "ip")  # the corpus has more facts of each request
     rows = [{name: row[name] for name in asked if name in row} for row in rows]
     rows = [row for row in rows if "#" not in row.get("url", "")]  # no fragment is ever sent
     rows.append({"user_agent": CHROME, "url": "/0&utm_source=chatgpt.com"})
@@ -236,7 +236,7 @@ def test_a_log_and_its_lines_are_classified_alike(classify, lake):
     assert differing == []
 
 
-def test_a_program_that_starts_it_without_stdin_gets_no_lines(monkeypatch, capsysbinary):
+def test_a_parent_without_stdin_gives_no_lines(monkeypatch, capsysbinary):
     monkeypatch.setattr("sys.stdin", None)
     monkeypatch.setattr("sys.argv", ["traffic", "classify", "--jsonl", "-"])
     with pytest.raises(SystemExit) as ended:

@@ -16,19 +16,19 @@ def machine(tmp_path):
     return tmp_path
 
 
-def test_a_machine_that_names_no_zone_has_utc(machine):
+def test_a_machine_without_a_zone_gets_utc(machine):
     assert guessed_zone({}, machine) == "UTC"
 
 
 @pytest.mark.parametrize(
     "name", ["Europe/Berlin", ":Europe/Berlin", "/usr/share/zoneinfo/Europe/Berlin"], ids=["name", "colon", "path"]
 )
-def test_the_zone_of_the_environment_goes_first(machine, name):
+def test_the_zone_of_the_environment_takes_precedence(machine, name):
     (machine / "etc/timezone").write_text("Asia/Tokyo\n")
     assert guessed_zone({"TZ": name}, machine) == "Europe/Berlin"
 
 
-def test_a_rule_in_the_place_of_a_zone_is_ignored(machine):
+def test_a_rule_instead_of_a_zone_is_ignored(machine):
     (machine / "etc/timezone").write_text("Asia/Tokyo\n")
     assert guessed_zone({"TZ": "CET-1CEST"}, machine) == "Asia/Tokyo"
 
@@ -49,7 +49,7 @@ def address_in(path, content, environ=CONNECTED):
     return own_address(environ, [path])
 
 
-def test_an_address_that_a_log_has_is_offered(tmp_path):
+def test_an_address_in_a_log_is_offered(tmp_path):
     assert address_in(tmp_path / "log", b"198.51.100.1 - a\n203.0.113.7 - b\n") == "203.0.113.7"
 
 
@@ -66,7 +66,7 @@ def test_another_address_is_not_offered(tmp_path, text):
     assert address_in(tmp_path / "log", text) == ""
 
 
-def test_an_address_of_ipv6_is_offered(tmp_path):
+def test_an_ipv6_address_is_offered(tmp_path):
     connected = {"SSH_CONNECTION": "2001:db8::7 51000 2001:db8::1 22"}
     assert address_in(tmp_path / "log", b"2001:db8::7 - a\n", connected) == "2001:db8::7"
 

@@ -1,4 +1,4 @@
-"""`traffic follow` as a process: what it prints where, how it ends, and what is left when it is killed.
+"""`traffic follow` as a process: its output, its end, and the state after kills.
 
 It is killed 2 times; with `TRAFFIC_FAULTS=10` ten times as often, with `TRAFFIC_FAULTS=all` 60 times.
 """
@@ -49,7 +49,7 @@ class Following:
 
 @pytest.fixture
 def follow(forks, lake, tmp_path):
-    """Starts `traffic follow` over the lake of a test; what still runs at the end of the test is ended."""
+    """Start `traffic follow` over the lake of a test; processes still running at the end of the test are ended."""
     started = []
 
     def follow(log, *flags, every="0.02", **how):
@@ -64,7 +64,7 @@ def follow(forks, lake, tmp_path):
 
 
 def until(is_so, process):
-    """Wait until something is so, as long as the process runs."""
+    """Wait for a condition, while the process runs."""
     while not is_so():
         assert process.process.poll() is None, process.ended()
         time.sleep(0.03)
@@ -107,7 +107,7 @@ def test_without_a_terminal_progress_is_one_line_a_minute(lake, follow, log):
     assert re.search(rf"3 visits imported.*; 3 lines not read, noted in {lake.rejects}/acme-[0-9a-f]+\.csv\.", told[2])
 
 
-def test_on_a_terminal_one_line_stays(lake, follow, log):
+def test_on_a_terminal_one_line_is_updated(lake, follow, log):
     log.write_text(line("/a"))
     ours, theirs = pty.openpty()
     process = follow(log, err=Path(os.ttyname(theirs)))
@@ -121,11 +121,11 @@ def test_on_a_terminal_one_line_stays(lake, follow, log):
             told += more
     os.close(theirs)
     os.close(ours)
-    assert told.count(b"\n") == 3  # the lake, the line that stays when it goes, the summary
+    assert told.count(b"\n") == 3  # the lake, the last status line, the summary
     assert process.out.read_text() == ""
 
 
-def test_a_log_that_is_not_there_yet_is_waited_for(lake, follow, log):
+def test_follow_waits_for_a_missing_log(lake, follow, log):
     process = follow(log)
     until(lambda: "waiting for it" in process.told, process)
     log.write_text(line("/a"))
@@ -139,13 +139,13 @@ KILLS = scaled(2, 60)
 
 
 class Writer(threading.Thread):
-    """A server that writes unique lines, now and then a piece of one first, to a log that is then rotated, too."""
+    """A server that writes unique lines, sometimes a part of one first, to a log that is also rotated."""
 
     def __init__(self, log):
         super().__init__()
         self.log = log
         self.lines = self.rotations = 0
-        self.is_read = threading.Event()  # what was rotated before the first start is not followed
+        self.is_read = threading.Event()  # files rotated before the first start are not followed
         self.is_over = threading.Event()
 
     def run(self):
@@ -158,7 +158,7 @@ class Writer(threading.Thread):
                 file.write(part)
                 file.flush()
             self.lines += 1
-            if not self.log.exists():  # it goes on in the old file for a while
+            if not self.log.exists():  # it continues in the old file for a while
                 if choice.random() < 0.1:
                     file.close()
                     file = self.log.open("a")

@@ -1,4 +1,4 @@
-"""Links in and out as CSV: what is read, what is refused by its line, and that a refusal changes nothing."""
+"""Links as CSV: reading, rejection by line, and rejections that change nothing."""
 
 import itertools
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +22,7 @@ NAIVE = NOW.replace(tzinfo=None)
 
 @pytest.fixture
 def imported(lake, tmp_path):
-    """Imports the text of a CSV file and gives the links that acme has then."""
+    """Import the text of a CSV file; return acme's links afterwards."""
 
     def imported(text, organization="acme"):
         file = tmp_path / "links.csv"
@@ -96,7 +96,7 @@ def test_damaged_links_can_only_be_replaced(imported, lake, tmp_path):
     assert change(lake, tmp_path, FIRST, replace=True) == codes("abc", "", "", "")
 
 
-def test_links_that_are_added_at_the_same_time_are_all_there(lake):
+def test_links_added_concurrently_are_all_stored(lake):
     def add(number):
         change_links(lake, "acme", [new_link(f"c{number}", "", "https://x.example", NOW)], NOW)
 
@@ -132,12 +132,12 @@ def test_the_first_links_with_a_text_are_found(imported, lake):
         assert first_links(lake, "nobody", search, most) == ([], False)
 
 
-def test_first_links_makes_only_the_links_it_returns(lake, monkeypatch):
+def test_first_links_only_builds_the_returned_links(lake, monkeypatch):
     change_links(lake, "acme", [new_link(f"code{n}", "", "https://x.example", NOW) for n in range(6_000)], NOW)
     made = []
     monkeypatch.setattr("data.links.links.Link", lambda **row: made.append(row) or Link(**row))
     assert len(first_links(lake, "acme", "", 5_000)[0]) == 5_000
-    assert len(made) == 5_001  # the last one says that there are more
+    assert len(made) == 5_001  # the last one shows that there are more
 
 
 GOOD = "short_code,target_url,domain,created_at\nkept,https://shop.example/,,2026-01-01T00:00:00Z\n"
@@ -151,7 +151,7 @@ GOOD = "short_code,target_url,domain,created_at\nkept,https://shop.example/,,202
      (b"short_code,target_url\na,https://shop.example/\xe9\n", "line 2: the byte 0xe9 is not UTF-8")],
     ids=itertools.count(1),
 )  # fmt: skip
-def test_a_file_with_a_mistake_is_refused_with_its_line(imported, lake, text, told):
+def test_a_file_with_a_mistake_is_rejected_with_its_line(imported, lake, text, told):
     before = imported(GOOD)
     with pytest.raises(BadInput, match=told) as caught:
         imported(text)
@@ -161,7 +161,7 @@ def test_a_file_with_a_mistake_is_refused_with_its_line(imported, lake, text, to
     assert not list(lake.staging.glob("links-*"))
 
 
-def test_an_invalid_organization_or_a_missing_file_is_refused(imported, tmp_path):
+def test_an_invalid_organization_or_a_missing_file_is_rejected(imported, tmp_path):
     for organization in ("_seed", "a/b", "", "ä"):
         with pytest.raises(BadInput, match="organization"):
             imported(GOOD, organization)

@@ -1,4 +1,4 @@
-"""Weekly reports by mail: through real SMTP servers, once, about whole weeks, and no password in plain text."""
+"""Weekly reports by mail: through real SMTP servers, once, for complete weeks, and without a password in plain text."""
 
 import email
 import email.policy
@@ -24,13 +24,13 @@ from tests.support.visits import land, visit
 
 SUNDAY = datetime(2026, 3, 15, 12, tzinfo=UTC)
 MONDAY = datetime(2026, 3, 16, 6, tzinfo=UTC)
-PATIENCE = 60  # seconds; what is awaited comes within two
+PATIENCE = 60  # seconds; awaited events come within two
 TO = {"acme": ("ops@acme.example", "anna@acme.example")}
 
 
 @pytest.fixture
 def lake(lake):
-    """Visits of the week that ended on March 8, and one each of the day before and after it."""
+    """Visits of the week that ended on March 8, and a visit each on the day before and after it."""
     days = [(1, "before"), (2, "in"), (8, "in"), (9, "after")]
     land(lake, "acme", [visit(visited_at=datetime(2026, 3, day, 12), short_code=code) for day, code in days])
     return lake
@@ -38,7 +38,7 @@ def lake(lake):
 
 @pytest.fixture
 def weekly(lake, control):
-    """Makes the weekly mail of one server of the lake, which sends to this port at this time."""
+    """Make the weekly mail of one of the lake's servers, which sends to this port at this time."""
 
     def weekly(port, now=SUNDAY, recipients=TO):
         return WeeklyMail(
@@ -63,7 +63,7 @@ def test_a_week_is_due_from_six_on_the_next_monday_in_its_zone(zone, now, monday
     assert Week.due(zone, datetime.fromisoformat(now).replace(tzinfo=UTC)) == (first_day, first_day + timedelta(days=6))
 
 
-def test_a_server_mails_the_report_of_the_last_whole_week(lake, opened):
+def test_a_server_mails_the_report_of_the_last_complete_week(lake, opened):
     mailbox = Mailbox()
     mail_to = "acme=ops@acme.example,anna@acme.example"
     with smtp_server(mailbox) as port:
@@ -85,14 +85,14 @@ def test_a_server_mails_the_report_of_the_last_whole_week(lake, opened):
 
 
 def sent(weekly):
-    """The text of the mail that is sent now."""
+    """Return the text of the mail that is sent now."""
     mailbox = Mailbox()
     with smtp_server(mailbox) as port:
         weekly(port).send_due()
     return parsed(mailbox.mails[0]).get_body(("plain",)).get_content()
 
 
-def test_a_mail_lists_what_is_to_do_the_most_urgent_first(weekly, control):
+def test_a_mail_lists_jobs_the_most_urgent_first(weekly, control):
     for path, kind, weight in (("/gone", "broken_link", 500.0), ("/.env", "exposed_path", 1.0)):
         counts, detector = dict.fromkeys(COUNTED, 3), DETECTORS[kind]
         Jobs(control).upsert(broken(path, kind=detector, type=kind, rows=[counts], weight=weight), SUNDAY)
@@ -109,7 +109,7 @@ def test_a_mail_lists_ten_jobs_and_counts_the_others(weekly, control):
     assert "and 2 more on the page Jobs" in text
 
 
-def test_a_mail_says_that_nothing_is_to_do(weekly):
+def test_a_mail_without_jobs_says_so(weekly):
     assert "To do: no job needs a decision." in sent(weekly)
 
 
@@ -120,7 +120,7 @@ def test_by_default_no_mail_is_sent(lake, opened, monkeypatch):
             pass
 
 
-def test_a_report_is_sent_once_a_week_by_whichever_server(weekly):
+def test_a_report_is_sent_once_a_week_by_any_server(weekly):
     mailbox = Mailbox()
     with smtp_server(mailbox) as port:
         servers = [weekly(port), weekly(port)]
@@ -149,7 +149,7 @@ def test_a_failed_mail_is_sent_later_with_one_warning(weekly, caplog, monkeypatc
     assert [tuple(one.rcpt_tos) for one in mailbox.mails] == [("x@y.example",), TO["acme"]]
 
 
-def test_a_refused_recipient_does_not_stop_the_others(weekly, caplog):
+def test_a_rejected_recipient_does_not_stop_the_others(weekly, caplog):
     mailbox = Mailbox(refused=["anna@acme.example"])
     with smtp_server(mailbox) as port:
         mail = weekly(port)
@@ -160,7 +160,7 @@ def test_a_refused_recipient_does_not_stop_the_others(weekly, caplog):
     assert "anna@acme.example was refused: 550 no such mailbox" in warning
 
 
-def test_a_mail_that_was_not_confirmed_is_not_sent_twice(weekly, caplog):
+def test_an_unconfirmed_mail_is_not_sent_twice(weekly, caplog):
     with ScriptedServer({"message": None}) as server:
         weekly(server.port).send_due()
     assert b"Subject: Traffic of acme" in server.received
@@ -171,7 +171,7 @@ def test_a_mail_that_was_not_confirmed_is_not_sent_twice(weekly, caplog):
     assert mailbox.mails == []
 
 
-def test_the_end_of_a_server_interrupts_its_mail(weekly, caplog):
+def test_a_servers_shutdown_interrupts_its_mail(weekly, caplog):
     started_at = time.monotonic()
     with ScriptedServer({"greeting": "hang"}) as server, ThreadPoolExecutor() as threads:
         mail = weekly(server.port)
@@ -192,18 +192,18 @@ def test_a_server_is_a_url(url, server):
 
 
 @examples("url")
-def test_a_bad_url_is_refused_without_its_password(url):
+def test_an_invalid_url_is_rejected_without_its_password(url):
     with pytest.raises(BadInput, match="TRAFFIC_SMTP") as refused:
         read_settings({"TRAFFIC_SMTP": url, "TRAFFIC_MAIL_FROM": "a@b.example"})
     assert "geheim" not in str(refused.value)
 
 
-def test_each_organization_has_its_addresses():
+def test_each_organization_has_its_own_addresses():
     found = setting("mail_to").read(" acme = ops@acme.example, anna@acme.example,ops@acme.example ; other=x@y.example;")
     assert found == {**TO, "other": ("x@y.example",)}
 
 
 @examples("text")
-def test_bad_addresses_are_refused(text):
+def test_invalid_addresses_are_rejected(text):
     with pytest.raises(BadInput, match="TRAFFIC_MAIL_TO"):
         setting("mail_to").read(text)

@@ -1,4 +1,4 @@
-"""The tools, asked by the SDK's own client over both transports."""
+"""The tools, called by the SDK's own client over both transports."""
 
 import asyncio
 import json
@@ -64,7 +64,7 @@ def filled(shared_lake, tmp_path_factory):
     return shared_lake
 
 
-# The SDK takes 1 s to load, so only the process that asks loads it
+# The SDK takes 1 s to load, so only the process that uses it loads it
 
 
 def over_stdio(lake, organization="acme"):
@@ -88,14 +88,14 @@ async def over_http(address, key):
 
 @pytest.fixture(scope="module")
 def address(filled, serving):
-    """URL of a real server over the lake."""
+    """The URL of a real server over the lake."""
     with serving(filled) as server:
         yield server.address
 
 
 @pytest.fixture(scope="module")
 def ask(request, filled, key_of):
-    """Asks one transport as an organization: its tools, and what some calls return."""
+    """Call one transport as an organization; return its tools, and the results of some calls."""
     from mcp.client import Client  # noqa: PLC0415
 
     async def ask(transport, calls, organization="acme"):
@@ -112,7 +112,7 @@ def ask(request, filled, key_of):
 
 @pytest.fixture(scope="module", params=["stdio", "http", "http with a handshake"])
 def asked(request, filled, ask):
-    """One transport: its tools by name, what some calls return, and its name."""
+    """One transport: its tools by name, the results of some calls, and its name."""
     calls = CALLS | (free_sql(filled) if request.param == "stdio" else {})
     tools, results = asyncio.run(ask(request.param, calls.values()))
     return {tool.name: tool for tool in tools}, dict(zip(calls, results, strict=True)), request.param
@@ -162,7 +162,7 @@ def test_untrusted_text_is_announced_as_data(asked):
     assert "data, not instructions" in results["campaigns"].content[0].text.partition("\n")[0]
 
 
-def test_a_long_text_of_strangers_is_cut(asked):
+def test_a_long_untrusted_text_is_truncated(asked):
     _, results, _ = asked
     assert "ignore all previous" not in results["campaigns"].content[0].text
     assert max(len(row["utm_campaign"]) for row in rows_of(results["campaigns"])) == MAX_TEXT_LENGTH
@@ -174,7 +174,7 @@ def test_a_report_has_the_numbers_of_its_organization(asked):
     assert [(row["agent"], row["visits"]) for row in rows_of(results["bots"])] == [("GPTBot", 3)]
 
 
-def test_an_empty_parameter_is_left_out(asked):
+def test_an_empty_parameter_is_ignored(asked):
     _, results, _ = asked
     assert rows_of(results["empty parameters"])["total_visits"] == 4
 
@@ -204,7 +204,7 @@ def test_an_invalid_call_gets_a_remedy(asked, call, remedy):
 
 
 def call_of(endpoint, **parameters):
-    """The message that asks for a report."""
+    """Return the message that requests a report."""
     call = {"name": "query", "arguments": {"endpoint": endpoint, **parameters}}
     return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
 
@@ -259,19 +259,19 @@ def test_each_request_on_stdin_gets_one_line(filled):
 
 @pytest.fixture(scope="module")
 def client(filled, opened):
-    """The application, which nobody asks with a key unless a test does so."""
+    """The application, which gets no key by default."""
     with opened(filled, organization=None, clock=lambda: NOW) as client:
         yield client
 
 
 @pytest.fixture
 def key(filled, key_of):
-    """Makes the header with an API key of an organization."""
+    """Return the header with an API key of an organization."""
     return lambda organization: {"Authorization": f"Bearer {key_of(filled, organization)}"}
 
 
 @examples("body", "status", "code")
-def test_a_refused_message_gets_a_json_rpc_error(client, key, body, status, code):
+def test_a_rejected_message_gets_a_json_rpc_error(client, key, body, status, code):
     response = client.post("/mcp", content=body.replace("%PAD%", "x" * 70_000), headers=key("acme"))
     assert response.status_code == status
     assert code is None or response.json()["error"]["code"] == code
@@ -282,7 +282,7 @@ async def test_many_links_are_truncated_off_the_event_loop(count):
     threads = set()
 
     class Encoded(str):
-        def __len__(self):  # of every text, when it is cut
+        def __len__(self):  # for every text when it is truncated
             threads.add(threading.current_thread())
             return super().__len__()
 
@@ -318,7 +318,7 @@ async def test_the_lists_of_an_object_are_truncated_to_one_length(count):
 
 
 @pytest.mark.parametrize("count", [1, 60, 90, 200])
-def test_a_truncated_answer_says_how_many_tokens_it_needs(count):
+def test_a_truncated_answer_reports_the_required_tokens(count):
     rows = [{"path": "/" + "x" * 180, "visits": number} for number in range(count)]
     for answer in (rows, {"paths": rows}):
         meaning, found = text_of("Paths.", answer).split("\n")
@@ -332,14 +332,14 @@ class Session(NamedTuple):
     """The answer to an organization with 30 jobs."""
 
     texts: dict[str, str]
-    job: JobRecord  # the one with an implementation that is longer than an answer
+    job: JobRecord  # a job with an implementation longer than an answer
     before: list[JobRecord]
     after: list[JobRecord]
 
 
 @pytest.fixture(scope="module", params=["stdio", "http"])
 def session(request, filled, ask):
-    """One session of several questions, over each transport."""
+    """One session of several calls, over each transport."""
 
     def stored():
         with open_store(Jobs, filled) as jobs:
@@ -391,7 +391,7 @@ def test_a_job_has_its_implementation_outcome_evidence(session):
     assert found["evidence"]["rows"][0]["path"] == session.job.path
 
 
-def test_a_long_implementation_is_cut_to_max_tokens(session):
+def test_a_long_implementation_is_truncated_to_max_tokens(session):
     short = session.texts["cut job"]
     assert len(short) < MAX_LENGTH
     assert "Its content is truncated; call again with max_tokens" in short
@@ -404,7 +404,7 @@ def test_a_session_changes_no_job(session):
 
 
 @pytest.mark.parametrize("limit", [2, 2.0, "2"])
-def test_numbers_are_taken_as_numbers_and_as_text(client, key, limit):
+def test_numbers_are_accepted_as_numbers_and_as_text(client, key, limit):
     call = {"name": "jobs", "arguments": {"limit": limit, "max_tokens": 4_000, "status": None}}
     asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
     result = client.post("/mcp", json=asked, headers=key("missing")).json()["result"]

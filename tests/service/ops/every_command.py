@@ -1,4 +1,4 @@
-"""Every command of `traffic`: what it does over a lake that cannot be written, and under an outdated manifest.
+"""Every command of `traffic`: its behaviour over a read-only lake, and with an outdated manifest.
 
 Without a row here, a command fails tests/service/ops/test_every_command.py.
 """
@@ -18,19 +18,19 @@ from tests.support.control import open_store
 from tests.support.visits import links
 
 REFUSED: Final = "refused"
-"""Instead of an exit code: the command says why it cannot work, and changes nothing."""
+"""Instead of an exit code: the command reports why it cannot work, and changes nothing."""
 GOES_ON: Final = "goes on"
-"""Instead of an exit code: it serves until it is stopped, so that another test asks it."""
+"""Instead of an exit code: it serves until it is stopped, so another test queries it."""
 
 
 class Row(NamedTuple):
-    """A command with arguments that let it end, in which the names of places() stand in braces."""
+    """A command with arguments that let it end, with names of places() in braces."""
 
     words: str
     read_only: int | str
-    """How it ends over a lake that cannot be written."""
+    """How it ends over a read-only lake."""
     outdated: int | str
-    """How it ends under a manifest that is older than the files."""
+    """How it ends with a manifest that is older than the files."""
 
 
 EVERY: Final = {
@@ -84,7 +84,7 @@ EVERY: Final = {
     "zone set": Row("Europe/Berlin --org berlin", REFUSED, REFUSED),
     "zone show": Row("--org acme", 0, 0),
 }
-"""By the name of the command."""
+"""The rows by the name of the command."""
 PREVIEWS: Final = {
     "behaviour rejudge --dry-run": Row("", 0, 0),
     "erase --dry-run": Row("--org acme --short-code sale", 0, REFUSED),
@@ -94,14 +94,14 @@ PREVIEWS: Final = {
     "reclassify --dry-run": Row("", 0, REFUSED),
     "retain --dry-run": Row("--days 1", 0, 0),
 }
-"""Commands with the flag by which they only show what they would do."""
+"""Commands with the flag for showing their effects only."""
 TRIED: Final = {**EVERY, **PREVIEWS}
 WITHOUT_LAKE: Final = {"agents release", "demo", "formats explain"}
-"""Commands that open no lake which is there."""
+"""Commands that open no existing lake."""
 
 
 def places(lake: Lake, folder: Path) -> dict[str, str]:
-    """Put into a lake and beside it what commands work with; the values of the names in braces."""
+    """Put the files that commands use into and next to a lake; return the values of the names in braces."""
     with open_store(ApiKeys, lake) as keys, open_store(Jobs, lake) as jobs:
         key = keys.create_key("acme", "test")
         jobs.upsert(broken(), datetime.now(UTC))
@@ -126,5 +126,5 @@ def places(lake: Lake, folder: Path) -> dict[str, str]:
 
 
 def words(name: str, at: dict[str, str]) -> list[str]:
-    """The words of a command line that is tried, where its names in braces stand for these."""
+    """Return the words of a command line, with values instead of its names in braces."""
     return [*name.split(), *TRIED[name].words.format(**at).split()]

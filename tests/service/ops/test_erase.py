@@ -1,4 +1,4 @@
-"""`traffic erase`: whom it asks, what its receipt says, and how long it waits."""
+"""`traffic erase`: its confirmation, its receipt, and its waits."""
 
 import json
 import os
@@ -30,13 +30,13 @@ os.dup2(os.open({terminal!r}, os.O_RDONLY), 0)
 
 @pytest.fixture(autouse=True)
 def grace(monkeypatch):
-    """No wait, unless a test says otherwise."""
+    """No wait, unless a test sets one."""
     monkeypatch.setattr(erasing, "GRACE", timedelta(0))
 
 
 @pytest.fixture
 def erase(traffic, lake):
-    """Runs `traffic erase` over the lake of a test, for acme."""
+    """Run `traffic erase` over the lake of a test, for acme."""
     return lambda *flags: traffic("erase", "--org", "acme", *flags)
 
 
@@ -45,7 +45,7 @@ def paths(lake, organization="acme"):
 
 
 def fill(lake, organization="acme"):
-    """Three days: of each, a visit that differs from the others in every criterion."""
+    """Three days, each with a visit that differs from the others in every criterion."""
     kinds = (("sale", "go.example", 7), ("Sale", "old.example", SMALLEST), (None, None, None))
     rows = [
         visit(visited_at=datetime(2026, 3, day), short_code=code, domain=domain, visitor=hash_, path=f"/{day}{n}")
@@ -59,7 +59,7 @@ def file_rows(files):
     return [{"path": file.path, "sha256": file.sha256, "visits": file.visits} for file in files]
 
 
-# What it does, and what it tells
+# Effects and output
 
 
 @examples("flags", "criteria", "gone")

@@ -1,4 +1,4 @@
-"""The background work of a server: when each chore is due, which errors stop it, and what a shutdown leaves."""
+"""The background work of a server: when each task is due, which errors stop it, and the state after a shutdown."""
 
 import asyncio
 import itertools
@@ -31,7 +31,7 @@ from tests.support.tables import examples
 from tests.support.visits import land, links, packed, visit
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
-PATIENCE = 60  # seconds; what comes by itself comes in one or two
+PATIENCE = 60  # seconds; anything automatic comes in one or two
 NO_MERGE = CompactionResult()
 
 
@@ -41,7 +41,7 @@ def clock():
 
 
 class Hasty:
-    """asyncio, except that what sleeps wakes up a thousand times sooner, and after 10 ms at the latest."""
+    """asyncio with sleeps a thousand times shorter, of at most 10 ms."""
 
     def __getattr__(self, name):
         return getattr(asyncio, name)
@@ -53,7 +53,7 @@ class Hasty:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    """A past day is merged at once."""
+    """Merge a past day at once."""
     monkeypatch.setattr(upkeep, "QUIET_PERIOD", timedelta(0))
 
 
@@ -65,7 +65,7 @@ def hasty(monkeypatch):
 
 @pytest.fixture
 def made(lake, control, clock):
-    """Makes the chores of a lake, to be done one by one."""
+    """Make the tasks of a lake, to be run one by one."""
     with ExitStack() as stack:
 
         def make(retention_days=None, **parts):
@@ -82,7 +82,7 @@ def chores(made):
 
 
 def working(lake, control, clock, until, meanwhile=lambda: None, detection=None):
-    """Let the chores be done until something has come by itself, and end them."""
+    """Run the tasks until a condition holds, and end them."""
 
     async def work():
         chores = Maintenance(lake, control, clock, detection=detection)
@@ -123,7 +123,7 @@ def test_landed_visits_are_published_within_a_minute(lake, made, clock, monkeypa
     copy, landed, waited = tmp_path / "copy", [], []
 
     class Simulated(Hasty):
-        """asyncio, except that who sleeps lets the clock go on, and that something lands each time before."""
+        """asyncio with sleeps that advance the clock, and a landing before each."""
 
         @staticmethod
         async def sleep(seconds):
@@ -144,7 +144,7 @@ def test_landed_visits_are_published_within_a_minute(lake, made, clock, monkeypa
     assert max(waited) <= timedelta(minutes=1)
 
 
-# When visits get their files
+# Flushing
 
 
 def test_visits_are_flushed_once_the_oldest_is_ten_seconds_old(lake, clock, chores, monkeypatch):
@@ -178,7 +178,7 @@ def test_too_many_pending_visits_are_flushed(lake, chores, monkeypatch):
     assert paths(lake) == {"/a": 49, "/b": 1}
 
 
-def test_visits_that_come_during_a_flush_wait_for_their_own_turn(lake, clock, chores, monkeypatch):
+def test_visits_that_come_during_a_flush_wait_for_the_next(lake, clock, chores, monkeypatch):
     keep(lake, "/0", at=NOW - FLUSH_AFTER)
     move, turns = lake.manifest.pending.land, itertools.count(1)
 
@@ -192,11 +192,11 @@ def test_visits_that_come_during_a_flush_wait_for_their_own_turn(lake, clock, ch
     assert (len(live(lake)), waits(lake)) == (1, 1)
 
 
-# Every chore is done by itself
+# Each task by itself
 
 
 def check_was(lake, file, at):
-    """Let a live file have been looked at last at some time."""
+    """Set the time when a live file was last checked."""
     with database_of(lake.manifest).transaction() as db:
         db.execute("UPDATE files SET checked_at = ? WHERE path = ?", [format_time(at), file.path])
 
@@ -209,7 +209,7 @@ def let_rot(lake, file, checked_at):
 
 @pytest.fixture
 def broken(lake, clock):
-    """The path of a file of another organization that was changed, and is to be looked at now."""
+    """The path of another organization's changed file, which is due for a check."""
     clock.now = datetime.now(UTC)
     land(lake, "other", [visit(path="/broken")])
     (file,) = lake.manifest.files.live("other")
@@ -217,7 +217,7 @@ def broken(lake, clock):
     return file.path
 
 
-def test_everything_that_is_due_is_done(lake, control, clock, hasty, broken, caplog):
+def test_everything_due_is_done(lake, control, clock, hasty, broken, caplog):
     for _ in range(3):
         land(lake, "acme", [visit(path="/merged", visited_at=datetime(2026, 3, 3))])
     old = clock.now - LIFETIME - timedelta(seconds=1)
@@ -266,7 +266,7 @@ def test_dead_files_are_swept_when_their_grace_is_over(lake, clock, chores):
     assert sum(paths(lake).values()) == 2
 
 
-def test_salts_are_forgotten_when_they_are_48_hours_old(lake, clock, chores):
+def test_salts_are_deleted_when_they_are_48_hours_old(lake, clock, chores):
     salt = daily_salts(lake.salts, [NOW.date()], NOW)[NOW.date()]
     for ahead, left in ((LIFETIME, 1), (LIFETIME + timedelta(seconds=1), 0)):
         clock.now = NOW + ahead
@@ -282,7 +282,7 @@ def test_a_turn_ends_after_its_time_or_when_nothing_is_left(chores, monkeypatch,
     assert len(left) == 3 - steps
 
 
-def test_salts_are_forgotten_while_detectors_run_for_long(lake, control, clock, hasty):
+def test_salts_are_deleted_while_detectors_run_for_long(lake, control, clock, hasty):
     started, interrupted = threading.Event(), threading.Event()
 
     class Endless:
@@ -369,7 +369,7 @@ def test_open_days_are_merged_while_past_days_are_closed(lake, chores):
 
 
 def look(chores, most=20):
-    """Look again until there is nothing left to look at, as a round does; the troubles that were met."""
+    """Check until nothing is left to check, like a round; return the logged problems."""
     findings = []
     for _ in range(most):
         try:
@@ -415,15 +415,15 @@ def test_one_damaged_file_does_not_stop_checks_of_the_others(lake, clock, chores
         check_was(lake, first, NOW - 2 * CHECK_AFTER)
     findings = look(chores)
     assert [second.path in trouble for trouble in findings].count(True) == 1
-    assert look(chores) == []  # no round tells again what an earlier one has told
+    assert look(chores) == []  # no round repeats an earlier message
 
 
-# Troubles
+# Problems
 
 
 @contextmanager
 def failing(monkeypatch, name, *errors):
-    """A chore that fails whenever it is done: twice with each error in their order, then with the last; how often."""
+    """A task that always fails: twice with each error in order, then with the last; returns the number of runs."""
     turns = []
 
     def fail(*_, **__):
@@ -443,7 +443,7 @@ ERRORS = {
     "background work failed: RuntimeError: x": RuntimeError("x"),
     "background work failed: ArrowInvalid: x": pa.ArrowInvalid("x"),
 }
-"""What may be met, by what is told of it; the last three are bugs."""
+"""Possible errors, by their log messages; the last three are bugs."""
 
 
 @examples("place")
@@ -482,7 +482,7 @@ def test_a_recurring_problem_is_logged_again(lake, control, clock, hasty, monkey
     assert paths(lake) == {"/a": 1}
 
 
-# The end
+# Shutdown
 
 
 @pytest.mark.parametrize("busy", ["flush", "merge"])

@@ -1,4 +1,4 @@
-"""The port of the operator's own tools: health that costs nothing to ask, numbers that Prometheus reads."""
+"""The operator's monitor port: cheap health checks, and numbers for Prometheus."""
 
 import asyncio
 import threading
@@ -15,12 +15,12 @@ from tests.support.visits import land, visit
 
 
 class Monitored(NamedTuple):
-    """What a server with a port for its operator has answered, and the numbers after that."""
+    """The responses of a server with a monitor port, and the metrics after that."""
 
     health: list[httpx2.Response]
     metrics: httpx2.Response
-    report_there: httpx2.Response  # asked of the operator's port
-    metrics_here: httpx2.Response  # asked of the port of all
+    report_there: httpx2.Response  # from the monitor port
+    metrics_here: httpx2.Response  # from the main port
 
     def value(self, name, **labels):
         families = text_string_to_metric_families(self.metrics.text)
@@ -35,7 +35,7 @@ class Monitored(NamedTuple):
 
 @pytest.fixture(scope="module")
 def monitored(shared_lake, serving, key_of):
-    """A server that has answered three reports, and received two visits and one that is wrong."""
+    """A server that has answered three reports, and received two valid visits and an invalid one."""
     land(shared_lake, "acme", [visit()])
     key = {"Authorization": f"Bearer {key_of(shared_lake)}"}
     with (
@@ -54,7 +54,7 @@ def monitored(shared_lake, serving, key_of):
         )
 
 
-def test_health_may_be_asked_without_a_token_or_limit(monitored):
+def test_health_needs_no_token_and_has_no_limit(monitored):
     assert {(answer.status_code, answer.text) for answer in monitored.health} == {(200, '{"status":"ok"}')}
 
 
@@ -62,11 +62,11 @@ def test_metrics_are_text_for_prometheus(monitored):
     assert monitored.metrics.headers["content-type"].startswith("text/plain; version=0.0.4")
 
 
-def test_reports_are_not_at_the_monitor_port(monitored):
+def test_reports_are_not_on_the_monitor_port(monitored):
     assert monitored.report_there.status_code == 404
 
 
-def test_metrics_are_not_at_the_main_port(monitored):
+def test_metrics_are_not_on_the_main_port(monitored):
     assert monitored.metrics_here.status_code == 404
 
 
@@ -96,7 +96,7 @@ async def test_health_is_cached_for_at_most_a_second():
             raise failure
 
     health = HealthCheck(probe, clock)
-    asked = await asyncio.gather(*(health.failure() for _ in range(50)))  # while it is found out
+    asked = await asyncio.gather(*(health.failure() for _ in range(50)))  # while it is being checked
     assert [*asked, await health.failure()] == [None] * 51
     is_broken = True
     clock.now += HEALTH_CACHE_SECONDS - 0.01
@@ -110,7 +110,7 @@ async def test_health_is_cached_for_at_most_a_second():
 
 
 async def test_only_blocking_metrics_are_read_in_a_thread():
-    """The event loop serves everybody: it waits for no database."""
+    """The event loop serves all clients, so it waits for no database."""
     threads = {}
 
     def found(name):
@@ -127,7 +127,7 @@ async def test_only_blocking_metrics_are_read_in_a_thread():
     assert threads["quick"] is threading.current_thread() is not threads["slow"]
 
 
-async def test_a_metric_that_fails_is_left_out_and_logged_once(caplog):
+async def test_a_failing_metric_is_left_out_and_logged_once(caplog):
     def broken():
         raise OSError("the disk is gone")
 

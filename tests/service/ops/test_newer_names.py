@@ -16,7 +16,7 @@ NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 
 @pytest.fixture
 def refresh(traffic, lake, receiver, monkeypatch):
-    """Refreshes names alone, from a server that answers so. The settings ask for NEWER."""
+    """Refresh only names, from a server with this response. The settings request NEWER."""
     monkeypatch.setattr("data.rules.tables.load", lambda kind, name: [])
     monkeypatch.setenv("no_proxy", "*")
 
@@ -34,7 +34,7 @@ def test_a_release_is_fetched_from_its_address(refresh, lake):
     assert lake.released.read_bytes() == NEWER
 
 
-def test_a_release_that_the_lake_has_is_not_fetched_again(refresh):
+def test_a_release_in_the_lake_is_not_fetched_again(refresh):
     refresh(answer(NEWER))
     assert refresh(NOT_FOUND).code == 0
     assert refresh.server.requests == []
@@ -97,28 +97,28 @@ def test_a_release_is_written_with_its_checksum(traffic, tmp_path):
     assert read_settings({variable: value}).rules.sha256 == sha256
 
 
-def test_a_release_that_cannot_be_written_is_refused(traffic, tmp_path):
+def test_a_release_that_cannot_be_written_is_an_error(traffic, tmp_path):
     assert "cannot be written: Is a directory" in traffic("agents", "release", tmp_path).err
 
 
-def test_the_status_says_which_names_are_in_use(refresh, traffic, lake):
+def test_the_status_shows_the_names_in_use(refresh, traffic, lake):
     assert f"names  shipped, of {CHECKED}" in re.sub(" {3,}", "  ", traffic("status").out)
     refresh(answer(NEWER))
     assert f"names  {lake.released}, of 2099-01-02" in re.sub(" {3,}", "  ", traffic("status").out)
 
 
-def test_doctor_says_which_names_are_in_use(lake):
+def test_doctor_shows_the_names_in_use(lake):
     lake.released.write_bytes(NEWER)
     assert check_names_in_use(lake) == ("ok", "names", f"{lake.released}, of 2099-01-02.")
 
 
-def test_doctor_warns_of_a_release_that_is_too_old(lake):
+def test_doctor_warns_about_an_outdated_release(lake):
     lake.released.write_bytes(shipped_release().replace(f"checked = {CHECKED}".encode(), b"checked = 2026-01-01"))
     level, _, text = check_names_in_use(lake)
     assert level == "warning"
     assert "newer than" in text
 
 
-def test_doctor_names_a_damaged_release(lake):
+def test_doctor_reports_a_damaged_release(lake):
     lake.released.write_bytes(b"[[agent]]\n" + NEWER)
     assert check_names_in_use(lake).level == "broken"

@@ -1,4 +1,4 @@
-"""An older manifest that was put back: a server answers and keeps nothing, commands name `traffic rebuild` (P1)."""
+"""A restored older manifest: a server answers but stores nothing, and commands name `traffic rebuild` (P1)."""
 
 import json
 import shutil
@@ -25,13 +25,13 @@ NOTHING_KEPT = {
 
 @pytest.fixture
 def at(lake, tmp_path):
-    """What commands work with, in the lake and beside it."""
+    """The files that commands use, in the lake and next to it."""
     return places(lake, tmp_path)
 
 
 @pytest.fixture
 def outdated(lake, at):
-    """A closed lake with a visit that its manifest does not know, as it is an older one."""
+    """A closed lake with a visit unknown to its manifest, which is an older one."""
     land(lake, "acme", [visit(path="/known", domain="go.example", short_code="sale")])
     older = kept_manifest(lake.root)
     land(lake, "acme", [visit(path="/unknown", domain="go.example")])
@@ -69,7 +69,7 @@ def test_a_server_of_a_replaced_lake_answers_503(lake, opened):
         assert (kept.status_code, kept.json()["error"]) == (503, "Nothing was stored: the lake was moved or replaced.")
 
 
-def test_the_metrics_and_the_log_of_a_server_say_so(outdated, serving, capfd):
+def test_the_metrics_and_the_log_report_an_outdated_manifest(outdated, serving, capfd):
     with serving(outdated, monitor_port=0) as server, httpx2.Client(trust_env=False, verify=False) as client:
         assert "\ntraffic_manifest_outdated 1.0\n" in client.get(f"{server.monitor}/metrics").text
         assert client.get(f"{server.monitor}/healthz").status_code == 200
@@ -82,14 +82,14 @@ REFUSAL = "until all programs are stopped and `traffic rebuild` is run"
 
 
 @pytest.mark.parametrize("command", [name for name, row in TRIED.items() if row.outdated == REFUSED])
-def test_writing_commands_refuse_until_the_manifest_is_rebuilt(outdated, at, traffic, monkeypatch, command):
+def test_writing_commands_fail_until_the_manifest_is_rebuilt(outdated, at, traffic, monkeypatch, command):
     for module in ("erasure", "retention"):
         monkeypatch.setattr(f"data.tasks.{module}.GRACE", timedelta(0))
     run = traffic(*words(command, at))
     assert run.code == 1, run
     assert REFUSAL in run.err.splitlines()[-1]
     assert Rebuild(outdated.root).run().visits == 2
-    if command != "follow":  # which goes on
+    if command != "follow":  # which continues
         assert traffic(*words(command, at)).code == 0
 
 
@@ -107,7 +107,7 @@ def test_other_commands_work_and_change_no_visit(outdated, at, traffic, monkeypa
 
 
 def test_a_grown_log_counts_once_after_a_rebuild(lake, traffic, tmp_path):
-    """The number of changes is missing, which would refuse the second import."""
+    """The number of changes, which would prevent the second import, is missing."""
     path = tmp_path / "access.log"
     lake.manifest.close()
     older = kept_manifest(lake.root)

@@ -28,18 +28,18 @@ def listed(lake, *flags):
     return found.out
 
 
-def test_own_agents_are_listed_alone(lake):
+def test_own_agents_can_be_listed_alone(lake):
     write_table(lake)
     assert len(listed(lake, "--own").splitlines()) == 1 + len(["Intranet Monitor"])
 
 
-def test_own_agents_are_listed_before_shipped_ones(lake):
+def test_own_agents_are_listed_before_shipped_agents(lake):
     write_table(lake)
     _, first, second, *_ = listed(lake).splitlines()
     assert (first.split()[0], second.split()[0]) == ("own", "shipped")
 
 
-def test_a_lake_without_own_agents_says_where_to_write_them(lake):
+def test_a_lake_without_own_agents_names_their_file(lake):
     found = run("agents", "list", "--own", "--lake", lake.root)
     assert str(lake.own_agents) in found.err.replace("\n", "")
 
@@ -47,7 +47,7 @@ def test_a_lake_without_own_agents_says_where_to_write_them(lake):
 @pytest.mark.parametrize(
     "words", [("agents", "list"), ("reclassify",), ("classify", "--user-agent", "a"), ("mcp", "--org", "acme")]
 )
-def test_a_command_refuses_a_bad_table_by_its_row(lake, words):
+def test_a_command_rejects_an_invalid_table_by_its_row(lake, words):
     land(lake, "acme", [visit()])
     lake.own_agents.write_bytes(table_of(MONITOR, {**MONITOR, "agent_kind": "robot"}))
     found = run(*words, "--lake", lake.root)
@@ -55,7 +55,7 @@ def test_a_command_refuses_a_bad_table_by_its_row(lake, words):
     assert f"{lake.own_agents}, row 2: agent_kind is 'robot'" in found.err.replace("\n", " ")
 
 
-def test_classify_knows_own_agents(lake):
+def test_classify_uses_own_agents(lake):
     write_table(lake)
     assert (
         'own agents.toml: "Intranet-Monitor/"' in run("classify", "--user-agent", USER_AGENT, "--lake", lake.root).out
@@ -76,7 +76,7 @@ def test_assistants_see_the_rules_version_with_own_agents(lake):
     assert "Intranet Monitor" in text
 
 
-def test_a_run_of_detectors_has_the_version_with_own_agents(lake):
+def test_a_detector_run_has_the_version_with_own_agents(lake):
     land(lake, "acme", [visit()])
     write_table(lake)
     detect_jobs(lake, "acme", "", "2026-03-15T12:00:00+00:00")
@@ -89,14 +89,14 @@ def test_doctor_counts_own_agents(lake):
     assert check_own_agents(lake) == ("ok", "own agents", f"{lake.own_agents} has 1 row.")
 
 
-def test_doctor_names_a_bad_row_and_continues(lake):
+def test_doctor_reports_an_invalid_row_and_continues(lake):
     lake.own_agents.write_bytes(table_of({**MONITOR, "confidence": "certain"}))
     found = run("doctor", "--lake", lake.root)
     assert f"broken   own agents    {lake.own_agents}, row 1: confidence is 'certain'" in found.out
     assert "API keys" in found.out
 
 
-def test_a_server_with_a_bad_table_does_not_start(lake, opened):
+def test_a_server_with_an_invalid_table_does_not_start(lake, opened):
     lake.own_agents.write_text("[[agent]]\n")
     with pytest.raises(BadInput, match="row 1"), opened(lake, organization=None):
         pass

@@ -1,4 +1,4 @@
-"""A lake that cannot be written, such as a mounted snapshot: what reads it changes no byte, the rest says why not."""
+"""A read-only lake, such as a mounted snapshot: readers change no byte, other commands explain why they fail."""
 
 import hashlib
 import json
@@ -35,7 +35,7 @@ ASKED = ("top-links", "traffic-overview")
 
 @pytest.fixture(scope="module")
 def copied_midway(tmp_path_factory, new_lake):
-    """A copy of a lake, taken after an import has moved its files, and before it has committed."""
+    """A copy of a lake, taken after an import has moved its files and before its commit."""
     folder = tmp_path_factory.mktemp("midway")
     lake = new_lake(folder / "lake")
     with open_store(ApiKeys, lake) as keys, closing(lake.manifest), pytest.MonkeyPatch.context() as patch:
@@ -82,7 +82,7 @@ def bytes_in(folder):
 
 
 def sending(port):
-    """The settings by which mail is sent to a server of this machine."""
+    """The settings for sending mail to a server on this machine."""
     return {"TRAFFIC_SMTP": f"smtp://127.0.0.1:{port}", "TRAFFIC_MAIL_FROM": "traffic@acme.example"}
 
 
@@ -101,19 +101,19 @@ ASKED_OF_EACH = [
     "status --format json",
     "backup {folder}/backup-of-{made}",
 ]
-"""What each of these lakes is asked."""
+"""The queries to each of these lakes."""
 OWN_SQL = f"query {{folder}}/own.sql {DAYS} --format json"
-"""Asked in a process, so only where even empty files are missing: of a backup."""
+"""Runs in a separate process, so only where even empty files are missing: for a backup."""
 
 
 READING = [name for name, row in TRIED.items() if row.read_only == 0 and name not in {"verify", "backup"}]
-"""The commands that only read; those two note in the manifest what they did."""
+"""The commands that only read; two of them record their work in the manifest."""
 ALL = "every_command"
-"""The lake that every command is tried with."""
+"""The lake on which every command is tried."""
 
 
 class ReadOnly(NamedTuple):
-    """What became of a lake while nobody could write into it."""
+    """The state of a lake after it was read-only."""
 
     lake: Path
     before: dict[Path, str]
@@ -123,14 +123,14 @@ class ReadOnly(NamedTuple):
 
 @pytest.fixture(scope="module")
 def expected(copied_midway, tmp_path_factory):
-    """Answers of each of these lakes."""
+    """The expected answers of each of these lakes."""
     shutil.copytree(copied_midway, folder := tmp_path_factory.mktemp("writable") / "lake")
     return answers(folder)
 
 
 @pytest.fixture(scope="module")
 def read_only(copied_midway, tmp_path_factory):
-    """Every lake by what made it, and one for all commands, once they have run while nobody could write into any."""
+    """Every lake by its origin, and one for all commands, after these have run without permission to write."""
     folder = tmp_path_factory.mktemp("read_only")
     (folder / "own.sql").write_text("SELECT count(*) AS visits FROM visits_in_scope")
     lakes = {made.__name__: folder / "lakes" / made.__name__ / "lake" for made in MADE}
@@ -177,7 +177,7 @@ def test_a_read_only_lake_is_read_and_left_unchanged(read_only, expected, made):
 
 
 @pytest.mark.parametrize("command", TRIED)
-def test_a_command_works_or_says_that_the_lake_is_read_only(read_only, command):
+def test_a_command_works_or_reports_the_read_only_lake(read_only, command):
     lake, _, runs, _ = read_only[ALL]
     run = dict(zip(TRIED, runs, strict=True))[command]
     if TRIED[command].read_only != REFUSED:
@@ -193,7 +193,7 @@ def test_a_command_works_or_says_that_the_lake_is_read_only(read_only, command):
 
 @pytest.fixture(scope="module")
 def writable(read_only, forks, tmp_path_factory):
-    """What reading commands print over the same lake once it may be written, and the files that they change there."""
+    """The output of reading commands over the same lake when it is writable, and the files that they change there."""
     lake, folder, done = read_only[ALL].lake, tmp_path_factory.mktemp("printed"), {}
     with smtp_server(Mailbox()) as port:
         for name, asked in zip(TRIED, read_only[ALL].asked, strict=True):
@@ -210,7 +210,7 @@ def writable(read_only, forks, tmp_path_factory):
 
 
 @pytest.mark.parametrize("command", READING)
-def test_a_command_that_reads_changes_no_writable_lake(read_only, writable, command):
+def test_a_reading_command_changes_no_writable_lake(read_only, writable, command):
     run = dict(zip(TRIED, read_only[ALL].runs, strict=True))[command]
     assert writable[command] == (run.out, [])
 
@@ -221,7 +221,7 @@ def test_no_command_changes_a_read_only_lake(read_only):
 
 
 @pytest.mark.parametrize("is_lost", [False, True], ids=["a manifest", "no manifest"])
-def test_a_rebuild_says_that_the_lake_cannot_be_written(lake, is_lost):
+def test_a_rebuild_reports_the_read_only_lake(lake, is_lost):
     land(lake, "acme", [visit()])
     lake.manifest.close()
     if is_lost:
@@ -239,11 +239,11 @@ WITHOUT_KEYS = {
     "mcp --org acme": 0,
     "doctor": 0,
 }
-"""How commands end over a lake in which no program has kept keys, jobs or hooks."""
+"""How commands end over a lake without keys, jobs or hooks."""
 
 
 @pytest.mark.parametrize("command", WITHOUT_KEYS)
-def test_a_command_that_reads_creates_no_database(lake, traffic, command):
+def test_a_reading_command_creates_no_database(lake, traffic, command):
     land(lake, "acme", [visit()])
     lake.manifest.close()
     run = traffic(*command.split())

@@ -1,4 +1,4 @@
-"""Real SMTP servers on the loopback interface, and one that says what a script says."""
+"""Real SMTP servers on the loopback interface, and a scripted one."""
 
 import asyncio
 import socket
@@ -37,7 +37,7 @@ class Mailbox:
 
 @contextmanager
 def smtp_server(mailbox, tls=None, **options):
-    """Serves SMTP as long as the with block lasts, with TLS from the start if there is `tls`; yields the port."""
+    """Serve SMTP while in this context, with TLS from the start if there is `tls`; yield the port."""
     loop = asyncio.new_event_loop()
 
     def protocol():
@@ -62,10 +62,10 @@ ANSWERS = {
 
 
 class ScriptedServer:
-    """Answers one connection as ANSWERS says, but for `script`. None closes the connection.
+    """Answers one connection with ANSWERS, except for `script`. None closes the connection.
 
-    `hang` says nothing until the client closes; `drip` sends a letter each tenth of a second until then; `flood` lines
-    without an end.
+    `hang` sends nothing until the client closes; `drip` sends a letter each tenth of a second until then; `flood` sends
+    lines without end.
     """
 
     def __init__(self, script):
@@ -81,7 +81,7 @@ class ScriptedServer:
         return self
 
     def __exit__(self, *_):
-        if not self.connected.is_set():  # a test that failed before
+        if not self.connected.is_set():  # from an earlier failed test
             socket.create_connection(("127.0.0.1", self.port)).close()
         self._thread.join()
 

@@ -31,7 +31,7 @@ def fetched(url, seconds=60, max_bytes=100, **how):
 
 
 def posted(url, networks=LOOPBACK, seconds=60):
-    """The status of a response, of which the headers alone are read, or why there was none."""
+    """Return the status of a response, reading only its headers, or why there was none."""
     how = {"seconds": seconds, "max_bytes": 0, "body": BODY, "headers": {"webhook-id": "evt_1"}, "networks": networks}
     try:
         return asyncio.run(request("POST", url, **how)).status
@@ -41,7 +41,7 @@ def posted(url, networks=LOOPBACK, seconds=60):
 
 @pytest.fixture
 def named(monkeypatch):
-    """Gives hosts addresses: each lookup takes the next list, and the last one stays. Notes what was looked up."""
+    """Give hosts addresses: each lookup takes the next list, and the last list is repeated. Records the lookups."""
     real, asked = socket.getaddrinfo, []
 
     def named(*answers):
@@ -112,13 +112,13 @@ def test_an_invalid_url_is_an_error_like_others(url):
 # Connections
 
 
-def test_a_server_on_ipv6_is_reached(receiver):
+def test_a_server_on_ipv6_can_be_reached(receiver):
     there = receiver(host="::1")
     assert posted(there.url) == 204
     assert there.requests[0].headers["host"] == f"[::1]:{there.port}"
 
 
-def test_the_first_address_that_answers_is_used(receiver, named):
+def test_the_first_responding_address_is_used(receiver, named):
     there = receiver(host="127.0.0.3")
     named(["127.0.0.2", "::1", "127.0.0.3"])
     assert posted(f"http://hooks.example:{there.port}/") == 204
@@ -202,7 +202,7 @@ def test_a_wrong_certificate_gets_no_message(receiver, authority, monkeypatch, t
 
 
 @pytest.mark.parametrize("address", HOSTILE["forbidden"])
-def test_an_address_that_is_not_public_is_refused(named, address):
+def test_an_address_that_is_not_public_is_rejected(named, address):
     assert not is_public(ipaddress.ip_address(address))
     for scheme, mixed in product(("https", "http"), ([], ["93.184.216.34"])):
         named([*mixed, address])
@@ -210,14 +210,14 @@ def test_an_address_that_is_not_public_is_refused(named, address):
 
 
 @pytest.mark.parametrize("address", HOSTILE["public"])
-def test_a_public_address_is_allowed_by_https_only(named, address):
+def test_a_public_address_is_allowed_only_by_https(named, address):
     assert is_public(ipaddress.ip_address(address))
     named([address])
     assert posted("http://hooks.example/", networks=()) == "address_not_allowed"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "2130706433", "0x7f.1", "0177.0.0.1", "127.1", "[::1]", "localhost"])
-def test_however_this_machine_is_written_it_is_refused(receiver, host):
+def test_this_machine_is_rejected_in_any_spelling(receiver, host):
     there = receiver(host="::1" if host == "[::1]" else "127.0.0.1")
     for scheme in ("https", "http"):
         assert posted(f"{scheme}://{host}:{there.port}/", networks=()) == "address_not_allowed"
@@ -274,7 +274,7 @@ def test_https_goes_through_the_proxy_of_the_environment(receiver, authority, mo
 
 @contextlib.contextmanager
 def tunnel(port):
-    """A proxy for one connection, which leads to this port whatever it is asked for; its port and what it was asked."""
+    """A proxy for one connection that always leads to this port; returns its port and the received request."""
     asked = []
 
     def serve():
@@ -300,7 +300,7 @@ def copy(source, target):
         target.shutdown(socket.SHUT_WR)
 
 
-def test_a_refusing_proxy_is_named_as_the_cause(receiver, monkeypatch):
+def test_a_rejecting_proxy_is_named_as_the_cause(receiver, monkeypatch):
     proxy = receiver(["HTTP/1.0 300 Multiple Choices\r\n\r\n"])
     monkeypatch.setenv("https_proxy", f"127.0.0.1:{proxy.port}")
     with pytest.raises(OutgoingError, match="the proxy answered with HTTP status 300"):

@@ -1,4 +1,4 @@
-"""Mail through servers of every kind: TLS, passwords, refusals, and one deadline over the conversation."""
+"""Mail through servers of every kind: TLS, passwords, rejections, and one deadline over the conversation."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +27,7 @@ def authority(tmp_path, monkeypatch):
 
 
 def sent(port, host="127.0.0.1", tls=False, **user):
-    """Send a mail; what went wrong, or why it was sent to nobody."""
+    """Send a mail; return its problems, or why it was sent to no recipient."""
     made = EmailMessage()
     made["Subject"] = "x"
     made.set_content(".x\n")
@@ -74,7 +74,7 @@ def test_an_interruption_fails_the_current_and_later_mails():
 
 
 @pytest.mark.parametrize("tls", [True, False])
-def test_a_password_is_sent_within_tls(authority, tls):
+def test_a_password_is_only_sent_over_tls(authority, tls):
     mailbox, context = Mailbox(), authority.context("localhost")
     options = {"tls": context} if tls else {"tls_context": context, "require_starttls": True}
     with smtp_server(mailbox, **options) as port:
@@ -94,7 +94,7 @@ def test_without_starttls_a_password_is_not_sent():
     assert PASSWORD not in str(failed.value) + repr(SmtpServer("h", 1, tls=False, **USER))
 
 
-def test_a_mail_server_with_a_bad_certificate_gets_no_password(authority):
+def test_a_server_with_an_invalid_certificate_gets_no_password(authority):
     mailbox, context = Mailbox(), authority.context("other.example")
     for tls, options in ((True, {"tls": context}), (False, {"tls_context": context, "require_starttls": True})):
         with smtp_server(mailbox, **options) as port:

@@ -1,4 +1,5 @@
-"""Answers held for five minutes: one computation for equal requests, nobody's but the caller's, and never too many."""
+"""Answers cached for five minutes: one computation for equal requests, only the caller's answers, and a bounded
+number."""
 
 import asyncio
 import json
@@ -27,7 +28,7 @@ MINE, THEIRS = Scope("acme", START, END), Scope("other", START, END)
 
 
 class Engine(Warehouse):
-    """A real warehouse whose answers are counted, and can be held back or made to fail."""
+    """A real warehouse with counted answers that can be delayed or made to fail."""
 
     def __init__(self, lake):
         self.computed = Counter()
@@ -93,10 +94,10 @@ async def test_the_longest_queries_of_a_dashboard_begin_first(answers, engine):
     assert {name for name, _ in engine.computed} >= set(LONG)
     engine.open.set()
     assert list(json.loads(await asking)) == [name for name, _ in DASHBOARD.members]
-    assert engine.snapshots == 1  # it looked at the manifest once
+    assert engine.snapshots == 1  # it read the manifest once
 
 
-async def test_an_answer_is_held_for_five_minutes_and_not_longer(answers, engine, clock, lake):
+async def test_an_answer_is_cached_for_five_minutes_and_not_longer(answers, engine, clock, lake):
     first = await answers.body(OVERVIEW, MINE)
     land(lake, "acme", [visit()])
     clock.now = TTL_SECONDS - 0.001
@@ -107,7 +108,7 @@ async def test_an_answer_is_held_for_five_minutes_and_not_longer(answers, engine
 
 
 @pytest.mark.parametrize("entry", [OVERVIEW, DASHBOARD])
-async def test_a_page_shows_new_visits_within_the_minute(answers, engine, clock, lake, entry):
+async def test_a_page_shows_new_visits_within_a_minute(answers, engine, clock, lake, entry):
     await answers.get([(entry, MINE)])
     land(lake, "acme", [visit()])
     clock.now = PAGE_SECONDS
@@ -117,13 +118,13 @@ async def test_a_page_shows_new_visits_within_the_minute(answers, engine, clock,
     assert b'"total_visits":2,' in (await answers.get([(entry, MINE)]))[0]
 
 
-async def test_a_page_of_an_unchanged_lake_is_held_for_five_minutes(answers, engine, clock):
+async def test_a_page_of_an_unchanged_lake_is_cached_five_minutes(answers, engine, clock):
     for clock.now in (0, PAGE_SECONDS + 1, TTL_SECONDS - 1):
         await answers.get([(DASHBOARD, MINE)])
     assert set(engine.computed.values()) == {1}
 
 
-async def test_a_full_server_shows_pages_what_is_cached(answers, engine, clock, lake, monkeypatch):
+async def test_a_full_server_shows_cached_answers_on_pages(answers, engine, clock, lake, monkeypatch):
     first = await answers.get([(DASHBOARD, MINE)])
     land(lake, "acme", [visit()])
     clock.now = PAGE_SECONDS + 1
@@ -131,7 +132,7 @@ async def test_a_full_server_shows_pages_what_is_cached(answers, engine, clock, 
     assert await answers.get([(DASHBOARD, MINE)]) == first
 
 
-async def test_a_dashboard_is_held_no_longer_than_its_oldest_member(answers, engine, clock):
+async def test_a_dashboard_expires_with_its_oldest_member(answers, engine, clock):
     await answers.body(DEVICES, MINE)
     clock.now = 100
     for _ in range(3):  # computed, assembled, cached as a whole
@@ -183,12 +184,12 @@ async def test_slots_are_released_after_answers_failures_and_cancels(answers, en
     await answers.body(DASHBOARD, MINE)
 
 
-async def test_a_member_does_not_wait_for_a_query_of_a_share(answers, engine):
+async def test_a_member_does_not_wait_for_a_shares_query(answers, engine):
     engine.open.clear()
     share, *members = (asyncio.create_task(answers.body(OVERVIEW, MINE, is_share)) for is_share in (True, False, False))
     while not engine.computed:
         await asyncio.sleep(0.001)
-    assert len(answers._cache._running) == 2  # that of the members is shared
+    assert len(answers._cache._running) == 2  # the members' query is shared
     engine.open.set()
     assert len(set(await asyncio.gather(share, *members))) == 1
 
@@ -206,7 +207,7 @@ async def test_a_disconnect_cancels_a_duplicate_entry_too(answers, engine):
     assert asyncio.all_tasks() == before
 
 
-async def test_only_new_computations_are_refused_at_capacity(answers, engine):
+async def test_only_new_computations_are_rejected_at_capacity(answers, engine):
     assert MAX_REQUESTS == 32
     await answers.body(DEVICES, MINE)
     engine.open.clear()
@@ -221,7 +222,7 @@ async def test_only_new_computations_are_refused_at_capacity(answers, engine):
         with pytest.raises(Overloaded):
             refused.send(None)  # at its first step, without a task for each part
     assert asyncio.all_tasks() == before
-    await answers.body(DEVICES, MINE)  # held
+    await answers.body(DEVICES, MINE)  # cached
     asked = [answers.body(OVERVIEW, scopes[7]), answers.get([(OVERVIEW, scopes[7])])]  # being computed
     asked += [answers.body(OVERVIEW, THEIRS), answers.body(OVERVIEW, MINE, is_share=True)]
     others = [asyncio.create_task(one) for one in asked]
@@ -232,7 +233,7 @@ async def test_only_new_computations_are_refused_at_capacity(answers, engine):
     await answers.body(OVERVIEW, MINE)
 
 
-async def test_a_refused_caller_cancels_no_answer_that_others_wait_for(answers):
+async def test_a_rejected_caller_cancels_no_shared_answer(answers):
     cache_key, full = CacheKey.of("devices", MINE), asyncio.Event()
 
     async def refused():
@@ -278,7 +279,7 @@ def test_a_cached_answer_is_never_stale_or_foreign(script):
     asyncio.run(play())
 
 
-async def test_the_cache_is_bounded_in_bytes_and_counts_what_it_drops(monkeypatch, clock):
+async def test_the_cache_is_bounded_in_bytes_and_counts_evictions(monkeypatch, clock):
     monkeypatch.setattr(cache, "MAX_BYTES", 10_000)
     answers = AnswerCache(clock)
     for day in range(1, 16):

@@ -1,4 +1,4 @@
-"""Each parameter is a row of one table: commands, assistants and notebooks take it and answer as HTTP does."""
+"""Each parameter is a row of one table: commands, assistants and notebooks accept it and answer like HTTP."""
 
 import json
 from datetime import date, datetime
@@ -27,10 +27,10 @@ VALUES = {name: str(value) for name, value in COLUMNS.items()} | {
     "traffic_group": "bots",
     "traffic_type": "other_bot",
 }
-"""A value of each parameter; those of filters leave one visit in four."""
+"""A value of each parameter; values of filters match one visit in four."""
 DAYS = {"start_date": "2026-02-20", "end_date": "2026-03-15"}
 ENDPOINT = "bot-traffic"
-"""It takes every parameter."""
+"""An endpoint that accepts every parameter."""
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_a_value_of_every_parameter_is_tried():
 
 
 @pytest.mark.parametrize("name", [name for name, row in PARAMETERS.items() if row.kind != "days"])
-def test_every_face_has_every_filter(client, filled, reader, traffic, name):
+def test_every_interface_has_every_filter(client, filled, reader, traffic, name):
     answer = over_http(client, name)
     assert sum(row["visits"] for row in answer) == 1
     assert by_assistant(client, name) == answer
@@ -88,7 +88,7 @@ def test_every_face_has_every_filter(client, filled, reader, traffic, name):
     assert [(row["agent"], row["visits"]) for row in table.to_pylist()] == [("GPTBot", 1)]
 
 
-def test_views_set_and_a_report_shows_what_they_are_filtered_by(filled, traffic):
+def test_views_and_reports_show_their_filters(filled, traffic):
     for values in (
         DAYS | COLUMNS | {"traffic_group": "bots", "traffic_type": "other_bot"},
         {"range": "30d", "target_url": VALUES["target_url"]},

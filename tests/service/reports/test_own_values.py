@@ -1,4 +1,4 @@
-"""Values of every type of DuckDB are printed in each format, and sent to an assistant; JSON knows some only."""
+"""Values of every DuckDB type are printed in each format, and sent to an assistant; JSON has only some types."""
 
 import csv
 import io
@@ -24,7 +24,7 @@ def lake(shared_lake):
 
 @pytest.fixture
 def asked(lake, tmp_path):
-    """Runs SQL by `traffic query`."""
+    """Run SQL with `traffic query`."""
 
     def asked(sql, output):
         file = tmp_path / "own.sql"
@@ -35,7 +35,7 @@ def asked(lake, tmp_path):
 
 
 def said(lake, sql):
-    """What the tool run_sql says of each message, in one session: its text, and whether the call failed."""
+    """Return the results of the tool run_sql for each message in one session: text, and whether the call failed."""
     calls = [{"name": "run_sql", "arguments": {"sql": one, "max_tokens": "25000"}} for one in sql]
     lines = [json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}) for call in calls]
     answered = run("mcp", "--org", "ant", "--lake", lake.root, stdin="\n".join(lines).encode())
@@ -56,7 +56,7 @@ def every_type(lake, tmp_path_factory):
     return {sql: row[f"c{place}"] for place, (sql, _) in enumerate(TYPES)}
 
 
-def test_an_assistant_gets_every_type_as_json_has_it(lake, every_type):
+def test_an_assistant_gets_every_type_like_json(lake, every_type):
     ((text, failed),) = said(lake, [ALL_TYPES])
     assert not failed
     assert [*json.loads(text.split("\n")[1])[0].values()] == [*every_type.values()]
@@ -91,7 +91,7 @@ def test_the_current_time_is_printed_in_utc(asked):
 
 
 @examples("sql", "told")
-def test_a_value_that_no_program_holds_is_named(asked, sql, told):
+def test_an_unrepresentable_value_is_reported(asked, sql, told):
     refused = asked(sql, "json")
     assert (refused.code, refused.out) == (2, "")
     assert told in refused.err
@@ -106,8 +106,8 @@ def test_an_assistant_continues_after_such_a_value(lake):
 
 @pytest.mark.parametrize("depth", [50, 150, 400])
 @pytest.mark.parametrize("output", ["json", "csv", "table", "parquet"])
-def test_lists_of_any_depth_are_printed_or_refused(asked, depth, output):
+def test_lists_of_any_depth_are_printed_or_rejected(asked, depth, output):
     printed = asked(f"SELECT {'[' * depth}1{']' * depth} AS deep", output)
-    assert printed.code in (0, 2) or "longer than 10 seconds" in printed.err  # a slow machine does not come so far
+    assert printed.code in (0, 2) or "longer than 10 seconds" in printed.err  # a slow machine does not get this far
     assert "Traceback" not in printed.err
     assert printed.body or printed.err.count("\n") == 1

@@ -1,4 +1,4 @@
-"""From the query string of a request to parameters, and from a refused parameter to a response."""
+"""From the query string of a request to parameters, and from a rejected parameter to a response."""
 
 import contextlib
 from datetime import date, timedelta
@@ -15,7 +15,7 @@ from service.reports.query_string import parse_parameters, parse_scope
 DEVICES = ENTRIES["devices"]
 
 
-def test_a_query_string_is_read_as_forms_are():
+def test_a_query_string_is_read_like_a_form():
     for query, read in (
         (b"domain=a%2Eb+c&short_code=%C3%BC&unknown=1&range=&end_date", {"domain": "a.b c", "short_code": "ü"}),
         (b"", {}),
@@ -32,7 +32,7 @@ def test_the_scope_depends_on_the_caller_and_the_day(lake):
         assert scope == Scope(organization, day - timedelta(days=6), day, domain="a.example")
 
 
-def test_a_target_in_a_query_string_has_no_scope_without_links(lake):
+def test_a_target_has_no_scope_without_links(lake):
     for query in (b"target_url=https://a.example/", b"target%5Furl=https://a.example/", b"target_url=" + b"a" * 600):
         assert parse_scope(query, DEVICES, "acme", date(2026, 5, 1), LinkIndex(lake)) is None
 
@@ -44,7 +44,7 @@ def test_a_target_in_a_query_string_has_no_scope_without_links(lake):
         lambda pairs: urlencode(pairs, quote_via=quote).encode()
     )
 )
-def test_any_query_string_gives_words_or_a_refusal(query):
+def test_any_query_string_gives_parameters_or_an_error(query):
     with contextlib.suppress(InvalidParameter):
         found = parse_parameters(query, PARAMETERS)
         assert all(found.values())

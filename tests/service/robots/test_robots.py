@@ -1,4 +1,4 @@
-"""Effects of blocking crawlers; the output of `traffic robots` is in transcripts/robots.txt."""
+"""The effects of blocking crawlers; the output of `traffic robots` is in transcripts/robots.txt."""
 
 from contextlib import closing
 from datetime import UTC, datetime, time, timedelta
@@ -49,7 +49,7 @@ def test_a_plan_is_measured_by_requests_still_answered(lake, today, since, outco
 
 
 @pytest.mark.parametrize("server", ["nginx", "caddy"])
-def test_a_web_server_refuses_only_the_agents_of_a_plan(traffic, lake, today, tmp_path, server):
+def test_a_web_server_rejects_only_the_agents_of_a_plan(traffic, lake, today, tmp_path, server):
     crawlers = (("GPTBot", "OpenAI"), ("OAI-SearchBot", "OpenAI"), ("Crawler\x1b[31m/x", "Nobody"))
     yesterday = noon(today) - timedelta(days=1)
     land(lake, "acme", [visit(visited_at=yesterday, **GPTBOT | {"agent": agent, "operator": operator})

@@ -1,4 +1,4 @@
-"""Responses: their bytes, and what is never sent."""
+"""Responses: their bytes, and responses that are never sent."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ WHOLE = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
 
 async def exchanges(protocol, method="GET", count=1):
-    """Exchanges whose requests have arrived, on a connection, its control of flow, and the client's end of it."""
+    """Exchanges with received requests on a connection, its flow control, and the client's end of it."""
     ours, theirs = socket.socketpair()
     transport, _ = await asyncio.get_running_loop().create_connection(protocol, sock=ours)
     flow, log = FlowControl(transport), logging.getLogger(__name__)
@@ -44,7 +44,7 @@ HEAD_ONLY = WHOLE.removesuffix(b"ok")
      ([{**EMPTY, "status": 304}, BODY], "GET", b"HTTP/1.1 304 Not Modified\r\n\r\n", False),
      ([BODY], "GET", b"", True), ([START, {**BODY, "more_body": True}], "GET", b"", True),
      ([START, START, {"type": "other"}], "GET", b"", True),
-     *(([head, {**BODY, "body": body}], "GET", b"", True)  # of another length than declared
+     *(([head, {**BODY, "body": body}], "GET", b"", True)  # with another length than declared
        for head, body in ((EMPTY, b"ok"), (START, b"o"), (START, b""), (START, b"ok!")))],
 )  # fmt: skip
 async def test_a_response_has_one_head_and_a_body_of_declared_length(messages, method, received, is_refused):
@@ -57,7 +57,7 @@ async def test_a_response_has_one_head_and_a_body_of_declared_length(messages, m
         assert await asyncio.to_thread(theirs.makefile("rb").read) == received
 
 
-async def test_a_disconnected_client_is_sent_nothing_more():
+async def test_nothing_more_is_sent_to_a_disconnected_client():
     class Client(asyncio.Protocol):
         def pause_writing(self):
             flow.pause_writing()
@@ -79,7 +79,7 @@ async def test_a_disconnected_client_is_sent_nothing_more():
     assert (first.response_complete, second.response_complete, second.disconnected) == (True, False, True)
 
 
-def test_a_response_head_refuses_control_characters():
+def test_a_response_head_rejects_control_characters():
     headers = [(b"content-length", b"0"), (b"x-name", b"caf\xe9\tau lait")]
     expected = b"HTTP/1.1 204 No Content\r\ncontent-length: 0\r\nx-name: caf\xe9\tau lait\r\n\r\n"
     assert encode_head(204, headers) == expected

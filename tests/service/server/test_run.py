@@ -28,7 +28,7 @@ from tests.support import web_servers
 from tests.support.hurried import HURRIED, hurried
 from tests.support.sockets import answer_on, request, rest_on
 
-SLOW = b"/analytics/dashboard?start_date=2016-02-01&end_date=2026-03-01"  # all of 3,682 days, with a line for each
+SLOW = b"/analytics/dashboard?start_date=2016-02-01&end_date=2026-03-01"  # 3,682 days, with a line for each
 THREADS, BLOCKS = 8, 200  # large and small blocks of each thread
 
 
@@ -37,7 +37,7 @@ def connected(port):
 
 
 def refused(forks, lake, *flags):
-    """The one line of a server that does not start."""
+    """Return the only line of a server that does not start."""
     server = forks.start("serve", "--lake", lake, *flags)
     _, told = server.communicate()
     assert (server.returncode, told.count("\n")) == (2, 1), told
@@ -80,7 +80,7 @@ def test_a_signal_ends_the_server_after_its_running_requests(lake, serving, key_
                     assert answer_on(each).status == 200
             connection.sendall(request(base.encode() + SLOW, key))
             time.sleep(0.03)
-            for _ in range(2):  # as a supervisor and a launcher send it
+            for _ in range(2):  # like a supervisor and a launcher
                 server.process.send_signal(number)
             answer = answer_on(connection)
             assert rest_on(connection) == b""

@@ -1,4 +1,4 @@
-"""A response that is sent before the body of its request has arrived ends the connection: the rest is never a request.
+"""A response sent before the body of its request has arrived ends the connection: the rest is never read as a request.
 
 A proxy would send another client's request next, which the rest of the body would swallow.
 """
@@ -32,13 +32,13 @@ EARLY = [
 
 @pytest.fixture(scope="module")
 def asker(shared_lake, serving, key_of):
-    """Asks a server behind a proxy, which discards the rest of a body for longer than a test waits for it."""
+    """A client of a server behind a proxy, which discards the rest of a body for longer than a test waits."""
     with hurried(serving, shared_lake, proxies="127.0.0.1", LINGER_SECONDS=600) as (port, _):
         yield Client(port, key_of(shared_lake))
 
 
 def rest_after(connection, *sent):
-    """Everything that the server still says when more is sent to it."""
+    """Return everything that the server sends after it receives more."""
     for piece in sent:
         connection.sendall(piece)
     return rest_on(connection)
@@ -78,7 +78,7 @@ def test_a_body_above_the_limit_closes_the_connection(asker):
         assert rest_after(connection, NEXT) == b""
 
 
-def test_a_pipelined_request_is_not_read_behind_an_unread_body(asker):
+def test_a_pipelined_request_after_an_unread_body_is_not_read(asker):
     ready, early = asker.request(b"/healthz"), asker.request(b"/visits", ANONYMOUS, LENGTH, method=b"POST")
     with asker.connected() as connection:
         answers = answers_in(rest_after(connection, ready + early + NEXT, NEXT * 50))
@@ -86,7 +86,7 @@ def test_a_pipelined_request_is_not_read_behind_an_unread_body(asker):
 
 
 @pytest.mark.parametrize(("status", "method", "path", "lines"), [case for case in EARLY if EXPECT not in case[3]])
-def test_a_body_that_is_already_there_keeps_the_connection(asker, status, method, path, lines):
+def test_a_body_that_has_arrived_keeps_the_connection(asker, status, method, path, lines):
     with asker.connected() as connection:
         for _ in range(2):
             connection.sendall(asker.request(path, *lines, b"Content-Length: 2", method=method) + b"[]")
