@@ -23,7 +23,7 @@ class JobKind:
     type: str
     subject: tuple[str, ...]  # the columns that name the subject of a job
     title: str
-    """What was found. {where} is the link or the domain of the finding, {domain} its domain."""
+    """The finding. {where} is its link or domain, {domain} its domain."""
     summary: str  # two sentences; may also contain {days} and sums of the finding's columns
     action_id: str
     action_label: str
@@ -272,4 +272,4 @@ CRAWLER_PLAN: Final = JobKind(
 """A plan of which crawlers to block, which an editor made a job. `agent` is their names, separated by commas."""
 
 JOB_KINDS: Final[dict[str, JobKind]] = {**DETECTORS, CRAWLER_PLAN.type: CRAWLER_PLAN}
-"""Every type of job whose outcome can be measured."""
+"""Every type of job with a measurable outcome."""

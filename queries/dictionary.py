@@ -18,7 +18,7 @@ _INTERNAL: Final = {
 }
 """Relations that can be read, but contain nothing to count."""
 _DERIVED: Final = {
-    "organization": "the organization whose visits or links these are",
+    "organization": "the organization of these visits or links",
     "landed_category": "the category before the visits of the whole day were considered",
     "aside": "why a visit is not counted: `file` where files are set aside, `own` if its owner excludes it; or NULL",
     "is_file": "whether a page loaded it as a part of itself: an image, a style, a script or a font, counted or not",

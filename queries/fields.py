@@ -133,7 +133,7 @@ ASKED = Field("asked", COUNT, "of these, requests made for a user of an assistan
 INDEXED = Field("indexed", COUNT, "of these, requests for an AI search index")
 TRAINED = Field("trained", COUNT, "of these, requests for training")
 CODING = Field("coding", COUNT, "of these, requests by coding agents")
-MARKDOWN = Field("markdown", COUNT, "requests for a page in Markdown, whose path ends with .md")
+MARKDOWN = Field("markdown", COUNT, "requests for a page in Markdown, with a path that ends with .md")
 LLMS_TXT = Field("llms_txt", COUNT, "requests for llms.txt or llms-full.txt")
 FETCHES_BEFORE = Field("fetches_before", COUNT, "of these, fetches before the first person came", nullable=True)
 FETCHES_BY_CHANCE = Field("fetches_by_chance", NUMBER, "average number if the times were shuffled", nullable=True)

@@ -77,7 +77,7 @@ class Parameter:
 
     name: str
     kind: Literal["days", "filter", "word"]
-    """What it filters by; "word": a value shown in answers, compared case-sensitively unless `parse` changes its
+    """The kind of filter; "word": a value shown in answers, compared case-sensitively unless `parse` changes its
     case."""
     description: str
     label: str = ""  # label of its chip on a page; "" if it has no chip
@@ -85,7 +85,7 @@ class Parameter:
     """Converts its value to the value of the Scope field with its name. Raises InvalidParameter."""
     schema: Mapping[str, Any] = field(default_factory=lambda: _TEXT)  # the values that it accepts, as JSON Schema
     form: str = "upper and lower case differ"
-    """What its values look like, for a value that no visit has; ends a sentence."""
+    """The form of its values, for a value that no visit has; ends a sentence."""
     links_unknown: bool = True
     """Whether a row "unknown" on a page links to the visits without this value; False if most visits have none."""
 

@@ -111,7 +111,7 @@ class Snapshot:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterSnapshot(Snapshot):
-    """A snapshot whose answers come from a cluster, which counts visits and reads no rollups."""
+    """A snapshot for a cluster, which counts visits and reads no rollups."""
 
     landed: tuple[LandedFile, ...]  # the files with visits
     landed_links: tuple[str, ...]  # the complete file of links, relative to the lake's folder
@@ -278,7 +278,7 @@ def parsed(cursor: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
 
 _PARSED: Final[dict[str, duckdb.Statement]] = {}
 _SERVED_WHERE_TAKEN: Final = frozenset({"traffic_type"})
-"""Filters of a few answers only, whose relations all serve them."""
+"""Filters of a few answers only: their relations all serve them."""
 _TYPES: Final = {
     "subjects": "subjects",
     "traffic_values": "STRUCT(traffic_type VARCHAR, ten_thousandths BIGINT, currency VARCHAR)[]",

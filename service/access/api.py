@@ -20,7 +20,8 @@ class NewApiKey(Struct, frozen=True):
 
     name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
     expires_at: Annotated[
-        str | None, Meta(description="a time such as 2027-01-31T12:00:00Z, or a day, at whose end (UTC) it expires")
+        str | None,
+        Meta(description="expiry: a time such as 2027-01-31T12:00:00Z, or a day (until its end in UTC)"),
     ] = None
 
 

@@ -15,7 +15,7 @@ TABS = (PageLink("settings/api-keys", "API keys"), PageLink("settings/sessions",
 
 
 def routes(context: PageContext) -> list[Route]:
-    """The routes of keys and sessions, and of Settings, whose first tab is API keys."""
+    """The routes of keys and sessions, and of Settings, which opens the tab API keys."""
     pages, root = _SettingsPages(context), f"{context.root}/settings"
     return [
         Route(root, pages.first),

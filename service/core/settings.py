@@ -69,14 +69,14 @@ class Settings:
         "port on 127.0.0.1 for `/healthz` and `/metrics`, without authentication or rate limit; empty: none")
     cors_origins: tuple[str, ...] = _row(
         parse_origins,
-        "origins whose pages may call the API (CORS), separated by commas (`https://a.example`); empty: none")
+        "origins of pages that may call the API (CORS), separated by commas (`https://a.example`); empty: none")
     base_path: str = _row(parse_base_path, "path prefix of all routes", "/", flag="--base-path")
     pages: bool = _row(parse_switch, "the web dashboard under `/app/`: on or off", "on")
     public_url: str = _row(
         parse_public_url, "origin at which browsers reach the server (`https://traffic.example`), for links and secure "
         "cookies; empty: derived from each request")
     trusted_proxies: tuple[Network, ...] = _row(
-        parse_networks, "networks of proxies whose X-Forwarded-For is trusted, by the server and in logs, separated by "
+        parse_networks, "networks of proxies with a trusted X-Forwarded-For, for the server and in logs, separated by "
         "commas (`10.0.0.0/8,::1`); empty: none by the server, private and loopback addresses in logs",
         flag="--trusted-proxies")
     hook_networks: tuple[Network, ...] = _row(

@@ -107,7 +107,7 @@ REPAIRS: Final = (
         "broken_link", DOMAINS[1], "/press-kit", 30, "Shipped, but the web server was never given the file.",
         "https://example.org/press",
     ),
-    Repair("server_errors", DOMAINS[0], "/signup", 30, "What answers the path has enough memory now."),
+    Repair("server_errors", DOMAINS[0], "/signup", 30, "The program behind the path has enough memory now."),
 )  # fmt: skip
 """In the log, the first repair helped, the second changed nothing, and the rate of the third fell, unlike its
 control's."""

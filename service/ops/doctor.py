@@ -105,7 +105,7 @@ def check_names(environ: Mapping[str, str]) -> Check:
 
 
 def check_address(settings: Settings) -> Check:
-    """Check which clients can connect, and whose X-Forwarded-For is trusted."""
+    """Check which clients can connect, and which may send X-Forwarded-For."""
     subject, host, proxies = "proxies", settings.host, settings.trusted_proxies
     unlimited = [str(network) for network in proxies if not network.prefixlen]
     if unlimited:

@@ -20,7 +20,8 @@ def create(
     organization: OrganizationOption,
     name: Annotated[str, typer.Option(help="what the key is for")],
     expires_at: Annotated[
-        str, typer.Option(help="a day like 2027-01-31, at whose end (UTC) the key expires, or a time; default: never")
+        str,
+        typer.Option(help="expiry: a day like 2027-01-31 (until its end in UTC), or a time; default: never"),
     ] = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:

@@ -59,7 +59,7 @@ def report(file: Path, summary: "Summary", options: "Options", lake: Lake, *, dr
 def _report_lines(file: Path, summary: "Summary", dry_run: bool) -> None:
     """Print the number of visits, and how their lines were read."""
     outcome = "would be imported" if dry_run else "imported"
-    grown = " of a log whose beginning was imported before" if summary.continued else ""
+    grown = " of a log that was partly imported before" if summary.continued else ""
     visits, lines = plural(summary.visits, "visit"), plural(summary.lines, "line")
     log_format, _, guessed = summary.log_format.partition(" --columns ")
     named = f" ({log_format})" if log_format else ""
