@@ -165,7 +165,8 @@ Reclassifying keeps them, too, except `file` and `own_rule`, which are determine
 SCANNED: Final = BITS["scanned"]
 """The bit that withdraws the name of an AI agent or crawler, unless its address was verified."""
 PROBING: Final = BITS["probed"] | BITS["scanned"]
-"""The bits of visitors who request paths that only scanners request: paths that they miss show no problem of a site."""
+"""The bits of visitors who request paths that only scanners request: their errors are not evidence of a site's
+problem."""
 UNFOLLOWED: Final = BITS["unfollowed"]
 """The bit of a page that was loaded ahead and not opened. Alone, it makes a visit a prefetch, not a bot in disguise."""
 OWN: Final = BITS["own_address"] | BITS["own_rule"]

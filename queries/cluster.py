@@ -188,7 +188,7 @@ class Cluster:
                 self.outcomes[outcome] += 1
 
     def _run_with_retry(self, query: Query, text: str, snapshot: ClusterSnapshot) -> pa.Table:
-        """The rows of a query. If its session was lost, for example by a restart, run it once more."""
+        """Return the rows of a query. If its session was lost, for example by a restart, run it again."""
         try:
             return self._run(query, text, snapshot)
         except SessionLost:

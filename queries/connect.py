@@ -41,7 +41,7 @@ CONNECT_SECONDS: Final = 5.0
 """Time after which a server that accepts the connection but does not respond counts as unavailable."""
 CLOSE_SECONDS: Final = 1.0
 INTERRUPT_GRACE_SECONDS: Final = 2.0
-"""How long the cluster may take to end an interrupted query before the connection is closed."""
+"""Maximum time for the cluster to end an interrupted query before the connection is closed."""
 CLIENT_ERRORS: Final = (PySparkException, grpc.RpcError, ValueError, AssertionError)
 """Exceptions raised by calls of a session; ValueError when its connection was closed meanwhile, AssertionError when the
 server ends a response without an error, as Sail does when interrupted."""

@@ -34,16 +34,14 @@ class JobKind:
     """Whether every event in its measure is a request with a wrong answer: refused, missing, or an exposed secret.
     Then the answers alone show when the problem is gone."""
     closes_by_rate: bool = False
-    """Whether a lower rate may close its jobs: only if fewer events are better, and benchmarks/README.md shows that
-    rates
-    seldom fall by themselves."""
+    """Whether a lower rate may close its jobs: only if fewer events are better and benchmarks/README.md shows that
+    rates seldom fall by themselves."""
     untrusted: tuple[str, ...] = ()  # the columns with untrusted text
     urgency: Literal["secret", "error", "chance"] = "error"
     """Exposed secrets come first, then what people or AI products fail at, then what could be better."""
     cause: tuple[str, ...] = ()
     """The columns with equal values in all findings of one cause, which become one job; FOLDER is the first folder of
-    the
-    path. (): each finding has its own cause."""
+    the path. (): each finding has its own cause."""
     sql: str = ""  # the SQL file, unless it is named after the type
 
     @cached_property
@@ -269,7 +267,7 @@ CRAWLER_PLAN: Final = JobKind(
     "products of their operators sent: {people_at_risk}.",
     action_id="block_crawlers", action_label="Publish the file that keeps them out", urgency="chance",
 )  # fmt: skip
-"""A plan of which crawlers to block, which an editor made a job. `agent` is their names, separated by commas."""
+"""A plan that blocks some crawlers, which an editor made a job. `agent` has their names, separated by commas."""
 
 JOB_KINDS: Final[dict[str, JobKind]] = {**DETECTORS, CRAWLER_PLAN.type: CRAWLER_PLAN}
 """Every type of job with a measurable outcome."""

@@ -152,7 +152,7 @@ class LockedEngine:
             idle.cursor.close()
 
     def delete_spilled(self) -> None:
-        """Delete the engine's spilled files, because its process is about to end, at any point."""
+        """Delete the engine's spilled files just before its process ends, at any point."""
         shutil.rmtree(self._spilled, ignore_errors=True)
 
     def close(self) -> None:

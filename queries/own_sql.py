@@ -147,7 +147,7 @@ class _Process:
         return batches
 
     def kill(self) -> None:
-        """End it, and delete what its engine spilled."""
+        """End it, and delete the spilled files of its engine."""
         self._child.kill()
         self._child.wait()
         self._connection.close()

@@ -1,6 +1,6 @@
 """Builds rollups: the counts of closed days, precomputed so that queries over them do not read their visits.
 
-data/store/rollups.py decides which days a stored rollup is valid for; queries/relations/ defines what its rows mean.
+data/store/rollups.py decides for which days a stored rollup is valid; queries/relations/ defines the meaning of rows.
 """
 
 import calendar

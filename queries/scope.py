@@ -12,9 +12,8 @@ class Scope:
     A filter that is None is not applied; prelude/3_scope.sql applies the others. `traffic_type` is a bot_category, "ai"
     (the four AI-related categories) or "other" (the two other automated categories). `traffic_group` is "people"
     (including AI referrals), "ai" (agents and AI referrals) or "bots" (all others). `tag` is the links that carry a
-    tag,
-    as IndexedLinks.with_tag writes them. The other filters are the words that answers show, such as "unknown" for a
-    missing country.
+    tag, as IndexedLinks.with_tag writes them. The other filters are the words that answers show, such as "unknown" for
+    a missing country.
     """
 
     organization: str

@@ -69,7 +69,7 @@ class Snapshot:
     link_changes: tuple[str, ...]  # the file of changes on top of it, likewise
     traffic_values: tuple[TrafficValue, ...] = ()
     subjects: Sequence[Mapping[str, Any]] = ()  # subjects of jobs, for measures
-    explain: bool = False  # whether detectors also show what they pass over
+    explain: bool = False  # whether detectors also show subjects below their thresholds
     in_memory: Mapping[str, "pa.Table"] = field(default_factory=dict)
     """The rows of relations and views that several answers share, by name."""
 

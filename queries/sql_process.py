@@ -62,9 +62,8 @@ def main() -> None:
     The second argument is the number of the parent process; without that, this process ends.
 
     It sends pickled tuples of a keyword and values: "ready"; then, for each query, "columns" with their names (for
-    lists
-    of tuples only), any number of "rows" with the memory that they take in Python, and "done"; or, instead of any of
-    these, "failed" with a class and a message.
+    lists of tuples only), any number of "rows" with the memory that they take in Python, and "done"; or, instead of any
+    of these, "failed" with a class and a message.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the parent process
     connection = Connection(int(sys.argv[1]))

@@ -1570,7 +1570,7 @@ def _search_errors(subject: Row, group: list[Visit], as_of: date, _: Any) -> Row
 
 
 def _searched(visits: list[Visit], as_of: date, codes: set[str]) -> list[Row]:
-    """Errors of search crawlers at domains, but those that people and AI products get, too."""
+    """Return errors of search crawlers on domains, except errors that people and AI products get, too."""
     erring = {(row["domain"], row["path"]) for row in FINDERS["server_errors"](visits, as_of, codes)}
     rows = []
     for subject, group in _subjects(_asked("search_crawler")(visits), "domain"):

@@ -51,7 +51,7 @@ class FolderDrop:
     def pages(self) -> Iterator[list[DroppedObject]]:
         """Yield lists of all objects, except empty and just written files. Raises TargetUnavailable."""
         if not self._folder.is_dir():
-            raise TargetUnavailable(f"{self._folder} cannot be read: it is not a folder any more.")
+            raise TargetUnavailable(f"{self._folder} cannot be read: it is no longer a folder.")
         page: list[DroppedObject] = []
         for folder, below, names in os.walk(self._folder):  # which follows no links
             below[:] = [name for name in below if not name.startswith(".")]

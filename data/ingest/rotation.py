@@ -112,7 +112,7 @@ class RotatedFiles:
     def catch_up(
         self, live: Tail | None, late: Sequence[Tail], marks: Collection[Mark], progress: Progress
     ) -> Iterator[Summary]:
-        """Import what is missing, oldest file first: the rest of partly imported files, and complete later ones.
+        """Import missing content, oldest file first: the rest of partly imported files, and complete later ones.
 
         Files that `live` and `late` have open are skipped; `marks` are earlier contents of these files. Raises
         LogUnavailable while a file cannot be read. Later files wait for it, because files older than an imported file

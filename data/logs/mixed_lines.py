@@ -1,6 +1,6 @@
 """Reads logs with several formats: lines that are not in the format of their log are read in other formats.
 
-Each line is read by itself, so the result depends on the content alone, not on how it is split into blocks. The
+Each line is read separately, so the result depends on the content alone, not on how it is split into blocks. The
 format of a log comes first: other formats read only the remaining lines, and only if a single line identifies them.
 """
 

@@ -21,7 +21,8 @@ from data.logs.request_facts import NO_RECORD, RequestRecord
 from data.text import ShortTextCache
 
 MAX_CLOCK_SKEW: Final = timedelta(days=1)
-"""How far in the future a time may be. A later time is an error, such as a wrong unit, rather than a wrong clock."""
+"""Maximum distance of a time in the future. A later time is an error, such as a wrong unit, rather than a wrong
+clock."""
 MAX_ROW_BYTES: Final = 16_384
 """The maximum size of one row. Servers reject longer request lines and headers."""
 MAX_ROWS: Final = 10_000

@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 TOLERANCE: Final = timedelta(minutes=5)
-"""How far in the future a time may be: clocks are corrected by seconds, and `now` gets old while waiting for a lock."""
+"""Maximum distance of a time in the future: clocks are corrected by seconds, and `now` ages while waiting for a
+lock."""
 
 
 def is_recent(moment: datetime, age: timedelta, now: datetime) -> bool:

@@ -61,7 +61,7 @@ def check_domain(name: object, before: Batch | None, domain: str) -> None:
     """
     if before and before.domain and _normal(before.domain) != _normal(domain):
         raise BadInput(
-            f"{name} was imported with --domain {before.domain}, and a log counts once; import it with the same domain."
+            f"{name} was imported with --domain {before.domain}, and a log counts only once; use the same domain."
         )
 
 

@@ -53,7 +53,7 @@ class NetworkKinds:
         if provider in _OF_PEOPLE or not (kind or self._hosting):
             return 0
         parsed = ip_address(packed)
-        if not parsed.is_global:  # private and documentation addresses lie in some ranges
+        if not parsed.is_global:  # some ranges contain private and documentation addresses
             return 0
         if not kind:
             return BITS["from_hosting"] if self._hosting and parsed in self._hosting else 0

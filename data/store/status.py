@@ -128,7 +128,7 @@ def _has_old_rules(lake: Lake, rules_version: str) -> bool:
 
 
 class FileShare(NamedTuple):
-    """How many of the stored visits of a day are files."""
+    """The number of files among the stored visits of a day."""
 
     day: date
     visits: int

@@ -37,7 +37,7 @@ def unknown_files(lake: Lake, organization: str = "") -> list[Path]:
     if not unknown:
         return []
     no_moves = nullcontext() if lake.is_read_only else lake.manifest.locked()
-    with no_moves:  # no other process moves files meanwhile: check again what is unknown
+    with no_moves:  # no other process moves files meanwhile: check again
         return [
             path for path in unknown if path.is_file() and not lake.manifest.files.is_registered(_relative(lake, path))
         ]
@@ -129,7 +129,7 @@ def discard_unknown(lake: Lake, paths: Iterable[Path]) -> None:
 
 @contextmanager
 def _unknown_file_locked(lake: Lake, path: Path) -> Iterator[bool]:
-    """Yield whether a file is there and still unknown. Inside the context, no other process moves or registers files.
+    """Yield whether a file exists and is still unknown. Inside the context, no other process moves or registers files.
 
     A repeated import writes files with the same names again, and registers them.
     """

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Pages:
     """ASGI middleware that answers everything under {base}/app/, and passes other requests on.
 
-    A browser that asks for {base}/ is redirected to the pages. Belongs to one event loop.
+    A browser that requests {base}/ is redirected to the pages. Belongs to one event loop.
     """
 
     def __init__(self, app: ASGIApp, parts: PageParts) -> None:

@@ -68,7 +68,9 @@ class Log:
             if self._dropped:
                 dropped, self._dropped = self._dropped, 0
                 lines.append(_line("warning", "dropped", {"lines": dropped}))
-            with suppress(OSError, ValueError):  # full disk, closed pipe or stream: the service goes on without its log
+            with suppress(
+                OSError, ValueError
+            ):  # full disk, closed pipe or stream: the service continues without its log
                 self._stream.write(b"".join(lines))
                 self._stream.flush()
             del self._lines[:count]

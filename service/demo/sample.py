@@ -101,7 +101,7 @@ MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", 
 
 @dataclass(frozen=True)
 class Sample:
-    """How much traffic to generate. Equal samples always give the same lines."""
+    """The amount of traffic to generate. Equal samples always give the same lines."""
 
     visits: int
     last_day: date

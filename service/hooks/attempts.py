@@ -1,6 +1,6 @@
 """Selects the next message to send, and updates the message and its hook after the attempt.
 
-Organizations take turns, and so do the hooks of an organization. A receiver that does not respond, or asks for a pause,
+Organizations take turns, and so do the hooks of an organization. A receiver that does not respond, or requests a pause,
 pauses its hook with all messages; an error response delays only its message, unless all messages get errors.
 """
 

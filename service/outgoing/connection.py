@@ -37,7 +37,7 @@ async def connect(
 ) -> socket.socket:
     """A connection to the first address of a host that accepts one, if all of them are allowed.
 
-    The caller is cancelled at `deadline`, a time of the event loop; each address has an equal share of what is left.
+    The caller is cancelled at `deadline`, a time of the event loop; each address has an equal share of the rest.
     Raises OutgoingError.
     """
     try:

@@ -57,7 +57,7 @@ class Mailer:
     def interrupt(self) -> None:
         """End this conversation and all later ones."""
         self._is_interrupted = True
-        with suppress(RuntimeError):  # it has just ended by itself
+        with suppress(RuntimeError):  # it has just ended
             self._cancel()
 
     async def _send(self, message: EmailMessage, sender: str, recipients: tuple[str, ...]) -> list[str]:

@@ -127,7 +127,7 @@ def forget():
 
 
 def set_links(name):
-    """Set links one after another, continuing where a killed predecessor stopped; fold them now and then."""
+    """Set links one after another, continuing where a killed predecessor stopped; fold them from time to time."""
     told = Path(f"{name}.set")
     told.touch()
     lake = Lake(Path("lake"))

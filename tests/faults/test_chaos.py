@@ -55,7 +55,7 @@ def test_programs_killed_at_random_lose_and_double_nothing(program, tell, tmp_pa
     with opened(tmp_path / "lake") as lake:
         flush_all(lake)
         found = batches(lake)
-        change_links(lake, "acme", [], datetime.now(UTC))  # an edit takes in what a killed one left
+        change_links(lake, "acme", [], datetime.now(UTC))  # an edit adopts the leftovers of a killed edit
         links = {link.short_code: link.target_url for link in links_of(lake, "acme")}
         assert_sound(lake)
         Compactor(lake).run()

@@ -167,8 +167,7 @@ def traced(server, trace, *expressions):
 
 
 def calls_of(text):
-    """Return every call of a trace that may change a disk: in the order of their beginnings, but syncs in that of their
-    ends."""
+    """Return every call of a trace that may change a disk, by the time when it began, or for syncs, when it ended."""
     numbers, begun = {}, {}
     for line in text.splitlines():
         found, ended = _LINE.match(line), _ENDED.match(line)

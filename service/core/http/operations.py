@@ -44,7 +44,7 @@ class Operation(NamedTuple):
 
     @property
     def error_statuses(self) -> list[str]:
-        """The statuses of its errors, besides those of every operation."""
+        """The statuses of its errors, in addition to the statuses of every operation."""
         possible = {"403": self.check is not any_caller, "404": "{" in self.route, "413": self.body is not None}
         return [*(status for status, is_possible in possible.items() if is_possible), *self.errors.split()]
 

@@ -175,7 +175,7 @@ class _Status:
         self.bar.update(self._task, completed=done, total=total, description=text, refresh=True)
 
     def report(self, landed: "FollowTotals") -> None:
-        """Print what was imported, if stderr is not a terminal and the last line is old enough."""
+        """Print the imported visits, if stderr is not a terminal and the last line is old enough."""
         now = time.monotonic()
         if (
             not self._console.is_terminal

@@ -197,7 +197,7 @@ def test_an_unreadable_object_does_not_delay_the_others(place):
     assert len(asked) == 3  # the number in a row that ends a pass
     place.folder.rename(place.folder.with_name("gone"))
     follower.tick()
-    assert "is not a folder any more" in place.told[-1]
+    assert "is no longer a folder" in place.told[-1]
 
 
 def test_a_file_just_written_is_left_until_it_is_old_enough(place):

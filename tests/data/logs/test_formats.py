@@ -217,7 +217,7 @@ def test_a_dot_selects_nested_objects(log):
 
 
 def test_a_column_that_a_format_does_not_select_is_null(log, monkeypatch):
-    """As in formats that do not log a new column."""
+    """Formats do not log a new column, for example."""
     read = LineReader.read
     monkeypatch.setattr(LineReader, "read", lambda *given: read(*given).drop_columns(["bytes_sent"]))
     log.load(ndjson(ROWS))

@@ -373,7 +373,7 @@ def test_an_interrupted_merge_changes_nothing(two_days, monkeypatch, threads):
         patch.setattr(compacting, "read_sql", lambda *_: SLOW)
         thread = threading.Thread(target=run)
         thread.start()
-        while not told and thread.is_alive():  # its merge never ends by itself
+        while not told and thread.is_alive():  # its merge never ends
             compactor.interrupt()
             thread.join(0.01)
         thread.join()

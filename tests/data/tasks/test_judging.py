@@ -217,7 +217,7 @@ SESSIONS = [
     ({"seconds": 599}, True),
     ({"probes": 2}, True),
     ({"status": 404}, True),
-    ({"again": 60}, False),  # the same target once more
+    ({"again": 60}, False),  # the same target again
 ]
 """Long sessions with one probe, by their differences, and whether they are probed."""
 

@@ -45,17 +45,17 @@ def refused(forks, lake, *flags):
 
 
 @pytest.mark.parametrize("flags", [("--port", "70000"), ("--host", "no.such.host.invalid")])
-def test_a_bad_setting_is_named_in_one_line_with_code_2(tmp_path, forks, flags):
+def test_an_invalid_setting_is_reported_in_one_line_with_2(tmp_path, forks, flags):
     assert flags[1] in refused(forks, tmp_path / "lake", *flags)
 
 
-def test_a_used_port_is_named_in_one_line_with_code_2(tmp_path, forks):
+def test_a_used_port_is_reported_in_one_line_with_code_2(tmp_path, forks):
     with socket.create_server(("127.0.0.1", 0)) as used:
         port = str(used.getsockname()[1])
         assert port in refused(forks, tmp_path / "lake", "--port", port)
 
 
-def test_a_second_server_of_a_lake_says_where_the_first_is(lake, serving, forks):
+def test_a_second_server_of_a_lake_names_the_first(lake, serving, forks):
     def first_line():
         second = forks.start("serve", "--lake", lake.root, "--port", "0")
         line = second.stderr.readline()
@@ -93,7 +93,7 @@ def test_a_signal_ends_the_server_after_its_running_requests(lake, serving, key_
             connected(server.port)
 
 
-def test_the_host_of_two_colons_is_served_by_ipv4_and_ipv6(lake, serving):
+def test_the_host_of_two_colons_serves_ipv4_and_ipv6(lake, serving):
     if not socket.has_dualstack_ipv6():
         pytest.skip("IPv6 is missing: it is off in this kernel or container")
     with serving(lake, "--host", "::", trusted_proxies="127.0.0.1") as server:
@@ -120,7 +120,7 @@ def wait_until_refused(port):
 
 
 def hold_and_free(asked):
-    """Once the file `asked` is there: hold large and small blocks in threads, free the large ones, and tell of it."""
+    """Once the file `asked` exists: hold large and small blocks in threads, free the large ones, and report it."""
     while not asked.exists():
         time.sleep(0.05)
     before, kept, is_held = resident_mb(os.getpid()), [], threading.Barrier(THREADS + 1)
@@ -139,7 +139,7 @@ def hold_and_free(asked):
         thread.start()
     is_held.wait()
     held = resident_mb(os.getpid()) - before
-    library = ctypes.CDLL(None)  # glibc writes into the file what its heaps consist of
+    library = ctypes.CDLL(None)  # glibc writes the content of its heaps into the file
     library.fopen.restype = ctypes.c_void_p
     stream = ctypes.c_void_p(library.fopen(str(asked).encode(), b"w"))
     library.malloc_info(0, stream)
@@ -152,7 +152,7 @@ def hold_and_free(asked):
     staged.rename(asked.with_suffix(".told"))
 
 
-def test_memory_that_threads_freed_goes_back_to_the_system(lake, serving, tmp_path):
+def test_memory_freed_by_threads_is_returned_to_the_system(lake, serving, tmp_path):
     """Large blocks are allocated from the system one by one, regardless of freed memory."""
     asked, told = tmp_path / "asked", tmp_path / "asked.told"
     code = f"""
@@ -210,7 +210,7 @@ def test_the_monitor_port_outlives_the_main_port(lake, serving, key_of):
             connected(monitor)
 
 
-# A proxy keeps its idle connections, and a POST that it sends on one of them is answered
+# A proxy keeps its idle connections, and a POST on such a connection is answered
 
 IS_LONG = os.environ.get("TRAFFIC_FAULTS") == "all"
 CLIENTS, POSTS, PAUSES, DEADLINES = (100, 10, (4.5, 6.0), {}) if IS_LONG else (12, 4, (0.4, 1.0), HURRIED)
@@ -227,13 +227,13 @@ PASS = """
 
 
 def peers_of(port):
-    """The ports of those who are connected to a port of the loopback interface."""
+    """Return the ports of the clients connected to a port of the loopback interface."""
     lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return {fields[2] for fields in lines if fields[1].endswith(f":{port:04X}") and fields[3] == "01"}
 
 
 class Client:
-    """Somebody with an address of his own, who sends a visit now and then on one connection to the proxy."""
+    """A client with its own address that sends visits with pauses on one connection to the proxy."""
 
     def __init__(self, number, port, key):
         self.connection = HTTPConnection("127.0.0.1", port, timeout=120, source_address=(f"127.8.0.{number}", 0))
@@ -241,7 +241,7 @@ class Client:
         self._pauses = random.Random(number)
 
     def post(self, pauses=(0, 0)):
-        """Wait for a while, then send; the status."""
+        """Wait for a while, then send; return the status."""
         time.sleep(self._pauses.uniform(*pauses))
         self.connection.request("POST", "/visits", b'{"path":"/x"}', self._headers)
         with self.connection.getresponse() as answer:
@@ -250,7 +250,7 @@ class Client:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists connections in /proc")
-def test_posts_that_nginx_sends_on_idle_connections_are_answered(lake, serving, key_of, tmp_path, tell):
+def test_posts_by_nginx_on_idle_connections_are_answered(lake, serving, key_of, tmp_path, tell):
     key = key_of(lake)
     with (
         hurried(serving, lake, proxies="127.0.0.1", **DEADLINES) as (service, _),
@@ -280,4 +280,4 @@ def test_an_idle_proxy_connection_outlives_others(lake, serving):
         with proxy, other:
             assert other.recv(1) == b""  # closed for its silence
             assert select.select([proxy], [], [], 0)[0] == []  # still open, and nothing was said
-            assert proxy.recv(1) == b""  # in its turn
+            assert proxy.recv(1) == b""  # in turn
