@@ -50,7 +50,7 @@ class SharedFolder:
         )
 
     def forget(self) -> None:
-        """Forget the existing files: one was missing."""
+        """Forget which files exist, since a file was missing."""
 
 
 class PublishedCopy:
@@ -80,7 +80,7 @@ class PublishedCopy:
         )
 
     def forget(self) -> None:
-        """Forget the existing files: one was missing."""
+        """Forget which files exist, since a file was missing."""
         self._published.forget()
 
     def _rows_to_send(self, found: PublishedObjects, organization: str) -> tuple[pa.Table, pa.Table]:

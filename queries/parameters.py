@@ -117,7 +117,7 @@ _ROWS: Final = (
         "Target", form="a target is the whole address that a link leads to",
     ),
     Parameter(
-        "tag", "filter", f"only visits to links that carry this tag, compared with case; at most {MAX_TAGGED:,} links",
+        "tag", "filter", f"only visits to links with this tag, case-sensitive; at most {MAX_TAGGED:,} links",
         "Tag",
     ),
     Parameter(

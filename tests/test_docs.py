@@ -230,7 +230,7 @@ def test_the_commands_of_the_documents_run_in_their_order(workshop, typed):
         assert (code, line) == (0, line), err
 
 
-def test_the_shell_answers_as_a_document_says(workshop):
+def test_the_shell_prints_the_documented_answer(workshop):
     in_folder("traffic views --org acme > acme.sql", workshop)
     said = "".join(TEXTS[path] for path in (README, ROOT / "queries/README.md"))
     for line in {*re.findall(r"`(\.read [^`]+|DESCRIBE [^`]+|SHOW TABLES)`", said)}:
@@ -264,7 +264,7 @@ def test_requirements_have_the_pinned_versions():
     assert {line.partition(" ")[0] for line in LISTED} <= {pin.partition(" ")[0] for pin in PINS}
 
 
-def test_requirements_have_every_dependency_and_what_builds_it():
+def test_requirements_have_every_dependency_and_its_build_tools():
     wanted = [*DEPENDENCIES, *PROJECT["build-system"]["requires"]]
     names = {line.partition("==")[0] for line in LISTED}
     assert {re.match(r"[\w-]+", one)[0].lower().replace("_", "-") for one in wanted} <= names

@@ -82,7 +82,7 @@ def circles(imports: dict[str, set[str]]) -> list[set[str]]:
 
 
 @pytest.mark.parametrize("floor", FLOORS)
-def test_a_file_imports_only_what_its_floor_may_use(floor):
+def test_a_file_only_imports_allowed_modules_of_its_floor(floor):
     lower = FLOORS[: FLOORS.index(floor) + 1]
     known = {*sys.stdlib_module_names, *lower, *LIBRARIES[floor].split()}
     assert files_of(floor)
@@ -114,7 +114,7 @@ def drawn_lines() -> dict[str, int]:
     return lines
 
 
-def test_a_file_imports_only_its_room_and_those_drawn_below():
+def test_a_file_only_imports_its_room_and_lower_rooms():
     lines = drawn_lines()
     modules = modules_by_name().keys() - {*FLOORS}
     assert {part_of(name) for name in modules} == lines.keys()

@@ -1,4 +1,4 @@
-"""Folders and buckets that other programs write whole log objects into."""
+"""Folders and buckets with complete log objects written by other programs."""
 
 import io
 import os

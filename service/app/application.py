@@ -244,7 +244,7 @@ def _metrics(parts: _Parts, limiter: RateLimiter, bodies: ReceivedBodies, clock:
             gauge("traffic_copies_due", "Copies that may hold erased visits.",
                   lambda: sum(copy.due_since is not None for copy in lake.manifest.copies.find())),
             gauge("traffic_jobs", "Jobs by status.", parts.jobs.counts, label="status"),
-            gauge("traffic_silent_sources", "Sources that are silent.",
+            gauge("traffic_silent_sources", "Silent sources of visits.",
                   lambda: sum(open_silences(parts.jobs).values())),
             gauge("traffic_hook_pending", "Pending messages.", sender.pending),
             gauge("traffic_hook_dead", "Abandoned messages.", sender.dead),

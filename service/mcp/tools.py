@@ -140,7 +140,7 @@ class Toolbox:
             ),
             Tool(
                 "job", "One job, with its evidence, its patch or other implementation, its outcome and its history.",
-                {"id": _text("as the tool jobs has it")}, ["id"], self._in_thread(self._job),
+                {"id": _text("as listed by the tool jobs")}, ["id"], self._in_thread(self._job),
             ),
         ]  # fmt: skip
         if sources.run_sql:

@@ -66,7 +66,7 @@ def of(case, unit, ratio, who="a peer"):
     ("unit", "ratio", "expected", "text"),
     [("ms", 0.1, "faster", "10"), ("ms", 2, "slower", "0.5"), ("requests/s", 2, "faster", "2")],
 )
-def test_a_bar_shows_which_is_faster_and_by_how_much(unit, ratio, expected, text):
+def test_a_bar_shows_the_faster_side_and_the_factor(unit, ratio, expected, text):
     texts, ((kind, start, end),), lines = drawn(of("import", unit, ratio))
     assert kind == expected
     assert text in texts

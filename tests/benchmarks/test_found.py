@@ -33,7 +33,7 @@ def test_a_packed_part_of_a_log_is_read_from_a_clone(clone):
 
 
 @pytest.mark.parametrize("absent", [{"repository": "owner/other"}, {"commit": "0" * 40}, {"path": "other.log"}])
-def test_a_missing_part_is_none(clone, absent):
+def test_a_missing_part_is_read_as_none(clone, absent):
     folder, file = clone
     assert content_of(file._replace(**absent), folder) is None
 

@@ -227,7 +227,7 @@ def test_a_query_that_ends_while_being_interrupted_is_cancelled(cancel_endless, 
     assert (type(raised), str(raised)) == (QueryFailed, "the query was cancelled.")
 
 
-def test_a_file_deleted_under_a_query_is_named(cluster, lake, cluster_at):
+def test_a_file_deleted_during_a_query_is_reported(cluster, lake, cluster_at):
     land(lake, "acme", [visit(visited_at=datetime(2026, 11, 1)), visit(visited_at=datetime(2026, 11, 2))])
     engine = cluster_at(cluster.address, lake)
     snapshot = engine.snapshot(ACME)

@@ -95,7 +95,7 @@ def test_every_request_without_a_token_gets_the_same_401(asked, refusal):
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "bEaReR", "Bearer   ", "bearer "])
-def test_the_bearer_scheme_takes_any_case_and_extra_spaces(asked, shared, key_of, scheme):
+def test_the_bearer_scheme_allows_any_case_and_extra_spaces(asked, shared, key_of, scheme):
     assert visits_of(asked, key_of(shared), scheme) == 1
     assert visits_of(asked, token(), scheme) == 1
 
@@ -516,7 +516,7 @@ async def test_the_use_of_a_key_is_recorded_when_it_is_looked_up(gate, shared, k
     assert noted == [key] * 5
 
 
-async def test_the_cache_of_callers_is_bounded_and_drops_expired_ones(gate):
+async def test_the_cache_of_callers_is_bounded_and_drops_expired_keys(gate):
     clock = Clock()
     keeper, good = gate(clock=clock), token_of("ed")
     for number in range(MAX_REMEMBERED + 500):

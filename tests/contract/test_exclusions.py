@@ -88,7 +88,7 @@ def test_viewers_see_rules_but_no_addresses(client):
     assert (listed(client), listed(client, **viewer(client))) == (made, [hidden, made[1]])
 
 
-def test_viewers_may_not_change_what_is_counted(client):
+def test_viewers_may_not_change_exclusions(client):
     made = add(client, PATH).json()
     refused = [
         add(client, ADDRESS, **viewer(client)),

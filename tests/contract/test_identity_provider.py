@@ -105,7 +105,7 @@ async def test_first_requests_share_one_fetch_even_if_clients_leave(gates, provi
     assert len(provider.requests) == 1
 
 
-async def test_cached_keys_are_used_while_new_ones_are_fetched(gates, provider, clock):
+async def test_cached_keys_are_used_while_new_keys_are_fetched(gates, provider, clock):
     gate, keys = gates(provider.url)
     good = fresh()
     assert await entered(gate, good)

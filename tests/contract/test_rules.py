@@ -231,7 +231,7 @@ OTHER = {"search_crawler", "other_bot"}
      ("assistant", {"ai_assistant"}), ("training-crawler", {"ai_training"}), ("coding-agent", {"ai_coding_agent"}),
      ("AI-referral", {"ai_referral"}), ("other", OTHER)],
 )  # fmt: skip
-def test_bot_traffic_takes_a_traffic_type_in_any_case(answer, word, found):
+def test_bot_traffic_accepts_a_traffic_type_in_any_case(answer, word, found):
     for spelling in (word, word.upper(), word.lower(), word.title()):
         rows = answer("bot-traffic", {"traffic_type": spelling})
         assert {row["bot_category"] for row in rows} == found, spelling
@@ -265,7 +265,7 @@ def test_bot_traffic_lists_people_of_a_group_only_on_request(answer):
     assert {row["bot_category"] for row in answer("bot-traffic", sent)} == {"ai_referral"}
 
 
-def test_no_other_endpoint_takes_a_traffic_type(asked):
+def test_no_other_endpoint_accepts_a_traffic_type(asked):
     for name in ENDPOINTS.keys() - {"bot-traffic"}:
         plain = asked.get(f"/analytics/{name}")
         assert asked.get(f"/analytics/{name}?traffic_type=ai").content == plain.content

@@ -403,7 +403,7 @@ def test_a_subject_with_other_columns_is_rejected(world, subject):
         measure_all(world.warehouse, DETECTORS["broken_link"], "acme", [subject], *days_before(AS_OF))
 
 
-def test_special_job_types_are_exactly_those_listed():
+def test_exactly_the_listed_job_types_are_special():
     def having(flag):
         return {kind.type for kind in JOB_KINDS.values() if getattr(kind, flag)}
 

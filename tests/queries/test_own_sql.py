@@ -157,7 +157,7 @@ def test_a_rejection_does_not_reveal_which_organizations_exist(lake, own_sql):
         OwnSql(lake, "../bee")
 
 
-def test_own_sql_answers_every_template_as_the_warehouse_does(lake, warehouse, own_sql):
+def test_own_sql_answers_every_template_like_the_warehouse(lake, warehouse, own_sql):
     snapshot = warehouse.snapshot(SCOPE)
     assert snapshot.closed_days  # rollups, too
     for entry in LEAVES.values():

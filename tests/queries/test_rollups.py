@@ -537,7 +537,7 @@ def test_one_query_finds_all_months_to_build(lake, monkeypatch, few_relations):
     assert (looks(), len(asked)) == (1, 2)
 
 
-def test_months_with_uncounted_files_are_the_ones_to_build(lake, few_relations):
+def test_exactly_months_with_uncounted_files_are_built(lake, few_relations):
     """For each organization by its zone and behaviour, after each possible change of a month."""
     builder = RollupBuilder(lake, lambda: datetime(2026, 2, 19, 11, tzinfo=UTC))
     manifest, found = lake.manifest, []
@@ -684,7 +684,7 @@ def test_only_needed_columns_not_in_rollups_are_kept_in_memory(read_only):
     }  # fmt: skip
 
 
-def test_answers_from_shared_visits_equal_those_from_files(read_only):
+def test_answers_from_shared_visits_equal_answers_from_files(read_only):
     _, warehouse = read_only
     snapshot = warehouse.snapshot(SCOPES[10])
     for entry in (entry for entry in LEAVES.values() if entry.takes_short_code):

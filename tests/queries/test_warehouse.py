@@ -124,7 +124,7 @@ def test_concurrent_scopes_never_mix(warehouse):
     assert [expected[name, "traffic-overview"]["total_visits"] for name in scopes] == [7, 14, 21, 0]
 
 
-def test_a_snapshot_does_not_see_what_lands_later(lake, warehouse):
+def test_a_snapshot_does_not_see_visits_landed_later(lake, warehouse):
     land(lake, "late", [visit()])
     scope = Scope("late", *DAYS)
     before = warehouse.snapshot(scope)
@@ -190,7 +190,7 @@ def visits_of_a_lake_at(folder: Path) -> int:
 
 
 @pytest.mark.parametrize("place", [0, 100, -1, None])
-def test_an_altered_or_missing_file_is_named_in_the_error(lake, warehouse, place):
+def test_an_altered_or_missing_file_is_reported_by_name(lake, warehouse, place):
     organization = f"damaged-{place}"
     land(lake, organization, [visit()])
     (file,) = lake.root.glob(f"visits/organization={organization}/*/*.parquet")
@@ -298,7 +298,7 @@ def test_visits_have_no_value_by_default():
     assert load_traffic_values() == [TrafficValue(category, 0, "USD") for category in BOT_CATEGORIES]
 
 
-def test_values_are_read_exactly_and_missing_ones_are_zero(tmp_path):
+def test_values_are_read_exactly_and_missing_values_are_zero(tmp_path):
     path = tmp_path / "values.toml"
     path.write_text('currency = "EUR"\n[value_per_visit]\nhuman = 0.0001\nai_referral = 1000000\nother_bot = 1.10')
     set_values = {"human": 1, "ai_referral": 10**10, "other_bot": 11_000}
@@ -307,7 +307,7 @@ def test_values_are_read_exactly_and_missing_ones_are_zero(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["absent", "binary"])
-def test_an_unreadable_file_of_values_is_named(tmp_path, name):
+def test_an_unreadable_file_of_values_is_reported(tmp_path, name):
     (tmp_path / "binary").write_bytes(b'currency = "\xff"')
     with pytest.raises(BadInput, match=name):
         load_traffic_values(tmp_path / name)

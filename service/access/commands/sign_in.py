@@ -18,7 +18,7 @@ def sign_in(
     host: Annotated[str, flag("host")] = setting("host").default,
     port: Annotated[str, flag("port")] = setting("port").default,
     base_path: Annotated[str, flag("base_path")] = setting("base_path").default,
-    is_new: Annotated[bool, typer.Option("--new", help="for an organization that the lake does not know yet")] = False,
+    is_new: Annotated[bool, typer.Option("--new", help="for an organization that is new to the lake")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
     """Print a link that signs a browser in to the dashboard of an organization. It works once, within ten minutes.

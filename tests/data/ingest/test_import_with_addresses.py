@@ -115,7 +115,7 @@ def test_other_formats_are_compared_with_the_lists_too(lake, load):
     assert landed(lake, *SAID, domain="a.example") == {path: CHECKED[path] for path in rows}
 
 
-def test_a_damaged_list_is_named_once_and_left_out(lake, load, caplog):
+def test_a_damaged_list_is_reported_once_and_left_out(lake, load, caplog):
     fetch_lists(lake)
     (lake.ip_lists / "openai-gptbot.json").write_text("{broken")
     load(LOG)

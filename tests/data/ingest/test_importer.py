@@ -202,7 +202,7 @@ ODD = [b"a\rb\n", b"\r", b"\r\n", b"\r\r\n", b"\0\n", b"\r\0\n", b"\xff\xfe\r\n"
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_readable_lines_land_wherever_odd_bytes_are(logs, odd):
+def test_readable_lines_land_despite_odd_bytes_anywhere(logs, odd):
     """In three places of a log of a given format and of an unknown format, in turn, or all with TRAFFIC_FAULTS=all."""
     first, second = line("/one").encode(), line("/two").encode()
     contents = [odd + first + second, first + odd + second, first + second + odd]

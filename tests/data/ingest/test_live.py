@@ -60,7 +60,7 @@ def intake(lake):
 
 
 @pytest.mark.parametrize("row", [b'{"url":"/a"}', b"not JSON"])
-def test_a_step_ends_after_the_chunk_that_takes_its_time(intake, monkeypatch, row):
+def test_a_step_ends_after_the_chunk_that_exceeds_its_time(intake, monkeypatch, row):
     times, prepared = count(0, STEP_SECONDS / 2), PreparedVisits(Submission("acme", [row] * 1_000))
     monkeypatch.setattr("data.ingest.live.perf_counter", lambda: next(times))
     intake.prepare(prepared)

@@ -78,7 +78,7 @@ def test_a_mixed_log_in_pieces_lands_completely(logs, step):
 
 
 @pytest.mark.parametrize("name", ["combined", "vhost-combined"])
-def test_a_named_format_is_the_only_one(logs, name):
+def test_a_given_format_is_the_only_one(logs, name):
     summary = logs.load(MIXED, replace(AUTO, log_format=name))
     assert (summary.visits, summary.rejected, summary.others) == (5, 5, {})
 

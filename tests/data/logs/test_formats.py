@@ -236,7 +236,7 @@ def test_missing_columns_default_to_a_successful_get(log, write):
 
 
 @examples("content", "columns", "problem")
-def test_a_missing_column_is_named_with_the_remedy(log, content, columns, problem):
+def test_a_missing_column_is_reported_with_the_remedy(log, content, columns, problem):
     log_format = "ndjson" if content.startswith("{") else "csv"
     for asked in (log_format, *(["auto"] if columns else [])):
         with pytest.raises(BadInput, match=re.escape(f"{log.path}: column {problem}")):

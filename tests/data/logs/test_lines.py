@@ -293,7 +293,7 @@ def test_lines_without_the_required_text_do_not_match(read, log_format):
         assert None not in [row["reason"] for row in read(log_format, without)]
 
 
-def test_formats_whose_required_text_is_absent_are_skipped(reader, monkeypatch):
+def test_formats_without_their_required_text_are_skipped(reader, monkeypatch):
     tried, read = [], reader.read
 
     def noted(lines, log_format, context):

@@ -304,7 +304,7 @@ VALUES = {
 
 
 @pytest.mark.parametrize("uses_dictionary", [True, False])
-def test_lines_of_a_parquet_file_are_the_same_however_it_is_read(tmp_path, monkeypatch, uses_dictionary):
+def test_lines_of_a_parquet_file_do_not_depend_on_the_reading(tmp_path, monkeypatch, uses_dictionary):
     kinds = {"map": pa.map_(pa.string(), pa.string())}
     table = pa.table({name: pa.array(values * 50, kinds.get(name)) for name, values in VALUES.items()})
     pq.write_table(table, tmp_path / "log.parquet", use_dictionary=uses_dictionary, row_group_size=70)

@@ -194,7 +194,7 @@ def test_optional_fields_may_be_left_out(table):
 
 
 @examples_at_once("row_type", "name", "word", "known")
-def test_an_unknown_word_is_rejected_naming_the_known_ones(table, row_type, name, word, known):
+def test_an_unknown_word_is_rejected_with_the_known_words(table, row_type, name, word, known):
     row_type = BY_NAME[row_type]
     with pytest.raises(ValueError, match=rf"^{FILES[row_type]}\.toml, row 1: {name} is '{word}', not one of .*{known}"):
         table(row_type, GOOD[row_type] | {name: f'"{word}"'})

@@ -95,7 +95,7 @@ def test_a_release_stored_meanwhile_is_used(lake):
     assert agents(current.current())[0] == "Newcomer"
 
 
-def test_a_reclassification_shows_what_a_release_changes(lake):
+def test_a_reclassification_shows_the_changes_of_a_release(lake):
     land(lake, "acme", [visit(user_agent="Newcomer/1.0", bot_category="other_bot", rules_version=rules_version())])
     store(lake)
     changes = Reclassifier(lake).run(["acme"], dry_run=True).changes

@@ -59,7 +59,7 @@ def test_visits_without_an_address_are_not_judged(lake):
     assert judged(lake, [(0, "/"), (1, "+/a")], visitor=None) == []
 
 
-def test_a_page_in_another_file_shows_what_was_opened(lake):
+def test_a_page_in_another_file_shows_a_page_as_opened(lake):
     land(lake, "acme", [visit(visited_at=NOON + timedelta(minutes=1), visitor=1, short_code=None, path="/b")])
     assert judged(lake, [(0, "/"), (1, "+/a")]) == []
 

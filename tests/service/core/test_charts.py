@@ -134,7 +134,7 @@ def test_a_scale_has_2_to_5_gridlines(highest):
 
 
 @pytest.mark.parametrize("highest", MAXIMA)
-def test_the_maximum_takes_half_of_the_scale_or_more(highest):
+def test_the_maximum_is_at_least_half_of_the_scale(highest):
     root = parsed(charts.columns([("a", highest)], "plain"))
     assert charts.HEIGHT / 2 <= heights(root, "plain")[0] <= charts.HEIGHT
 

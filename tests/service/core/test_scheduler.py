@@ -44,7 +44,7 @@ async def test_a_share_waits_for_no_members_of_other_organizations():
     assert await order_of(*given) == ["anna", "share of b", "ben"]
 
 
-async def test_an_organization_does_not_take_the_last_slot_as_second(monkeypatch):
+async def test_an_organization_with_a_slot_leaves_the_last_slot_free(monkeypatch):
     monkeypatch.setattr("service.core.http.scheduler.RECENT_SECONDS", 0)
     scheduler = Scheduler(3)
     mine = [asyncio.create_task(scheduler.acquire("a")) for _ in range(3)]

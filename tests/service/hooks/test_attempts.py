@@ -212,7 +212,7 @@ def test_an_unfinished_delivery_is_due_again_after_its_lease(outbox):
     assert [outbox.finish(lost, FAILURE), outbox.finish(again, TAKEN)] == ["lost", "delivered"]
 
 
-def test_organizations_take_turns_and_so_do_their_hooks(outbox):
+def test_organizations_and_their_hooks_take_turns(outbox):
     names = {}
     for organization in ("acme", "acme", "acme", "other", "third"):
         hook, _ = outbox.waiting(count=2, organization=organization)

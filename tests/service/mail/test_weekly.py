@@ -109,7 +109,7 @@ def test_a_mail_lists_ten_jobs_and_counts_the_others(weekly, control):
     assert "and 2 more on the page Jobs" in text
 
 
-def test_a_mail_without_jobs_says_so(weekly):
+def test_a_mail_without_jobs_reports_that(weekly):
     assert "To do: no job needs a decision." in sent(weekly)
 
 

@@ -28,7 +28,7 @@ def test_only_the_newest_day_counts(lake):
     assert WITHOUT in headers_in_words(lake)
 
 
-def test_several_organizations_are_counted_and_one_named(lake):
+def test_several_organizations_are_counted_with_one_example(lake):
     for name in ("acme", "bee"):
         land(lake, name, [visit()])
     assert headers_in_words(lake).startswith(f"the newest visits of 2 organizations (such as acme) {WITHOUT}")

@@ -79,7 +79,7 @@ def test_a_response_is_accepted_or_rejected_in_time(receiver, script, status, bo
     assert there.connections == 2
 
 
-def test_a_message_is_sent_as_it_is(receiver):
+def test_a_message_is_sent_unchanged(receiver):
     there = receiver()
     assert posted(f"{there.url}/a%20b?token=x&y#z") == 204
     (got,) = there.requests
@@ -167,7 +167,7 @@ def test_the_deadline_covers_name_resolution(monkeypatch):
 
 
 @pytest.mark.parametrize("host", ["nobody.invalid", "x" * 64 + ".example", "a..example"])
-def test_a_name_without_an_address_is_named_as_the_cause(named, host):
+def test_a_name_without_an_address_is_reported_as_the_cause(named, host):
     asked = named([host])
     assert posted(f"https://{host}/") == "name_not_resolved"
     assert asked == [host]
@@ -300,7 +300,7 @@ def copy(source, target):
         target.shutdown(socket.SHUT_WR)
 
 
-def test_a_rejecting_proxy_is_named_as_the_cause(receiver, monkeypatch):
+def test_a_rejecting_proxy_is_reported_as_the_cause(receiver, monkeypatch):
     proxy = receiver(["HTTP/1.0 300 Multiple Choices\r\n\r\n"])
     monkeypatch.setenv("https_proxy", f"127.0.0.1:{proxy.port}")
     with pytest.raises(OutgoingError, match="the proxy answered with HTTP status 300"):

@@ -50,7 +50,7 @@ def test_a_response_is_accepted_or_rejected_in_time(monkeypatch, script, outcome
             assert b"Subject: x" in server.received
 
 
-def test_an_unreachable_mail_server_is_named_as_the_cause():
+def test_an_unreachable_mail_server_is_reported_as_the_cause():
     with pytest.raises(MailFailed, match=r"the mail server 127\.0\.0\.1:1 could not be used \(.*refused"):
         sent(1)
     with pytest.raises(MailFailed, match=r"the mail server a\.\.example:1 could not be used"):
