@@ -128,7 +128,7 @@ VISITS_PER_ANSWER = Field(
     "visits by people whom its products sent, per request made for a user",
     nullable=True,
 )
-PURPOSE = Field("purpose", TEXT, "what an AI agent fetched for: asked, indexed, trained or coding")
+PURPOSE = Field("purpose", TEXT, "purpose of an AI agent's fetches: asked, indexed, trained or coding")
 ASKED = Field("asked", COUNT, "of these, requests made for a user of an assistant")
 INDEXED = Field("indexed", COUNT, "of these, requests for an AI search index")
 TRAINED = Field("trained", COUNT, "of these, requests for training")
@@ -161,7 +161,7 @@ UTM_CAMPAIGN = Field("utm_campaign", TEXT, "utm_campaign of the campaign, or (ot
 REFERRER = Field("referrer", TEXT, "host of the referrer, (direct), or (other) for all without a row of their own")
 REFERRER_TYPE = Field("referrer_type", TEXT, "direct, internal, search, ai, social, email, other or (other)")
 REFERRER_SOURCE = Field("source", TEXT, "name shared by the hosts of one service, such as Google; otherwise the host")
-LINKS_FOUND = Field("links_found", COUNT, "number of all links in the list, of which an answer has a part")
+LINKS_FOUND = Field("links_found", COUNT, "number of all links in the list; an answer has some of them")
 SHORT_CODES = Field("short_codes", COUNT, "distinct requested links; of (other), the sum over its domains")
 AGENT = Field("agent", TEXT, "product token found in the user agent, or (other)")
 AGENT_KIND = Field("agent_kind", TEXT, "purpose of the agent, more specific than the category")

@@ -57,7 +57,7 @@ def serve(
             monitor = app.monitor, stack.enter_context(listen("127.0.0.1", settings.monitor_port))
             print(f"Health and metrics at http://127.0.0.1:{monitor[1].getsockname()[1]}/", file=sys.stderr)
         if options := cluster_options(settings):
-            read = f"what is published at {options.folder}" if options.is_published else options.folder or settings.lake
+            read = f"the copy at {options.folder}" if options.is_published else options.folder or settings.lake
             counted = f"run at {options.shown_address} on {read}."
             print(f"Queries that read {options.from_visits:,} visits or more {counted}", file=sys.stderr)
         served = f"Serving {settings.lake} at {url}  (Ctrl-C stops)"

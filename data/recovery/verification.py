@@ -103,7 +103,7 @@ def _database_problem(lake: Lake, path: Path) -> str:
     try:
         with closing(lake.read_database(path)) as db:
             is_empty = db.execute("SELECT 1 FROM sqlite_master").fetchone() is None
-            return "is empty: what it contained is lost" if is_empty else integrity_error(db)
+            return "is empty: its content is lost" if is_empty else integrity_error(db)
     except (sqlite3.DatabaseError, OSError) as error:
         return f"cannot be used: {error}"
 
@@ -161,7 +161,7 @@ def _footer_problem(file: LandedFile, footer: pq.FileMetaData, schema: pa.Schema
     if problem := version_problem(max(version, file.schema_version)):
         return problem
     if version != file.schema_version:
-        return f"holds visits of schema version {version}, the manifest says {file.schema_version}"
+        return f"contains visits of schema version {version}, the manifest says {file.schema_version}"
     if {field.name: field.type for field in schema} != {field.name: field.type for field in visits_schema(version)}:
         return "has unexpected columns"
     return "" if visits == file.visits else f"contains {plural(visits, 'visit')}, but the manifest says {file.visits:,}"

@@ -75,7 +75,7 @@ def _write_out_using(select: exp.Select) -> None:
         if not names:
             continue
         if len(joins) > 1 or not left or join.side not in ("", "LEFT"):
-            raise Unsupported(f"{join.sql('duckdb')}: USING beside another join, or of the right side's rows")
+            raise Unsupported(f"{join.sql('duckdb')}: USING with another join, or with the right side's rows")
         right = join.this.alias_or_name
         equal = [exp.EQ(this=exp.column(name, left), expression=exp.column(name, right)) for name in names]
         join.set("using", None)

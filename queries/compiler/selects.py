@@ -73,7 +73,7 @@ def write_out_group(node: exp.Select) -> exp.Expr:
     items = [item.unalias() for item in node.expressions]
     if group.args.get("all"):
         if any(item.find(exp.Window) or item.is_star for item in items):
-            raise Unsupported("GROUP BY ALL beside a window or a star")
+            raise Unsupported("GROUP BY ALL with a window or a star")
         keys: Sequence[exp.Expr] = [item for item in items if item.find(exp.Column) and not item.find(exp.AggFunc)]
     else:
         keys = [items[int(key.name) - 1] if key.is_int else key for key in group.expressions]
@@ -123,7 +123,7 @@ def nest(select: exp.Select, names: Sequence[str], computed: exp.Expr, condition
         raise Unsupported(f"a column named {computed.alias}")
     for column in order.find_all(exp.Column) if (order := select.args.get("order")) else ():
         if column.table or column.name not in names:
-            raise Unsupported(f"ORDER BY {column.sql('duckdb')}, which is not selected, beside QUALIFY or HAVING")
+            raise Unsupported(f"ORDER BY {column.sql('duckdb')}, which is not selected, with QUALIFY or HAVING")
     inner = select.copy()
     for key in ("having", "qualify", "order", "limit", "with_"):
         inner.set(key, None)
@@ -144,7 +144,7 @@ def write_out_unnest(node: exp.Select) -> exp.Expr:
         explodes[0].replace(call("explode", explodes[0].this))
         return node
     if len(node.expressions) > 1 or node.args.get("from_"):
-        raise Unsupported(f"{node.sql('duckdb')}: unnest beside anything else")
+        raise Unsupported(f"{node.sql('duckdb')}: unnest with anything else")
     name = node.expressions[0].alias
     inner = exp.Select(expressions=[exp.alias_(call("explode", explodes[0].this), name, copy=False)])
     explodes[0].replace(exp.column(name))

@@ -29,7 +29,7 @@ _MORE_ERRORS: Final = {
     "403": "The token's role may not do this.",
     "404": "Not found.",
     "409": "Its status does not allow this.",
-    "412": "It has another version than If-Match says.",
+    "412": "Its version differs from If-Match.",
     "413": "The body exceeds a limit.",
 }
 """The errors of some operations by status."""
@@ -94,8 +94,8 @@ def document(base_path: str) -> dict[str, Any]:
             "title": "Traffic Analytics",
             "version": "1.0.0",
             "description": "Traffic to short links: people, four kinds of AI traffic, other automated traffic. Counts "
-            "are of HTTP requests, not of people, sessions or citations. Days, hours and weeks are those "
-            "of the organization's time zone, which X-Time-Zone names; times are UTC.",
+            "are of HTTP requests, not of people, sessions or citations. Days, hours and weeks are in the "
+            "organization's time zone, which X-Time-Zone names; times are UTC.",
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "servers": [{"url": base_path or "/"}],

@@ -85,7 +85,7 @@ def test_the_server_names_its_cluster_and_source_at_startup(sample, tmp_path, is
         told = process.stderr.readline()
         process.terminate()
         process.stderr.read()
-    read = f"what is published at {there}" if is_published else sample.root
+    read = f"the copy at {there}" if is_published else sample.root
     assert told == f"Queries that read 50,000,000 visits or more run at sc://127.0.0.1:1 on {read}.\n"
 
 

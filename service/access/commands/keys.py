@@ -33,7 +33,7 @@ def create(
     key = ApiKeys(ControlDatabase(opened)).create_key(organization, name, None, expires_at)
     others = opened.manifest.organizations.names()
     if others and organization not in others:
-        inform(f"{organization} has no visits yet; the lake has those of {', '.join(others[:MAX_NAMED])}.")
+        inform(f"{organization} has no visits yet; the lake has visits of {', '.join(others[:MAX_NAMED])}.")
     inform(f"API key of {organization}. It is shown only once; send it as Authorization: Bearer <key>.")
     typer.echo(key)
 

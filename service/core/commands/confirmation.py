@@ -22,7 +22,7 @@ def may_ask(yes: bool) -> bool:
     return not yes and can_ask()
 
 
-def check_can_ask(yes: bool, dry_run: bool = False, otherwise: str = "go on, or --dry-run for a preview") -> None:
+def check_can_ask(yes: bool, dry_run: bool = False, otherwise: str = "continue, or --dry-run for a preview") -> None:
     """Raise BadInput if confirmation is needed, but there is no terminal."""
     if not (yes or dry_run or can_ask()):
         raise BadInput(f"cannot ask for confirmation without a terminal: use --yes to {otherwise}.")

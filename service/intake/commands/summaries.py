@@ -114,7 +114,7 @@ def _report_oddities(summary: "Summary") -> None:
     if summary.behind_proxy:
         share = percentage(summary.behind_proxy, summary.visits)
         inform(
-            f"  warning: {share} of these visits have one private address, probably that of a proxy: they count as one "
+            f"  warning: {share} of these visits have one private address, probably a proxy's: they count as one "
             "visitor, without a country, and no agent is verified. Log X-Forwarded-For, too (nginx: "
             "$http_x_forwarded_for, Apache: %{X-Forwarded-For}i, as the last quoted field)"
         )

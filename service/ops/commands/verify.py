@@ -75,7 +75,7 @@ def _print_summary(result: "VerificationResult") -> None:
         fix = "run `traffic rebuild`, or restore all of it from a backup"
         inform(f"{summary}; without its manifest the lake is unusable: {fix}.")
     elif result.findings:
-        fix = "restore what is named above from a backup, each file at the same path"
+        fix = "restore the files named above from a backup, each at the same path"
         inform(f"{summary}; {len(result.findings):,} are damaged: {fix}.")
     else:
         sound = "links and databases" if not result.absent else "links, and the databases that are there,"

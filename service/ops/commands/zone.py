@@ -28,7 +28,7 @@ def set_zone(
     opened = created_lake(lake)
     with opened.import_lock():  # a running import has read the zone
         opened.manifest.organizations.set_zone(organization, zone)
-    inform(f"Days of {organization} are those of {zone}.")
+    inform(f"Days of {organization} follow {zone}.")
 
 
 @app.command("show")

@@ -86,7 +86,7 @@ REGISTERED = {
         of_version(NEWER, VISITS.append(pa.field("made_up", pa.string()))),
         f"was written by a newer version of this program (visit schema {NEWER}, this one knows {SCHEMA_VERSION}); up",
     ),
-    "of another version": (of_version(0), f"holds visits of schema version 0, the manifest says {SCHEMA_VERSION}"),
+    "of another version": (of_version(0), f"contains visits of schema version 0, the manifest says {SCHEMA_VERSION}"),
     "of no version": (of_version(""), "cannot be read: invalid literal"),
     "without a column": (rewritten(lambda table: table.remove_column(3)), "has unexpected columns"),
     "with another type": (
@@ -248,7 +248,7 @@ def test_a_damaged_or_emptied_database_is_reported(lake):
         (lake.root / name).write_bytes(b"no database" * 99)
         assert damaged(lake) == {name: "cannot be used: file is not a database"}
         (lake.root / name).write_bytes(b"")
-        assert damaged(lake) == {name: "is empty: what it contained is lost"}
+        assert damaged(lake) == {name: "is empty: its content is lost"}
         (lake.root / name).unlink()
         assert damaged(lake) == {}
 
