@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -84,6 +85,7 @@ def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
     from data.ingest.importer import Importer, Options
     from data.links.exports import read_export
     from data.links.links import change_links
+    from queries import Warehouse
     from service.demo.countries import SampleCountries
     from service.demo.decisions import decide
     from service.demo.problems import REPAIRED_REQUESTS, REQUESTS, write_log
@@ -92,7 +94,9 @@ def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
     now = datetime.now(UTC)
     sample = Sample(visits, now.date(), DAYS, last_second=now.hour * 3_600 + now.minute * 60 + now.second)
     log, problems = folder / "access.log", folder / "problems.log"
-    with console.status(f"Generating {plural(visits, 'visit')} on {DAYS} days …"):
+    thread = ThreadPoolExecutor(1)  # defines the relations of the lake for the engines below, which takes half a second
+    defining = thread.submit(lambda: Warehouse(lake).close())
+    with thread, console.status(f"Generating {plural(visits, 'visit')} on {DAYS} days …"):
         sample.write(log)
         for requests in (REQUESTS, REPAIRED_REQUESTS):
             write_log(problems, requests, now.date())
@@ -100,6 +104,7 @@ def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
                 whole.write(problems.read_bytes())
         sample.write_links(folder / "links.csv")
         (folder / "values.toml").write_text(_VALUES, "utf-8")
+        defining.result()
     with console.status("Importing them as a log …"):
         know_impostors(lake, now)
         summary = Importer(lake, countries=SampleCountries()).run(log, Options("demo"))
