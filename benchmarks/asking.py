@@ -20,9 +20,9 @@ import uvloop
 from benchmarks.exchange import Exchange, ask, connect, due_times, status_of, with_source
 
 LEAST_SAMPLES: Final = 300
-"""A kind of the rate 0 is asked for until it has as many answers, for at most three times as long."""
+"""Answers after which a kind of the rate 0 ends; it also ends after three times the time of the others."""
 MOST_SECONDS: Final = 30
-"""After which a request counts as unanswered."""
+"""Seconds after which a request counts as unanswered."""
 
 
 @dataclass
@@ -52,7 +52,7 @@ class _Asker:
         self._free: list[Exchange] = []
 
     async def ask_all(self, kind: _Kind, seconds: float) -> None:
-        """Send the requests of one kind for so long, and wait for their answers."""
+        """Send the requests of one kind for some seconds, and wait for their answers."""
         kind.answers = Answers()
         started = time.perf_counter()
         while not kind.rate and (due := time.perf_counter()) < started + 3 * seconds:

@@ -1,4 +1,4 @@
-"""How long one organization's requests take while another attacks the server: a table of attacks.
+"""The time that one organization's requests take while another attacks the server: a table of attacks.
 
 Each attack has a server and a copy of the lake of its own. The neighbour asks for the same things at the same rates,
 first alone and then beside the attack.
@@ -33,11 +33,11 @@ from service.jobs.states import APPROVE_FIX
 from service.jobs.store import Jobs
 
 SECONDS: Final = 32
-"""As long is measured alone and as long beside the attack, at least: 320 writes, and as many uncached questions."""
+"""Minimum time of each measurement, alone and beside the attack: 320 writes and 320 uncached questions."""
 MOST_QUESTIONS: Final = 5_000
 WARM_SECONDS: Final = 5
 SETTLING_SECONDS: Final = 15
-"""About what the lake of an attack takes to be copied and prepared."""
+"""Approximate time for copying and preparing the lake of an attack."""
 BODY_BYTES: Final = 4 << 20
 DISTINCT_BODIES: Final = 12
 """Bodies of visits that are made; they are sent again in turn."""
@@ -45,7 +45,7 @@ VISITS_OF_BODY: Final = 10_000
 RULES: Final = 100
 """Shipped redirects, each of the largest content: 25 MB."""
 ATTACHMENTS: Final = 50
-"""Number of jobs that get redirects attached, repeatedly."""
+"""Number of jobs to which redirects are attached again and again."""
 WRITERS: Final = tuple(f"writer-{number}" for number in range(8))
 """Number of authors of jobs: several, as an organization has at most 100 open jobs of a type."""
 PAGES: Final = 600
@@ -235,7 +235,7 @@ def _by() -> tuple[Actor, datetime]:
 
 
 def _asked(scratch: Path, secrets: Secrets, name: str, kind: Kind, seconds: float) -> str:
-    """An argument of benchmarks.asking, with a file of requests that last for so long."""
+    """Return an argument of benchmarks.asking, with a file of requests for some seconds."""
     file = scratch / f"asked-{name}"
     many = int(kind.rate * seconds) + 1 if kind.rate else MOST_QUESTIONS
     file.write_bytes(b"\0".join(kind.make(secrets, number) for number in range(many)))

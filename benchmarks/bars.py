@@ -51,12 +51,12 @@ class Bar:
         return limit if self.aim is None else f"{limit}, aim {self.aim:g}"
 
     def is_of(self, figure: Figure) -> bool:
-        """Whether the bar applies to a figure; a case that ends in * matches every case with that prefix."""
+        """Return whether the bar applies to a figure; a case that ends in * matches every case with its prefix."""
         named = figure.case.startswith(self.case[:-1]) if self.case.endswith("*") else figure.case == self.case
         return named and figure.who == self.who and figure.visits >= self.visits
 
     def holds(self, figure: Figure) -> bool:
-        """Whether the figure is within the limit."""
+        """Return whether the figure is within the limit."""
         value = figure.median if figure.ratio is None else figure.ratio
         if self.enough is not None and figure.ratio is not None and figure.median * figure.ratio <= self.enough:
             return True
@@ -93,7 +93,7 @@ BARS: Final = (
     Bar("another's new jobs, *", QUIET, most=3),
     Bar("another's writes, *", QUIET, most=3),
     Bar("another's unanswered, *", most=0),
-    Bar("server memory, beset*", most=600),  # MB: that of queries, and 300
+    Bar("server memory, beset*", most=600),  # MB: the memory of queries, and 300
     Bar("a ninth's message while eight hang, slowest", most=2),  # s
     Bar("server memory afterwards", most=400, visits=_LARGE),  # MB
     Bar("live visits, acknowledged", least=9_900),  # visits/s
@@ -124,7 +124,7 @@ BARS: Final = (
     Bar("edit of 500,000 links", FEW_LINKS, most=2),
     Bar("page of paths among a million of scanners", most=3_000),  # ms
     Bar("memory of a page of paths", most=1_000),  # MB
-    Bar("memory: *", most=500),  # MB, of an operation: that of rewriting, and 300
+    Bar("memory: *", most=500),  # MB, of an operation: the memory of rewriting, and 300
     Bar("exec to first 200", most=1, visits=_LARGE, is_aim=True),  # s
     *(Bar(f"wrongly {way}: {model}", most=4) for way in ("improved", "worse") for model in _DRIFTS),  # %
     *(Bar(f"wrongly improved: {model}, kinds that never close", most=4, is_aim=True) for model in _DRIFTS),

@@ -1,4 +1,4 @@
-"""How well and how fast visits are told apart: `uv run python -m benchmarks.classification`.
+"""The quality and speed of classification: `uv run python -m benchmarks.classification`.
 
 Over the labelled corpus of the tests, beside what people would pick instead. The peers answer less: neither knows
 referrals or kinds of AI agents, and ua-parser only that something is a spider. Each is held to what it answers.
@@ -40,7 +40,7 @@ _AI_CRAWLERS: Final = [
 
 @dataclass(frozen=True)
 class Quality:
-    """How often a question is answered rightly. Precision: of those found. Recall: of those labelled."""
+    """The share of right answers to a question: of the requests found (precision), and of those labelled (recall)."""
 
     question: str
     who: str

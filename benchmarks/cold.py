@@ -15,7 +15,7 @@ from queries import ENDPOINTS, ENTRIES, Entry, Scope, Warehouse, template_entrie
 
 PATIENCE: Final = 600.0
 _MOST_FOR_SQLITE: Final = 1_000_000
-"""Its time grows with the visits, to minutes for one dashboard."""
+"""Maximum number of visits for SQLite, which needs minutes for one dashboard of more."""
 
 Way = Callable[[], float]
 
@@ -34,7 +34,7 @@ def cold(setting: Setting) -> Iterator[Figure]:
 
 
 def growth(setting: Setting) -> Iterator[Figure]:
-    """The dashboard at every size beside the one at the smallest, without other peers."""
+    """The dashboard at every size beside the dashboard at the smallest, without other peers."""
     smallest, *others = setting.worlds
     for world in others:
         with closing(Warehouse(world.lake, seconds=PATIENCE)) as warehouse:
@@ -76,7 +76,7 @@ def _alone(entry: Entry, warehouse: Warehouse, table: Peer) -> dict[str, Way]:
 
 
 def _grown(smallest: World, world: World, warehouse: Warehouse) -> list[Figure]:
-    """The dashboard beside the one over the smallest world."""
+    """The dashboard beside the dashboard over the smallest world."""
     with closing(Warehouse(smallest.lake, seconds=PATIENCE)) as other:
         name = f"itself at {smallest.visits:,} visits"
         samples = in_turn({OURS: _ours(warehouse, WHOLE), name: _ours(other, WHOLE)})

@@ -15,7 +15,7 @@ _RANDOM = random.Random(1)
 
 
 class Exchange(asyncio.Protocol):
-    """One connection. `is_open` says whether a request can be sent on it once the one before is answered."""
+    """A connection. `is_open` tells whether it can take a request after the answer to the last."""
 
     def __init__(self) -> None:
         self.is_open = False
@@ -51,7 +51,7 @@ class Exchange(asyncio.Protocol):
         self._finish(answer)
 
     def connection_lost(self, _: Exception | None) -> None:
-        """Tell whoever waits for an answer that there is none."""
+        """Tell the waiting caller that there is no answer."""
         self.is_open = False
         self._finish(None)
 
@@ -108,7 +108,7 @@ def header(method: str, path: str, key: str) -> bytes:
 
 
 def with_source(request: bytes, source: str = "") -> bytes:
-    """A request with the address that it comes from: by default, one of its own."""
+    """A request with the address that it comes from: by default, an address of its own."""
     line, _, rest = request.partition(b"\r\n")
     return b"%s\r\nX-Forwarded-For: %s\r\n%s" % (line, (source or _source()).encode(), rest)
 

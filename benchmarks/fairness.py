@@ -1,4 +1,4 @@
-"""Whether one organization can hold up another: by what it asks or sends, and by hooks whose receivers hang."""
+"""Delays that one organization can cause to another: by requests, and by hooks whose receivers hang."""
 
 import socket
 import threading
@@ -32,14 +32,14 @@ _LOOPBACK: Final = "127.0.0.0/8"
 
 
 def fairness(setting: Setting) -> Iterator[Figure]:
-    """All of it."""
+    """All measurements of the case."""
     yield from neighbours(setting)
     yield from attacks(setting)
     yield from _messages(setting)
 
 
 def _messages(setting: Setting) -> Iterator[Figure]:
-    """How long the message of a ninth organization takes, from the approval of its job to its receiver."""
+    """The time from the approval of a ninth organization's job to the arrival of its message."""
     lake = Lake(setting.scratch / "fairness", create=True)
     with (
         closing(lake.manifest),

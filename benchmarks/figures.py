@@ -13,7 +13,7 @@ OURS: Final = "ours"
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of the table: the median of some runs and their extremes, ours or a peer's."""
+    """A line of the table: the median of some runs and their extremes, ours or a peer's."""
 
     case: str
     unit: str
@@ -22,9 +22,9 @@ class Figure:
     most: float
     who: str = OURS
     ratio: float | None = None
-    """Of a peer: ours through theirs, the median of run against the run beside it."""
+    """For a peer: ours divided by theirs, the median over pairs of runs."""
     visits: int = 0
-    """Of how many visits, where that matters."""
+    """Number of visits; 0 if it does not matter."""
 
 
 def figure(case: str, unit: str, values: list[float], visits: int = 0) -> Figure:
@@ -33,7 +33,7 @@ def figure(case: str, unit: str, values: list[float], visits: int = 0) -> Figure
 
 
 def beside(case: str, unit: str, samples: Mapping[str, list[float]], visits: int = 0) -> list[Figure]:
-    """Our own runs and those of each peer, summed up."""
+    """Our own runs and the runs of each peer, summed up."""
     ours = samples[OURS]
     figures = [figure(case, unit, ours, visits)]
     for who, theirs in samples.items():
@@ -63,7 +63,7 @@ def _over_runs(runs: list[Figure]) -> Figure:
 
 
 def in_turn(ways: Mapping[str, Callable[[], float]], runs: int = RUNS) -> dict[str, list[float]]:
-    """What each way measures, one after the other, so many times; before that once to warm up."""
+    """Measure each way in turn, some times; before that once to warm up."""
     samples: dict[str, list[float]] = {name: [] for name in ways}
     for run in range(runs + 1):
         for name, way in ways.items():
@@ -88,12 +88,12 @@ def share_of(part: int, whole: int) -> tuple[float, float, float]:
 
 
 def seconds(work: Callable[[], Any]) -> float:
-    """How long something takes."""
+    """Return the seconds that a call takes."""
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
 
 
 def milliseconds(work: Callable[[], Any]) -> float:
-    """How long something takes, in thousandths."""
+    """Return the milliseconds that a call takes."""
     return 1000 * seconds(work)

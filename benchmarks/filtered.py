@@ -31,8 +31,8 @@ _FEW: Final = 1_000_000
 def filtered(setting: Setting) -> Iterator[Figure]:
     """The dashboard of the most frequent word of each kind, and of the tenth where there are as many, at every size.
 
-    Each is measured as the first click, of a server that has just started, and as the next one: after a dashboard of
-    the same days under another filter.
+    Each is measured as the first click after the start of a server, and as the next click: after a dashboard of the
+    same days under another filter.
     """
     with closing(ClickHouse(setting.kept / "clickhouse")) as clickhouse:
         for world in setting.worlds:

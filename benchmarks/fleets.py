@@ -63,7 +63,7 @@ class Fleet:
 
 
 def fleets(seed: int = 1) -> Iterator[Fleet]:
-    """Everybody, people first."""
+    """All requests, people first."""
     random = Random(seed)
     yield from _people(random)
     yield from _machines(random)

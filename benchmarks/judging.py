@@ -23,14 +23,14 @@ from data.ingest.importer import Importer, Options
 from data.tasks.compaction import Compactor
 
 FILES: Final = 16
-"""Of a day: so many that they are merged while it is open, too."""
+"""Number of files of a day; enough of them to be merged while it is open, too."""
 LARGE_DAY: Final = 13_900_000
 NOON: Final = datetime(LAST_DAY.year, LAST_DAY.month, LAST_DAY.day, 12, tzinfo=UTC)
 _DATE: Final = re.compile(r"\[\d\d/\w{3}/\d{4}:")
 
 
 def judging(setting: Setting, lines: int = LINES, large: int = LARGE_DAY) -> Iterator[Figure]:
-    """The files of a day are merged as those of an open day, and merged and judged as those of a past one."""
+    """Merge the files of a day like files of an open day, then merge and judge them like files of a past day."""
     day = _lake_of_a_day(setting, lines)
     samples: dict[str, list[float]] = {OURS: [], ALONE: []}
     for _ in range(RUNS):

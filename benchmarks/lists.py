@@ -38,13 +38,13 @@ _ASKED: Final = {
 
 
 EDITED: Final = (5, 50_000, LINKS)
-"""Of so many links, some are edited."""
+"""Numbers of links among which some are edited."""
 EDITS: Final = 100
 EDIT_VISITS: Final = 20_000
 
 
 def lists(setting: Setting) -> Iterator[Figure]:
-    """All of it; links over a million visits, edits over a few, paths over each size and the scanners' visits."""
+    """All lists: links over a million visits, edits over a few, paths over each size and the scanners' visits."""
     yield from edits(setting.scratch / "lake-edits")
     lake = Lake(setting.kept / "lake-lists-links", create=True)
     land_organization(lake, ORGANIZATION, Sample(LINK_VISITS, LAST_DAY, DAYS, links=LINKS))

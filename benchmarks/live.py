@@ -74,7 +74,7 @@ def _reported(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
 
 
 def _seconds_until_seen(port: int, key: str, scratch: Path) -> float:
-    """How long after its acknowledgement a visit is in a cold answer."""
+    """Return the seconds from the acknowledgement of a visit until a cold answer counts it."""
     name = f"seen-{time.time_ns()}"
     body = scratch / "seen"
     body.write_text(json.dumps({"url": f"/{name}", "user_agent": "curl/8.0"}))

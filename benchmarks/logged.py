@@ -7,7 +7,7 @@ Coc's `Chrome/48.2`) was learned from these. One log makes up two thirds of the 
 in them were dropped.
 
 A row is labelled by a grammar of browsers' strings, by the package isbot, and where these are silent by hand, with
-what its clients asked for. The hand was that of the rules' author: read the figures as an upper bound. Real strings
+what its clients asked for. The author of the rules did it by hand: read the figures as an upper bound. Real strings
 of browsers that a scanner borrows count as people, since only the path can tell them. 43 rows (976 lines) of versions
 that no browser ever had, by releases.toml, and 81 rows (1,108 lines) of other strings that no browser sends, by
 forged.toml and Firefox's engine, were people's until these rules were there: of these, the figures say nothing.
@@ -24,7 +24,7 @@ FILE: Final = Path(__file__).parent / "user_agents.tsv.gz"
 
 
 class Logged(NamedTuple):
-    """How often a repository's logs of one year have a user agent."""
+    """The number of lines of a user agent in a repository's logs of one year."""
 
     repository: str
     half: str  # learn, report
@@ -35,7 +35,7 @@ class Logged(NamedTuple):
 
 
 class Share(NamedTuple):
-    """How many lines of bots are recognized (recall), and how many lines recognized are of bots (precision)."""
+    """Shares of lines: recognized among the lines of bots (recall), of bots among the recognized (precision)."""
 
     repositories: int
     lines: int

@@ -1,4 +1,4 @@
-"""How long one organization's answers take while another asks for as much as it may, by each of the ways in."""
+"""The time that one organization's answers take while another asks for as much as it may, by each of the ways in."""
 
 import json
 import shutil
@@ -39,7 +39,7 @@ HOSTILE_SECONDS: Final = 10
 PAUSE_SECONDS: Final = 0.4
 """Pause between the neighbour's uncached queries."""
 MOST_SECONDS: Final = 30
-"""After which a question counts as unanswered."""
+"""Seconds after which a question counts as unanswered."""
 REQUESTS: Final = 600
 PATHS: Final = tuple(
     f"/analytics/{name}?start_date={WHOLE.start_date}&end_date={WHOLE.end_date}"

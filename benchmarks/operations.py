@@ -1,4 +1,4 @@
-"""What an operator does to a whole lake: verify, back up, restore, rebuild, erase, reclassify, export."""
+"""An operator's work on a whole lake: verify, back up, restore, rebuild, erase, reclassify, export."""
 
 import shutil
 from collections.abc import Iterator

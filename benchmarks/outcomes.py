@@ -1,4 +1,4 @@
-"""How often an outcome says that something helped when nothing was done, and how often it sees what was.
+"""The share of outcomes that claim an improvement without a repair, and of repairs that are recognized.
 
 Days are made by models of how requests come; every setting is named here. Each trial is judged as a job is, on the days
 7, 14 and 28, beside other subjects of the same model.
@@ -39,7 +39,7 @@ WANTED: Final = DETECTORS["referral_drop"]
 
 
 def outcomes(_: Setting) -> Iterator[Figure]:
-    """All of it; no lake is needed."""
+    """All trials; no lake is needed."""
     for name, (model, others, kind) in NOTHING_DONE.items():
         yield from _wrong(name, [_tried(trial, model, others, kind) for trial in range(TRIALS)])
     for deviation in (0.3, 0.6):
@@ -160,7 +160,7 @@ NOTHING_DONE: Final[dict[str, tuple[Model, Model, JobKind]]] = {
     "season: threefold, referrals": (independent(_grown), independent(_grown), WANTED),
     "campaign ends, referrals": (campaign, campaign, WANTED),
 }
-"""How the subject behaves, and how each of the others does."""
+"""The behaviour of the subject, and of each of the others."""
 COVERED: Final[dict[str, Callable[[Callable[[int], float]], Model]]] = {
     "independent": independent,
     "clumps of 5": lambda share: clumped(5, share),
@@ -188,7 +188,7 @@ def _days(model: Model, chance: Random) -> list[DayCount]:
 
 
 def _judged(days: list[DayCount], others: list[list[DayCount]], kind: JobKind) -> JobOutcome:
-    """What is said of some days, at the latest after day 28, if it was found, approved and shipped on one day."""
+    """Return the outcome for some days, at the latest after day 28, if found, approved and shipped on one day."""
     return outcome(
         days, others, Dates(SHIPPED, SHIPPED, SHIPPED, SHIPPED + timedelta(days=LAST_DAY + 1)), _COVERED, kind
     )
@@ -225,7 +225,7 @@ def _share(case: str, found: list[JobOutcome], status: str) -> Figure:
 
 
 def _covering(name: str, model: Callable[[Callable[[int], float]], Model], ratio: float) -> Figure:
-    """How often the interval of the ratio of two rates holds the planted one."""
+    """The share of intervals of the ratio of two rates that contain the planted ratio."""
     hits, planted = 0, model(lambda day: SHARE if day < 0 else SHARE * ratio)
     for trial in range(TRIALS):
         days = _days(planted, Random(trial))

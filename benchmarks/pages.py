@@ -54,7 +54,7 @@ _ALL_DAYS: Final = f"start_date={WHOLE.start_date}&end_date={WHOLE.end_date}"
 
 
 def pages(setting: Setting) -> Iterator[Figure]:
-    """All of it at every size."""
+    """All measurements of the case, at every size."""
     for world in setting.worlds:
         for one in (*rendering(world), *_served(world)):
             yield replace(one, visits=world.visits)
@@ -186,7 +186,7 @@ async def _view(app: PagesApp, cookie: str) -> None:
 
 
 def _steps(renderer: _RecordingRenderer, dashboard: Mapping[str, Any]) -> dict[str, Callable[[], object]]:
-    """What happens between the decoded answers and the compressed page."""
+    """The steps between the decoded answers and the compressed page."""
     filters = renderer.context["filters"]
     selection = Selection(filters, links=CellLinks("/app", "/app/", filters))
     members = {entry.name: dashboard[name] for name, entry in ENDPOINTS["dashboard"].members}

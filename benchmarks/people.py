@@ -1,4 +1,4 @@
-"""How many of those called people are machines: `uv run python -m benchmarks.people`.
+"""The share of machines among the visits called people: `uv run python -m benchmarks.people`.
 
 Over page views and visitor-days of public logs that somebody read in their context, and over fleets that are planted
 among the people of a short-link service. All are written as logs, imported, judged, and asked for with SQL: every
@@ -31,7 +31,7 @@ from tests.support.visits import links as put_links
 
 PEERS: Final = ("isbot 5.2.3", "Matomo's list (device_detector 6.5.1)", "GoAccess 1.7")
 _BEYOND_THE_LINE: Final = ("outdated", "bot_network", "hosting_", "superseded_")
-"""How the names of signals begin that visitor-days were labelled for; `outdated` is of lifetimes found on them."""
+"""The first parts of names of signals that visitor-days were labelled for; `outdated` is of lifetimes found on them."""
 _ASKED: Final = """
     SELECT domain, utm_campaign, landed_category, coalesce(signals, 0) AS signals, bot_category
     FROM visits_in_scope WHERE utm_campaign IS NOT NULL
@@ -60,7 +60,7 @@ def of_views(rows: Sequence[View]) -> list[Row]:
 
 
 def of_days(rows: Sequence[VisitorDay]) -> list[Row]:
-    """What each visitor-day is, and what it is called; the group is its part of the sites."""
+    """The label of each visitor-day, and its classification; the group is its part of the sites."""
     lines = (line for number, one in enumerate(rows) for line in lines_of_day(one, number))
     seen = {visit["domain"]: visit for visit in judged(lines)}
     return [_row(one.part, one.label, seen[f"day-{number}.example"]) for number, one in enumerate(rows)]
@@ -116,7 +116,7 @@ def _row(group: str, label: str, visit: dict[str, Any], peers: tuple[bool, ...] 
 
 
 def ways(rows: Sequence[Row]) -> dict[str, Called]:
-    """Who says what people are: a visit's own line, the peers, each signal alone, two, and all of them."""
+    """The judges of who is a person: a visit's own line, the peers, each signal alone, two, and all of them."""
     found: dict[str, Called] = {"its line": lambda _row: True}
     for position, name in enumerate(PEERS if rows[0].peers else ()):
         found[name] = lambda row, position=position: not row.peers[position]  # type: ignore[misc]
@@ -128,7 +128,7 @@ def ways(rows: Sequence[Row]) -> dict[str, Called]:
 
 
 def shares(rows: Sequence[Row], is_called: Called) -> tuple[int, str, str]:
-    """How many are called people; the share of these that is not; the share of people who are not called so."""
+    """The number called people; the share of machines among them; the share of people who are not called so."""
     landed = [row for row in rows if row.landed]
     called = [row for row in landed if is_called(row)]
     people, kept = (sum(row.label == "person" for row in some) for some in (landed, called))

@@ -64,7 +64,7 @@ def picture(figures: Iterable[Figure]) -> str:
 
 
 def speedup(figure: Figure) -> float:
-    """How many times as fast as a peer ours is; below 1: slower."""
+    """The ratio of our speed to a peer's; below 1: slower."""
     ratio = figure.ratio or 1
     return ratio if figure.unit in _GREATER_IS_BETTER else 1 / ratio
 

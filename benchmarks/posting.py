@@ -1,6 +1,6 @@
 """Batches of live visits at a steady rate, in a process of their own, sent when they are due.
 
-Bodies and keys are files with one of them in each part, the parts divided by NUL; both are used in turn. The program
+Bodies and keys are files of parts divided by NUL; the parts of both are used in turn. The program
 prints "ready" and posts until it has posted for so many seconds, or until SIGTERM; then it prints one line of JSON.
 """
 
@@ -18,7 +18,7 @@ import uvloop
 from benchmarks.exchange import Exchange, ask, connect, due_times, post_request
 
 CONNECTIONS: Final = 16
-"""At most. If none is free, a batch waits for one."""
+"""Maximum number of connections; a batch waits until one is free."""
 
 
 class _Poster:

@@ -1,4 +1,4 @@
-"""The one table of all figures, which is Markdown too."""
+"""The table of all figures, which is Markdown too."""
 
 import io
 import re
@@ -51,7 +51,7 @@ def document_of(told: Mapping[str, Any], figures: Iterable[Figure], document: st
 
 
 def row_of(figure: Figure) -> tuple[str, ...]:
-    """One line: the figure, and whether it keeps within its bar."""
+    """A line: the figure, and whether it keeps within its bar."""
     bar = bar_of(figure)
     verdict = "" if bar is None else "kept" if bar.holds(figure) else "missed"
     ratio = "" if figure.ratio is None else f"{figure.ratio:.3g}"

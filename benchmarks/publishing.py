@@ -84,7 +84,7 @@ def _plain_puts(lake: Lake, name: str) -> float:
 
 
 def _posted(setting: Setting, bucket: Any) -> Iterator[Figure]:  # noqa: ANN401  # of the tests
-    """After what time 99 of 100 batches are acknowledged, by turns."""
+    """The time within which 99 of 100 batches are acknowledged, in turns."""
     batches = round(BATCHES_PER_SECOND * POSTED_SECONDS)
     bodies = next(reported_bodies(setting.log(LINES), BATCH, batches, setting.scratch))
     samples: dict[str, list[float]] = {OURS: [], UNPUBLISHED: []}

@@ -45,7 +45,7 @@ def load(
 
 
 def wrk(port: int, path: str, key: str, seconds: int = 4) -> dict[str, float]:
-    """Requests per second that wrk counts, every one of them answered by 200, from as many sources."""
+    """Requests per second that wrk counts, all answered by 200, each from its own source."""
     command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}", "-s", str(Path(__file__).parent / "sources.lua")]
     command += ["-H", f"Authorization: Bearer {key}", f"http://127.0.0.1:{port}{path}"]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -112,7 +112,7 @@ def _process(command: list[str], environ: dict[str, str]) -> Iterator[subprocess
 
 
 def get(port: int, path: str, key: str, seconds: float | None = None) -> bytes:
-    """One answer; raises for any status but 200, and after the time-out."""
+    """Return an answer; raises for any status but 200, and after the time-out."""
     source = f"10.{time.time_ns() // 1000 % 250}.{time.time_ns() // 250_000 % 250}.1"
     headers = {"Authorization": f"Bearer {key}", "X-Forwarded-For": source}
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)

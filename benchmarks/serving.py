@@ -16,11 +16,11 @@ from benchmarks.worlds import WHOLE, Setting
 
 CACHED_REQUESTS: Final = 40_000
 _SMALL: Final = 10_000
-"""Bytes; of larger answers a quarter of the requests is enough."""
+"""Size in bytes from which a quarter of the requests is enough."""
 
 
 def serving(setting: Setting) -> Iterator[Figure]:
-    """All of it at every size."""
+    """All measurements of the case, at every size."""
     for world in setting.worlds:
         key = key_of(world.lake.root, WHOLE.organization)
         starts = figure("exec to first 200", "s", [_first_answer(world, key) for _ in range(RUNS)])

@@ -1,7 +1,7 @@
 """Requests at a steady rate in a process of their own, sent when they are due whether others are answered or not.
 
-The time of an answer counts from when its request was due, so that no wait is hidden: neither that for a connection,
-nor that of this process for the processor. The program asks for every path once and prints "ready"; each line that it
+The time of an answer counts from when its request was due, so that no wait is hidden, neither for a connection nor
+for the processor. The program asks for every path once and prints "ready"; each line that it
 reads then is a number of seconds to measure, and is answered by one line of JSON (see Times).
 """
 
@@ -19,9 +19,9 @@ from benchmarks.exchange import Exchange, ask, connect, due_times, get_request, 
 RATE: Final = 200
 """Requests per second."""
 CONNECTIONS: Final = 40
-"""As a proxy keeps them. They are open from the start; if none is free, a request waits for one."""
+"""Connections, as a proxy keeps them, open from the start; a request waits until one is free."""
 MOST_SECONDS: Final = 30
-"""After which a request that is still not answered ends the measurement."""
+"""Seconds after which a request without an answer ends the measurement."""
 HEALTH: Final = "/healthz"
 """Asked for once a second in place of another path: it is a query, and is not cached."""
 
@@ -43,7 +43,7 @@ class _Asker:
             await self._ask(path, time.perf_counter(), [])
 
     async def measure(self, seconds: float) -> Times:
-        """Ask for so long."""
+        """Ask for some seconds."""
         times: Times = {path: [] for path in (*self._paths, HEALTH, "late")}
         async with asyncio.TaskGroup() as group:
             async for number, due in due_times(RATE, seconds):

@@ -1,17 +1,17 @@
-"""Live visits at a high rate for minutes: whether flushing, compaction and rollups keep up, and what cold answers take.
+"""Live visits at a high rate for minutes: backlogs of flushing, compaction and rollups, and the time of cold answers.
 
-They arrive for all organizations of the largest world, as many for each as it has of the stored ones. Who posts, who
-asks and who serves are processes of their own. Begun before FIRST_HOUR of service/jobs/daily.py, no jobs are looked for
-meanwhile; after it, those of all organizations, as the server has just started.
+They arrive for all organizations of the largest world, in proportion to their stored visits, and are posted, served and
+asked for by separate processes. The server has just started, so after FIRST_HOUR of service/jobs/daily.py it detects
+the jobs of all organizations meanwhile; before, of none.
 
 Tried, and not built. Counts of an open day made when visits are stored: dashboards in an eighth to a fourteenth of the
 processor time, but 2.5 to 4.8 times the bytes of the visits and 9 to 18 times the work of writing them. One file for a
 month: a link's visits in an eighth of the time, but retention, erasure, reclassification, manifest and rollups all
 speak of one file for a day. Smaller row groups: 0.73 of the time at 1.29 of the bytes. Two heaps for all threads: 20 MB
-less, but dashboards take a seventh longer where threads share one. What is free in heaps given back every five seconds:
-2 to 25 MB. A lower limit for what a merge sorts: erasures that run out of it; to sort in ranges is what helped. What
-dashboards count of today, kept until a file of today is added: 86 instead of 131 ms on an idle server, but here a file
-is added every five seconds, and what is not kept takes up to a fifth longer. Maintenance at the lower priority of
+less, but dashboards take a seventh longer where threads share one. Returning free memory of heaps every five seconds:
+2 to 25 MB. A lower limit for what a merge sorts: erasures that run out of it; sorting in ranges helped instead. Counts
+of today, kept until a file of today is added: 86 instead of 131 ms on an idle server, but here a file
+is added every five seconds, and other dashboards take up to a fifth longer. Maintenance at the lower priority of
 queries: beside four other busy programs, visits wait 1.1 instead of 0.35 s to be acknowledged, and three times as many
 are without a file.
 """
@@ -58,7 +58,7 @@ ASK_EVERY_SECONDS: Final = 3.0
 PROGRESS_EVERY: Final = 10
 """Questions between two lines of progress."""
 UNCOUNTED: Final = 20
-"""Organizations besides the one asked about whose rollups are taken away at the start, so that days are counted."""
+"""Other organizations whose rollups are taken away at the start, so that days are counted."""
 LARGE_DAY: Final = 20_000_000
 """Visits of a past day that the server merges and judges meanwhile; only in a world of as many."""
 _LARGE: Final = "large-day"  # its organization
@@ -164,7 +164,7 @@ class _Watch:
             )
 
     def samples(self, seconds: float) -> _Samples:
-        """A question every ASK_EVERY_SECONDS, for so long, and what else is seen then."""
+        """Ask a question every ASK_EVERY_SECONDS, for some seconds, and note memory, files and counts."""
         samples, begun = _Samples(), time.monotonic()
         while (now := time.monotonic()) < begun + seconds:
             try:
@@ -185,7 +185,7 @@ class _Watch:
         return samples
 
     def large_days_not_judged(self) -> float:
-        """Whether the large day waits to be judged: 0 or 1."""
+        """Return 1 if the large day waits to be judged, else 0."""
         return self._number(
             "SELECT count(DISTINCT day) FROM files WHERE organization = ? "
             "AND deletable_at IS NULL AND visits > 0 AND behaviour_version = 0",
@@ -193,7 +193,7 @@ class _Watch:
         )
 
     def _most_files(self) -> float:
-        """How many files the organization has that has most of today."""
+        """Return the number of today's files of the organization that has most of them."""
         return self._number(
             "SELECT coalesce(max(files), 0) FROM (SELECT count(*) AS files FROM files "
             "WHERE deletable_at IS NULL AND day = date('now') GROUP BY organization)"
@@ -215,7 +215,7 @@ def _land_large_day(lake: Lake) -> None:
 
 
 def _keys(setting: Setting, world: World, lake: Lake) -> list[str]:
-    """The keys to post with in turn, drawn by the organizations' shares; the first one is that of the asked one."""
+    """The keys to post with in turn, drawn by the organizations' shares; the asked organization's first."""
     share = shares(world.visits, setting.organizations)
     with closing(ControlDatabase(lake)) as control:
         api_keys = ApiKeys(control)

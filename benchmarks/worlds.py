@@ -26,7 +26,7 @@ class Setting:
     kept: Path
     scratch: Path
     minutes: float
-    """How long visits are posted in the case `sustained`."""
+    """Duration of the posting of visits in the case `sustained`."""
 
     @cached_property
     def worlds(self) -> list[World]:

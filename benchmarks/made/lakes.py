@@ -57,7 +57,7 @@ def settle_copy(lake: Lake) -> None:
 
 
 def shares(visits: int, organizations: int) -> dict[str, int]:
-    """How many visits each organization has: the one that is asked about an average share, the others more or less."""
+    """The number of visits of each organization: an average share for ORGANIZATION, more or less for the others."""
     mean = visits // organizations
     others = [1 / (rank + 1) ** 0.8 for rank in range(organizations - 1)]
     rest = {f"org-{n + 1}": round((visits - mean) * weight / sum(others)) for n, weight in enumerate(others)}

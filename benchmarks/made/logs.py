@@ -8,7 +8,7 @@ from benchmarks.made.drawing import Drawing
 from service.demo.sample import Sample
 
 _BROWSERS: Final = 94_000
-"""Of which a million lines show 50,000 different ones."""
+"""User agents: a million lines have 50,000 different ones."""
 
 
 def write_log(path: Path, lines: int) -> Path:

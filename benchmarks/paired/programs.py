@@ -15,7 +15,7 @@ from benchmarks.paired.trial import Side, Trial
 
 _KEPT_DAYS: Final = 45
 _ERASED: Final = "Deleting the files in"
-"""What a command writes when erased visits count no more, and before it waits for queries that may still read them."""
+"""The line of a command when erased visits no longer count, before it waits for queries that may read them."""
 
 
 def importing(trial: Trial) -> Iterator[Comparison]:
@@ -24,7 +24,7 @@ def importing(trial: Trial) -> Iterator[Comparison]:
 
 
 def judging(trial: Trial) -> Iterator[Comparison]:
-    """What follows once the visits of a second log are stored: days of two files are merged, judged and counted."""
+    """The work after the visits of a second log are stored: days of two files are merged, judged and counted."""
     first, second = trial.halves()
 
     def judge(side: Side, _: int) -> dict[str, float]:
@@ -35,7 +35,7 @@ def judging(trial: Trial) -> Iterator[Comparison]:
 
 
 def operations(trial: Trial) -> Iterator[Comparison]:
-    """What an operator does to a lake, each on a new copy."""
+    """An operator's commands on a lake, each on a new copy."""
     older = {side.name: _of_older_rules(side, trial.log) for side in trial.sides}
 
     def on_copy(*words: str, until: str = "") -> Callable[[Side], Ran]:
@@ -68,7 +68,7 @@ def dashboard(trial: Trial) -> Iterator[Comparison]:
 
 
 def first_path(log: Path) -> str:
-    """The path of the first request, which is that of a link."""
+    """The path of the first request, which is for a link."""
     with log.open(encoding="utf-8") as lines:
         return next(lines).split('"')[1].split()[1].partition("?")[0]
 

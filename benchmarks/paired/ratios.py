@@ -18,7 +18,7 @@ NOT_SLOWER: Final = "not slower"
 
 @dataclass(frozen=True)
 class Comparison:
-    """One measure of a case: medians of both trees, and the ratio of this tree to the other."""
+    """A measure of a case: medians of both trees, and the ratio of this tree to the other."""
 
     measure: str
     unit: str
@@ -40,7 +40,7 @@ class Comparison:
 
 
 def comparison(measure: str, unit: str, ours: Sequence[float], theirs: Sequence[float]) -> Comparison:
-    """Compare measurements of which less is better, each with the one beside it."""
+    """Compare measurements pair by pair; less is better."""
     ratios = sorted(mine / other for mine, other in zip(ours, theirs, strict=True))
     rank = lower_rank(len(ratios))
     return Comparison(
@@ -56,7 +56,7 @@ def comparison(measure: str, unit: str, ours: Sequence[float], theirs: Sequence[
 
 
 def is_slower(comparisons: Iterable[Comparison]) -> bool:
-    """Whether this tree is slower in any of them."""
+    """Return whether this tree is slower in any of them."""
     return any(one.verdict == SLOWER for one in comparisons)
 
 

@@ -19,7 +19,7 @@ _FACTORS: Final = {"s": 1, "ms": 1000}
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two trees, and the folder for all that it makes."""
+    """A tree, and the folder for all that it makes."""
 
     name: str
     traffic: Path
@@ -81,7 +81,7 @@ class Trial:
 
     @property
     def sides(self) -> tuple[Side, Side]:
-        """Both."""
+        """Both sides."""
         return self.ours, self.theirs
 
     def compare(

@@ -1,4 +1,4 @@
-"""What people would use instead, each with the same visits and the same questions: the members of the dashboard.
+"""Alternatives to this project, each with the same visits and the same questions: the members of the dashboard.
 
 A peer answers with every number of our own answer, percentages too. Left to its application are what we do on top:
 rows of zeros for hours and days without visits, names of countries, where links lead, what fetches are for, and bytes,
@@ -33,7 +33,7 @@ class World:
 
 
 class Peer(Protocol):
-    """One of them, loaded."""
+    """A peer with its visits loaded."""
 
     def ask(self, member: str, scope: Scope) -> object:
         """Answer a member, in whatever shape comes cheapest; this is what is timed."""
@@ -72,7 +72,7 @@ def comparable(entry: Entry, rows: Rows) -> list[tuple[str, ...]]:
 
 
 def statements(file: str) -> dict[str, str]:
-    """The statements of one of this folder's SQL files by the names that comments like `-- name: devices` give them.
+    """The statements of a SQL file of this folder by the names that comments like `-- name: devices` give them.
 
     [convicting] becomes the mask of the signals that convict.
     """

@@ -23,12 +23,12 @@ _COUNTING: Final = {
         "pages of": "uniqExactIfState(path, path != '')", "pages": "uniqExactIfMerge(pages)",
     },
 }  # fmt: skip
-"""How visitors are kept by day. A view that grows with what lands must keep their hashes, exactly or about so; one
-that is refreshed when a day is over may keep their number alone, as visitors are another's on the next day."""
+"""The ways of keeping visitors by day. A view that grows with what lands must keep their hashes, exactly or about so; a
+view refreshed when a day is over may keep their number alone, as visitors are others on the next day."""
 
 
 class ClickHouse:
-    """One database for each world, in one folder."""
+    """A database for each world, in one folder."""
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -77,7 +77,7 @@ class ClickHouse:
 
 
 class Table:
-    """One database, asked."""
+    """A database to ask."""
 
     def __init__(self, told: Callable[[str], bytes], database: str, texts: dict[str, str]) -> None:
         self.database = database
@@ -89,7 +89,7 @@ class Table:
         return self._told(filled(self._texts[member], {"scope": condition(scope)}))
 
     def rows(self, _: str, answer: object) -> Rows:
-        """Its lines, split."""
+        """The fields of its lines."""
         assert isinstance(answer, bytes)
         return [tuple(line.split("\t")) for line in answer.decode().splitlines()]
 

@@ -21,6 +21,6 @@ class Raw:
         return self._engine.execute(filled(self._texts[member], {"scope": condition(scope)})).fetchall()
 
     def rows(self, _: str, answer: object) -> Rows:
-        """They are rows already."""
+        """Return the rows as they are."""
         assert isinstance(answer, list)
         return answer

@@ -12,7 +12,7 @@ from queries import Scope
 
 
 class SQLite:
-    """One database of one world's visits."""
+    """A database of one world's visits."""
 
     def __init__(self, folder: Path, world: World) -> None:
         self._texts = statements("sqlite.sql")
@@ -28,7 +28,7 @@ class SQLite:
         return self._database.execute(filled(self._texts[member], {"scope": condition(scope)})).fetchall()
 
     def rows(self, _: str, answer: object) -> Rows:
-        """They are rows already."""
+        """Return the rows as they are."""
         assert isinstance(answer, list)
         return answer
 
