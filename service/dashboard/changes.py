@@ -43,7 +43,7 @@ class NamedChange(NamedTuple):
 
 
 def changes_of(rows: Sequence[Mapping[str, Any]], comparison: Comparison) -> list[NamedChange]:
-    """What changed, by the rows of visits-by-name and visits-by-link for both periods; most visits come first."""
+    """Return the changes in the rows of visits-by-name and visits-by-link for both periods; most visits come first."""
     before, now = (_days(scope.start_date, scope.end_date) for scope in (comparison.before, comparison.now))
     counts: dict[tuple[str, str, str], dict[str, int]] = defaultdict(dict)
     for row in rows:
@@ -76,14 +76,14 @@ def _days(first: date, last: date) -> list[str]:
 
 
 def _blocks(days: Sequence[int]) -> list[int]:
-    """The sums of at most MAX_BLOCKS runs of days, as equal in length as can be."""
+    """Return the sums of at most MAX_BLOCKS runs of days, as equal in length as can be."""
     count = min(len(days), MAX_BLOCKS)
     bounds = [len(days) * number // count for number in range(count + 1)]
     return [sum(days[first:last]) for first, last in pairwise(bounds)]
 
 
 def _is_real(early: Sequence[int], late: Sequence[int], significance: float, *, up: bool) -> bool:
-    """Whether fewer than this share of all orders of the blocks of days show as much."""
+    """Return whether fewer than this share of all orders of the blocks of days show as much."""
     before, now = _blocks(early), _blocks(late)
     mean = (sum(before) + sum(now)) / (2 * len(now))
     deviation = sqrt(sum((count - mean) ** 2 for count in (*before, *now)))

@@ -44,7 +44,7 @@ class Comparison:
 
 
 def complete_days(scope: Scope, today: date, stored: StoredSpan, missing: frozenset[date]) -> Comparison | None:
-    """The comparison for a scope, up to the last complete day that is judged and not `missing`, as no log covers it.
+    """Return the comparison for a scope, up to the last complete day that is judged and not `missing`, without a log.
 
     None without such a day, if the days before precede the first visit, or if another of the days is not judged: bots
     in disguise would count as people on one side only.
@@ -72,14 +72,14 @@ def compared_pair(
 
 
 def names_of(entry: Entry) -> tuple[str, ...]:
-    """The fields whose values name a row."""
+    """Return the fields whose values name a row."""
     return tuple(field.name for field in entry.fields if field.kind.sql == "VARCHAR")
 
 
 def compared_rows(
     entry: Entry, figure: str, rows: Sequence[Mapping[str, Any]], before: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """The rows with `before`, their `figure` in the period before, and `change`, in percent.
+    """Return the rows with `before`, their `figure` in the period before, and `change`, in percent.
 
     `before` is 0 for a row without visits then, and None for a row that the earlier answer may have left out or put
     under others; `change` is infinite for a new row, and None where `before` is.
@@ -99,7 +99,7 @@ def compared_rows(
 
 
 def change_in_tenths(now: int, before: int) -> int:
-    """The change in tenths of a percent, rounded half away from zero, but -1,000 only to 0; `before` is not 0."""
+    """Return the change in tenths of a percent, rounded half away from zero, -1,000 only to 0; `before` is not 0."""
     size = (2_000 * abs(now - before) + before) // (2 * before)
     if now >= before:
         return size

@@ -1,4 +1,4 @@
-"""What a page with numbers shows: the answers that it asks for, and its tiles and panels made of them."""
+"""The content of a page with numbers: the answers that it asks for, and its tiles and panels made of them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,7 +47,7 @@ class Page:
     lead: str
     panels: tuple[Panel, ...]
     key: str = ""  # the keyboard shortcut that opens it
-    is_dashboard: bool = False  # with tiles, and one answer for all panels
+    is_dashboard: bool = False  # with tiles; all panels share an answer
     group: str = ""  # the traffic_group that it shows unless another is chosen
     template: str = "page.html"
     tiles: tuple[tuple[str, str, str, str], ...] = ()  # figures above the panels, of a page that is not a dashboard
@@ -98,19 +98,19 @@ class PageContent:
 
     @cached_property
     def comparison(self) -> Comparison | None:
-        """The days that tiles and tables are compared with; None where there are none, or nothing to compare."""
+        """Return the days that tiles and tables are compared with; None where there are none, or nothing to compare."""
         if not self.stored or not (self.page.is_dashboard or self.filters.compares):
             return None
         return complete_days(self._scope, self.filters.today, self.stored, self.uncovered)
 
     @cached_property
     def panels(self) -> tuple[Panel, ...]:
-        """The panels of the page, as they suit its days."""
+        """Return the panels of the page, as they suit its days."""
         return tuple(panel.fitted(self.filters) for panel in self.page.panels)
 
     @cached_property
     def selection(self) -> Selection:
-        """What its panels are shown for."""
+        """Return the selection that its panels are shown for."""
         is_dashboard = self.page.is_dashboard
         return Selection(
             self.filters, self._days, self.comparison, self._scope if is_dashboard else None, self.links, self.listing,
@@ -120,7 +120,7 @@ class PageContent:
 
     @cached_property
     def wanted(self) -> list[Wanted]:
-        """The answers to ask for, each once, and none that comes with that of the dashboard."""
+        """Return the answers to ask for, each once, and none that the answer of the dashboard contains."""
         is_dashboard, selection = self.page.is_dashboard, self.selection
         of_page = [DASHBOARD, PEOPLE, DISGUISED] if is_dashboard else [FILTER_VALUES]
         of_page += [OVERVIEW_ROW] if self.page.tiles else []
@@ -134,16 +134,16 @@ class PageContent:
 
     @cached_property
     def _members(self) -> list[Wanted]:
-        """The answers that come with that of the dashboard, in the order of its members."""
+        """Return the answers that the answer of the dashboard contains, in the order of its members."""
         return [(part, self._scope) for _, part in DASHBOARD.members] if self.page.is_dashboard else []
 
     @cached_property
     def _scope(self) -> Scope:
-        """The scope of a dashboard's answers."""
+        """Return the scope of a dashboard's answers."""
         return self.filters.scope_for(DASHBOARD)
 
     def answers(self, loaded: Sequence[Any]) -> PageAnswers:
-        """The answers that are needed; `loaded` are those that were wanted, as decoded JSON."""
+        """Return the answers that are needed; `loaded` are those that were wanted, as decoded JSON."""
         members: list[Any] = []
         if self.page.is_dashboard:
             dashboard = PageAnswers(self.wanted, loaded)[DASHBOARD, self._scope]
@@ -151,11 +151,11 @@ class PageContent:
         return PageAnswers([*self.wanted, *self._members], [*loaded, *members])
 
     def answer(self, answers: PageAnswers, name: str) -> Any:  # noqa: ANN401  # as JSON has it
-        """The answer of this name for the days of the page."""
+        """Return the answer of this name for the days of the page."""
         return answers[ENTRIES[name], self.selection.scope_for(ENTRIES[name])]
 
     def filled(self, loaded: Sequence[Any]) -> dict[str, Any]:
-        """What the template shows: tiles and panels."""
+        """Return the variables of the template: tiles and panels."""
         answers, is_dashboard = self.answers(loaded), self.page.is_dashboard
         first, last = self._scope.start_date, min(self._scope.end_date, self.filters.today - timedelta(1))
         filled = [panel.render(answers, self.selection) for panel in self.panels]
@@ -183,14 +183,14 @@ class PageContent:
         return {"domains": sorted({row["domain"] for row in links}), "links": [row["short_code"] for row in links]}
 
     def _target(self, answers: PageAnswers) -> str:
-        """Where the link of the page leads; "" if links files do not say so, or have several."""
+        """Return the target of the link of the page; "" if links files name none, or several."""
         if self.page is not LINK:
             return ""
         targets = {row["target_url"] for row in self.answer(answers, "top-links")} - {"unknown"}
         return min(targets) if len(targets) == 1 else ""
 
     def missing_in_words(self) -> str:
-        """How many days of the page are not covered; "" if all are."""
+        """Return a sentence with the number of days without data; "" if there are none."""
         days, sentences = self._days, []
         if days.uncovered_days:
             sentences.append(f"No data for {days.uncovered_days:,} of {plural(self.filters.days, 'day')}.")
@@ -199,7 +199,7 @@ class PageContent:
         return " ".join(sentences)
 
     def lacking_evidence_in_words(self) -> str:
-        """How many days of the comparison lack evidence which others have; "" if all have it, or none."""
+        """Return a sentence with the number of compared days that lack evidence of others, if any do."""
         return lacking_in_words(self.comparison, self.evidence)
 
     @property
@@ -211,7 +211,7 @@ class PageContent:
         )
 
     def tiles(self, loaded: Sequence[Any]) -> list[Tile]:
-        """The figures above the panels; changes are over complete days."""
+        """Return the figures above the panels; changes are over complete days."""
         answers, has_links = self.answers(loaded), self.links is not None
         if not self.page.is_dashboard:
             figures = self.answer(answers, OVERVIEW_ROW.name) if self.page.tiles else {}
@@ -225,7 +225,7 @@ class PageContent:
         return filled_tiles(TILES, figures_of(self._scope), compared, self.filters, has_links=has_links)
 
     def _elsewhere(self, answers: PageAnswers) -> dict[str, str] | None:
-        """Where there are visits, if this selection has none: what to say, and the query string that shows them."""
+        """Return the days with visits, if this selection has none: a text, and the query string that shows them."""
         if not self.page.is_dashboard or not self.stored or self.answer(answers, "traffic-overview")["total_visits"]:
             return None
         first, last = self.stored.first_day, self.stored.last_day
@@ -238,13 +238,13 @@ class PageContent:
 
 
 def uncovered(lake: Lake, filters: Filters) -> frozenset[date]:
-    """The days of these filters, and as many before, that are over and that no log and no report covers."""
+    """Return the days of these filters, and as many before, that are over and that no log and no report covers."""
     first, last = filters.earlier[0], min(filters.scope.end_date, filters.today - timedelta(1))
     return lake.manifest.coverage.uncovered_days(filters.organization, filters.scope.domain or "", first, last)
 
 
 def newest_visit(lake: Lake, filters: Filters) -> Newest | None:
-    """The newest visit of the organization, or of the domain of these filters."""
+    """Return the newest visit of the organization, or of the domain of these filters."""
     organization = filters.organization
     at = lake.manifest.coverage.newest_at(organization, filters.scope.domain or "")
     return Newest(at, lake.manifest.organizations.today(organization, at)) if at else None

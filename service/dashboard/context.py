@@ -55,16 +55,16 @@ class DashboardContext(PageContext):
         return await self.in_thread(request, Filters.parse, query_string, organization, today, self.targets, group)
 
     async def load(self, request: Request, wanted: Sequence[tuple[Entry, Scope]]) -> list[Any]:
-        """The decoded answers of the pairs, in their order."""
+        """Return the decoded answers of the pairs, in their order."""
         bodies = await self.bodies(request, wanted)
         return await self.in_thread(request, decoded, bodies)
 
     async def bodies(self, request: Request, wanted: Sequence[tuple[Entry, Scope]]) -> list[bytes]:
-        """The answers of the pairs, in their order, as JSON."""
+        """Return the answers of the pairs, in their order, as JSON."""
         return await self.answers.get(wanted, request.scope["caller"].is_share)
 
     async def made_job(self, request: Request, make: Callable[[Jobs, Actor, datetime], JobRecord]) -> Response:
-        """A redirect to the job that an editor makes. Raises InvalidBody and StateConflict."""
+        """Return a redirect to the job that an editor makes. Raises InvalidBody and StateConflict."""
         services, caller = self.services, request.scope["caller"]
         work = partial(make, self.jobs, actor_of(caller), services.clock())
         try:

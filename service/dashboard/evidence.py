@@ -32,7 +32,7 @@ def evidence_by_day(lake: Lake, filters: Filters) -> Evidence:
 
 
 def evidence_marks(filters: Filters, evidence: Evidence) -> Iterator[Mark]:
-    """A mark for each day in scope that has evidence which the last day with visits lacked, or the reverse."""
+    """Yield a mark for each day in scope that has evidence which the last day with visits lacked, or the reverse."""
     scope = filters.scope
     days = sorted(day for day in evidence if scope.start_date <= day <= scope.end_date)
     for before, day in pairwise(days):
@@ -46,7 +46,7 @@ def evidence_marks(filters: Filters, evidence: Evidence) -> Iterator[Mark]:
 
 
 def lacking_in_words(comparison: Comparison | None, evidence: Evidence) -> str:
-    """Say how many compared days lack evidence that other days have; "" if all have it, or none."""
+    """Return a sentence with the number of compared days that lack evidence of others; "" if all or none have it."""
     if comparison is None:
         return ""
     first, last = comparison.before.start_date, comparison.now.end_date

@@ -51,7 +51,7 @@ class Listing:
         return cls(filters, given, given.get("search", ""), "visits" in given, sort, order, int(part))
 
     def scope(self, scope: Scope) -> Scope:
-        """The scope of the answer that has this part."""
+        """Return the scope of the answer that has this part."""
         return replace(
             scope, search=self.search or None, unvisited=self.is_unvisited or None, sorted_by=self.sort,
             ascending=self.order == "ascending", skipped=self.first - 1,
@@ -63,7 +63,7 @@ class Listing:
 
     @property
     def first(self) -> int:
-        """The number of the first row of this part, from 1."""
+        """Return the number of the first row of this part, from 1."""
         return ROWS * (self.part - 1) + 1
 
     @property
@@ -80,7 +80,7 @@ class Listing:
         return self._query(sort=field, order=others[0] if field == self.sort else "", part="")
 
     def at(self, part: int) -> str:
-        """The query string of another part."""
+        """Return the query string of another part."""
         return self._query(part=str(part) if part > 1 else "")
 
     def _query(self, **changes: str) -> str:

@@ -23,7 +23,7 @@ _BY_MINUTE: Final = ENTRIES["visits-by-minute"]
 
 
 async def live_page(context: DashboardContext, request: Request) -> Response:
-    """The visits of the last 30 minutes, minute by minute."""
+    """Return the visits of the last 30 minutes, minute by minute."""
     view = await View.start(context, request, LIVE)
     if view.stored.is_empty:
         return await view.response("start.html")
@@ -47,7 +47,7 @@ async def live_page(context: DashboardContext, request: Request) -> Response:
 
 
 def minutes_until(now: datetime, answer: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of the last 30 minutes, with those that have no visits, the earliest first."""
+    """Return the rows of the last 30 minutes, with those that have no visits, the earliest first."""
     found = {f"{row['first_seen'][:17]}00Z": row for row in answer}
     last = now.replace(second=0, microsecond=0)
     minutes = [f"{last - timedelta(minutes=before):%Y-%m-%dT%H:%M:%SZ}" for before in reversed(range(MINUTES))]

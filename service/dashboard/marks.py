@@ -31,7 +31,7 @@ def marks_of(
     seen: dict[str, date] = {}  # an agent has a row for each confidence
     for row in agents:
         if row["operator"] == "unknown":
-            continue  # it may be one of many under the same name
+            continue  # several may have this name
         first = date.fromisoformat(row["first_seen"][:10])
         seen[row["agent"]] = min(first, seen.get(row["agent"], first))
     for agent, first in seen.items():
@@ -45,7 +45,7 @@ def marks_of(
 
 
 def _runs(days: Iterable[date]) -> list[tuple[date, date]]:
-    """The first and the last day of each run of consecutive days, the earliest first."""
+    """Return the first and the last day of each run of consecutive days, the earliest first."""
     runs: list[tuple[date, date]] = []
     for day in sorted(days):
         if runs and runs[-1][1] == day - timedelta(1):

@@ -36,14 +36,14 @@ class PageAnswers:
 
 
 def key_of(wanted: Wanted) -> tuple[str, Scope]:
-    """What an answer is found by."""
+    """Return the key by which an answer is found."""
     entry, scope = wanted
     return entry.name, scope
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What the panels of a page are shown for."""
+    """The filters, days and links that the panels of a page are shown for."""
 
     filters: Filters
     days: ChartDays | None = None
@@ -67,12 +67,12 @@ class Selection:
     """Writes the cell of a row that is about its job."""
 
     def scope_for(self, entry: Entry) -> Scope:
-        """The scope of an answer on this page."""
+        """Return the scope of an answer on this page."""
         return self.whole or self.filters.scope_for(entry)
 
     @property
     def group(self) -> Group:
-        """The group whose visits the page shows."""
+        """Return the group whose visits the page shows."""
         return GROUPS[self.filters.scope.traffic_group]
 
     @property
@@ -93,15 +93,15 @@ class FilledPanel:
     row_count: int
     shown_count: int
     empty: Mapping[str, str] | None = None
-    """What to say instead of the table: title, text and command."""
+    """Title, text and command to show instead of the table."""
     note: str = ""
-    """What to say below the table."""
+    """Return the notes below the table."""
     compares: bool = False
     """Whether the table shows the period before."""
     legend: Sequence[tuple[str, str]] = ()
     """The class and the name of everything in the chart."""
     marks: Sequence[Sequence[Mark]] = ()
-    """What the numbers in the chart stand for, in their order; the last may be several."""
+    """The events that the numbers in the chart stand for, in their order; the last may be several."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Panel:
     all_on: str = ""  # the page that shows all rows
     file_of: Entry | None = None  # the answer whose CSV has all rows, where its own has the first ones
     is_wide: bool = False
-    has_split: bool = False  # a column with people, AI-related and other as one bar
+    has_split: bool = False  # a column with a bar of people, AI-related and other visits
     has_search: bool = False
     is_compared: bool = True  # with the period before, if its rows have names and a figure
     is_left_out: bool = False  # of the page, where it has no rows
@@ -146,45 +146,45 @@ class Panel:
 
     @classmethod
     def of(cls, name: str, title: str, fields: str = "", **more: object) -> Self:
-        """The panel of an endpoint's answer; `fields` is a list separated by spaces."""
+        """Return the panel of an endpoint's answer; `fields` is a list separated by spaces."""
         return cls(ENTRIES[name], title, tuple(fields.split()), **more)  # type: ignore[arg-type]
 
     @property
     def answer(self) -> Entry:
-        """The answer that it shows, or the part of one."""
+        """Return the answer that it shows, or the part of one."""
         return dict(self.entry.members)[self.part] if self.part else self.entry
 
     @property
     def anchor(self) -> str:
-        """The id of the panel on its page."""
+        """Return the id of the panel on its page."""
         return self.part or self.entry.name
 
     @property
     def figure(self) -> str:
-        """The field by which rows are compared; "" for rows without names, as hours have none."""
+        """Return the field by which rows are compared; "" for rows without names, as hours have none."""
         fields = self.answer.fields
         if not self.is_compared or fields[0].kind.sql != "VARCHAR":
             return ""
         return next((name for name in self.figures if any(field.name == name for field in fields)), "")
 
     def fitted(self, _filters: Filters) -> "Panel":
-        """The panel as it suits the days of these filters."""
+        """Return the panel as it suits the days of these filters."""
         return self
 
     def wants(self, selection: Selection) -> list[Wanted]:
-        """The answers that it asks for: of the days, or of those that are compared and of those before."""
+        """Return the answers that it asks for: of the days, or of those that are compared and of those before."""
         if selection.filters.compares and selection.comparison and self.figure:
             return [*compared_pair(self.entry, selection.filters, selection.comparison)]
         return [(self.entry, selection.scope_for(self.entry))]
 
     def render(self, answers: PageAnswers, selection: Selection) -> FilledPanel:
-        """The panel with the rows of the answers that it wants."""
+        """Return the panel with the rows of the answers that it wants."""
         loaded = [answers[pair] for pair in self.wants(selection)]
         first, *others = (answer[self.part] if self.part else answer for answer in loaded)
         return self.filled(first, selection, others[0] if others else None)
 
     def filled(self, answer: Sequence[Row], selection: Selection, before: Sequence[Row] | None = None) -> FilledPanel:
-        """The panel with the rows of an answer, compared with those `before`."""
+        """Return the panel with the rows of an answer, compared with those `before`."""
         rows, columns, compares = self.rows_of(answer), self.columns(), before is not None
         panel: Panel = replace(self, has_split=False) if compares else self
         shown = rows[: self.limit]
@@ -200,7 +200,7 @@ class Panel:
         selection: Selection,
         **more: Any,  # noqa: ANN401  # members of FilledPanel
     ) -> FilledPanel:
-        """The panel with all its `rows`, of which the table has those that are `shown`."""
+        """Return the panel with all its `rows`, of which the table has those that are `shown`."""
         last, group = selection.job_cells if self.has_jobs else None, selection.group
         legend = self.legend(columns, selection)
         columns, has_split = group.columns(columns), self.has_split and group.has_split
@@ -220,11 +220,11 @@ class Panel:
         return ()
 
     def compared(self, rows: Sequence[Row], before: Sequence[Row]) -> list[Row]:
-        """The rows beside those of the period before."""
+        """Return the rows beside those of the period before."""
         return compared_rows(self.entry, self.figure, rows, before)
 
     def columns(self) -> tuple[TableColumn, ...]:
-        """The columns of the table."""
+        """Return the columns of the table."""
         columns = {field.name: column_of(field) for field in self.answer.fields}
         columns |= {column.field: column for column in self.added}
         shown = [columns[name] for name in self.fields or columns]
@@ -233,38 +233,38 @@ class Panel:
         return (*shown[:1], *visits, *texts, *shown[1 + len(texts) + len(visits) :]) if visits else tuple(shown)
 
     def _compared_columns(self, columns: Sequence[TableColumn]) -> tuple[TableColumn, ...]:
-        """Only what names a row, its figure, and what that was before."""
+        """Return the columns that name a row, its figure, and its figure before."""
         first, *others = (column for column in columns if column.field in names_of(self.entry))
         (figure,) = (column for column in columns if column.field == self.figure)
         return (first, figure, BEFORE, CHANGE, *others)
 
     def text_rows(self, answers: PageAnswers, selection: Selection) -> Sequence[Row]:
-        """The rows of its table in plain text."""
+        """Return the rows of its table in plain text."""
         return self.rows_of(answers[self.entry, selection.scope_for(self.entry)])
 
     def rows_of(self, answer: Sequence[Row]) -> Sequence[Row]:
-        """The rows of an answer as the panel shows them, before they are cut to its limit."""
+        """Return the rows of an answer as the panel shows them, before they are cut to its limit."""
         return answer
 
     def count(self, rows: Sequence[Row]) -> int:
-        """How many rows there are in all."""
+        """Return the number of rows in all."""
         return len(rows)
 
     def missing(self, _rows: Sequence[Row], _selection: Selection) -> frozenset[int]:
-        """The numbers of the rows of which nothing is known, as no log covers their days."""
+        """Return the numbers of the rows of which nothing is known, as no log covers their days."""
         return frozenset()
 
     def chart(self, _columns: Sequence[TableColumn], _rows: Sequence[Row], _selection: Selection) -> Markup:
-        """The chart; empty if it has none."""
+        """Return the chart; empty if it has none."""
         return Markup("")
 
     def notes(self, _rows: Sequence[Row], selection: Selection) -> Sequence[str]:
-        """What to say below the table."""
+        """Return the notes below the table."""
         missing = selection.days.uncovered_days if selection.days else 0
         if missing and any(column.field == "avg_visits" for column in self.columns()):
             return [f"Averages count {plural(missing, 'day')} without data as 0.", self.note]
         return [self.note]
 
     def nothing(self, rows: Sequence[Row], _selection: Selection) -> Mapping[str, str] | None:
-        """What to say instead of the table; None if there is something to show."""
+        """Return the text instead of the table; None if there are rows to show."""
         return None if rows else {"title": "Nothing here", "text": self.empty, "command": ""}

@@ -34,7 +34,7 @@ class WeeksByName(_Charted):
     chart_name: ClassVar[str] = "lines"
 
     def chart(self, _columns: Sequence[TableColumn], rows: Sequence[Row], selection: Selection) -> Markup:
-        """A line for each name."""
+        """Return a line for each name."""
         weeks = selection.days.whole_weeks if selection.days else []
         if not weeks:
             return Markup("")
@@ -78,7 +78,7 @@ class Hours(_Charted):
     is_in_text: ClassVar[bool] = False
 
     def chart(self, _columns: Sequence[TableColumn], rows: Sequence[Row], selection: Selection) -> Markup:
-        """A column for each hour."""
+        """Return a column for each hour."""
         return column_chart([(f"{row['hour']:02}", int(row["visits"])) for row in rows], selection.group.color)
 
 
@@ -90,7 +90,7 @@ class Weekdays(_Charted):
     drawn: ClassVar[frozenset[str]] = frozenset(("avg_visits",))
 
     def chart(self, _columns: Sequence[TableColumn], rows: Sequence[Row], selection: Selection) -> Markup:
-        """A column for each day of the week."""
+        """Return a column for each day of the week."""
         averages = [(str(row["day_name"])[:3], row["avg_visits"] or 0) for row in rows]
         return column_chart(averages, selection.group.color)
 
@@ -123,12 +123,12 @@ class CountryMap(OfPeople):
     chart_name: ClassVar[str] = "map"
 
     def chart(self, _columns: Sequence[TableColumn], rows: Sequence[Row], _selection: Selection) -> Markup:
-        """The map of the world."""
+        """Return the map of the world."""
         people = {str(row["country"]): int(row["human_clicks"]) for row in rows}
         return world_map(people, {str(row["country"]): str(row["country_name"]) for row in rows})
 
     def nothing(self, rows: Sequence[Row], selection: Selection) -> Mapping[str, str] | None:
-        """Say so if no country is known."""
+        """Return a text that explains why no country is known, if none is."""
         if not rows or any(row["country"] != "unknown" for row in rows):
             return super().nothing(rows, selection)
         text, command = "These visits have none.", ""
@@ -180,7 +180,7 @@ class Operators(Panel):
 
 
 def _proof(row: Row) -> str:
-    """Say how many fetches of a row are verified, signed and merely claimed, and how many visits are contradicted."""
+    """Return the numbers of fetches that are verified, signed and merely claimed, and of contradicted visits."""
     counts = {name: int(row[name]) for name in ("verified", "signed")}
     counts["claimed"] = int(row["agent_fetches"]) - sum(counts.values())
     counts["under a fake name"] = int(row["contradicted"])
@@ -203,7 +203,7 @@ class Domains(Panel):
     added: ClassVar[tuple[TableColumn, ...]] = (PEOPLE_VISITORS,)
 
     def wants(self, selection: Selection) -> list[Wanted]:
-        """The domains of the visits that are shown, and those of people, unless rows are compared."""
+        """Return the domains of the visits that are shown, and those of people, unless rows are compared."""
         wanted = super().wants(selection)
         scope = wanted[0][1]
         return wanted if wanted[1:] else [*wanted, (self.entry, replace(scope, traffic_group="people"))]
@@ -230,7 +230,7 @@ class LinkList(Panel):
     is_list: ClassVar[bool] = True
 
     def wants(self, selection: Selection) -> list[Wanted]:
-        """The part of all links that the address of the page asks for."""
+        """Return the part of all links that the address of the page asks for."""
         scope = selection.scope_for(self.entry)
         return [(self.entry, selection.listing.scope(scope) if selection.listing else scope)]
 

@@ -27,7 +27,7 @@ from service.jobs.reader import Mark
 from service.reports.filters import CHIPS, Filters
 
 ROWS: Final = 50
-"""How many rows its tables have at least, as nothing leads from it to the rest."""
+"""The least number of rows of its tables, as nothing leads from it to the rest."""
 TEXT_ROWS: Final = 10
 MAX_TEXT_WIDTH: Final = 40
 """Characters of a column in plain text."""
@@ -57,7 +57,7 @@ class Report:
     ) -> Self:
         """Load the answers; `parameters` are those of the API, empty ones without effect.
 
-        `cancelled` is that of `Warehouse.answer`, `broken` what JobReader finds. Raises InvalidParameter, and what the
+        `cancelled` goes to `Warehouse.answer`; `broken` comes from JobReader. Raises InvalidParameter, and what the
         former raises; BadInput for a country database that is damaged.
         """
         filters = Filters.of(parameters, organization, today, LinkIndex(lake))
@@ -127,7 +127,7 @@ class Report:
 
 
 def _table(panel: Panel, rows: Sequence[Any]) -> Iterator[str]:
-    """The first rows of a panel in columns as wide as their content."""
+    """Yield the first rows of a panel in columns as wide as their content."""
     columns = panel.columns()
     if not rows:
         yield panel.empty

@@ -31,7 +31,7 @@ def commands(context: DashboardContext, request: Request, entry: Entry, filters:
 
 
 async def run(context: DashboardContext, request: Request) -> Response:
-    """The page with the SQL of one answer."""
+    """Return the page with the SQL of one answer."""
     entry = ENTRIES.get(request.path_params["name"])
     if entry is None:
         raise NotFound

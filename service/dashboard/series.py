@@ -109,7 +109,7 @@ class MainSeries(TimeSeries):
     """All visits by the unit that suits the days, with the period before, and with marks."""
 
     def fitted(self, filters: Filters) -> Panel:
-        """The visits by hour, day or month, whichever suits the days."""
+        """Return the visits by hour, day or month, whichever suits the days."""
         unit = unit_for(filters.days)
         name = "time-series" if unit == "day" else f"visits-by-{unit}"
         return replace(self, entry=ENTRIES[name], title=f"Visits by {unit}", unit=unit)
@@ -122,7 +122,7 @@ class MainSeries(TimeSeries):
         return wanted if selection.events is None else [*wanted, (_AGENTS, selection.scope_for(_AGENTS))]
 
     def render(self, answers: PageAnswers, selection: Selection) -> FilledPanel:
-        """The panel with the period before as a line, and the marks of its days."""
+        """Return the panel with the period before as a line, and the marks of its days."""
         found = [answers[pair] for pair in self.wants(selection)]
         if selection.events is not None:
             filters, agents = selection.filters, found.pop()

@@ -17,7 +17,7 @@ TABS = (PageLink("settings/shares", "Shares"),)
 
 
 def routes(context: DashboardContext) -> list[Route]:
-    """The routes of shares."""
+    """Return the routes of shares."""
     pages, root = _SharePages(context), f"{context.root}/settings/shares"
     return [
         Route(root, pages.shares, methods=["GET", "POST"]),

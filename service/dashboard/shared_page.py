@@ -43,7 +43,7 @@ _MadeOf = tuple[Share, str, PageContent, list[bytes]]
 
 
 def endpoint(context: DashboardContext) -> Endpoint:
-    """The page of a share. A secret that is wrong, expired or revoked is NotFound, as any unknown path.
+    """Return the page of a share. A secret that is wrong, expired or revoked is NotFound, as any unknown path.
 
     A page is rendered again only when something that it is made of has changed, as the address may be public.
     """

@@ -45,7 +45,7 @@ class Share:
     state: str  # active, expired or revoked
 
     def described(self) -> Iterator[tuple[str, str]]:
-        """The fixed filters in words: label and value."""
+        """Yield the label and the value of each fixed filter."""
         parameters = dict(parse_qsl(self.filters))
         if "range" in parameters:
             yield "Days", f"the last {RANGES[parameters['range']]}"

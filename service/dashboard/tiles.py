@@ -93,7 +93,7 @@ def filled_tiles(
 
 
 def disguised_in_words(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Say how many visits a judged day reclassified from people to bots, and by which signals; "" if none."""
+    """Return a sentence with the number of visits reclassified from people to bots, and why; "" if there are none."""
     if not rows:
         return ""
     total, *signals = rows

@@ -42,7 +42,7 @@ TRAFFIC_TYPES: Final = (
     ("", "All"), ("ai_assistant", "Assistants"), ("ai_training", "Training"), ("ai_coding_agent", "Coding agents"),
     ("ai_referral", "People sent by AI"), ("search_crawler", "Search crawlers"), ("other_bot", "Other"),
 )  # fmt: skip
-"""What the page Agents has to choose from, and what each is called."""
+"""The traffic types to choose from on the page Agents, each with its label."""
 SUBJECTS: Final = {
     "ai_source": Page("ai", "Platform", "What this platform reads, and whom it sends.", panels.OF_PLATFORM),
     "operator": Page("ai", "Operator", "What the agents of this operator read.", panels.OF_OPERATOR),
@@ -57,7 +57,7 @@ PAGES: Final = (*NAMED, *UNNAMED, *SUBJECTS.values())
 
 
 def routes(context: DashboardContext) -> list[Route]:
-    """The routes of the pages with numbers."""
+    """Return the routes of the pages with numbers."""
     shown = {OVERVIEW.path: overview_page, LINK.path: link_page, INVENTED.path: invented_page}
     return [
         *(
@@ -75,13 +75,13 @@ def routes(context: DashboardContext) -> list[Route]:
 
 
 async def panels_page(context: DashboardContext, request: Request, page: Page) -> Response:
-    """A page of panels for the organization of the session."""
+    """Return a page of panels for the organization of the session."""
     view = await View.start(context, request, page)
     return await view.instead() or await view.response(page.template, **await view.content())
 
 
 async def overview_page(context: DashboardContext, request: Request) -> Response:
-    """The Overview, with what is to be done."""
+    """Return the Overview, with what is to be done."""
     view = await View.start(context, request, OVERVIEW)
     if instead := await view.instead():
         return instead
@@ -102,13 +102,13 @@ async def overview_page(context: DashboardContext, request: Request) -> Response
 
 
 def _may_compare_links(lake: Lake, filters: Filters) -> bool:
-    """Whether the days of these filters, and as many before, have few enough visits for a page."""
+    """Return whether the days of these filters, and as many before, have few enough visits for a page."""
     files = lake.live_files(filters.organization, filters.earlier[0], filters.scope.end_date)
     return sum(file.visits for file in files) <= MAX_COMPARED
 
 
 async def link_page(context: DashboardContext, request: Request) -> Response:
-    """The page of one link; without one, the list of all."""
+    """Return the page of one link; without one, the list of all."""
     view = await View.start(context, request, LINK)
     if instead := await view.instead():
         return instead
@@ -118,7 +118,7 @@ async def link_page(context: DashboardContext, request: Request) -> Response:
 
 
 async def invented_page(context: DashboardContext, request: Request) -> Response:
-    """The page of addresses that AI products made up, with the job of each."""
+    """Return the page of addresses that AI products made up, with the job of each."""
     view = await View.start(context, request, INVENTED)
     if instead := await view.instead():
         return instead
@@ -156,7 +156,7 @@ class View:
 
     @property
     def answer_filters(self) -> Filters:
-        """The filters of the answers."""
+        """Return the filters of the answers."""
         return replace(self.filters, parameters={**self.filters.parameters, **self.only})
 
     @classmethod
@@ -168,18 +168,18 @@ class View:
 
     @property
     def settled(self) -> str | None:
-        """The address to go to instead, if the days in this one are not as links have them."""
+        """Return the address to go to instead, if the days in this one are not as links have them."""
         query = self.filters.settled(self.stored.first_day)
         return None if query is None else f"{self.request.url.path}{query}"
 
     async def instead(self) -> Response | None:
-        """The answer without numbers: the guided start, or a redirect to an address with all days."""
+        """Return the answer without numbers: the guided start, or a redirect to an address with all days."""
         if self.stored.is_empty:
             return await self.response("start.html")
         return None if self.settled is None else RedirectResponse(self.settled, 303)
 
     async def content(self, **more: Any) -> dict[str, Any]:  # noqa: ANN401  # members of PageContent
-        """What the template shows: tiles and panels."""
+        """Return the variables of the template: tiles and panels."""
         links = CellLinks(self.context.root, self.request.url.path, self.filters)
         hours_begun = self.context.services.hours_begun(self.filters.organization)
         lake = self.context.services.lake
@@ -227,7 +227,7 @@ class View:
         return [unknown_value_hint(name, filters[name][name]) for name, one in alone.items() if await is_empty(one)]
 
     async def response(self, template: str, status: int = 200, **content: Any) -> Response:  # noqa: ANN401  # of any template
-        """The rendered page."""
+        """Return the rendered page."""
         base = self.context.services.settings.base_path
         shown = {
             "title": self.page.title,

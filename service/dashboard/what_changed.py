@@ -34,7 +34,7 @@ class WhatChanged(Panel):
     has_lines: ClassVar[bool] = False
 
     def wants(self, selection: Selection) -> list[Wanted]:
-        """The visits by name of both periods; nothing if there is no period before."""
+        """Return the visits by name of both periods; nothing if there is no period before."""
         found = selection.comparison
         if not found:
             return []
@@ -42,22 +42,22 @@ class WhatChanged(Panel):
         return [(self.entry, both), *([(_LINKS, both)] if selection.compares_links else [])]
 
     def columns(self) -> tuple[TableColumn, ...]:
-        """What changed, its name, and its visits in both periods."""
+        """Return the columns: the change, its name, and its visits in both periods."""
         return _COLUMNS
 
     def render(self, answers: PageAnswers, selection: Selection) -> FilledPanel:
-        """The list; without a period before, none is shown."""
+        """Return the list; without a period before, none is shown."""
         if not self.wants(selection):
             return replace(self, is_left_out=True).drawn_as(_COLUMNS, [], [], selection)
         rows = self.text_rows(answers, selection)
         return self.drawn_as(_COLUMNS, rows, rows, selection)
 
     def notes(self, _rows: Sequence[Row], selection: Selection) -> Sequence[str]:
-        """Say so where links are not compared."""
+        """Return a note where links are not compared."""
         return [] if selection.compares_links else [f"Links are compared up to {MAX_COMPARED:,} visits."]
 
     def text_rows(self, answers: PageAnswers, selection: Selection) -> Sequence[Row]:
-        """The changes, then what broke."""
+        """Return the changes, then what broke."""
         comparison, wanted = selection.comparison, self.wants(selection)
         if not comparison or not wanted:
             return []
@@ -75,7 +75,7 @@ class WhatChanged(Panel):
 
 
 def _newest(broken: Sequence[Mark], comparison: Comparison) -> list[Row]:
-    """Rows of what was found to be broken since the period began."""
+    """Return rows for the newest jobs about what broke since the period began."""
     since = [mark for mark in broken if mark.day >= comparison.now.start_date]
     return [
         {"changed": "Broke", "named": mark.text, "visits_now": None, "visits_before": None, "path": mark.path}
