@@ -25,7 +25,7 @@ from service.reports.filters import Filters
 _PANEL: Final = WithJobs.of(
     "invented-links",
     "Invented links",
-    "path domain ai_referrals agent_fetches visitors ai_source first_seen last_seen",
+    "path domain ai_referrals agent_fetches visitors ai_source last_seen",
     color="ai",
     is_wide=True,
     hint="They got 404 or 410, no link has them, and no request for them succeeded in this period.",

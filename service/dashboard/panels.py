@@ -30,7 +30,7 @@ TOP_LINKS: Final = Panel.of(
     file_of=ENTRIES["all-links"],
 )
 AGENTS: Final = Agents.of(
-    "bot-traffic", "Agents", "agent operator confidence visits percentage", limit=10, color="ai", all_on="agents",
+    "bot-traffic", "Agents", "agent operator confidence visits percentage", limit=10, all_on="agents",
 )
 COUNTRIES: Final = CountryMap.of(
     "geographic", "Countries", "country_name country human_clicks share_of_people", limit=50, all_on="people",
@@ -119,7 +119,7 @@ AI_DETAILS: Final = (
         "device-by-ai-source", "Devices by platform", color="ai", is_wide=True, hint="Shares are within each platform.",
     ),
 )
-"""What is less often asked of AI, on a page of its own."""
+"""Panels of a page of its own, for questions about AI that are asked less often."""
 PATHS: Final = Panel.of(
     "paths", "Paths", "path visits percentage errors_4xx errors_5xx last_visit", is_wide=True, has_search=True,
     hint="What was asked for, links or not.", note="The 100 paths with most visits, counted from the visits.",
@@ -160,7 +160,7 @@ AGENTS_PAGE: Final = (
     Agents.of(
         "bot-traffic", "Agents",
         "agent visits percentage operator agent_kind confidence errors_4xx errors_5xx bytes_sent last_seen",
-        is_wide=True, color="ai", has_search=True,
+        is_wide=True, has_search=True,
         note="Fake name: the request named this agent, but came from outside its operator's published addresses.",
     ),
     Panel.of(

@@ -27,6 +27,8 @@ _ROW_HEADS: Final = {css: Markup('<th scope="row" class="%s">') % css for css in
 _CELLS: Final = {css: Markup('<td class="%s">') % css for css in _CSS_CLASSES}
 _END_ROW_HEAD, _END_CELL, _END_ROW = Markup("</th>"), Markup("</td>"), Markup("</tr>")
 _ROW, _REST_ROW = Markup("<tr>"), Markup('<tr class="rest">')
+_SPLIT: Final = Markup('<data value="%.4f">%s</data>')
+"""A bar of the classes of visits, sorted by the share of people."""
 _NOT_COVERED: Final = Markup(' <span class="badge">no data</span>')
 _LONG_RUN: Final = re.compile(r"[^\s/-]{19}")
 """Letters in a row that are broken where a column is narrow."""
@@ -52,14 +54,14 @@ class CellLinks:
     """The addresses that cells link to, which keep the filters of the page."""
 
     def __init__(self, root: str, path: str, filters: Filters) -> None:
-        """`root` is the path of the pages without a final slash, `path` that of this page."""
+        """`root` is the path of all pages without a final slash, `path` the path of this page."""
         self._root = root
         self._path = path
         self._filters = filters
         self._here = f"{path}{filters.query_string()}"
 
     def of(self, field: str, row: Row) -> str:
-        """The address for one of LINKED_FIELDS of a row; "" for none: no value of its own, or this page as it is."""
+        """Return the address for a field of LINKED_FIELDS; "" without a value of its own, or for this very page."""
         name = LINKED_FIELDS[field]
         value = str(row.get(name, row[field]) or "")
         is_unlinked = value in {"", REST, _ANY_DOMAIN} or (value == "unknown" and name not in _LINK_UNKNOWN)
@@ -95,13 +97,13 @@ class Table:
 
     columns: Sequence[TableColumn]
     color: str = "plain"  # of bars
-    has_split: bool = False  # a column with people, AI-related and other as one bar
+    has_split: bool = False  # a column with a bar of people, AI-related and other visits
     links: CellLinks | None = None  # None: cells have no links
     last: Callable[[Row], Markup] | None = None
     """Writes a last cell of each row."""
 
     def body(self, rows: Sequence[Row], missing: Collection[int] = ()) -> Markup:
-        """The rows as HTML; the numbers in `missing` are of those whose days nothing covers."""
+        """Return the rows as HTML; the numbers in `missing` are of those whose days nothing covers."""
         return joined(*(self._row(row, is_missing=number in missing) for number, row in enumerate(rows)))
 
     def _row(self, row: Row, *, is_missing: bool) -> Markup:
@@ -118,7 +120,11 @@ class Table:
                 parts += (_ROW_HEADS[css], content, _NOT_COVERED if is_missing else Markup(""), _END_ROW_HEAD)
         if self.has_split:
             people, ai, other = (int(row[name]) for name in ("human_clicks", "ai_visits", "other_visits"))
-            parts += (_CELLS["split"], split_bar(people, ai, other), _END_CELL)
+            parts += (
+                _CELLS["split"],
+                _SPLIT % (people / max(people + ai + other, 1), split_bar(people, ai, other)),
+                _END_CELL,
+            )
         if self.last:
             parts += (_CELLS["text"], self.last(row), _END_CELL)
         return joined(*parts, _END_ROW)

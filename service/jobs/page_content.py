@@ -130,4 +130,6 @@ def _column(entry: str, name: str, is_untrusted: bool) -> TableColumn:
 def _cell(column: TableColumn, value: object) -> Markup:
     if value is None:
         return _NOTHING
-    return _UNTRUSTED % value if column.kind == "untrusted" else cell(column, value, "ai", "")
+    if column.kind != "untrusted":
+        return cell(column, value, "ai", "")
+    return Markup(", ").join(_UNTRUSTED % text for text in (value if isinstance(value, list) else [value]))

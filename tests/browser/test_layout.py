@@ -96,7 +96,7 @@ def test_tables_do_not_scroll_sideways_on_a_laptop_or_tablet(opened, names, widt
 @pytest.mark.parametrize("width", [768, 1024, 1280])
 def test_rows_have_three_lines_at_most_and_whole_words(opened, width):
     watched = opened(viewport={"width": width, "height": 900})
-    for path in ("", "ai", "agents", "links", "people", "domains", "ai/ChatGPT"):
+    for path in ("", "ai", "agents", "links", "people", "domains", "ai/ChatGPT", "operators/OpenAI", "agents/GPTBot"):
         page = watched.goto(path)
         assert page.eval_on_selector_all(".scroll", CUT) == [], path
         assert page.eval_on_selector_all(".panel > .scroll tbody tr", HIGH) == [], path
@@ -126,6 +126,24 @@ def test_a_phone_shows_heading_tabs_and_visits_without_scrolling(opened):
             ".panel > .scroll th:nth-child(2)", "heads => heads.map(one => one.getBoundingClientRect().right)"
         )
         assert max(rights) <= 390
+
+
+@pytest.mark.parametrize(("width", "rows"), [(390, 2), (768, 1), (1280, 1)])
+def test_the_figures_of_the_overview_are_in_whole_rows(opened, width, rows):
+    page = opened(viewport={"width": width, "height": 900}).goto("")
+    for part in ("label", "value"):
+        tops = page.eval_on_selector_all(f".tile .{part}", "all => all.map(one => one.getBoundingClientRect().top)")
+        assert (len(tops), len(set(tops))) == (6, rows)
+
+
+def test_a_phone_shows_priority_and_status_of_jobs_in_low_rows(opened):
+    page = opened(viewport={"width": 390, "height": 844}).goto("jobs")
+    boxes = page.eval_on_selector_all(
+        ".rows.jobs tr > :nth-child(-n + 3)", "cells => cells.map(one => one.getBoundingClientRect().right)"
+    )
+    assert len(boxes) >= 6
+    assert max(boxes) <= 390
+    assert page.eval_on_selector_all(".rows.jobs tbody tr", HIGH) == []
 
 
 def test_tables_that_compare_fit_a_phone(opened):

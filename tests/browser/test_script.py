@@ -1,8 +1,14 @@
 """Tests the script's additions to pages, and that pages are complete without it."""
 
+from datetime import UTC, datetime
+
 import pytest
 
+from data import Lake
+from tests.browser.conftest import Dashboard, enter
 from tests.browser.test_ways import asked
+from tests.browser.traffic import PAGES
+from tests.support.visits import land, visit
 
 
 def values(page, entry, column):
@@ -181,3 +187,63 @@ def test_a_loaded_page_makes_no_further_requests(opened):
     page.locator("#time-series svg.series").hover()
     page.locator("#top-links thead button").first.click()
     assert watched.problems == []
+
+
+SORTED = """tables => tables.flatMap(table => {
+  const heads = [...table.tHead.rows[0].cells].filter(head => head.textContent.trim());
+  return heads.flatMap(head => {
+    const name = `${table.caption.textContent}: ${head.textContent}`, button = head.querySelector("button");
+    if (!button) return [name];
+    const valueOf = row => (row.cells[head.cellIndex].querySelector("data") ?? {}).value;
+    const texts = () => [...table.tBodies[0].rows].map(row => row.cells[head.cellIndex].textContent);
+    const values = () => [...table.tBodies[0].rows].filter(row => !row.matches(".rest")).map(valueOf);
+    button.click();
+    const numbers = values().filter(value => value && !isNaN(value)).map(Number);
+    const [first] = [head.getAttribute("aria-sort")], before = texts();
+    button.click();
+    const isSorted = numbers.every((number, at) => !at || (first === "ascending" ? numbers[at - 1] <= number
+      : numbers[at - 1] >= number));
+    const differs = new Set(before).size < 2 || texts().join() !== before.join();
+    const turned = head.getAttribute("aria-sort") !== first && differs;
+    return isSorted && turned ? [] : [name];
+  });
+})"""
+"""The columns of tables that a click does not sort, and a second one in the other direction."""
+
+
+@pytest.mark.parametrize("name", sorted(PAGES.keys() - {"links", "links-found"}))  # the server sorts these
+def test_every_column_of_a_table_can_be_sorted(opened, names, name):
+    page = opened().goto(PAGES[name].format(**names))
+    assert page.eval_on_selector_all("table.rows", SORTED) == []
+
+
+def test_pause_ends_the_following_of_the_last_30_minutes(chromium, serving, opened, tmp_path):
+    """A visit that arrives is shown by itself, and after a click on Pause no more."""
+    lake = Lake(tmp_path / "lake", create=True)
+
+    def visits():
+        land(lake, "acme", [visit(visited_at=datetime.now(UTC).replace(tzinfo=None))])
+
+    visits()
+    with serving(lake, trusted_proxies="127.0.0.1/32") as server:
+        watched = opened(None, server.address)
+        page = watched.page
+        page.clock.install()
+        enter(page, Dashboard(lake, server.address, {}).entrance("acme"))
+        page.goto(f"{server.address}/app/now")
+        asked = []
+        page.on("request", lambda request: request.is_navigation_request() and asked.append(request.url))
+        visits()
+        page.clock.fast_forward(31_000)
+        page.wait_for_selector("data[data-field=human_clicks][value='2']", timeout=0)
+        page.get_by_role("button", name="Pause").click()
+        asked.clear()
+        page.clock.fast_forward(300_000)
+        assert page.get_by_role("button", name="Follow").is_visible()
+        assert asked == []
+        visits()
+        page.get_by_role("button", name="Follow").click()
+        page.clock.fast_forward(31_000)
+        page.wait_for_selector("data[data-field=human_clicks][value='3']", timeout=0)
+        assert watched.problems == []
+    lake.manifest.close()

@@ -15,6 +15,7 @@ PAGES = {
     "left-out": "left-out",
     "agents": "agents",
     "agent": "agents/GPTBot",
+    "operator": "operators/OpenAI",
     "paths": "paths?traffic_type=ai",
     "people": "people",
     "compared": "people?range=7d&compare=before",
@@ -37,7 +38,7 @@ PAGES = {
     "sql": "run/time-series",
 }
 """The pages by name: their paths after /app/."""
-OF_ACME = {"link", "agent", "ai-source", "job", "agent-hook"}
+OF_ACME = {"link", "agent", "operator", "ai-source", "job", "agent-hook"}
 """The pages that only acme has."""
 
 WORDS = (

@@ -166,6 +166,15 @@ def test_text_of_strangers_is_only_in_its_cell_and_encoded(jobs, acme):
             assert not harmful.search(rest)
 
 
+def test_paths_of_a_row_are_a_list_in_words(jobs, acme):
+    row = {**ROW, "path": "/.env", "probes": 9, "answered": 9, "paths": 2, "top_paths": ["/.env", "/a b"]}
+    jobs.upsert(broken("/.env", kind=DETECTORS["exposed_path"], row=row), NOW)
+    (job,) = jobs.of("acme")
+    page = acme.read(f"jobs/{job.id}")
+    assert "untrusted" in page.one("th", data_field="top_paths").text
+    assert "/.env, /a%20b" in [cell.text for cell in page.all("td", class_="untrusted")]
+
+
 def test_an_approval_can_be_undone_until_it_is_sent_or_shipped(acme, jobs, job):
     act(acme, job, "approve_fix", 1)
     assert act(acme, job, "undo", 2).status_code == 303

@@ -61,9 +61,9 @@ const valueOf = (row, column) => {
   return data && text && !isNaN(text) ? Number(text) : text;
 };
 const compare = (a, b) => (a === b ? 0 : typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true }));
-for (const table of all("table[data-sortable]")) {
+for (const table of all("table.rows:not(:has(thead a))")) { // others are sorted by the server
   for (const head of all("thead th", table)) {
-    if (!head.textContent.trim() || head.matches(".split")) continue;
+    if (!head.textContent.trim()) continue;
     const button = element("button", { type: "button" }, ...head.childNodes);
     head.append(button);
     button.addEventListener("click", () => {
