@@ -150,7 +150,7 @@ _DESCRIPTIONS: Final = {
     "weekly-trend": "Requests week by week, in total and by AI source.",
     "cache-stats": "Statistics of the cache of this organization's answers. Never cached itself.",
 }
-"""Descriptions of the entries that have no template of their own."""
+"""Descriptions of the entries without their own template."""
 
 CATALOG: Final = (parts("dashboard", **{name: _BY_ROUTE[route] for name, route in _OF_DASHBOARD.items()}), *_ROUTES)
 """The routes under /analytics, in the order of the documentation."""

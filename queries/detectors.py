@@ -122,7 +122,7 @@ _ALL: Final = (
     replace(
         _BROKEN_LINK,
         type="invented_link",
-        cause=(),  # each address has a target of its own
+        cause=(),  # each address has its own target
         title="AI products send people to a page that never existed on {where}",
         summary=_REQUESTED_BY_AI + "no request ever got a status below 400. The address was probably made up.",
         only=("is_invented", True),

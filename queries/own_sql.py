@@ -130,7 +130,7 @@ class _Process:
         return self._child.poll() is None
 
     def answer(self, query: OwnQuery) -> list[Any]:
-        """The columns and the batches of rows, or all Arrow streams. Raises what OwnSql.sql raises."""
+        """The columns and the batches of rows, or all Arrow streams. Raises the exceptions of OwnSql.sql."""
         try:
             batches, failure = self._exchange(query)
         except (EOFError, ConnectionError):

@@ -53,7 +53,7 @@ from queries.snapshot import (
 )
 
 CHUNK_VISITS: Final = 500_000
-"""Approximate number of visits counted at once. A day with more visits is a chunk of its own."""
+"""Approximate number of visits counted at once. A day with more visits is a separate chunk."""
 
 MAX_VISITS_IN_MEMORY: Final = 60_000
 """Maximum number of a month's visits that are read once for all relations, since each relation would open every file

@@ -142,7 +142,7 @@ def empty_snapshot(lake: LakeFolders) -> Snapshot:
 
 
 def take_snapshot(lake: Lake, scope: Scope) -> Snapshot:
-    """Take a snapshot of a lake for a scope. Raises what `live_files` raises."""
+    """Take a snapshot of a lake for a scope. Raises the exceptions of `live_files`."""
     return snapshot_of(lake, scope, live_files(lake, scope))
 
 

@@ -34,7 +34,7 @@ def _close_all() -> None:
 
 
 class Readers:
-    """A pool of connections for reads: a caller has a connection of its own, so it never waits for reads or writes."""
+    """A pool of connections for reads: a caller has its own connection, so it never waits for reads or writes."""
 
     def __init__(self, opening: Callable[[], sqlite3.Connection]) -> None:
         """Open the first connection; `opening` opens another while all are in use."""

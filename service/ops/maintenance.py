@@ -66,7 +66,7 @@ class Maintenance:
         counter: RelationCounter | None = None,
         publisher: LakePublisher | None = None,
     ) -> None:
-        """Without `detection`, no jobs are looked for; without `mail`, none is sent.
+        """Without `detection`, no jobs are detected; without `mail`, no mail is sent.
 
         With `counter`, a cluster counts the rollups of many visits; with `publisher`, visits are published.
         """

@@ -354,7 +354,7 @@ OVERVIEW = "/analytics/traffic-overview?start_date=2020-01-01&end_date=2099-01-0
 
 
 def logged_in(client, discovered, person, audience):
-    """Return the provider's tokens for a person who logs in."""
+    """Return the provider's tokens for a person after logging in."""
     callback = "http://localhost/callback"
     query = {"client_id": audience, "redirect_uri": callback, "response_type": "code", "scope": "openid", "state": "x"}
     sent_back = client.post(discovered["authorization_endpoint"], params=query, data={"sub": person})

@@ -228,7 +228,7 @@ def test_retention_waits_for_running_queries_and_is_recorded(lake, traffic, monk
 
 def test_the_printed_command_creates_a_link_to_the_server(traffic, lake, serving):
     with serving(lake, base_path="/v1") as server:
-        assert server.monitor is None  # which is only there with a port of its own
+        assert server.monitor is None  # only with a separate port
         line = server.process.stderr.readline()
         words = shlex.split(
             line.partition("Sign in to its dashboard: uv run traffic ")[2].replace("ORGANIZATION", "acme")

@@ -50,7 +50,7 @@ _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "detection_method": {"ip_range": "address", "utm": "utm tag", "heuristic": "pattern", "edge": "CDN"},
 }  # fmt: skip
-"""Words for values of an owner's field that has no words of its own."""
+"""Words for values of an owner's field without its own words."""
 
 _BADGE: Final = Markup('<span class="badge %s"><span aria-hidden="true">%s</span> %s</span>')
 _CHANGE: Final = Markup('<data value="%s"><span aria-hidden="true">%s</span> %s</data>')

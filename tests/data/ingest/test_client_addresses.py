@@ -52,7 +52,7 @@ def test_the_client_is_the_first_untrusted_address_from_right(clients, peer, for
         ("", "", ""),
     ],
 )
-def test_without_untrusted_address_the_nearest_one_counts(clients, peer, forwarded, client):
+def test_without_an_untrusted_address_the_nearest_counts(clients, peer, forwarded, client):
     assert clients.client(peer, forwarded) == client
 
 

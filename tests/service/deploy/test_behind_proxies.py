@@ -179,7 +179,7 @@ def test_a_late_body_does_not_affect_the_next_request(hasty):
         while hasty.timed_out() < (1 if hasty.buffers else 1 + ROUNDS):
             pass
         for connection in late:
-            with suppress(ConnectionError):  # the proxy reads no more
+            with suppress(ConnectionError):  # the proxy has stopped reading
                 connection.sendall(REQUESTS if hasty.buffers else REQUESTS[:-1])
             statuses.append(answer_on(connection).status)  # not earlier: Caddy waits for the client meanwhile
             connection.close()
