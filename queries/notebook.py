@@ -77,7 +77,7 @@ class Reader:
 
         The parameters are the API's (queries.PARAMETERS); without days, the last 30. Days are dates or text, in UTC.
         An answer with several parts is a dict of tables by part; a part may be such a dict itself. Raises BadInput for
-        an unknown name, organization or parameter, InvalidParameter for a value, and the exceptions of Warehouse.answer.
+        an unknown name, organization or parameter, InvalidParameter for a value, and like Warehouse.answer.
         Warns if the days have no visits at all.
         """
         if name not in ENTRIES:
