@@ -41,6 +41,7 @@ from service.dashboard import panels
 from service.dashboard.panel import Selection
 from service.dashboard.tables import CellLinks
 from service.hooks.registry import Hooks
+from service.intake.link_api import LinkService, link_edits
 from service.jobs.service import JobService, link_writes
 from service.jobs.store import Jobs
 from service.reports.answers import Answers
@@ -149,7 +150,11 @@ def rendering(world: World) -> Iterator[Figure]:
         store=store, links=link_writes(store, workers.serves_others), warehouse=warehouse, workers=workers,
         clock=lambda: noon,
     )  # fmt: skip
-    app = PagesApp(PageParts(services=services, answers=answers, targets=targets, jobs=jobs, hooks=Hooks(control)))
+    edits = link_edits(world.lake, workers.serves_others)
+    links = LinkService(lake=world.lake, edits=edits, clock=lambda: noon)
+    app = PagesApp(
+        PageParts(services=services, answers=answers, targets=targets, jobs=jobs, hooks=Hooks(control), links=links)
+    )
     renderer = app.context.renderer = _RecordingRenderer(app.context.root, workers.texts, app.context.command)
     try:
         asyncio.run(_view(app, Browser.signed_in(0, world.lake).cookie))

@@ -200,8 +200,8 @@ WITHOUT_ROUTE: Final = (
     rows("statuses", f.STATUS, f.VISITS, f.PERCENTAGE, *_BY_CLASS, takes_traffic_type=True),
     rows(
         "all-links",
-        f.SHORT_CODE, f.DOMAIN, f.TARGET_URL, f.LINK_CREATED_AT, f.VISITS, *_BY_CLASS, f.UNIQUE_VISITORS,
-        f.PEOPLE_VISITORS, as_nullable(f.LAST_VISIT), f.LINKS_FOUND,
+        f.SHORT_CODE, f.DOMAIN, f.TARGET_URL, f.LINK_CREATED_AT, f.LINK_TAGS, f.VISITS, *_BY_CLASS,
+        f.UNIQUE_VISITORS, f.PEOPLE_VISITORS, as_nullable(f.LAST_VISIT), f.LINKS_FOUND,
     ),
     rows("tags", f.TAG, f.VISITS, *_BY_CLASS, f.UNIQUE_VISITORS, f.PEOPLE_VISITORS, f.LAST_VISIT),
 )  # fmt: skip

@@ -120,6 +120,7 @@ DETECTION_METHOD = Field(
 SCORE = Field("score", NUMBER, "confidence as a number, 0 to 1", nullable=True)
 LAST_VISIT = Field("last_visit", TIMESTAMP, "time of the last request in scope")
 LINK_CREATED_AT = Field("created_at", TIMESTAMP, "when the link was created, if the links file has it", nullable=True)
+LINK_TAGS = Field("tags", LIST, "tags of the link, sorted")
 CONVERSION_RATE = Field("conversion_rate", NUMBER, "referrals per 100 fetches", nullable=True)
 FETCHES_PER_REFERRAL = Field("fetches_per_referral", NUMBER, "fetches per referral", nullable=True)
 VISITS_PER_ANSWER = Field(

@@ -917,6 +917,10 @@ def _invented_links(question: Question) -> list[Row]:
     return sorted(rows, key=lambda row: (-row["ai_referrals"], -row["agent_fetches"], row["path"], row["domain"]))[:100]
 
 
+def _tags_in(link: Mapping[str, Any]) -> Row:
+    return {"tags": [*(link.get("tags") or ())]}
+
+
 def _all_links(question: Question) -> list[Row]:
     scope, links = question.scope, {(link["short_code"], link["domain"]): link for link in question.links}
     about = ("target_url", "created_at")
@@ -928,15 +932,15 @@ def _all_links(question: Question) -> list[Row]:
         visited.add(key)
         link = links.get(key, {"target_url": "unknown", "created_at": None})
         place = {"short_code": code, "domain": "unknown" if domain is None else domain}
-        rows.append(place | {name: link[name] for name in about} | _measured(group, fields))
+        rows.append(place | {name: link[name] for name in about} | _tags_in(link) | _measured(group, fields))
     for (code, domain), link in links.items():
         is_in_scope = scope.short_code in (None, code) and scope.domain in (None, domain or scope.domain)
         is_in_scope = is_in_scope and question.tag in (None, *(link.get("tags") or ()))
         if is_in_scope and (code, domain) not in visited:
             place = {"short_code": code, "domain": domain or "(any)"} | {name: link[name] for name in about}
-            rows.append(place | dict.fromkeys(fields, 0) | {"last_visit": None})
+            rows.append(place | _tags_in(link) | dict.fromkeys(fields, 0) | {"last_visit": None})
     text, names = (scope.search or "").lower(), ("short_code", "domain", "target_url")
-    rows = [row for row in rows if text in " ".join(row[name] for name in names).lower()]
+    rows = [row for row in rows if text in " ".join([*(row[name] for name in names), *row["tags"]]).lower()]
     rows = [row for row in rows if not (scope.unvisited and row["visits"])]
     key = scope.sorted_by or "visits"
     ordered = sorted(rows, key=lambda row: (row["short_code"], row["domain"]))

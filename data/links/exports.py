@@ -71,13 +71,13 @@ class _ExportRow(NamedTuple):
 
 @cache
 def link_shapes() -> tuple[LinkShape, ...]:
-    """The rows of link_formats.toml."""
+    """Return the rows of link_formats.toml."""
     rows = tomli.loads(Path(__file__).with_name("link_formats.toml").read_text("utf-8"))["shape"]
     return msgspec.convert(rows, tuple[LinkShape, ...])
 
 
 def format_names() -> list[str]:
-    """The names of the formats that can be read, AUTO first."""
+    """Return the names of the formats that can be read, AUTO first."""
     return [AUTO, *dict.fromkeys(shape.format for shape in link_shapes())]
 
 
@@ -170,7 +170,7 @@ def _check_links(path: Path, rows: Iterable[_ExportRow], now: datetime, skip_inv
 
 
 def _links_in(row: _ExportRow) -> Iterator[dict[str, str]]:
-    """Yield the columns of each link in a row: one link, or one for each of its short URLs."""
+    """Yield the columns of each link in a row: a single link, or a link for each of its short URLs."""
     shape = row.shape
     urls = [url for name in shape.short_urls for url in _texts(row.fields.get(fold_name(name)))]
     created_at = row.fields.get(fold_name(shape.created_at))

@@ -24,7 +24,7 @@ class IndexedLinks:
     """The links in some files, which are read when they are looked up: there may be hundreds of thousands."""
 
     def __init__(self, paths: LinkPaths) -> None:
-        """`paths` are those of files of links, which are never changed."""
+        """`paths` lead to files of links, which are never changed."""
         self._paths = paths
         self._resolve = lru_cache(MAX_RESOLVED)(self._find)
         self.with_tag = lru_cache(MAX_RESOLVED)(self._with_tag)
@@ -41,11 +41,11 @@ class IndexedLinks:
         return frozenset(self._values("domain").to_pylist()) - {""}
 
     def short_code_of(self, target_url: str) -> str | None:
-        """The short code of the newest link to this URL; None without such a link."""
+        """Return the short code of the newest link to a URL; None without such a link."""
         return self._resolve(normalized_url(target_url))[0]
 
     def codes_to(self, target_url: str) -> int:
-        """How many short codes lead to this URL."""
+        """Return the number of short codes that lead to a URL."""
         return self._resolve(normalized_url(target_url))[1]
 
     def _values(self, column: str) -> pa.Array:
@@ -55,21 +55,23 @@ class IndexedLinks:
         return bool(pc.any(pc.equal(self.short_codes, short_code)).as_py())
 
     def _find(self, url: str) -> tuple[str | None, int]:
-        """The short code of the newest link to a normalized URL, and how many short codes lead there."""
+        """Return the short code of the newest link to a normalized URL, and the number of short codes leading there."""
         links = read_links(self._paths, ["short_code", "target_url", "created_at"])
         same = _same(links, url)
         newest = same.filter(pc.equal(same["created_at"], pc.max(same["created_at"])))
         return pc.max(newest["short_code"]).as_py(), pc.count_distinct(same["short_code"]).as_py()
 
     def _with_tag(self, tag: str) -> "TaggedLinks":
-        """The links that carry a tag."""
+        """Return the links that carry a tag."""
         links = read_links(self._paths, ["short_code", "domain", "tags"]).combine_chunks()
         tags = links["tags"].combine_chunks()
         carrying = links.take(pc.list_parent_indices(tags).filter(pc.equal(pc.list_flatten(tags), tag)))
         if len(carrying) > MAX_TAGGED:
             return TaggedLinks("", len(carrying))
         near = links.filter(pc.is_in(links["short_code"], carrying["short_code"].combine_chunks()))
-        places, others = ({(row["short_code"], row["domain"]) for row in one.to_pylist()} for one in (carrying, near))
+        places, others = (
+            {(row["short_code"], row["domain"]) for row in table.to_pylist()} for table in (carrying, near)
+        )
         anywhere = {code for code, domain in places if not domain}
         words = {code for code, _ in places}
         if places != others or len(anywhere) < len(places):
@@ -83,8 +85,8 @@ class TaggedLinks(NamedTuple):
 
     words: str
     """Their short codes, separated by spaces, for is_tagged() of prelude/3_scope.sql. If domains matter, also
-    `domain/code` of each, without a domain for a link on every one, and `?domain/code` of links without the tag that go
-    before one of these on their own domain."""
+    `domain/code` of each, without a domain for a link on every domain, and `?domain/code` of links without the tag that
+    take precedence on their own domain."""
     found: int  # with more than MAX_TAGGED, there are no words
 
 
@@ -103,7 +105,7 @@ class LinkIndex:
         self._lock = threading.Lock()
 
     def links(self, organization: str) -> IndexedLinks:
-        """The links of an organization. It reads the manifest. Raises LakeDamaged."""
+        """Return the links of an organization. Reads the manifest. Raises LakeDamaged."""
         live = self._lake.manifest.links.live(organization)
         with self._lock:
             known, links = self._cache.get(organization, ([], NO_LINKS))
@@ -113,12 +115,12 @@ class LinkIndex:
             return links
 
     def zone(self, organization: str) -> str:
-        """The time zone of an organization."""
+        """Return the time zone of an organization."""
         return self._lake.manifest.organizations.zone(organization)
 
 
 def normalized_url(url: str) -> str:
-    """A URL normalized for comparison: scheme and host in lower case, no default port, one trailing slash removed."""
+    """Return a URL for comparison: scheme and host in lower case, no default port, one trailing slash removed."""
     try:
         parts = urlsplit(url.strip())
     except ValueError:
@@ -131,13 +133,13 @@ def normalized_url(url: str) -> str:
 
 
 def _lower(text: str) -> str:
-    """In lower case letter by letter, as in a column of texts."""
+    """Return a text in lower case letter by letter, as in a column of texts."""
     lower: str = pc.utf8_lower(text).as_py()
     return lower
 
 
 def _same(links: pa.Table, url: str) -> pa.Table:
-    """The links whose target URL becomes this one when it is normalized.
+    """Return the links whose target URL is equal to a normalized URL.
 
     They are found by every way to spell it: there may be hundreds of thousands of URLs, too many to normalize each.
     """
@@ -160,5 +162,5 @@ def _same(links: pa.Table, url: str) -> pa.Table:
 
 
 def _with_and_without(text: str, end: str) -> list[str]:
-    """The texts that are this one when one `end`, if there is any, is removed."""
+    """Return the texts that are equal to a text when an `end`, if there is any, is removed."""
     return [text + end] if text.endswith(end) else [text, text + end]

@@ -49,16 +49,17 @@ class LinkChanges(NamedTuple):
 
     @property
     def links(self) -> list[Link]:
-        """All links afterwards, sorted by short code and domain."""
+        """Return all links afterwards, sorted by short code and domain."""
         return sorted([*self.added, *self.changed, *self.unchanged], key=_key)
 
 
 class LinkEdit(NamedTuple):
-    """The wanted state of a link, by its short code and domain: None removes it."""
+    """The wanted state of a link, by its short code and domain: None removes it, unless only its tags are set."""
 
     short_code: str
     domain: str
     link: Link | None
+    tags: tuple[str, ...] | None = None  # of the link as it is, if it exists
 
 
 def is_short_code(text: str) -> bool:
@@ -142,7 +143,7 @@ def edit_links_once(lake: Lake, organization: str, waiting: Callable[[], Mapping
     with editing(lake, organization) as read:
         edits = waiting()
         known = lake.manifest.links.made_edits(organization)
-        if left := [edit for one, edit in edits.items() if one not in known]:
+        if left := [edit for edit_id, edit in edits.items() if edit_id not in known]:
             _, changes = _apply_edits(lake, organization, read, left)
             if len(changes):
                 lay_over(lake, organization, read, changes, edits)
@@ -159,14 +160,15 @@ def _apply_edits(
 ) -> tuple[_EditedLinks, pa.Table]:
     """Return the link before and after each edit of the live files, and the changes as LINK_CHANGES."""
     near = {
-        _key(link): link for link in _links(find_links(intact_links(lake, read), {one.short_code for one in edits}))
+        _key(link): link for link in _links(find_links(intact_links(lake, read), {edit.short_code for edit in edits}))
     }
     changed: dict[tuple[str, str], Link | None] = {}
     done: _EditedLinks = []
     for edit in edits:
         key = edit.short_code, edit.domain
         before = near.pop(key, None)
-        after = edit.link and _with_tags(edit.link, before)
+        wanted = edit.link if edit.tags is None else before and dataclasses.replace(before, tags=edit.tags)
+        after = wanted and _with_tags(wanted, before)
         if before and after and before.target_url == after.target_url:
             after = dataclasses.replace(after, created_at=before.created_at)
         if after:
@@ -253,8 +255,13 @@ def _containing(links: pa.Table, search: str) -> pa.Table:
 
 def link_of(lake: Lake, organization: str, short_code: str, domain: str) -> Link | None:
     """Return a link of an organization; None if it does not exist. Raises LakeDamaged."""
+    return next((link for link in links_with(lake, organization, short_code) if link.domain == domain), None)
+
+
+def links_with(lake: Lake, organization: str, short_code: str) -> list[Link]:
+    """Return the links with a short code, sorted by domain. Raises LakeDamaged."""
     near = find_links(intact_links(lake, lake.manifest.links.live(organization)), {short_code})
-    return next((link for link in _links(near) if link.domain == domain), None)
+    return sorted(_links(near), key=_key)
 
 
 def parse_link(row: Mapping[str, str | None], line: str, now: datetime, tags: Iterable[object] | None = None) -> Link:

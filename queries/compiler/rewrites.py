@@ -143,7 +143,12 @@ def _bracket(node: exp.Bracket) -> exp.Expr:
 
 
 def _joined_list(node: exp.ArrayToString) -> exp.Expr:
-    """array_to_string(list_sort(list(DISTINCT x) FILTER (…)), ', '), where x is not text: NULL if there is none."""
+    """array_to_string(list_sort(list(DISTINCT x) FILTER (…)), ', '), where x is not text: NULL if there is none.
+
+    Or array_to_string of a column of texts.
+    """
+    if isinstance(node.this, exp.Column):
+        return call("array_join", node.this, node.expression)
     distinct = node.this.this if isinstance(node.this, exp.ArraySort) else None
     if not (isinstance(distinct, exp.Filter) and isinstance(distinct.this.this, exp.Distinct)):
         raise Unsupported(node.sql("duckdb"))

@@ -23,7 +23,7 @@ SELECT
     coalesce(visited.short_code, known.short_code) AS short_code,
     CASE WHEN visits > 0 THEN coalesce(visited.domain, 'unknown')
         WHEN known.domain = '' THEN '(any)' ELSE known.domain END AS domain,
-    coalesce(target_url, 'unknown') AS target_url, created_at, coalesce(visits, 0) AS visits,
+    coalesce(target_url, 'unknown') AS target_url, created_at, coalesce(tags, []) AS tags, coalesce(visits, 0) AS visits,
     coalesce(human_clicks, 0) AS human_clicks, coalesce(ai_visits, 0) AS ai_visits,
     coalesce(other_visits, 0) AS other_visits, coalesce(unique_visitors, 0) AS unique_visitors,
     coalesce(people_visitors, 0) AS people_visitors, last_visit

@@ -12,7 +12,7 @@ WITH listed AS (
             WHEN 'target_url' THEN target_url WHEN 'created_at' THEN CAST(created_at AS VARCHAR)
             WHEN 'last_visit' THEN CAST(last_visit AS VARCHAR) END AS word
     FROM listed_links
-    WHERE is_listed(short_code || ' ' || domain || ' ' || target_url, visits)
+    WHERE is_listed(short_code || ' ' || domain || ' ' || target_url || ' ' || array_to_string(tags, ' '), visits)
 )
 SELECT * EXCLUDE (number, word)
 FROM listed

@@ -212,7 +212,15 @@ def _application(parts: _Parts, settings: Settings, clock: Clock, log: Log | Non
         clock=clock, workers=parts.workers, oidc=oidc, countries=parts.countries,
     )  # fmt: skip
     pages = Pages(
-        app, PageParts(services=services, answers=answers, targets=targets, jobs=parts.job_service, hooks=parts.hooks)
+        app,
+        PageParts(
+            services=services,
+            answers=answers,
+            targets=targets,
+            jobs=parts.job_service,
+            hooks=parts.hooks,
+            links=parts.links,
+        ),
     )
     return middleware(
         pages, route_of=lambda path: pages.path_of(path) or table.path_of(path), renders_refusals=pages.is_page

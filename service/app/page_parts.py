@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from data.links.index import LinkIndex
 from service.access.page_services import PageServices
 from service.hooks.registry import Hooks
+from service.intake.link_api import LinkService
 from service.jobs.service import JobService
 from service.reports.answers import Answers
 
@@ -18,3 +19,4 @@ class PageParts:
     targets: LinkIndex
     jobs: JobService
     hooks: Hooks
+    links: LinkService

@@ -22,6 +22,7 @@ from service.dashboard.export import export
 from service.dashboard.run_it_yourself import run
 from service.exclusions import pages as exclusion_pages
 from service.hooks import pages as hook_pages
+from service.intake import link_pages
 from service.jobs import pages as job_pages
 from service.ops import pages as ops_pages
 from service.reports.answers import while_connected
@@ -47,6 +48,7 @@ class PagesApp:
                 Route(self._root, self._to_overview),
                 Route(f"{self._root}/static/{{name}}", stylesheet),
                 *views.routes(self.context),
+                *link_pages.routes(self.context, parts.links),
                 Route(f"{self._root}/{live_page.LIVE.path}", partial(live_page.live_page, self.context)),
                 *robots_pages.routes(self.context),
                 *exclusion_pages.routes(self.context),

@@ -15,7 +15,7 @@ from service.reports.filters import Filters
 
 REST: Final = "(other)"
 """Name of the last row of a bounded answer."""
-MAX_ROWS: Final = {"top-links": 100, "paths": 100, "source-links": 20}
+MAX_ROWS: Final = {"top-links": 100, "paths": 100, "source-links": 20, "tags": 1_000}
 """Maximum number of rows of an answer, as in its SQL, without the last row for all others; links: of one platform."""
 
 

@@ -1,6 +1,7 @@
 """The context of pages with numbers: filters, answers, jobs and shares, in addition to what every page has."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -77,7 +78,7 @@ class DashboardContext(PageContext):
 
     def numbers_layout(self, request: Request, path: str, filters: Filters) -> dict[str, Any]:
         """Return the variables of layout.html for a page of numbers with these filters."""
-        query = filters.query_string(traffic_type=None, short_code=None, target_url=None)
+        query = replace(filters, by="").query_string(traffic_type=None, short_code=None, target_url=None)
         return {**self.layout(request, path, query), "filters": filters}
 
 

@@ -18,7 +18,7 @@ _ORDERS: Final = ("descending", "ascending")
 _SORTABLE: Final = {
     field.name: "ascending" if field.kind.sql == "VARCHAR" else "descending"
     for field in ENTRY.fields
-    if field.name != "links_found"
+    if field.name not in {"tags", "links_found"}
 }
 """Fields that rows can be sorted by, each with its default order."""
 

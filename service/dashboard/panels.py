@@ -196,13 +196,18 @@ TIMES: Final = (
 )
 TAGS: Final = Panel.of(
     "tags", "Tags", "tag visits human_clicks ai_visits other_visits people_visitors last_visit", is_wide=True,
-    has_split=True, is_left_out=True, is_compared=False, note="A visit to a link of two tags counts under both.",
+    has_split=True, is_left_out=True, note="A visit to a link of two tags counts under both.",
+)
+LINKS_BY_TAG: Final = (
+    replace(
+        TAGS, limit=1_000, is_left_out=False, has_search=True,
+        empty="In this period, no link with a tag was visited. The page of a link sets its tags.",
+    ),
 )
 LINKS: Final = (
-    replace(TAGS, limit=10),
     LinkList.of(
         "all-links", "All links", "short_code visits human_clicks ai_visits other_visits people_visitors domain "
-        "target_url last_visit created_at", is_wide=True, has_split=True, empty="No link is found.",
+        "target_url tags last_visit created_at", is_wide=True, has_split=True, empty="No link is found.",
         note="Links of the links file, and short codes that were answered. CSV has all, or the first 100,000.",
     ),
 )

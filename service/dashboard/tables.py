@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Final
 from urllib.parse import quote
@@ -81,6 +81,8 @@ class CellLinks:
             case _ if name in SUBJECT_PATHS:
                 query = changed(**{name: None}, traffic_type=None)
                 address = f"{self._root}/{SUBJECT_PATHS[name]}/{quote(value, safe='')}{query}"
+            case "tag":
+                address = f"{self._root}/links{replace(self._filters, by='').query_string(tag=value)}"
             case "date":
                 address = f"{self._path}{changed(start_date=value, end_date=value)}"
             case "week" | "month":

@@ -50,15 +50,17 @@ SUBJECTS: Final = {
 }
 """The pages of single platforms, operators and agents, by the parameter that has their names."""
 DETAILS: Final = Page("ai-details", "AI in detail", "", panels.AI_DETAILS)
-UNNAMED: Final = (LINK, INVENTED, DETAILS)
+UNNAMED: Final = (INVENTED, DETAILS)
 """The pages that other pages lead to."""
-PAGES: Final = (*NAMED, *UNNAMED, *SUBJECTS.values())
+LINKS: Final = next(page for page in NAMED if page.path == "links")
+LINKS_BY_TAG: Final = replace(LINKS, lead="Visits to all links of each tag.", panels=panels.LINKS_BY_TAG)
+PAGES: Final = (*NAMED, *UNNAMED, LINK, LINKS_BY_TAG, *SUBJECTS.values())
 """All pages of panels."""
 
 
 def routes(context: DashboardContext) -> list[Route]:
     """Return the routes of the pages with numbers."""
-    shown = {OVERVIEW.path: overview_page, LINK.path: link_page, INVENTED.path: invented_page}
+    shown = {OVERVIEW.path: overview_page, LINKS.path: links_page, INVENTED.path: invented_page}
     return [
         *(
             Route(
@@ -107,14 +109,17 @@ def _may_compare_links(lake: Lake, filters: Filters) -> bool:
     return sum(file.visits for file in files) <= MAX_COMPARED
 
 
-async def link_page(context: DashboardContext, request: Request) -> Response:
-    """Return the page of one link; without one, the list of all."""
-    view = await View.start(context, request, LINK)
+async def links_page(context: DashboardContext, request: Request) -> Response:
+    """Return the list of all links, or visits by tag."""
+    view = await View.start(context, request, LINKS)
+    view = replace(view, page=LINKS_BY_TAG) if view.filters.by else view
     if instead := await view.instead():
         return instead
-    if not view.filters.scope.short_code:
-        return RedirectResponse(f"{context.root}/links{view.filters.query_string(target_url=None)}", 303)
-    return await view.response(LINK.template, **await view.content() | {"title": view.filters.scope.short_code})
+    tabs = [
+        (label, replace(view.filters, by=by).query_string(), by == view.filters.by)
+        for label, by in (("Links", ""), ("By tag", "tag"))
+    ]
+    return await view.response(view.page.template, **await view.content() | {"tabs": tabs, "tabs_label": "Rows"})
 
 
 async def invented_page(context: DashboardContext, request: Request) -> Response:
@@ -210,7 +215,8 @@ class View:
         chosen = self.filters.parameters.get("traffic_type", "").lower()
         types = () if self.only or self.page.path != "agents" else TRAFFIC_TYPES
         tabs = [(label, self.filters.query_string(traffic_type=name or None), name == chosen) for name, label in types]
-        return {**filled, "notices": notices, "tabs": tabs, "listing": listing}
+        shown = {"notices": notices, "tabs": tabs, "tabs_label": "Traffic type", "listing": listing}
+        return {**filled, **shown}
 
     async def _unknown_values(self) -> list[str]:
         """Return a sentence for each filter by a value that no visit in these days has, if no visit passes them all."""

@@ -30,6 +30,8 @@ CHIPS: Final = {row.name: row.label for row in PARAMETERS.values() if row.label}
 """The filters that are shown as chips, and their labels; the days have a chip of their own."""
 _NAMES: Final = {row.page_name: row.name for row in PARAMETERS.values()}
 """The parameters by their names in the address of a page."""
+_OF_PAGES: Final = {"compare": "before", "by": "tag"}
+"""The parameters that pages have beside those of the API, and the value of each."""
 ALL_GROUPS: Final = "all"
 """The value of traffic_group that pages take for all visits, and the API does not."""
 _GROUPS: Final = {"people": "People", "ai": "AI", "bots": "Bots", ALL_GROUPS: "All"}
@@ -61,6 +63,7 @@ class Filters:
     target_codes: int = 0  # how many short codes lead to target_url
     tagged: str | None = None  # the links that tag stands for, as a Scope has them
     compares: bool = False  # whether tables show the period before: a parameter of pages, not of the API
+    by: str = ""  # what the rows of the page Links are: tags, not links; a parameter of pages, too
     chosen_group: str = ""  # the traffic_group of the address, perhaps ALL_GROUPS; "": that of the page
 
     @classmethod
@@ -69,10 +72,11 @@ class Filters:
 
         Raises InvalidParameter, as the API does. Blocks to read links.
         """
-        given = dict(parse_parameters(query_string, (*_NAMES, "compare")))
-        compare = given.pop("compare", "")
-        if compare not in {"", "before"}:
-            raise InvalidParameter("compare", "has an unknown value", "Use before.")
+        given = dict(parse_parameters(query_string, (*_NAMES, *_OF_PAGES)))
+        own = {name: given.pop(name, "") for name in _OF_PAGES}
+        for name, value in _OF_PAGES.items():
+            if own[name] not in {"", value}:
+                raise InvalidParameter(name, "has an unknown value", f"Use {value}.")
         if given.get("start_date") and given.get("end_date"):
             zone = partial(targets.zone, organization)
             start, end = (parse_day(name, given[name], zone) for name in ("start_date", "end_date"))
@@ -81,7 +85,8 @@ class Filters:
         chosen = given.get("traffic_group", "")
         shown = "" if chosen.lower() == ALL_GROUPS else chosen or group
         values = {_NAMES[name]: value for name, value in given.items()} | {"traffic_group": shown}
-        return replace(cls.of(values, organization, today, targets), compares=bool(compare), chosen_group=chosen)
+        filters = cls.of(values, organization, today, targets)
+        return replace(filters, compares=bool(own["compare"]), by=own["by"], chosen_group=chosen)
 
     @classmethod
     def of(cls, values: Mapping[str, str], organization: str, today: date, targets: LinkIndex) -> Self:
@@ -137,7 +142,13 @@ class Filters:
         elif "start_date" in changes:
             changed["range"] = None
         named = {PARAMETERS[name].page_name: value for name, value in changed.items() if value}
-        return query_of(named | ({"compare": "before"} if self.compares else {}))
+        return query_of(named | self._of_page)
+
+    @property
+    def _of_page(self) -> dict[str, str]:
+        """The parameters of pages that are set."""
+        chosen = {"compare": _OF_PAGES["compare"] if self.compares else "", "by": self.by}
+        return {name: value for name, value in chosen.items() if value}
 
     @property
     def compare_query(self) -> str:
@@ -209,7 +220,7 @@ class Filters:
         """The filters that the form keeps and shows no field for: name and value."""
         given = [(PARAMETERS[name], value) for name, value in self.in_address.items()]
         fields = [(row.page_name, value) for row, value in given if row.kind != "days" and row.name not in _FORM_FIELDS]
-        return fields + ([("compare", "before")] if self.compares else [])
+        return [*fields, *self._of_page.items()]
 
     @property
     def groups(self) -> list[tuple[str, str, bool]]:

@@ -18,7 +18,7 @@ NAIVE = NOW.replace(tzinfo=None)
 
 @pytest.fixture
 def read(tmp_path):
-    """Reads a string, a list of lines, or JSON, as if it were a file."""
+    """Read a string, a list of lines, or JSON, as if it were a file."""
 
     def read(content, **how):
         path = tmp_path / "export"
@@ -30,7 +30,7 @@ def read(tmp_path):
 
 
 def told(links):
-    """Links as the tables have them; a time only if it is not NOW."""
+    """Return links as the tables have them, with a time only if it is not NOW."""
     return tuple(
         (link.short_code, link.domain, link.target_url)
         + (() if link.created_at == NAIVE else (link.created_at.isoformat(),))
@@ -52,7 +52,7 @@ def test_tags_of_an_export_are_read(read, content, tags):
     assert tuple(link.tags for link in read(content).links) == tags
 
 
-def test_columns_name_that_of_tags(read):
+def test_columns_name_the_column_of_tags(read):
     (link,) = read(
         ("slug,url,labels", 'a,https://x.example,"b, a"'), columns="short_code=slug,target_url=url,tags=labels"
     ).links

@@ -26,7 +26,7 @@ LENGTHS = (1, 2, 63, 64, 127, 128, *range(250, 261), 511, 512, 513, 767, 768, 1_
 
 
 def redirecting(name, folder, links):
-    """A web server with the redirects of some links."""
+    """Start a web server with the redirects of some links."""
     (folder / "links").write_text(MAPS[name](links).text)
     inside = {"nginx": f"include {folder}/links;", "caddy": f"import {folder}/links\n    respond 404"}[name]
     return serving(name, folder, inside, 'geo $traffic_dollar { default "$"; }')
@@ -34,7 +34,7 @@ def redirecting(name, folder, links):
 
 @pytest.fixture(scope="module", params=MAPS)
 def ask(request, tmp_path_factory):
-    """Asks a web server for a short code as browsers do; the status and the Location."""
+    """Ask a web server for a short code as browsers do; return the status and the Location."""
     rows = tables(__file__)["test_a_web_server_leads_where_the_links_say"]
     links = [link(*row[:2]) for row in rows]
     with redirecting(request.param, tmp_path_factory.mktemp(request.param), links) as port:
@@ -62,19 +62,19 @@ def test_a_web_server_knows_no_other_links(ask, short_code):
 
 
 def statuses(port, links):
-    """The status and the Location for the exact path of each link, by its short code."""
+    """Return the status and the Location for the exact path of each link, by its short code."""
     connection, answers = HTTPConnection("127.0.0.1", port, timeout=60), {}
-    for one in links:
-        connection.request("GET", "/" + quote(unquote(one.short_code)))
+    for hostile in links:
+        connection.request("GET", "/" + quote(unquote(hostile.short_code)))
         answer = connection.getresponse()
         answer.read()
-        answers[one.short_code] = answer.status, answer.headers.get("Location")
+        answers[hostile.short_code] = answer.status, answer.headers.get("Location")
     connection.close()
     return answers
 
 
 def hostile_links():
-    """Links with every printable character in their paths and targets, of many lengths."""
+    """Return links with every printable character in their paths and targets, of many lengths."""
     draws = Random(57)
     paths = {f"{before}{letter}{after}" for letter in ASCII for before in ("", "c") for after in ("", "x", "/y")}
     paths |= {"".join(draws.choices(ASCII, k=length)) for length in LENGTHS for _ in range(3)}
@@ -91,11 +91,11 @@ def hostile_links():
 @pytest.mark.parametrize("name", MAPS)
 def test_every_exported_link_answers_its_exact_location(name, tmp_path):
     links = hostile_links()
-    left_out = {one.link.short_code for one in MAPS[name](links).left_out}
+    left_out = {omitted.link.short_code for omitted in MAPS[name](links).left_out}
     expected = {
-        one.short_code: (302, "".join(f"%{ord(c):02X}" if c in ENCODED else c for c in one.target_url))
-        for one in links
-        if one.short_code not in left_out
+        hostile.short_code: (302, "".join(f"%{ord(c):02X}" if c in ENCODED else c for c in hostile.target_url))
+        for hostile in links
+        if hostile.short_code not in left_out
     }
     with redirecting(name, tmp_path, links) as port:
         answers = statuses(port, links)
@@ -104,15 +104,15 @@ def test_every_exported_link_answers_its_exact_location(name, tmp_path):
 
 
 def test_only_paths_that_nginx_compares_wrongly_are_left_out():
-    for one in hostile_links():
-        path = f"/{unquote(one.short_code)}"
+    for hostile in hostile_links():
+        path = f"/{unquote(hostile.short_code)}"
         is_shortened = re.search(r"//|/\.\.?(/|$)", path) is not None
-        assert bool(nginx_map([one]).left_out) == (is_shortened or len(path.encode()) > 255), path
+        assert bool(nginx_map([hostile]).left_out) == (is_shortened or len(path.encode()) > 255), path
 
 
 def test_only_paths_that_caddyfiles_cannot_quote_are_left_out():
-    for one in hostile_links():
-        assert bool(caddy_map([one]).left_out) == (not {*"{}`"}.isdisjoint(unquote(one.short_code))), one
+    for hostile in hostile_links():
+        assert bool(caddy_map([hostile]).left_out) == (not {*"{}`"}.isdisjoint(unquote(hostile.short_code))), hostile
 
 
 @given(st.lists(st.tuples(st.text(max_size=20), st.text(max_size=20)), max_size=5))
@@ -159,7 +159,7 @@ def test_a_link_that_cannot_be_written_is_named_alone(servers, short_code, targe
 def test_a_link_of_the_domain_beats_a_rule_that_decodes_like_it():
     own, rule = link("%66ine", domain="go.example"), link("fine", "https://evil.example/")
     exported = nginx_map([rule, own])
-    assert [one.link for one in exported.left_out] == [rule]
+    assert [omitted.link for omitted in exported.left_out] == [rule]
     assert "evil" not in exported.text
 
 

@@ -1,4 +1,4 @@
-"""Tags of links: which texts are tags, how they are written into one cell, and what an import adds."""
+"""Tags of links: their texts, their spelling in a cell, and the campaign of a target."""
 
 import re
 
