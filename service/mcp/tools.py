@@ -203,7 +203,7 @@ class Toolbox:
         names = ("short_code", "domain", "target_url", "tags")
         rows = [{name: getattr(one, name) for name in names} for one in links]
         more = " There are more: search for a part of a code, domain or URL." if has_more else ""
-        meaning = "Links, as they are stored: short code, domain (empty: every domain), target URL and tags."
+        meaning = "Stored links: short code, domain (empty: every domain), target URL and tags."
         return text_of(f"{meaning}{more} {_DATA}", rows, tokens)
 
     def _jobs(self, arguments: Mapping[str, str], tokens: int) -> str:

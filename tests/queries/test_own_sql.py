@@ -454,7 +454,7 @@ def test_a_query_too_large_for_its_memory_leaves_no_files(lake):
     assert not list(lake.staging.glob("engine*"))
 
 
-def test_a_query_short_of_memory_spills_into_its_engines_folder(lake):
+def test_a_query_short_of_memory_spills_into_its_folder(lake):
     spilled = set()
     with opened(lake, memory="60MB", seconds=60) as own_sql, ThreadPoolExecutor(1) as pool:
         found = pool.submit(own_sql.sql, SPILLING, SCOPE)

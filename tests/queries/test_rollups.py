@@ -357,7 +357,7 @@ def test_a_large_relation_is_written_one_row_group_at_a_time(read_only, tmp_path
     assert pool.max_memory() < whole.nbytes / 2
 
 
-def test_days_that_are_not_over_are_not_counted_ahead(lake, warehouse, few_relations):
+def test_open_days_have_no_rollup(lake, warehouse, few_relations):
     assert RollupBuilder(lake, lambda: datetime(2026, 2, 10, 23, 59, tzinfo=UTC)).run() == 3
     assert max(warehouse.snapshot(SHORT).closed_days) == date(2026, 2, 9)
     assert RollupBuilder(lake, quiet_period=timedelta(hours=1)).run() == 0  # everything has landed just now

@@ -20,7 +20,7 @@ def test_only_browsers_are_redirected_from_the_root_to_the_pages(stranger):
     assert stranger.get("/apple", headers=HTML).status_code == 401
 
 
-def test_under_a_base_path_every_address_has_it(lake, browsing):
+def test_a_base_path_prefixes_every_address(lake, browsing):
     land(lake, "acme", [visit(short_code="launch", path="/launch")])
     with browsing(lake, base_path="/v1") as browser:
         assert browser.get("/v1", headers=HTML).headers["location"] == "/v1/app/"
