@@ -34,6 +34,11 @@ BATCH_ROWS: Final = 2_048
 """Number of rows sent at once: the size of DuckDB's vectors."""
 _VECTORS_BYTES: Final = 200_000_000
 """Memory that a query may take in addition to the buffers that DuckDB limits: rows in transit, and definitions."""
+_DUCKDB_ERRORS: Final = {
+    "INTERRUPT Error": duckdb.InterruptException,
+    "Out of Memory Error": duckdb.OutOfMemoryException,
+}
+"""The classes of the errors that are not answered with their message alone, by how their messages begin."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +124,12 @@ def _batches(engine: LockedEngine, query: OwnQuery) -> Iterator[tuple[Any, ...]]
             with cursor.sql(text, params=parameters).to_arrow_reader(BATCH_ROWS) as reader:
                 schema = pa.schema([field.with_name(name) for field, name in zip(reader.schema, names, strict=True)])
                 yield "rows", _arrow_stream(schema.empty_table()), 0
-                for batch in reader:
-                    yield "rows", _arrow_stream(pa.RecordBatch.from_arrays(batch.columns, schema=schema)), 0
+                try:
+                    for batch in reader:
+                        yield "rows", _arrow_stream(pa.RecordBatch.from_arrays(batch.columns, schema=schema)), 0
+                except OSError as error:  # Arrow's, for an error of DuckDB in the middle of the rows
+                    kind, _, _ = str(error).partition(":")
+                    raise _DUCKDB_ERRORS.get(kind, duckdb.Error)(str(error)) from error
             return
         result = cursor.execute(text, parameters)
         yield "columns", names

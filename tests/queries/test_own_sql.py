@@ -188,6 +188,20 @@ def test_own_sql_is_stopped_at_its_time_limit(lake):
         assert own_sql.sql(COUNT, SCOPE).rows == [(2,)]
 
 
+def test_a_table_is_stopped_at_its_time_limit(lake):
+    slow = "FROM range(100000000000) AS numbers(number) WHERE sin(number) > 0.999999"
+    with opened(lake, seconds=0.3) as own_sql:
+        with pytest.raises(QueryTimeout):
+            own_sql.table(slow, SCOPE)
+
+
+def test_a_table_that_fails_amid_its_rows_tells_why(own_sql):
+    text = "SELECT CAST(if(number = 60000, 'sixty', '1') AS INTEGER) FROM range(70000) AS numbers(number)"
+    with pytest.raises(QueryFailed, match=r"^Conversion Error: Could not convert string 'sixty' to INT32") as failed:
+        own_sql.table(text, SCOPE)
+    assert "VARCHAR" not in str(failed.value)
+
+
 @examples("sql", "told")
 def test_own_sql_too_large_for_memory_is_rejected_clearly(lake, sql, told):
     with opened(lake, memory="20MB") as own_sql:
