@@ -127,12 +127,13 @@ def ways(rows: Sequence[Row]) -> dict[str, Called]:
     return {**found, "a judged day": lambda row: row.seen}
 
 
-def shares(rows: Sequence[Row], is_called: Called) -> tuple[int, str, str]:
-    """The number called people; the share of machines among them; the share of people who are not called so."""
+def shares(rows: Sequence[Row], is_called: Called) -> tuple[int, str, str, str]:
+    """Number of rows called people, shares of machines and of all but people among them, and share of people lost."""
     landed = [row for row in rows if row.landed]
     called = [row for row in landed if is_called(row)]
     people, kept = (sum(row.label == "person" for row in some) for some in (landed, called))
-    return len(called), interval(len(called) - kept, len(called)), interval(people - kept, people)
+    machines = interval(sum(row.label == "machine" for row in called), len(called))
+    return len(called), machines, interval(len(called) - kept, len(called)), interval(people - kept, people)
 
 
 def interval(part: int, whole: int) -> str:
@@ -170,10 +171,10 @@ def main() -> None:
 
 
 def _shares(title: str, rows: Sequence[Row]) -> Table:
-    table = _table(title, "people by", "visits", "of these no people, %", "people lost, %")
+    table = _table(title, "people by", "visits", "of these machines, %", "no people, %", "people lost, %")
     for name, is_called in ways(rows).items():
-        called, others, lost = shares(rows, is_called)
-        table.add_row(name, f"{called:,}", others, lost)
+        called, *others = shares(rows, is_called)
+        table.add_row(name, f"{called:,}", *others)
     return table
 
 

@@ -1,8 +1,8 @@
 """Page views of public access logs of 2022-26 that were called people's, read in their context, and their days.
 
-people.tsv.gz has one row per page view: what it is, and how much its visitor and its browser did that day, without
-addresses, paths and referrers. Lines that begin with # name the repositories, their commits, and whether their logs
-have files.
+people.tsv.gz has one row per page view: its label, its network, and how much its visitor, its user agent and its site
+did that day, without addresses, paths and referrers. Lines that begin with # name the repositories, their commits, and
+whether their logs have files.
 
 Up to 45 views of each site were drawn by chance from those that their own line calls a person's (GET, no file), and
 one reader labelled each in its context by criteria that were written down first. A person: its address and user agent
@@ -14,6 +14,10 @@ with a page each, a cloud's network, an old browser). The others are doubtful an
 rule of single lines has learned to tell a view since, it is left out. What isbot 5.2.3, Matomo's list of bots
 (device_detector 6.5.1) and GoAccess 1.7 say of the same user agents was asked once: one view of the 742 is told by
 one of them.
+
+Networks are those of iporigin 1.1.2. They were added later, from the address whose day in the log has the same user
+agent and status, and nearly the same number of files and length; the 163 views that no such day fits, or several on
+different networks, count as views from no hosting network.
 
 Before the thresholds of `outdated`, `errors` and `stale` were chosen on these logs, the rules had left 42 % and lost
 10.6 % of people: nearly all of those were developers of a site that showed its debug bar, a developer whose pages
@@ -27,6 +31,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 FILE: Final = Path(__file__).parent / "people.tsv.gz"
+NETWORKS: Final = {"hosting": "2a01:4f8", "bot": "2a03:2880", "-": "2001:db8"}
+"""Prefixes of the addresses in made-up lines: networks of Hetzner, of Meta, and for documentation."""
 _BROWSERS: Final = [
     f"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{number}.0.0.0 Safari/537.36"
     for number in range(141, 146)
@@ -41,6 +47,7 @@ class View(NamedTuple):
     files_logged: bool  # whether the site's log has images, styles, scripts and fonts
     day: date
     label: str  # machine, person, doubtful
+    network: str  # hosting, bot, -
     status: int
     followed: bool  # whether three other visitors missed the same page
     found: int  # distinct pages of the visitor, without probes
@@ -54,19 +61,26 @@ class View(NamedTuple):
     agent_pages: int  # requests of everybody with this user agent; above 300, scaled down together
     agent_files: int
     loads: bool  # whether five and more user agents load files with the pages of this site and day
+    hosted: int  # other visitors of hosting networks with its user agent; this and the next two are at most 50
+    hosted_pages: int
+    hosted_files: int
+    loading: int  # other user agents that load two images, styles, scripts or fonts and more, at most 3
+    has_files: bool  # whether anybody loads one
+    has_code: bool  # whether the visitor asks for a path that may be that of a short link
     peers: tuple[bool, ...]  # who calls the user agent a bot's
     user_agent: str
 
 
 def views() -> Iterator[View]:
     """The rows of the file."""
-    for site, about, (day, label, *numbers, user_agent) in rows_of(FILE):
+    for site, about, (day, label, network, *numbers, user_agent) in rows_of(FILE):
         status, followed, found, missing, absent, refused, redirected, attacked, *more = map(int, numbers)
-        files, seconds, pages, agent_files, loads, *peers = more
+        files, seconds, pages, agent_files, loads, hosted, hosted_pages, hosted_files, loading, *more = more
+        has_files, has_code, one, two, three = map(bool, more)
         yield View(
-            site, about == "files", date.fromisoformat(day), label, status, bool(followed), found, missing, absent,
-            refused, redirected, bool(attacked), files, seconds, pages, agent_files, bool(loads),
-            tuple(map(bool, peers)), user_agent,
+            site, about == "files", date.fromisoformat(day), label, network, status, bool(followed), found, missing,
+            absent, refused, redirected, bool(attacked), files, seconds, pages, agent_files, bool(loads), hosted,
+            hosted_pages, hosted_files, loading, has_files, has_code, (one, two, three), user_agent,
         )  # fmt: skip
 
 
@@ -84,26 +98,34 @@ def rows_of(path: Path) -> Iterator[tuple[str, str, list[str]]]:
 
 def lines_of(view: View, number: int) -> Iterator[str]:
     """The day of a view on a domain of its own, as lines of a log; the view itself has a campaign."""
-    own = [("/seen?utm_campaign=view" + "&file=../../../../etc/passwd" * view.attacked, view.status)]
+    seen = "/seen" if view.has_code else "/page/seen"
+    own = [(f"{seen}?utm_campaign=view" + "&file=../../../../etc/passwd" * view.attacked, view.status)]
     is_missing = view.status in {404, 410}
     own += [(f"/found/{n}", 200) for n in range(view.found - (not is_missing))]
     own += [(f"/missing/{n}", 404) for n in range(view.missing - (is_missing and not view.followed))]
     own += [(f"/wp-includes/{n}.php", 404) for n in range(view.probes_missing)]
     own += [(f"/wp-includes/refused{n}.php", 403) for n in range(view.probes_refused)]
     own += [(f"/wp-includes/moved{n}.php", 301) for n in range(view.probes_redirected)]
-    others = [(f"/other/{n}", 200) for n in range(view.agent_pages - len(own))]
+    hosted = [(f"/hosted/{n}", 200) for n in range(view.hosted_pages)]
+    hosted += [(f"/hosted{n}.png", 200) for n in range(view.hosted_files)]
+    others = [(f"/other/{n}", 200) for n in range(view.agent_pages - len(own) - view.hosted_pages)]
     own += [(f"/own{n}.png", 200) for n in range(view.files)]
-    others += [(f"/other{n}.png", 200) for n in range(view.agent_files - view.files)]
+    others += [(f"/other{n}.png", 200) for n in range(view.agent_files - view.files - view.hosted_files)]
     domain, midnight = f"view-{number}.example", datetime(view.day.year, view.day.month, view.day.day, tzinfo=UTC)
     for position, (path, status) in enumerate(own):
         at = midnight + timedelta(seconds=view.seconds * position // max(len(own) - 1, 1))
-        yield log_line(domain, f"2001:db8::{number:x}:1", at, path, status, view.user_agent)
+        yield log_line(domain, f"{NETWORKS[view.network]}::{number:x}:1", at, path, status, view.user_agent)
+    for position, (path, status) in enumerate(hosted):
+        address = f"{NETWORKS['hosting']}:1:{number:x}::{position % view.hosted}"
+        yield log_line(domain, address, midnight, path, status, view.user_agent)
     for path, status in others:
         yield log_line(domain, f"2001:db8::{number:x}:2", midnight, path, status, view.user_agent)
+    loading = len(_BROWSERS) if view.loads else view.loading or view.has_files
+    parts = view.agent_pages // len(_BROWSERS) + 3 if view.loads else 2 if view.loading else 1
     for position, browser in enumerate(_BROWSERS):
-        loaded = view.agent_pages // len(_BROWSERS) + 3 if view.loads else 0
+        loaded = parts if position < loading else 0
         paths = [("/", 200), *((f"/page{n}.css", 200) for n in range(loaded))]
-        for path, status in paths + [("/seen", 404)] * (view.followed and position < 3):
+        for path, status in paths + [(seen, 404)] * (view.followed and position < 3):
             yield log_line(domain, f"2001:db8::{number:x}:{position + 3}", midnight, path, status, browser)
 
 

@@ -22,11 +22,9 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from benchmarks.viewed import log_line, rows_of
+from benchmarks.viewed import NETWORKS, log_line, rows_of
 
 FILE: Final = Path(__file__).parent / "days.tsv.gz"
-_NETWORKS: Final = {"hosting": "2a01:4f8", "bot": "2a03:2880", "-": "2001:db8"}
-"""Prefixes of the addresses in made-up lines: networks of Hetzner, of Meta, and for documentation."""
 _BROWSER: Final = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{}.0.0.0 Safari/537.36"
 
 
@@ -77,7 +75,7 @@ def lines_of(one: VisitorDay, number: int) -> Iterator[str]:
     domain, midnight = f"day-{number}.example", datetime(one.day.year, one.day.month, one.day.day, tzinfo=UTC)
 
     def line(visitor: int, path: str, status: int, user_agent: str, network: str = "-", second: int = 0) -> str:
-        address = f"{_NETWORKS[network]}:{number:x}::{visitor:x}"
+        address = f"{NETWORKS[network]}:{number:x}::{visitor:x}"
         return log_line(domain, address, midnight + timedelta(seconds=second), path, status, user_agent)
 
     own = [(f"/served/{n}", 200) for n in range(one.served)] + [(f"/refused/{n}", 403) for n in range(one.refused)]

@@ -11,8 +11,8 @@ from data.signals import SIGNALS
 
 NEW = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{} Safari/537.36"
 NOTHING = View(
-    "a", True, date(2026, 3, 4), "machine", 200, False, 1, 0, 0, 0, 0, False, 0, 0, 1, 0, False, (),
-    NEW.format("145.0.0.0"),
+    "a", True, date(2026, 3, 4), "machine", "-", 200, False, 1, 0, 0, 0, 0, False, 0, 0, 1, 0, False, 0, 0, 0, 0, False,
+    False, (), NEW.format("145.0.0.0"),
 )  # fmt: skip
 NO_DAY = VisitorDay(
     "a", "chosen", date(2026, 3, 4), "machine", "-", 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, False, False, 0, False,
@@ -48,6 +48,12 @@ JUDGED = [
     ({"status": 404, "found": 0, "followed": True}, set()),
     ({"found": 40, "seconds": 60}, {"breadth"}),
     ({"found": 200, "seconds": 199}, {"breadth", "sweep"}),
+    ({"network": "hosting"}, {"hosting_single"}),
+    ({"network": "hosting", "found": 3}, set()),
+    ({"network": "hosting", "found": 3, "loading": 3}, {"hosting_bare"}),
+    ({"network": "hosting", "status": 403, "found": 0}, {"hosting_unserved"}),
+    ({"network": "bot"}, {"bot_network"}),
+    ({"has_files": True, "user_agent": NEW.format("139.0.0.0")}, {"superseded_bare"}),
     ({"loads": True, "agent_pages": 40}, {"no_assets"}),
     ({"loads": True, "user_agent": NEW.format("128.0.0.0")}, {"stale", "superseded_bare"}),
     ({"loads": True, "user_agent": NEW.format("128.0.0.0"), "files": 1, "agent_files": 1}, set()),
@@ -62,6 +68,10 @@ def test_the_day_of_a_view_is_judged_as_before():
         names for _, names in JUDGED
     ]
     assert [row.seen for row in rows] == [not names - {"breadth"} for _, names in JUDGED]
+
+
+def test_no_person_of_the_page_views_came_from_a_hosting_network():
+    assert Counter(view.label for view in views() if view.network != "-") == {"machine": 191}
 
 
 def test_the_file_of_visitor_days_is_small_and_keeps_counts_only():
@@ -135,7 +145,7 @@ def test_planted_people_are_kept_and_machines_are_found():  # imports 17,000 lin
         "price scrapers at a person's pace, of an old browser", "a guesser of codes",
         "a scanner whose probes are a few among its paths", "a link checker, a link a second",
     }  # fmt: skip
-    called, _, people_lost = shares(rows, lambda row: row.seen)
+    called, *_, people_lost = shares(rows, lambda row: row.seen)
     assert (called, people_lost.partition(" ")[0]) == (sum(row.seen for row in rows), "0.0")
 
 

@@ -190,9 +190,8 @@ def test_own_sql_is_stopped_at_its_time_limit(lake):
 
 def test_a_table_is_stopped_at_its_time_limit(lake):
     slow = "FROM range(100000000000) AS numbers(number) WHERE sin(number) > 0.999999"
-    with opened(lake, seconds=0.3) as own_sql:
-        with pytest.raises(QueryTimeout):
-            own_sql.table(slow, SCOPE)
+    with opened(lake, seconds=0.3) as own_sql, pytest.raises(QueryTimeout):
+        own_sql.table(slow, SCOPE)
 
 
 def test_a_table_that_fails_amid_its_rows_tells_why(own_sql):
