@@ -12,6 +12,7 @@ from queries.findings import (
     days_before,
     detect,
     guess_targets,
+    left_out,
     measure_all,
     redirected_days,
     share_detected,

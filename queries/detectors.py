@@ -3,14 +3,16 @@
 To add a detector, add `jobs/<type>.sql`, `jobs/<type>.measure.sql` and one row here. Its thresholds are in its SQL.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, Literal
 
 from queries import fields as f
-from queries.catalog import Entry
+from queries.catalog import Entry, template
 from queries.fields import Field, as_nullable
+from queries.prelude import sql_text
 
 FOLDER: Final = "folder"
 """Stands for the first folder of a path among the columns that name a cause."""
@@ -85,7 +87,15 @@ class Detector(JobKind):
         """The findings."""
         return Entry(f"jobs/{self.sql or self.type}", "rows", (as_nullable(f.DOMAIN), *self.fields))
 
+    @cached_property
+    def reasons(self) -> tuple[str, ...]:
+        """Reasons for which its SQL leaves out a subject, in their order there."""
+        sql = template(self.entry.name)
+        shared = sql_text("prelude/7_jobs") if "erring_paths" in sql else ""
+        return tuple(dict.fromkeys(_REASON.findall(shared + sql)))
 
+
+_REASON: Final = re.compile(r"meets\('([^']+)'")
 _SHORT_CODE: Final = as_nullable(f.SHORT_CODE)
 _SEEN: Final = (f.DAYS_SEEN, f.FIRST_SEEN, f.LAST_SEEN)
 _WHO: Final = (f.AUDIENCE, f.VISITORS, f.TOP_AGENT, f.TOP_SHARE)

@@ -47,19 +47,19 @@ def detect(
     as_of: date,
     cancelled: threading.Event | None = None,
     *,
-    explain: bool = False,
+    explain: Sequence[str] = (),
     shared: Snapshot | None = None,
 ) -> list[Finding]:
     """The findings of the 28 complete days before `as_of`, the heaviest first, at most 100.
 
     Days that were not judged are left out, unless behaviour is switched off. `cancelled` is passed to `Engine.answer`.
-    With `explain`, everything that the detector considers becomes a finding, regardless of its thresholds; not on a
-    cluster. `shared` is the result of `share_detected` for the same days.
+    With `explain`, only conditions with these reasons must be met; ("",): none, so that everything that the detector
+    considers becomes a finding. Not on a cluster. `shared` is the result of `share_detected` for the same days.
 
     Raises QueryTimeout, QueryFailed, FilesGone, EngineLost; LakeDamaged for a damaged file.
     """
     snapshot = shared or engine.snapshot(_detected_scope(organization, as_of))
-    asked = replace(snapshot, explain=True) if explain else snapshot
+    asked = replace(snapshot, explain=explain)
     rows = _as_rows(engine.answer(detector.entry, asked, cancelled))
     if detector.only:
         column, value = detector.only
@@ -76,6 +76,25 @@ def detect(
         subject = {name: row[name] for name in detector.subject}
         found.append(Finding(detector.type, organization, subject, shown, weight))
     return found
+
+
+def left_out(
+    engine: Engine, detector: Detector, organization: str, as_of: date, shared: Snapshot | None = None
+) -> list[tuple[Finding, str]]:
+    """Return the subjects that a detector considers but does not find, heaviest first, and why.
+
+    The reason is that of the first condition that a subject does not meet, in the order of the SQL. It considers at
+    most 100 subjects. Not on a cluster. Raises the exceptions of `detect`.
+    """
+    asked: list[str] = [""]
+    considered = left = detect(engine, detector, organization, as_of, explain=asked, shared=shared)
+    reasons: dict[int, str] = {}
+    for reason in detector.reasons:
+        asked.append(reason)
+        met = [one.subject for one in detect(engine, detector, organization, as_of, explain=asked, shared=shared)]
+        reasons |= {id(one): reason for one in left if one.subject not in met}
+        left = [one for one in left if one.subject in met]
+    return [(one, reasons[id(one)]) for one in considered if id(one) in reasons]
 
 
 def share_detected(

@@ -69,7 +69,7 @@ class Snapshot:
     link_changes: tuple[str, ...]  # the file of changes on top of it, likewise
     traffic_values: tuple[TrafficValue, ...] = ()
     subjects: Sequence[Mapping[str, Any]] = ()  # subjects of jobs, for measures
-    explain: bool = False  # whether detectors also show subjects below their thresholds
+    explain: Sequence[str] = ()  # reasons of the only conditions of a detector that must be met; (): all must
     in_memory: Mapping[str, "pa.Table"] = field(default_factory=dict)
     """The rows of relations and views that several answers share, by name."""
 
@@ -100,7 +100,7 @@ class Snapshot:
             "link_changes": [*self.link_changes],
             "traffic_values": [value._asdict() for value in self.traffic_values],
         }
-        some = {"subjects": [*self.subjects], "explain": self.explain, "in_memory": [*self.in_memory]}
+        some = {"subjects": [*self.subjects], "explain": [*self.explain], "in_memory": [*self.in_memory]}
         return {
             **always,
             **self.scope.filters,

@@ -58,7 +58,7 @@ def _parameter(node: exp.Dot) -> exp.Expr:
 def _variable(node: exp.Anonymous) -> exp.Expr:
     """A session variable with one value becomes a named parameter. On a cluster, `explain` is not supported."""
     if node.name == "getvariable" and node.expressions[0].name == "explain":
-        return exp.false()
+        return exp.cast(exp.null(), "ARRAY<STRING>", dialect="spark")
     kind = _VARIABLES.get(node.expressions[0].name) if node.name == "getvariable" else None
     return exp.cast(exp.Placeholder(this=node.expressions[0].name), kind, dialect="spark") if kind else node
 

@@ -25,5 +25,6 @@ SELECT
 FROM links LEFT JOIN sources ON sources.ai_source = links.ai_source
 LEFT JOIN readers ON readers.domain IS NOT DISTINCT FROM links.domain AND readers.short_code = links.short_code
 GROUP BY links.domain, links.short_code
-HAVING is_found(total(referrals) = 0 AND total(100 * fetches * all_referrals // all_fetches) >= 500)
+HAVING meets('people were sent', total(referrals) = 0)
+    AND meets('fewer than 5 people are expected', total(100 * fetches * all_referrals // all_fetches) >= 500)
 ORDER BY expected_referrals DESC, domain, short_code LIMIT 100;

@@ -12,8 +12,10 @@ SELECT
 FROM (SELECT *, is_refused(status) AS is_refused, is_in_last_days(day, 7) AS is_recent FROM detected_visits())
 WHERE bot_category IN ('ai_assistant', 'ai_coding_agent') AND agent IS NOT NULL AND is_evidence(is_malicious, confidence, signals)
 GROUP BY domain, agent
-HAVING is_found(total_if(1, is_refused) >= 20 AND count(DISTINCT day) FILTER (is_refused) >= 2
-    AND 2 * total_if(1, is_refused) >= count(*)
-    AND 2 * total_if(1, is_refused AND is_recent) >= total_if(1, is_recent))
+HAVING meets('refused fewer than 20 times', total_if(1, is_refused) >= 20)
+    AND meets('refused on one day only', count(DISTINCT day) FILTER (is_refused) >= 2)
+    AND meets('refused in less than half of the fetches', 2 * total_if(1, is_refused) >= count(*))
+    AND meets('refused in less than half of the fetches of the last 7 days',
+        2 * total_if(1, is_refused AND is_recent) >= total_if(1, is_recent))
 ORDER BY refused DESC, domain, agent
 LIMIT 100;

@@ -12,8 +12,10 @@ WITH paths AS (
     FROM shared('failing_paths') AS missed
     JOIN paths ON paths.domain IS NOT DISTINCT FROM missed.domain AND paths.path = missed.path
     LEFT JOIN (SELECT DISTINCT short_code FROM links_in_scope) AS links ON links.short_code = paths.code
-    WHERE missed.kind = 'broken_link' AND is_found(missed.days >= 2 AND missed.failures + 9 * missed.people >= 10
-        AND coalesce(paths.answered_at <= missed.last_seen, TRUE) AND NOT missed.is_flood)
+    WHERE missed.kind = 'broken_link' AND meets('missing on one day only', missed.days >= 2)
+        AND meets('requested fewer than 10 times', missed.failures + 9 * missed.people >= 10)
+        AND meets('answered since', coalesce(paths.answered_at <= missed.last_seen, TRUE))
+        AND meets('a flood by one browser or visitor', NOT missed.is_flood)
 )
 SELECT
     domain, path, code AS short_code, is_invented, agent_fetches, ai_referrals, verified, audience, visitors,

@@ -22,8 +22,11 @@ FROM (
     WHERE path IN ('/robots.txt', '/sitemap.xml') AND NOT is_redirected(status)
 ) AS asked JOIN whole ON whole.domain IS NOT DISTINCT FROM asked.domain
 GROUP BY asked.domain, path, whole.days
-HAVING is_found(total(requests) >= 10 AND count(DISTINCT day) >= 5 AND 2 * count(DISTINCT day) >= whole.days
-    AND is_in_last_days(max(day), 7)) AND total_if(requests, is_success(status) OR status = 304) = 0
-    AND 2 * total_if(requests, is_not_found(status)) >= total(requests)
+HAVING meets('answered', total_if(requests, is_success(status) OR status = 304) = 0)
+    AND meets('requested fewer than 10 times', total(requests) >= 10)
+    AND meets('requested on fewer than 5 days', count(DISTINCT day) >= 5)
+    AND meets('requested on less than half of the days with crawlers', 2 * count(DISTINCT day) >= whole.days)
+    AND meets('not requested in the last 7 days', is_in_last_days(max(day), 7))
+    AND meets('404 or 410 for less than half of the requests', 2 * total_if(requests, is_not_found(status)) >= total(requests))
 ORDER BY visits DESC, domain, path
 LIMIT 100;

@@ -21,8 +21,12 @@ SELECT
     dead.top_share, dead.top_paths, dead.days, dead.first_seen, dead.last_seen
 FROM shared('failing_paths') AS dead
 JOIN whole ON whole.domain IS NOT DISTINCT FROM dead.domain AND whole.template = dead.path
-WHERE dead.kind = 'dead_path' AND is_found(
-    dead.failures >= 10 AND dead.visitors >= 5 AND dead.days >= 3 AND 2 * whole.missing >= whole.visits
-    AND 2 * whole.recent_missing >= whole.recent_visits AND 4 * dead.referred >= dead.failures AND NOT dead.is_flood)
+WHERE dead.kind = 'dead_path' AND meets('missing for fewer than 10 requests', dead.failures >= 10)
+    AND meets('requested by fewer than 5 visitors', dead.visitors >= 5)
+    AND meets('missing on fewer than 3 days', dead.days >= 3)
+    AND meets('missing, and not there since, for less than half of the requests', 2 * whole.missing >= whole.visits)
+    AND meets('there for more than half of the requests of the last 7 days', 2 * whole.recent_missing >= whole.recent_visits)
+    AND meets('less than a quarter followed a link', 4 * dead.referred >= dead.failures)
+    AND meets('a flood by one browser or visitor', NOT dead.is_flood)
 ORDER BY missing DESC, domain, path
 LIMIT 100;

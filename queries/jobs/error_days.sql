@@ -12,9 +12,12 @@ WITH counted AS (
     SELECT domain, day, total(visits) AS of_day
     FROM (SELECT *, sum(errors) OVER (PARTITION BY domain, day, visitor) AS of_visitor FROM counted)
     GROUP BY domain, day
-    HAVING is_found(total(errors) >= 100 AND 5 * total(errors) >= total(visits)
-        AND 5 * count(DISTINCT visitor) FILTER (errors > 0) >= count(DISTINCT visitor)
-        AND coalesce(2 * max(of_visitor) FILTER (visitor IS NOT NULL) < total(errors), TRUE))
+    HAVING meets('fewer than 100 errors on each day', total(errors) >= 100)
+        AND meets('less than a fifth of the requests of each day', 5 * total(errors) >= total(visits))
+        AND meets('less than a fifth of the visitors of each day',
+            5 * count(DISTINCT visitor) FILTER (errors > 0) >= count(DISTINCT visitor))
+        AND meets('one visitor got half of the errors',
+            coalesce(2 * max(of_visitor) FILTER (visitor IS NOT NULL) < total(errors), TRUE))
 ), failed AS (
     SELECT
         counted.*, of_day, sum(errors) OVER (PARTITION BY counted.domain, path) AS of_path,
@@ -30,5 +33,5 @@ SELECT
     count(DISTINCT visitor) AS visitors, top_of(of_name, name) AS top_agent, share(max(of_name), total(errors)) AS top_share,
     three_of(ranked(of_path, path)) AS top_paths, count(DISTINCT day) AS days, min(first_seen) AS first_seen,
     max(last_seen) AS last_seen
-FROM failed GROUP BY domain HAVING is_found(count(DISTINCT day) <= 2)
+FROM failed GROUP BY domain HAVING meets('on more than two days', count(DISTINCT day) <= 2)
 ORDER BY errors DESC, domain LIMIT 100;

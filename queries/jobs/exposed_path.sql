@@ -1,13 +1,12 @@
--- Secrets that vulnerability scanners requested and got: 200 to 299, also the last time. A hidden folder is one
--- finding, such as /.git/*. An answer about as large as the home page, or as such answers in three folders, or exactly
--- as large as three, is not a secret: the domain answers any path. At least three such paths are one finding, a
--- catch-all with * as its path, but not paths that only pages of the site requested, nor a domain whose answers all
--- have one size: it has no pages.
+-- Secrets that vulnerability scanners requested and got: 200 to 299, also the last time. A hidden folder is one finding,
+-- such as /.git/*. An answer about as large as the home page, or as such answers in three folders, or exactly as large as
+-- three, is not a secret: the domain answers any path. At least three such paths are one finding, a catch-all with * as its
+-- path, unless pages of the site requested them, or all answers of the domain have one size: then it has no pages.
 WITH asked AS (FROM probed_paths), domains AS (
     SELECT domain, max(size) IS NULL OR NOT is_like_size(min(least_size), max(size)) AS has_pages FROM asked GROUP BY domain
 ), paths AS (
-    SELECT domain, path, total(answers) AS of_path, total(answers) = total(answers_to_site) AS is_of_site,
-        max(size) AS size, count(DISTINCT day) FILTER (answers > 0) AS days
+    SELECT domain, path, total(answers) AS of_path, total(answers) = total(answers_to_site) AS is_of_site, max(size) AS size,
+        count(DISTINCT day) FILTER (answers > 0) AS days
     FROM asked WHERE path IS NOT NULL GROUP BY domain, path HAVING total(answers) > 0 AND max(last_seen) >= max(asked_at)
 ), sizes AS (
     SELECT domain, size, first_folder(path) AS folder, count(*) AS number FROM paths WHERE NOT is_of_site GROUP BY ALL
@@ -20,14 +19,15 @@ WITH asked AS (FROM probed_paths), domains AS (
     LEFT JOIN sizes ON sizes.domain IS NOT DISTINCT FROM answers.domain AND is_like_size(answers.size, sizes.size)
     GROUP BY answers.domain, answers.size
 ), answered AS (
-    SELECT
-        paths.*, is_alike, has_pages, count(*) FILTER (is_alike AND NOT is_of_site) OVER (PARTITION BY paths.domain) AS alike_paths
+    SELECT paths.*, is_alike, has_pages,
+        sum(CASE WHEN is_alike AND NOT is_of_site THEN 1 ELSE 0 END) OVER (PARTITION BY paths.domain) AS alike_paths
     FROM paths JOIN alike ON alike.domain IS NOT DISTINCT FROM paths.domain AND alike.size IS NOT DISTINCT FROM paths.size
     JOIN domains ON domains.domain IS NOT DISTINCT FROM paths.domain
 ), shown AS (
     SELECT asked.*, of_path, days, is_alike, CASE WHEN is_alike THEN '*' ELSE exposed_part(asked.path) END AS subject
     FROM answered JOIN asked ON asked.domain IS NOT DISTINCT FROM answered.domain AND asked.path = answered.path
-    WHERE CASE WHEN is_alike THEN alike_paths >= 3 AND has_pages AND NOT is_of_site ELSE is_found(is_secret(asked.path)) END
+    WHERE CASE WHEN is_alike THEN meets('fewer than three such paths', alike_paths >= 3) AND meets('no other answers', has_pages)
+        AND meets('requested by pages of the site', NOT is_of_site) ELSE meets('not a secret', is_secret(asked.path)) END
 )
 SELECT
     domain, subject AS path, is_alike AS is_catch_all, total(answers) AS answered, total(probes) AS probes,

@@ -15,7 +15,7 @@ SELECT
     domain, path, total(tries) AS visits, 'other' AS audience, count(DISTINCT visitor) AS visitors,
     top_of(of_name, name) AS top_agent, share(max(of_name), total(tries)) AS top_share, count(DISTINCT day) AS days,
     min(first_seen) AS first_seen, max(last_seen) AS last_seen
-FROM (SELECT *, sum(tries) OVER (PARTITION BY domain, path, name) AS of_name FROM counted WHERE is_found(of_day >= 100))
-GROUP BY domain, path HAVING is_found(is_in_last_days(max(day), 7))
+FROM (SELECT *, sum(tries) OVER (PARTITION BY domain, path, name) AS of_name FROM counted WHERE meets('fewer than 100 attempts on each day', of_day >= 100))
+GROUP BY domain, path HAVING meets('not in the last 7 days', is_in_last_days(max(day), 7))
 ORDER BY visits DESC, domain, path
 LIMIT 100;

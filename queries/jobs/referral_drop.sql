@@ -19,10 +19,12 @@ WITH sent AS (
 ), tested AS (
     SELECT *, list_sum(list_transform(range(ai_referrals + 1),
         lambda k: exp(lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) - n * ln(2)))) AS probability
-    FROM sent WHERE is_found(2 * ai_referrals < referrals_before AND referrals_before >= 20 AND days >= 7 AND NOT is_flood)
+    FROM sent WHERE meets('at least half as many people as before', 2 * ai_referrals < referrals_before)
+        AND meets('fewer than 20 people before', referrals_before >= 20) AND meets('on fewer than 7 days before', days >= 7)
+        AND meets('a flood by one browser or visitor', NOT is_flood)
 )
 SELECT
     domain, short_code, ai_source, referrals_before, ai_referrals, referrals_before - ai_referrals AS lost_referrals,
     round(probability, 6) AS probability, 'people' AS audience, visitors, top_agent, top_share, last_seen
-FROM tested WHERE is_found(probability < 0.01)
+FROM tested WHERE meets('likely by chance', probability < 0.01)
 ORDER BY lost_referrals DESC, domain, short_code, ai_source LIMIT 100;

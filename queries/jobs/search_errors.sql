@@ -12,10 +12,10 @@ WITH whole AS (
     FROM (SELECT domain, template_of(path, short_code) AS path, count(*) AS errors
         FROM path_requests WHERE kind = 'search_errors' GROUP BY ALL)
 ), erring AS (
-    SELECT domain, path FROM erring_paths() WHERE is_erring
+    SELECT domain, path FROM erring_paths WHERE is_erring
 ), known AS (
     SELECT domain FROM erring WHERE path = '/'
-    UNION
+    UNION ALL
     SELECT crawled.domain FROM crawled JOIN erring ON erring.domain IS NOT DISTINCT FROM crawled.domain AND erring.path = crawled.path
     GROUP BY crawled.domain, of_domain HAVING 2 * total(errors) >= of_domain
 )
@@ -24,9 +24,11 @@ SELECT
     errors.audience, errors.visitors, errors.top_agent, errors.top_share, errors.top_paths, errors.days, errors.first_seen,
     errors.last_seen
 FROM shared('failing_paths') AS errors JOIN whole ON whole.domain IS NOT DISTINCT FROM errors.domain
-ANTI JOIN known ON known.domain IS NOT DISTINCT FROM errors.domain
-WHERE errors.kind = 'search_errors' AND is_found(
-    errors.failures >= 10 AND errors.days >= 3 AND 100 * errors.failures >= whole.visits
-    AND 100 * whole.recent_errors >= whole.recent_visits)
+LEFT JOIN (SELECT DISTINCT domain, TRUE AS is_known FROM known) AS known ON known.domain IS NOT DISTINCT FROM errors.domain
+WHERE errors.kind = 'search_errors' AND meets('fewer than 10 errors', errors.failures >= 10)
+    AND meets('errors on fewer than 3 days', errors.days >= 3)
+    AND meets('errors for less than 1 % of the visits', 100 * errors.failures >= whole.visits)
+    AND meets('errors for less than 1 % of the visits of the last 7 days', 100 * whole.recent_errors >= whole.recent_visits)
+    AND meets('found by server_errors', is_known IS NULL)
 ORDER BY errors DESC, domain
 LIMIT 100;

@@ -4,6 +4,6 @@
 SELECT
     domain, path, short_code, visits, failures AS errors, share(failures, visits) AS percentage, people, audience, visitors,
     top_agent, top_share, top_paths, days, first_seen, last_seen
-FROM erring_paths() WHERE is_found(is_erring)
+FROM erring_paths WHERE is_erring
 ORDER BY errors DESC, domain, path
 LIMIT 100;

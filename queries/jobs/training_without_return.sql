@@ -26,5 +26,7 @@ SELECT
     'AI' AS audience, visitors, top_agent, top_share, days, first_seen, last_seen
 FROM crawled JOIN domains ON domains.domain IS NOT DISTINCT FROM crawled.domain
 ANTI JOIN returned ON returned.domain IS NOT DISTINCT FROM crawled.domain AND returned.operator = crawled.operator
-WHERE is_found(training_fetches >= 100 AND 5 * training_fetches >= visits AND days >= 2 AND is_in_last_days(last_day, 7))
+WHERE meets('fewer than 100 fetches', training_fetches >= 100)
+    AND meets('less than 20 % of the visits', 5 * training_fetches >= visits)
+    AND meets('on one day only', days >= 2) AND meets('not in the last 7 days', is_in_last_days(last_day, 7))
 ORDER BY training_fetches DESC, crawled.domain, crawled.operator LIMIT 100;

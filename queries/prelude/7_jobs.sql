@@ -87,8 +87,9 @@ CREATE MACRO is_flood(number, of_name, agent, of_visitor, visitor) AS number >= 
     AND (coalesce(2 * max(of_name) FILTER (agent IS NULL) > number, FALSE)
         OR coalesce(2 * max(of_visitor) FILTER (visitor IS NOT NULL) >= number, FALSE));
 
--- Whether a subject reaches a detector's thresholds. `traffic jobs detect --explain` also shows subjects that do not.
-CREATE MACRO is_found(condition) AS condition OR coalesce(getvariable('explain'), FALSE);
+-- Whether a subject meets a condition of a detector, with the reason why it is left out otherwise. While the variable explain
+-- is set, only the conditions with the reasons in it must be met.
+CREATE MACRO meets(reason, condition) AS condition OR coalesce(NOT list_contains(getvariable('explain'), reason), FALSE);
 
 -- The visits in scope and the visits set aside, from memory if several detectors share them. With views that read them,
 -- shared() would call itself.
@@ -168,10 +169,13 @@ FROM (
 GROUP BY ALL;
 
 -- Paths, with ids in them as *, on which people or AI products get 500 to 599, and whether often enough for a job.
-CREATE MACRO erring_paths() AS TABLE
+CREATE VIEW erring_paths AS
 SELECT
-    errors.*, whole.visits, errors.failures >= 20 AND errors.days >= 2 AND 20 * errors.failures >= whole.visits
-        AND 20 * whole.recent_errors >= whole.recent_visits AND NOT errors.is_flood AS is_erring
+    errors.*, whole.visits, meets('fewer than 20 errors', errors.failures >= 20)
+        AND meets('errors on one day only', errors.days >= 2)
+        AND meets('errors for less than 5 % of the visits', 20 * errors.failures >= whole.visits)
+        AND meets('errors for less than 5 % of the visits of the last 7 days', 20 * whole.recent_errors >= whole.recent_visits)
+        AND meets('a flood by one browser or visitor', NOT errors.is_flood) AS is_erring
 FROM shared('failing_paths') AS errors
 JOIN (
     SELECT

@@ -25,6 +25,7 @@ from queries import (
     Warehouse,
     days_before,
     detect,
+    left_out,
     measure_all,
     share_detected,
     template,
@@ -152,7 +153,29 @@ def test_detectors_find_nothing_below_their_thresholds(world, job_type, what, st
 
 
 CASES = tables(__file__)["test_detectors_find_nothing_below_their_thresholds"]
+STREAMS = {(job_type, what): streams for job_type, what, streams, _ in CASES}
 POSITIVES = {job_type: streams for job_type, _, streams, number in reversed(CASES) if number}
+
+
+@examples("job_type", "what", "reason")
+def test_a_subject_is_left_out_for_the_first_reason(world, job_type, what, reason):
+    organization = world.organization(visits_of(STREAMS[job_type, what]))
+    left = left_out(world.warehouse, DETECTORS[job_type], organization, AS_OF)
+    assert reason in [said for _, said in left]
+
+
+@pytest.mark.parametrize("job_type", DETECTORS)
+def test_what_is_found_is_not_left_out(world, job_type):
+    organization = world.organization(visits_of(POSITIVES[job_type]))
+    found = [finding.subject for finding in world.found(job_type, organization)]
+    left = [finding.subject for finding, _ in left_out(world.warehouse, DETECTORS[job_type], organization, AS_OF)]
+    assert [subject for subject in found if subject in left] == []
+
+
+@pytest.mark.parametrize("job_type", DETECTORS)
+def test_every_detector_says_why_it_leaves_out_subjects(job_type):
+    reasons = tables(__file__)["test_a_subject_is_left_out_for_the_first_reason"]
+    assert {reason for kind, _, reason in reasons if kind == job_type} <= {*DETECTORS[job_type].reasons} != set()
 
 
 def test_every_detector_has_positive_and_negative_cases():

@@ -1,5 +1,6 @@
 """`traffic jobs detect`: runs the detectors, or explains their criteria and near misses."""
 
+from collections import Counter
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -24,7 +25,8 @@ def detect(
     organization: OrganizationOption,
     is_dry_run: Annotated[bool, typer.Option("--dry-run", help="print what was found, and change no job")] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="print what each detector looks for and nearly found, and change no job")
+        bool,
+        typer.Option("--explain", help="print what each detector looks for, groups and leaves out, and change no job"),
     ] = False,
     as_of: Annotated[str, typer.Option(help="the day after the 28 days to examine, YYYY-MM-DD; default: today")] = "",
     lake: LakeOption = DEFAULT_LAKE,
@@ -66,32 +68,32 @@ def detect(
 def _explanation(
     engine: "Engine", detector: "Detector", organization: str, day: date, shared: "Snapshot | None"
 ) -> str:
-    """Print the criteria of a detector, how many subjects it found and considered, and the heaviest near miss."""
-    from queries import days_before, detect
+    """Return the criteria of a detector, the causes that it found, and what it left out and why."""
+    from queries import days_before, detect, left_out
     from service.jobs.findings import causes_of
     from service.jobs.texts import sanitized
 
     found = detect(engine, detector, organization, day, shared=shared)
     causes = causes_of(detector, found, days_before(day))
-    considered = detect(engine, detector, organization, day, explain=True, shared=shared)
-    subjects = [finding.subject for finding in found]
-    below = next((finding.row for finding in considered if finding.subject not in subjects), None)
-    candidates = f"{len(considered)} or more" if len(considered) >= _MAX_FOUND else str(len(considered))
+    left = left_out(engine, detector, organization, day, shared)
+    considered = len(found) + len(left)
     lines = [
-        f"{detector.type}: {len(found)} found, {candidates} considered.",
+        f"{detector.type}: {len(found)} found, {considered}{' or more' * (considered >= _MAX_FOUND)} considered.",
         f"  It looks for: {detector.entry.description}",
+        f"  Findings of one {' and '.join(detector.cause)} are one job."
+        if detector.cause
+        else "  Each finding is one job.",
     ]
-    if len(causes) < len(found):
-        largest = max(causes, key=lambda cause: len(cause.findings))
-        named = detector.cause_of(largest.findings[0].subject).items()
-        shared_by = ", ".join(f"{name} {sanitized(value) or 'unknown'}" for name, value in named)
-        lines.append(
-            f"  Grouped into {plural(len(causes), 'cause')}, each of which is one job; the largest has "
-            f"{len(largest.findings)}: {printable(shared_by)}"
-        )
+    for cause in causes:
+        named = detector.cause_of(cause.findings[0].subject).items()
+        texts = ", ".join(f"{name} {sanitized(value) or 'unknown'}" for name, value in named)
+        lines.append(f"  Found: {printable(texts)} ({plural(len(cause.findings), 'finding')})")
     if len(found) >= _MAX_FOUND:
         lines.append(f"  {_MAX_FOUND} is the most that are found: they probably share a cause that is not known here.")
-    if below:
-        texts = ", ".join(f"{name} {sanitized(value)}" for name, value in below.items() if name not in _MOMENTS)
-        lines.append(f"  The heaviest that was not found: {printable(texts)}")
+    for reason, number in Counter(reason for _, reason in left).most_common():
+        lines.append(f"  Left out: {number}: {reason}")
+    if left:
+        row = left[0][0].row.items()
+        texts = ", ".join(f"{name} {sanitized(value)}" for name, value in row if name not in _MOMENTS)
+        lines.append(f"  The heaviest that was left out ({left[0][1]}): {printable(texts)}")
     return "\n".join(lines)
