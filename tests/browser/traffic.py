@@ -23,6 +23,7 @@ PAGES = {
     "filtered": "people?f_device_type=desktop&f_referrer=%28direct%29",
     "times": "times",
     "links": "links",
+    "links-by-tag": "links?by=tag",
     "links-found": "links?search=e&visits=none&sort=created_at",
     "link": "link?short_code={short_code}",
     "domains": "domains",
