@@ -196,23 +196,23 @@ async def active_implementations(jobs: JobService, call: Call) -> Response:
 
 
 def _tag(version: str, domain: str) -> str:
-    """The entity tag of the shipped redirects of a version that work on a domain."""
+    """Return the entity tag for a version of the shipped redirects that work on a domain."""
     return f'"{hashlib.sha256(f"{version} {domain}".encode()).hexdigest()[:32]}"'
 
 
 def _has(call: Call, tag: str) -> bool:
-    """Whether the sender has the answer of an entity tag already."""
+    """Return whether the client already has the answer with an entity tag."""
     known = [one.strip().removeprefix("W/") for one in call.request.headers.get("if-none-match", "").split(",")]
     return tag in known or "*" in known
 
 
 def _job_of(call: Call) -> tuple[str, str]:
-    """The caller's organization, and the id of the job in the path."""
+    """Return the caller's organization and the id of the job in the path."""
     return call.organization, call.path["id"]
 
 
 def _number(call: Call) -> int:
-    """The number of an implementation in the path. Raises NotFound."""
+    """Return the number of the implementation in the path. Raises NotFound."""
     text = call.path["number"]
     if not re.fullmatch(r"[1-9]\d{0,5}", text, re.ASCII):
         raise NotFound("Implementation not found.", "They are numbered from 1.")
@@ -220,7 +220,7 @@ def _number(call: Call) -> int:
 
 
 def _version(call: Call) -> int | None:
-    """The version in If-Match; None without one, or for *. Any text that is not a version matches none."""
+    """Return the version in If-Match; None without the header, or for *. Any other text matches no job."""
     header = call.request.headers.get("if-match")
     if header is None or header == "*":
         return None

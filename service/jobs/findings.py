@@ -1,4 +1,4 @@
-"""From what detectors find to jobs: findings of one cause become the text and the evidence of one job."""
+"""Turns findings into jobs: findings of one cause become the text and the evidence of one job."""
 
 import hashlib
 import secrets
@@ -41,7 +41,7 @@ _rules_version: Final = cache(rules_version)  # which takes 5 ms
 
 @dataclass(frozen=True)
 class Cause:
-    """The findings of one cause, the heaviest first, that a job is made or refreshed from."""
+    """The findings of one cause, heaviest first, from which a job is made or refreshed."""
 
     kind: JobKind
     query: str  # that found them, such as jobs/broken_link
@@ -52,7 +52,7 @@ class Cause:
 
     @property
     def organization(self) -> str:
-        """The organization of all of them."""
+        """The organization of the findings."""
         return self.findings[0].organization
 
     @property
@@ -84,7 +84,7 @@ def causes_of(detector: Detector, findings: Iterable[Finding], days: tuple[date,
 
 
 def fingerprint_of(finding: Finding) -> str:
-    """The SHA-256 of type, organization and subject."""
+    """Return the SHA-256 of type, organization and subject."""
     return _digest(finding, finding.subject)
 
 
@@ -94,12 +94,12 @@ def _digest(finding: Finding, named: Mapping[str, str | None]) -> str:
 
 
 def family_of(kind: str) -> tuple[str, ...]:
-    """Types of jobs with the same subjects: a broken link that turns out to be invented stays one job."""
+    """Return the types of jobs with the same subjects: a broken link that turns out to be invented stays one job."""
     return _LINKS if kind in _LINKS else (kind,)
 
 
 def blank_job(organization: str, kind: str, title: str, now: datetime) -> Job:
-    """A new job with a random id, of a type and with a title, about which nothing else is known yet."""
+    """Return a new job with a random id, a type and a title, and nothing else yet."""
     at = to_text(now)
     return Job(f"job_{secrets.token_hex(10)}", organization, kind, "new", title, at, at)
 
@@ -115,13 +115,13 @@ def dismiss_gone(connection: sqlite3.Connection, organization: str, kind: str, n
 
 
 def new_job(cause: Cause, now: datetime) -> Job:
-    """The job of a cause that has none."""
+    """Return a new job for a cause."""
     finding = cause.findings[0]
     return refreshed(blank_job(finding.organization, finding.type, "", now), cause, now)
 
 
 def refreshed(job: Job, cause: Cause, now: datetime) -> Job:
-    """The job with new evidence. Decisions about it stay, as does what an approved job is about."""
+    """Return the job with new evidence. Decisions about it stay, and so do the subjects of an approved job."""
     kind, subjects = cause.kind, [dict(finding.subject) for finding in cause.findings]
     if job.status in UNDECIDED or not job.fingerprint:
         domain, short_code, path = (_shared(cause, name) for name in _REQUESTED)
@@ -169,7 +169,7 @@ def _shared(cause: Cause, name: str) -> str | None:
 
 
 def evidence_of(cause: Cause, job_id: str) -> Evidence:
-    """The evidence of a job: at most MAX_EVIDENCE_BYTES as JSON, with untrusted text encoded and cut."""
+    """Return the evidence of a job: at most MAX_EVIDENCE_BYTES as JSON, with untrusted text encoded and cut."""
     encoded = {*_REQUESTED, *cause.kind.untrusted}
     rows = [{name: sanitized(value) if name in encoded else value for name, value in row.items()} for row in cause.rows]
     evidence = Evidence(
@@ -187,7 +187,7 @@ def evidence_of(cause: Cause, job_id: str) -> Evidence:
 
 
 def _sentences(job: Job, cause: Cause) -> tuple[str, str]:
-    """The title and the summary of a job: fixed sentences with numbers, days, a checked host and a plain short code.
+    """Return the title and summary of a job: fixed sentences with numbers, days, a checked host and a plain short code.
 
     Nothing else that was requested is repeated here, as it is untrusted.
     """

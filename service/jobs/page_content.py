@@ -1,4 +1,4 @@
-"""What the page of a job shows: its evidence as a table, how to run it again, its outcome in words and as a chart."""
+"""The content of the page of a job: its evidence as a table, the query, and its outcome in words and as a chart."""
 
 import hashlib
 import shlex
@@ -23,7 +23,7 @@ DayCount = tuple[date, int, int]
 
 DAYS_BEFORE: Final = 14
 DAYS_AFTER: Final = 28
-"""The days of the chart, before and after the one on which it was shipped."""
+"""The number of days in the chart before and after the day of shipping."""
 _UNTRUSTED: Final = Markup("<code>%s</code>")
 _ENTRIES: Final = {one.entry.name: one.entry for one in DETECTORS.values()} | ENTRIES
 """What evidence may be the rows of."""
@@ -71,7 +71,7 @@ def requests_of(job: Job, evidence: Evidence | None) -> list[str]:
 
 
 def _requests(subject: Mapping[str, str | None], scope: EvidenceScope) -> str:
-    """The page that counts the requests of a subject; "" where no filter finds them."""
+    """Return the page that counts the requests of a subject; "" if no filter finds them."""
     if "*" in (subject.get("path") or "") or "/" in (subject.get("agent") or "") or subject.get("operator"):
         return ""
     names = {"path": "f_path", "agent": "f_agent", "ai_source": "f_ai_source"}
@@ -81,7 +81,7 @@ def _requests(subject: Mapping[str, str | None], scope: EvidenceScope) -> str:
 
 
 def outcome_sentences(outcome: JobOutcome) -> list[str]:
-    """What an outcome says, in sentences, the verdict first."""
+    """Describe an outcome in sentences, the verdict first."""
     if outcome.verdict is None and outcome.status == "none":
         return ["Nothing is measured before an implementation is shipped."]
     if outcome.verdict is None:
@@ -98,20 +98,20 @@ def outcome_sentences(outcome: JobOutcome) -> list[str]:
 
 
 def days_of(shipped_on: date, today: date) -> tuple[date, date]:
-    """The first and the last day of the chart: complete days, and the one on which it was shipped."""
+    """Return the first and the last day of the chart: complete days, and the day of shipping."""
     last = min(today - timedelta(1), shipped_on + timedelta(DAYS_AFTER))
     return shipped_on - timedelta(DAYS_BEFORE), max(last, shipped_on)
 
 
 def filled_days(counts: Sequence[DayCount], first: date, last: date) -> list[DayCount]:
-    """The counts of every day from first to last; 0 on those without visits."""
+    """Return the counts of every day from first to last; 0 on days without visits."""
     by_day = {day: (events, visits) for day, events, visits in counts}
     days = [first + timedelta(number) for number in range((last - first).days + 1)]
     return [(day, *by_day.get(day, (0, 0))) for day in days]
 
 
 def expected_days(days: Sequence[DayCount], shipped_on: date, outcome: JobOutcome) -> list[float] | None:
-    """What would be counted of the visits of each day at the rates of the control; None without one."""
+    """Return the events to expect of the visits of each day at the rates of the control; None without a control."""
     before, after = outcome.control_before, outcome.control_after
     if before is None or after is None:
         return None
@@ -120,7 +120,7 @@ def expected_days(days: Sequence[DayCount], shipped_on: date, outcome: JobOutcom
 
 
 def _column(entry: str, name: str, is_untrusted: bool) -> TableColumn:
-    """The column for a value of the evidence, as its query declares it."""
+    """Return the column for a value of the evidence, as its query declares it."""
     fields = _ENTRIES[entry].fields if entry in _ENTRIES else ()
     declared = [column_of(field) for field in fields if field.name == name]
     column = declared[0] if declared else TableColumn(name, name.replace("_", " ").capitalize(), "text")

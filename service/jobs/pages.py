@@ -50,7 +50,7 @@ NAVIGATION: Final = PageLink("jobs", "To do", "g j", section="jobs")
 
 
 def routes(context: PageContext, jobs: JobService) -> list[Route]:
-    """The routes of jobs."""
+    """Return the routes of jobs."""
     pages, root = _JobPages(context, jobs), f"{context.root}/jobs"
     return [
         Route(root, pages.list),
@@ -68,7 +68,7 @@ class _JobPages:
         self._jobs = jobs.store
 
     async def list(self, request: Request) -> Response:
-        """The jobs of the organization: the open ones, or those of one status."""
+        """Show the jobs of the organization: the open jobs, or the jobs with a status."""
         session: Session = request.scope["session"]
         status = request.query_params.get("status", "")
         if status and status not in STATUSES:
@@ -192,7 +192,7 @@ class _JobPages:
         return (guesses[0].redirect_to if guesses else f"https://{job.domain or 'example.com'}/"), False
 
     async def _measure(self, caller: Caller, job: JobRecord) -> dict[str, Any] | None:
-        """The chart and the days of a shipped job; None without a measure, or if it cannot be taken now."""
+        """Return the chart and the days of a shipped job; None without a measure, or if it cannot be taken now."""
         kind, shipped_at = JOB_KINDS.get(job.type), job.implementation.shipped_at if job.implementation else None
         if kind is None or shipped_at is None:
             return None

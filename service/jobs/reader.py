@@ -1,4 +1,4 @@
-"""What pages read of jobs beside their records: the undecided, the job of a subject, events for a chart."""
+"""Reads of jobs for pages beside their records: undecided jobs, the job of a subject, events for a chart."""
 
 import json
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class JobReader:
         self._database = database
 
     def undecided(self, organization: str) -> int:
-        """The number of undecided jobs: new or reviewed."""
+        """Return the number of undecided jobs: new or reviewed."""
         rows = self._database.rows(
             "SELECT count(*) FROM jobs WHERE organization = ? AND status IN ('new', 'reviewed')", [organization]
         )
@@ -57,7 +57,7 @@ class JobReader:
         return {fingerprint: (job_id, status) for fingerprint, job_id, status in rows}
 
     def events(self, filters: Filters, zone: str) -> list[Mark]:
-        """What was shipped for the traffic in `filters`, on any day, and when the classification rules changed."""
+        """Return what was shipped for the traffic in `filters`, on any day, and the changes of classification rules."""
         scope, marks = filters.scope, []
         for start, _, before in self.rules(filters.organization):
             if before:
@@ -87,7 +87,7 @@ class JobReader:
         return [Mark(from_text(created_at).date(), title, f"jobs/{job}") for job, title, created_at in rows]
 
     def rules(self, organization: str) -> list[tuple[str, str, str | None]]:
-        """The days from which on visits were judged by other rules, the rules, and those before."""
+        """Return the first days on which visits were judged by other rules, the new rules, and the rules before."""
         return self._database.rows(
             "SELECT * FROM (SELECT day, rules_version, lag(rules_version) OVER (ORDER BY day) AS before "
             "FROM detection_runs WHERE organization = ?) "

@@ -248,7 +248,7 @@ class JobRecord(JobContent, frozen=True):
 
 
 def job_row(job: Job, implementation: tuple[str, str] | None) -> JobRow:
-    """A job as lists show it. `implementation`: type and status of the one in force."""
+    """Return a job as lists show it. `implementation`: type and status of the implementation in force."""
     values = {name: value for name, value in vars(job).items() if name in JobRow.__struct_fields__}
     for name in ("created_at", "updated_at", "last_detected_at"):
         values[name] = from_text(values[name])
@@ -259,7 +259,7 @@ def job_row(job: Job, implementation: tuple[str, str] | None) -> JobRow:
 
 
 def job_content(job: Job, implementation: Implementation | None) -> JobContent:
-    """A job as hooks are sent it. Its actions are its own, approved by its id, and what else its status allows."""
+    """Return a job as hooks get it. Its actions are its own, approved by its id, and others that its status allows."""
     in_force = (implementation.implementation_type, implementation.status) if implementation else None
     subjects: list[dict[str, str | None]] = orjson.loads(job.subjects)
     unmeasured = JobOutcome(msgspec.convert(job.outcome_status, OutcomeStatus), None, None, None, None, None)
@@ -279,7 +279,7 @@ def job_content(job: Job, implementation: Implementation | None) -> JobContent:
 
 
 def job_record(content: JobContent, history: Sequence[HistoryLine], deliveries: Sequence[Delivery]) -> JobRecord:
-    """A job with what was done about it, and the messages about it."""
+    """Return a job with its history, and the messages about it."""
     sent = []
     for one in deliveries:
         at = one.attempted_at or one.created_at

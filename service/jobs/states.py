@@ -27,7 +27,7 @@ IMPLEMENTATION_TYPES: Final = get_args(ImplementationType)
 PRIORITIES: Final = ("low", "medium", "high")
 """Ascending."""
 APPROVE_FIX: Final = "approve_fix"
-"""The action that approves a job's own action, without naming its id."""
+"""The action that approves a job's own action without naming its id."""
 
 USER_TRANSITIONS: Final = {
     "review": ({"new": "reviewed"}, "Mark as reviewed"),
@@ -37,7 +37,7 @@ USER_TRANSITIONS: Final = {
     "dismiss": (dict.fromkeys(OPEN, "dismissed"), "Dismiss"),
     "reopen": (dict.fromkeys(CLOSED, "new"), "Reopen"),
 }
-"""What a user may do: from which status to which, and a label. `approve` is asked for by the id of an action."""
+"""Actions of users: from which status to which, and a label. `approve` is requested by the id of an action."""
 
 SYSTEM_TRANSITIONS: Final = {
     "deliver": {"approved": "sent"},  # a hook answered 2xx for the first time
@@ -49,7 +49,7 @@ SYSTEM_TRANSITIONS: Final = {
     "erase": dict.fromkeys(OPEN, "dismissed"),  # what it is about was erased
     "arrive": dict.fromkeys(OPEN, "resolved"),  # visits of a source that was silent
 }
-"""What the service itself does: from which status to which."""
+"""Actions of the service itself: from which status to which."""
 
 EVENTS: Final = {
     "create": "job.created",
@@ -90,7 +90,7 @@ class JobNotFound(NotFound, BadInput):
 
 
 class JobConflict(StateConflict, TrafficError):
-    """The job's status does not allow what was asked; None for a job that does not exist yet."""
+    """The job's status does not allow the request; None for a job that does not exist yet."""
 
     def __init__(self, problem: str, job_status: str | None = None, version: int | None = None) -> None:
         super().__init__(problem, text=problem)
@@ -101,7 +101,7 @@ class JobConflict(StateConflict, TrafficError):
 
 
 class JobChanged(JobConflict):
-    """The job has another version than the one that the caller knows."""
+    """The job no longer has the version that the caller knows."""
 
     status = PreconditionFailed.status
     message = PreconditionFailed.message
@@ -115,13 +115,13 @@ class TooLarge(BodyTooLarge, BadInput):
 
 
 def next_status(action: str, status: str) -> str | None:
-    """The status after an action of a user or of the system; None if the status does not allow it."""
+    """Return the status after an action of a user or of the system; None if the status does not allow it."""
     transitions = USER_TRANSITIONS[action][0] if action in USER_TRANSITIONS else SYSTEM_TRANSITIONS[action]
     return transitions.get(status)
 
 
 def requested_action(own: str | None, action_id: str) -> str:
-    """The action that the id of an action asks for; `own` is the job's own, which is approved. Raises BadInput."""
+    """Return the action for an id; `own` is the id of the job's own action, which is approved. Raises BadInput."""
     if action_id in (APPROVE_FIX, own):
         return "approve"
     known = [name for name in USER_TRANSITIONS if name != "approve"]

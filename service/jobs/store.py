@@ -59,7 +59,7 @@ from service.jobs.states import (
 from service.jobs.subjects import versions
 
 MAX_SHIPPED_AGE: Final = timedelta(days=366)
-"""How long ago an implementation may have been shipped when it is marked so."""
+"""Maximum age of a shipping time when an implementation is marked as shipped."""
 
 
 class Jobs:
@@ -74,11 +74,11 @@ class Jobs:
         self.database = database
 
     def of(self, organization: str) -> list[JobRow]:
-        """Every job of an organization, newest first."""
+        """Return every job of an organization, newest first."""
         return tables.read_listed_jobs(self.database, organization)
 
     def record(self, organization: str, job_id: str) -> JobRecord:
-        """A job with its evidence, actions, implementation, outcome and history. Raises JobNotFound."""
+        """Return a job with its evidence, actions, implementation, outcome and history. Raises JobNotFound."""
         with self.database.snapshot() as connection:
             job = tables.read_job(connection, organization, job_id)
             history = tables.read_history(connection, job_id)
@@ -87,25 +87,25 @@ class Jobs:
         return job_record(job_content(job, implementation), history, deliveries)
 
     def with_content(self, organization: str, job_id: str) -> tuple[JobRecord, str | None]:
-        """The record of a job, and the content of its implementation. Raises JobNotFound."""
+        """Return the record of a job and the content of its implementation. Raises JobNotFound."""
         record = self.record(organization, job_id)
         found = record.implementation
         return record, self.implementation(organization, job_id, found.number).content if found else None
 
     def job(self, organization: str, job_id: str) -> Job:
-        """A job as it is stored. Raises JobNotFound."""
+        """Return a job as it is stored. Raises JobNotFound."""
         with self.database.snapshot() as connection:
             return tables.read_job(connection, organization, job_id)
 
     def implementation(self, organization: str, job_id: str, number: int) -> ImplementationWithContent:
-        """An implementation of a job; its content is None if it is elsewhere. Raises JobNotFound."""
+        """Return an implementation of a job; its content is None if it is elsewhere. Raises JobNotFound."""
         with self.database.snapshot() as connection:
             job = tables.read_job(connection, organization, job_id)
             found = read_implementation(connection, job, number)
             return ImplementationWithContent(**structs.asdict(found), content=read_content(connection, job, number))
 
     def organization_of(self, job_id: str) -> str:
-        """The organization of a job. Raises JobNotFound."""
+        """Return the organization of a job. Raises JobNotFound."""
         rows = self.database.rows("SELECT organization FROM jobs WHERE id = ?", [job_id])
         if not rows:
             raise JobNotFound(f"no job {job_id[:100]!r}.")
@@ -203,11 +203,11 @@ class Jobs:
                 delete_wanted_links(connection, made)
 
     def redirects(self, organization: str, domain: str = "") -> list[ShippedRedirect]:
-        """The shipped redirects of an organization, or only those that work on a domain."""
+        """Return the shipped redirects of an organization, or only the redirects that work on a domain."""
         return read_redirects(self.database, organization, domain)
 
     def redirects_version(self, organization: str) -> str:
-        """What changes with the shipped redirects of an organization, and with nothing else."""
+        """Return a value that changes with the shipped redirects of an organization, and with nothing else."""
         return read_redirects_version(self.database, organization)
 
     def set_implementation_status(
@@ -265,9 +265,9 @@ class Jobs:
                     return planned.result
 
     def dismiss_gone(self, organization: str, types: list[str], now: datetime) -> int:
-        """Dismiss undecided jobs of these types that were not found for 28 days. Call it after a run. How many.
+        """Dismiss undecided jobs of these types that were not found for 28 days, after a run. Return their number.
 
-        Those of any type that the service dismissed 90 days ago are deleted.
+        Jobs of any type that the service dismissed 90 days ago are deleted.
         """
         with self.database.transaction() as connection:
             tables.delete_expired(connection, organization, to_text(now - findings.DELETED_AFTER))
@@ -293,6 +293,6 @@ class Jobs:
             tables.change_job(connection, job, after, Change(done, SYSTEM, now, note))
 
     def counts(self) -> dict[str, int]:
-        """The number of jobs of all organizations by status."""
+        """Return the number of jobs of all organizations by status."""
         counts = dict(self.database.rows("SELECT status, count(*) FROM jobs GROUP BY status"))
         return {status: counts.get(status, 0) for status in STATUSES}

@@ -63,7 +63,7 @@ _SELECT: Final = f"SELECT {JOB_COLUMNS} FROM jobs WHERE organization = ? "
 
 
 def read_jobs(connection: sqlite3.Connection, organization: str) -> list[Job]:
-    """Every job of an organization, newest first."""
+    """Return every job of an organization, newest first."""
     rows = connection.execute(_SELECT + "ORDER BY created_at DESC, id DESC", [organization])
     return [Job(*row) for row in rows]
 
@@ -85,7 +85,7 @@ def organizations_with_jobs(connection: sqlite3.Connection) -> list[str]:
 
 
 def read_job(connection: sqlite3.Connection, organization: str, job_id: str) -> Job:
-    """A job of an organization. Raises JobNotFound."""
+    """Return a job of an organization. Raises JobNotFound."""
     row = connection.execute(_SELECT + "AND id = ?", [organization, job_id]).fetchone()
     if row is None:
         raise JobNotFound(f"no job {job_id[:100]!r}.")
@@ -249,7 +249,7 @@ def _record(connection: sqlite3.Connection, before: Job | None, after: Job, chan
 
 
 def count_by_status(connection: sqlite3.Connection) -> dict[str, dict[str, int]]:
-    """The number of jobs by organization and status."""
+    """Return the number of jobs by organization and status."""
     counts: dict[str, dict[str, int]] = {}
     rows = connection.execute("SELECT organization, status, count(*) FROM jobs GROUP BY 1, 2 ORDER BY 1, 2")
     for organization, status, count in rows:

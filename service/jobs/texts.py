@@ -1,4 +1,4 @@
-"""Texts in jobs: those of requests, which are sanitized, and those of editors, which are checked.
+"""Texts in jobs: texts from requests are sanitized, texts by editors are checked.
 
 Paths, agent names, hosts and codes are untrusted, and programs that follow instructions read the jobs. Such text is
 kept out of titles and summaries. Where it has to be named, it is percent-encoded ASCII of at most 200 characters.
@@ -17,14 +17,14 @@ _CUT_ESCAPE: Final = re.compile(r"%[0-9A-Fa-f]?$")
 
 
 def percent_encoded(text: str) -> str:
-    """The text as ASCII letters, digits, `/_.~-*` and percent escapes. A path in this form is the same URL as before:
+    """Return a text as ASCII letters, digits, `/_.~-*` and percent escapes. A path in this form is the same URL:
     escapes that it already has stay.
     """
     return quote(text, safe="/%*", errors="replace")
 
 
 def sanitized(value: object) -> object:
-    """A value of an untrusted column: text encoded and cut, the texts of a list alike, anything else as it is."""
+    """Return a value of an untrusted column: texts, also in a list, encoded and cut, anything else as it is."""
     if isinstance(value, str):
         return cut(percent_encoded(value), MAX_LENGTH)
     if isinstance(value, list | tuple):
@@ -33,17 +33,17 @@ def sanitized(value: object) -> object:
 
 
 def cut(encoded: str, length: int) -> str:
-    """The first characters of a percent-encoded text, without a part of an escape at the end."""
+    """Return the first characters of a percent-encoded text, without a part of an escape at the end."""
     return encoded if len(encoded) <= length else _CUT_ESCAPE.sub("", encoded[:length])
 
 
 def is_short_code(text: str) -> bool:
-    """Whether a text is 1 to 64 letters, digits, `_` and `-`: nothing that a sentence could be written with."""
+    """Return whether a text is 1 to 64 letters, digits, `_` and `-`, so that it cannot be a sentence."""
     return _SHORT_CODE.fullmatch(text) is not None
 
 
 def check_text(name: str, text: str, max_length: int) -> str:
-    """An editor's text. Raises TooLarge beyond `max_length` characters, BadInput for NUL and unpaired surrogates."""
+    """Return an editor's text. Raises TooLarge beyond `max_length` characters, BadInput for NUL and lone surrogates."""
     if len(text) > max_length:
         raise TooLarge(f"{name} has {len(text):,} characters; the maximum is {max_length:,}.")
     if "\0" in text or text.encode(errors="ignore").decode() != text:
@@ -52,7 +52,7 @@ def check_text(name: str, text: str, max_length: int) -> str:
 
 
 def check_line(name: str, text: str, max_length: int) -> str:
-    """An editor's text of one line: 1 to `max_length` printable characters. Raises TooLarge or BadInput."""
+    """Return an editor's text of one line: 1 to `max_length` printable characters. Raises TooLarge or BadInput."""
     if not check_text(name, text, max_length).strip() or not text.isprintable():
         raise BadInput(f"{name} must be one line of printable characters.")
     return text
