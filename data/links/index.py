@@ -14,7 +14,7 @@ from data.store.lake import Lake
 from data.store.link_files import LinkPaths, intact_links, read_links
 
 MAX_RESOLVED: Final = 1_024
-"""Target URLs whose short codes are kept, and short codes that were asked for, of each organization."""
+"""Cache size per organization: target URLs with their short codes, and requested short codes."""
 MAX_TAGGED: Final = 1_000
 """Links of a tag that a filter takes: each visit is compared with them."""
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
@@ -139,7 +139,7 @@ def _lower(text: str) -> str:
 
 
 def _same(links: pa.Table, url: str) -> pa.Table:
-    """Return the links whose target URL is equal to a normalized URL.
+    """Return the links to a normalized target URL.
 
     They are found by every way to spell it: there may be hundreds of thousands of URLs, too many to normalize each.
     """

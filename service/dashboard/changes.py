@@ -24,11 +24,11 @@ MAX_BLOCKS: Final = 7
 MIN_VISITS: Final = 20
 """In both periods together, for a name to be tested."""
 MIN_NEW: Final = 5
-"""Of a name that is called new."""
+"""Minimum for a name that is called new."""
 WRONG: Final = 0.1
-"""Of lists on which nothing happened, the share that may name a change."""
+"""Maximum share of lists that name a change although nothing happened."""
 _LEAST_DEVIATIONS: Final = 1.5
-"""Below so many standard deviations, the orders of blocks are not tried: far too many show as much."""
+"""Minimum difference in standard deviations for which orders of blocks are tried; smaller ones are common by chance."""
 
 
 class NamedChange(NamedTuple):

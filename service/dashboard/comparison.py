@@ -72,7 +72,7 @@ def compared_pair(
 
 
 def names_of(entry: Entry) -> tuple[str, ...]:
-    """Return the fields whose values name a row."""
+    """Return the fields that identify a row."""
     return tuple(field.name for field in entry.fields if field.kind.sql == "VARCHAR")
 
 

@@ -72,7 +72,7 @@ class Selection:
 
     @property
     def group(self) -> Group:
-        """Return the group whose visits the page shows."""
+        """Return the group of visits that the page shows."""
         return GROUPS[self.filters.scope.traffic_group]
 
     @property

@@ -21,7 +21,7 @@ _PER_ANSWER: Final = "visits_per_answer"
 
 @dataclass(frozen=True)
 class _Charted(Panel):
-    """A panel whose chart needs the columns in the order of the answer, and whose rows are not compared."""
+    """A panel with the columns in the order of the answer, for its chart, and without comparison of rows."""
 
     is_compared: bool = False
     leading: ClassVar[tuple[str, ...]] = ()

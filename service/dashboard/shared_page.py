@@ -23,7 +23,7 @@ from service.dashboard.shares import Share
 from service.reports.filters import Filters
 
 MAX_KEPT: Final = 64
-"""Shares whose last page is kept: about 100 kB each."""
+"""Number of shares with a cached last page, of about 100 kB each."""
 _LINKS: Final = replace(
     panels.TOP_LINKS, title="Top links", limit=100, is_wide=True, has_search=True, all_on="",
     fields=(

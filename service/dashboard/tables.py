@@ -19,9 +19,9 @@ from service.reports.filters import Filters
 
 Row = Mapping[str, Any]
 _ANY_DOMAIN: Final = "(any)"
-"""The domain of a link that works on all and was not visited."""
+"""Shown for a link without visits that works on all domains."""
 _NO_DOMAIN: Final = frozenset((None, "", "unknown", REST, _ANY_DOMAIN))
-"""Of a link whose page is not filtered by a domain."""
+"""Values in the column of domains that are not filtered by on the page of a link."""
 _CSS_CLASSES: Final = ("address", "text", "text long", "number", "change", "day", "time", "badge", "share", "split")
 _ROW_HEADS: Final = {css: Markup('<th scope="row" class="%s">') % css for css in _CSS_CLASSES}
 _CELLS: Final = {css: Markup('<td class="%s">') % css for css in _CSS_CLASSES}
@@ -33,16 +33,16 @@ _NOT_COVERED: Final = Markup(' <span class="badge">no data</span>')
 _LONG_RUN: Final = re.compile(r"[^\s/-]{19}")
 """Letters in a row that are broken where a column is narrow."""
 _SHOWN_BY: Final = {"country": "country_name"}
-"""The fields whose words another field shows."""
+"""Fields that another field shows in words."""
 LINKED_FIELDS: Final = {
     **{name: name for name in ("short_code", "domain", "tag", "date", "week", "month")},
     **{_SHOWN_BY.get(row.name, row.name): row.name for row in PARAMETERS.values() if row.kind == "word"},
     "tool": "ai_source",
     "named": "named",
 }
-"""The fields whose cells lead to a page of their own, or filter this one, and what each is a value of."""
+"""Fields with cells that lead to a page of their own or filter this page, each with its filter."""
 SUBJECT_PATHS: Final = {"ai_source": "ai", "operator": "operators", "agent": "agents"}
-"""The parameters whose values have pages of their own, each with the path of these after /app/."""
+"""Parameters with a page for each value, and the path of these pages after /app/."""
 _OF_SUBJECT: Final = {"agent": "agent", "link": "short_code", "referrer": "referrer"}
 """The field that the name of something that changed is a value of."""
 _LINK_UNKNOWN: Final = frozenset(
@@ -105,7 +105,7 @@ class Table:
     """Writes a last cell of each row."""
 
     def body(self, rows: Sequence[Row], missing: Collection[int] = ()) -> Markup:
-        """Return the rows as HTML; the numbers in `missing` are of those whose days nothing covers."""
+        """Return the rows as HTML; `missing` has the positions of rows with days that no file covers."""
         return joined(*(self._row(row, is_missing=number in missing) for number, row in enumerate(rows)))
 
     def _row(self, row: Row, *, is_missing: bool) -> Markup:

@@ -34,7 +34,7 @@ class WhatChanged(Panel):
     has_lines: ClassVar[bool] = False
 
     def wants(self, selection: Selection) -> list[Wanted]:
-        """Return the visits by name of both periods; nothing if there is no period before."""
+        """Return the visits by name of both periods; an empty result without an earlier period."""
         found = selection.comparison
         if not found:
             return []

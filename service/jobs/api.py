@@ -40,7 +40,7 @@ class NewJob(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class JobDecision(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is decided about a job."""
+    """A decision about a job."""
 
     action_id: Annotated[str, Meta(min_length=1)]
     implementation_type: Annotated[str | None, Meta(description=", ".join(IMPLEMENTATION_TYPES))] = None
@@ -52,7 +52,7 @@ class JobDecision(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ImplementationProgress(Struct, frozen=True, forbid_unknown_fields=True):
-    """What became of an implementation."""
+    """A change of status of an implementation."""
 
     status: NewImplementationStatus
     shipped_at: Annotated[Time, Meta(description="not in the future; default: now")] | None = None
@@ -94,7 +94,7 @@ async def read(jobs: JobService, call: Call) -> JobRecord:
 @OPERATIONS.handles(
     Operation(
         "GET /jobs/{id}/guesses", "redirect-guesses",
-        "Where the dead path of a job may have been meant to lead: at most three guesses, the likeliest first.",
+        "Probable targets of the dead path of a job: at most three guesses, the likeliest first.",
         {"200": list[RedirectGuess]},
         description="Links, and paths that were answered in the last 28 days, whose spelling is similar. A guess "
         "proves nothing: look at it before you redirect there. Jobs about several paths, and those that no redirect "

@@ -26,7 +26,7 @@ DAYS_AFTER: Final = 28
 """The number of days in the chart before and after the day of shipping."""
 _UNTRUSTED: Final = Markup("<code>%s</code>")
 _ENTRIES: Final = {one.entry.name: one.entry for one in DETECTORS.values()} | ENTRIES
-"""What evidence may be the rows of."""
+"""The catalog entries that evidence may be rows of, by name."""
 _NOTHING: Final = Markup('<data value="">–</data>')
 
 

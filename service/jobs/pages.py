@@ -40,7 +40,7 @@ from service.jobs.subjects import chosen
 from service.jobs.texts import cut
 
 MAX_FORM_BYTES: Final = 4 * MAX_CONTENT_BYTES
-"""Of the form with an implementation, whose letters a form may encode with three bytes each."""
+"""Maximum size in bytes of a form with an implementation: a form may encode a letter with three bytes."""
 _NUMBER: Final = re.compile(r"[1-9]\d?", re.ASCII)
 _VERSION: Final = re.compile(r"\d{1,15}", re.ASCII)
 _KINDS: Final = [(kind, content_type) for kind, types in CONTENT_TYPES.items() for content_type in types or ("",)]

@@ -107,7 +107,7 @@ class ImplementationWithContent(Implementation, frozen=True):
 
 
 class HistoryLine(Struct, frozen=True, forbid_unknown_fields=True, rename={"from_status": "from", "to_status": "to"}):
-    """What was done about a job, by whom, and the status before and after."""
+    """An entry in the history of a job: action, actor, and the status before and after."""
 
     at: Time
     actor: str
@@ -129,7 +129,7 @@ class EvidenceScope(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Evidence(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a detector found, and how to find it again."""
+    """The evidence of a job: the row that a detector found, and how to find it again."""
 
     replay: Annotated[str, Meta(description="the command that finds it again")]
     template: Annotated[str, Meta(description="the query that found it")]
@@ -143,7 +143,7 @@ class Evidence(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class JobAction(Struct, frozen=True, forbid_unknown_fields=True):
-    """What may be done with a job now."""
+    """An action that the status of a job allows."""
 
     id: str
     label: str
@@ -162,7 +162,7 @@ NO_DAYS: Final = Measure(0, 0, 0)
 
 
 class JobOutcome(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the visits say of a shipped implementation."""
+    """The measured outcome of a shipped implementation."""
 
     status: OutcomeStatus
     before: Measure | None

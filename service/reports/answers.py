@@ -167,7 +167,7 @@ class Answers:
 
 
 async def while_connected(answering: Awaitable[Result], receive: Receive) -> Result:
-    """What is awaited. If the client disconnects first, cancels it and raises ClientDisconnected."""
+    """Return the awaited result. If the client disconnects first, cancel it and raise ClientDisconnected."""
 
     async def disconnected() -> None:
         while (await receive())["type"] != "http.disconnect":

@@ -234,7 +234,7 @@ class Filters:
         return self.query_string(traffic_group=self.scope.traffic_group or ALL_GROUPS)
 
     def chips(self) -> list[tuple[str, str, str]]:
-        """What is filtered: label, value, and the query string without it."""
+        """Active filters: label, value, and the query string without the filter."""
         active = [(label, self.parameters[name], name) for name, label in CHIPS.items() if name in self.parameters]
         chips = [(label, value, self.query_string(**{name: None})) for label, value, name in active]
         if "start_date" in self.parameters:

@@ -285,7 +285,7 @@ def test_a_subject_that_a_job_does_not_have_is_refused(jobs, approved):
         attach(jobs, approved, redirect_to=TARGET, subject=3)
 
 
-def test_a_rule_from_a_path_of_no_subject_is_refused(jobs, approved):
+def test_a_rule_for_a_path_outside_the_job_is_refused(jobs, approved):
     rule = json.dumps({**RULE, "from": "/new/a"})
     with pytest.raises(BadInput, match="must be a path of the job"):
         attach(jobs, approved, content_type="application/json", content=rule)

@@ -148,7 +148,7 @@ class Course:
 
 
 @examples("what", "steps")
-def test_a_job_goes_from_status_to_status(jobs, only, events, what, steps):
+def test_steps_lead_a_job_through_its_states(jobs, only, events, what, steps):
     course = Course(jobs, only, events)
     for step in steps:
         name, *words = step.split()
@@ -302,7 +302,7 @@ def test_a_job_by_hand_has_no_evidence(by_hand):
     assert (by_hand.evidence, by_hand.last_detected_at, by_hand.evidence_rows) == (None, None, 0)
 
 
-def test_a_job_by_hand_is_carried_out_like_others(jobs, events, by_hand):
+def test_carrying_out_a_manual_job_approves_it(jobs, events, by_hand):
     assert jobs.act("acme", by_hand.id, "carry_out", COMMAND_LINE, NOW).status == "approved"
     assert names(events) == ["created", "approved"]
 
