@@ -59,7 +59,7 @@ def detect(
     Raises QueryTimeout, QueryFailed, FilesGone, EngineLost; LakeDamaged for a damaged file.
     """
     snapshot = shared or engine.snapshot(_detected_scope(organization, as_of))
-    asked = replace(snapshot, explain=explain)
+    asked = replace(snapshot, explain=explain) if explain else snapshot
     rows = _as_rows(engine.answer(detector.entry, asked, cancelled))
     if detector.only:
         column, value = detector.only
