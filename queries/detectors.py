@@ -133,7 +133,7 @@ _ALL: Final = (
         _BROKEN_LINK,
         type="invented_link",
         cause=(),  # each address has its own target
-        title="AI products send people to a page that never existed on {where}",
+        title="AI products send people to a made-up page on {where}",
         summary=_REQUESTED_BY_AI + "no request ever got a status below 400. The address was probably made up.",
         only=("is_invented", True),
     ),
