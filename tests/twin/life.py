@@ -22,7 +22,7 @@ from tests.twin.inputs import AUDIENCE, ISSUER, Inputs
 from tests.twin.masks import ZONES, Clock, Step
 
 SALTED_DAYS = 80
-_OWN = re.compile(r'"(id|imported_at|written_at)": .*')
+_OWN = re.compile(r'"(id|imported_at|written_at|traffic\.sequence)": .*')
 """Values in footers that differ between lives, by which files with equal rows are not ordered."""
 
 

@@ -67,6 +67,8 @@ MASKS: Final = (
     Mask("cookies of sessions", r"(?<=traffic=)[\w.-]{16,}", "<cookie>"),
     Mask("UUIDs", r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "<uuid>"),
     Mask("ids of batches", r'(?<="id": )-?\d{15,}', "<batch id>", "files: .*"),
+    Mask("sequence numbers of links files, made of times", r'(?<="traffic.sequence": )\d+', "<sequence>", "files: .*"),
+    Mask("Caddy matchers named by jobs", r"(?<=@traffic_)[0-9a-f]{8}", "<job>"),
     Mask("ids of live visits", r"\b\d{18}\b", "<row>", "files: .*"),
     Mask("age of cached answers", r'(?<="oldest_age_seconds": )\d+', "<age>", "GET /analytics/cache-stats as .*"),
     Mask("id of the lake", r'(?<="lake": ")[0-9a-f]{32}', "<lake>", "published .*"),
