@@ -116,8 +116,8 @@ REQUEST_FACTS: Final = tuple(
     for number, name, meaning in (
         (8, "https", "the client's connection was encrypted"),
         (9, "plain_http", "the client's connection was not encrypted"),
-        (10, "fetch_absent", "the log has the `Sec-Fetch-*` headers, and none was sent"),
-        (11, "fetch_sent", "it had a `Sec-Fetch-*` header"),
+        (10, "fetch_absent", "by the log, one of `Sec-Fetch-Mode`, `-Dest` and `-Site` was not sent"),
+        (11, "fetch_sent", "it had all of these three headers that the log has"),
         (12, "navigation", "by `Sec-Fetch-*`, a page was opened, not in a frame"),
         (13, "page_part", "by `Sec-Fetch-*`, a page loaded a part of itself: a style, a script, data, a worker"),
         (14, "loaded_ahead", "a browser requested it in advance (`Sec-Purpose` and its older names)"),

@@ -59,7 +59,7 @@ def request_facts(record: RequestRecord) -> int | None:
     score = int(record.bot_score) if record.bot_score in _SCORES else 0
     told = _CLASSES.get(record.address_class or "")
     fetch = (mode, dest, record.fetch_site)
-    is_fetch_sent = any(fetch)
+    is_fetch_sent = any(fetch) and "" not in fetch  # browsers send all three; Node.js sends the mode only
     is_opened = mode == "navigate" and dest in {None, "document", "empty"}  # empty: passed on by a service worker
     facts = {
         "https": record.scheme in _ENCRYPTED,
@@ -68,7 +68,7 @@ def request_facts(record: RequestRecord) -> int | None:
         "fetch_sent": is_fetch_sent,
         "navigation": dest == "document" if mode is None else is_opened,
         "accepts_no_page": record.scheme in _PLAIN
-        and not is_fetch_sent
+        and not any(fetch)
         and bool(record.accept_language)
         and "text/html" not in (record.accept or "text/html").lower(),
         "page_part": dest in _PARTS or mode in {"cors", "websocket"},

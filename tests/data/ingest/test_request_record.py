@@ -34,7 +34,8 @@ def facts(logs):
 # Lines
 
 CHROME_HEADERS = {
-    "User-Agent": ["Chrome"], "Accept-Language": ["de"], "Sec-Fetch-Mode": ["navigate"], "Sec-Fetch-Dest": ["document"]
+    "User-Agent": ["Chrome"], "Accept-Language": ["de"], "Sec-Fetch-Mode": ["navigate"],
+    "Sec-Fetch-Dest": ["document"], "Sec-Fetch-Site": ["none"],
 }  # fmt: skip
 NOTHING_SENT = "fetch_absent language_absent"
 SCRIPT = "plain_http language_sent accepts_no_page"
@@ -45,7 +46,7 @@ CADDY = [
     ({"tls": {"version": 772}}, "https"),
     ({"headers": {"Accept-Language": ["de"]}}, "plain_http fetch_absent language_sent"),
     ({"proto": "HTTP/2.0"}, ""),
-    ({"proto": "HTTP/3.0", "headers": {"Sec-Fetch-Site": ["none"]}}, "fetch_sent language_absent"),
+    ({"proto": "HTTP/3.0", "headers": {"Sec-Fetch-Site": ["none"]}}, NOTHING_SENT),
     ({"proto": "HTTP/3.0", "tls": {"proto": "h3"}, "headers": {"Accept-Language": []}}, f"https {NOTHING_SENT}"),
     ({"headers": CHROME_HEADERS | {"Sec-Fetch-Mode": ["navigate", "cors"]}}, HTTP_PAGE.format("")),
     ({"headers": CHROME_HEADERS | {"Sec-Fetch-Mode": ["REDACTED"]}}, "plain_http fetch_sent language_sent"),

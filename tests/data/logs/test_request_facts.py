@@ -57,12 +57,21 @@ def test_fetch_metadata_distinguishes_pages_from_parts(mode, dest, facts):
     ("mode", "site", "fact"),
     [
         (None, "cross-site", "fetch_sent"),
-        ("", "none", "fetch_sent"),
+        ("", "none", "fetch_absent"),
         (None, "", "fetch_absent"),
     ],
 )
 def test_each_fetch_metadata_header_was_sent_or_not(mode, site, fact):
     assert request_facts(RequestRecord(fetch_mode=mode, fetch_site=site)) == BITS[fact]
+
+
+@pytest.mark.parametrize("missing", ["fetch_mode", "fetch_dest", "fetch_site"])
+def test_part_of_fetch_metadata_counts_as_not_sent(missing):
+    record = RequestRecord(fetch_mode="navigate", fetch_dest="document", fetch_site="none")
+    facts = (request_facts(record) or 0, request_facts(record._replace(**{missing: ""})) or 0)
+    assert [bits & (BITS["fetch_sent"] | BITS["fetch_absent"]) for bits in facts] == [
+        BITS["fetch_sent"], BITS["fetch_absent"],
+    ]  # fmt: skip
 
 
 SCRIPT = {"scheme": "http", "accept": "*/*", "accept_language": "de"}

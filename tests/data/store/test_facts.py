@@ -53,7 +53,8 @@ def test_a_day_has_the_facts_of_any_of_its_visits(known):
 
 
 def test_an_import_of_a_log_with_headers_records_them(lake, load):
-    load(caddy(MARCH[3], {"Accept-Language": ["de"]}) + caddy(MARCH[4], {"Sec-Fetch-Mode": ["navigate"]}))
+    fetch = {"Sec-Fetch-Mode": ["navigate"], "Sec-Fetch-Dest": ["document"], "Sec-Fetch-Site": ["none"]}
+    load(caddy(MARCH[3], {"Accept-Language": ["de"]}) + caddy(MARCH[4], fetch))
     assert {day: bool(bits & HEADERS) for day, bits in facts(lake).items()} == {4: True, 5: True}
     assert facts(lake)[4] & BITS["language_sent"]
     assert facts(lake)[5] & SENT
