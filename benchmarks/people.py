@@ -19,6 +19,8 @@ from rich.table import Table
 
 from benchmarks.figures import share_of
 from benchmarks.fleets import DAY, LINKS, fleets
+from benchmarks.headed_days import HeadedDay, headed_days
+from benchmarks.headed_days import lines_of as lines_of_headed
 from benchmarks.viewed import View, lines_of, log_line, views
 from benchmarks.visitor_days import VisitorDay, visitor_days
 from benchmarks.visitor_days import lines_of as lines_of_day
@@ -64,6 +66,13 @@ def of_days(rows: Sequence[VisitorDay]) -> list[Row]:
     lines = (line for number, one in enumerate(rows) for line in lines_of_day(one, number))
     seen = {visit["domain"]: visit for visit in judged(lines)}
     return [_row(one.part, one.label, seen[f"day-{number}.example"]) for number, one in enumerate(rows)]
+
+
+def of_headed(rows: Sequence[HeadedDay]) -> list[Row]:
+    """The label of each visitor-day with headers, and its classification; the group is its site."""
+    lines = (line for number, one in enumerate(rows) for line in lines_of_headed(one, number))
+    seen = {visit["domain"]: visit for visit in judged(lines)}
+    return [_row(one.day.site, one.day.label, seen[f"day-{number}.example"]) for number, one in enumerate(rows)]
 
 
 def of_fleets() -> list[Row]:
@@ -127,6 +136,19 @@ def ways(rows: Sequence[Row]) -> dict[str, Called]:
     return {**found, "a judged day": lambda row: row.seen}
 
 
+def headed_ways() -> dict[str, Called]:
+    """The judges of who is a person where headers are logged: other signals, and one group of signals more each."""
+    found: dict[str, Called] = {"other signals": lambda _row: True}
+    mask, groups = (
+        0,
+        {"headers": ("no_fetch", "no_lang"), "late browsers": ("superseded_",), "networks": ("host", "bot")},
+    )
+    for name, prefixes in groups.items():
+        mask |= sum(signal.bit for signal in SIGNALS if signal.name.startswith(prefixes))
+        found[f"and {name}"] = lambda row, mask=mask: not row.signals & mask  # type: ignore[misc]
+    return {**found, "a judged day": lambda row: row.seen}
+
+
 def shares(rows: Sequence[Row], is_called: Called) -> tuple[int, str, str, str]:
     """Number of rows called people, shares of machines and of all but people among them, and share of people lost."""
     landed = [row for row in rows if row.landed]
@@ -162,6 +184,8 @@ def main() -> None:
             rows = [row for row in days if row.group in members]
             if rows:
                 console.print(_signals(f"Visitor-days, {networks}, {halves.get(name, name)}", rows))
+        headed = of_headed(list(headed_days(has_list=has_list)))
+        console.print(_shares(f"Visitor-days, {networks}, where headers are logged", headed, headed_ways()))
     console.print(_groups("Sites", seen))
     console.print(_groups("Fleets", clicks))
     in_bursts = _table("Clicks of visitors with four links in five seconds, by fleet", "of whom", "clicks")
@@ -170,9 +194,9 @@ def main() -> None:
     console.print(in_bursts)
 
 
-def _shares(title: str, rows: Sequence[Row]) -> Table:
+def _shares(title: str, rows: Sequence[Row], called_by: dict[str, Called] | None = None) -> Table:
     table = _table(title, "people by", "visits", "of these machines, %", "no people, %", "people lost, %")
-    for name, is_called in ways(rows).items():
+    for name, is_called in (called_by or ways(rows)).items():
         called, *others = shares(rows, is_called)
         table.add_row(name, f"{called:,}", *others)
     return table

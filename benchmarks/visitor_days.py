@@ -17,7 +17,7 @@ and one more sign (a hosting network, a forged referrer, one user agent from man
 alone from a hosting network, or renders previews. The others are doubtful. The reader knew the names of networks.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 from benchmarks.viewed import NETWORKS, log_line, rows_of
 
 FILE: Final = Path(__file__).parent / "days.tsv.gz"
-_BROWSER: Final = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{}.0.0.0 Safari/537.36"
+BROWSER: Final = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{}.0.0.0 Safari/537.36"
 
 
 class VisitorDay(NamedTuple):
@@ -54,43 +54,68 @@ class VisitorDay(NamedTuple):
     user_agent: str
 
 
+class Request(NamedTuple):
+    """A request of a made-up log."""
+
+    visitor: int  # 0: that of the visitor-day
+    path: str
+    status: int
+    user_agent: str
+    network: str = "-"
+    second: int = 0  # of the day
+
+    def at(self, one: VisitorDay) -> datetime:
+        """Return its time."""
+        return datetime(one.day.year, one.day.month, one.day.day, tzinfo=UTC) + timedelta(seconds=self.second)
+
+    def address(self, number: int) -> str:
+        """Return its address, where visitor-days are numbered."""
+        return f"{NETWORKS[self.network]}:{number:x}::{self.visitor:x}"
+
+
 def visitor_days(*, has_list: bool = False) -> Iterator[VisitorDay]:
     """The rows of the file, with the networks of iporigin, or also with those of the list that is fetched.
 
     Networks of later sites were never looked up in that list, so these are left out with it.
     """
-    for site, about, (day, label, bundled, listed, *numbers, user_agent) in rows_of(FILE):
-        if has_list and about == "later":
-            continue
-        own, of_bundled, of_listed = (map(int, numbers[start:end]) for start, end in ((0, 7), (7, 11), (11, 15)))
-        loads, clicks, loading, has_files = map(int, numbers[15:])
-        yield VisitorDay._make((
-            site, about, date.fromisoformat(day), label, listed if has_list else bundled, *own,
-            *(of_listed if has_list else of_bundled), bool(loads), bool(clicks), loading, bool(has_files), user_agent,
-        ))  # fmt: skip
+    for site, about, cells in rows_of(FILE):
+        if not (has_list and about == "later"):
+            yield of_cells(site, about, cells, has_list=has_list)
+
+
+def of_cells(site: str, about: str, cells: Sequence[str], *, has_list: bool) -> VisitorDay:
+    """The visitor-day of a row."""
+    day, label, bundled, listed, *numbers, user_agent = cells
+    own, of_bundled, of_listed = (map(int, numbers[start:end]) for start, end in ((0, 7), (7, 11), (11, 15)))
+    loads, clicks, loading, has_files = map(int, numbers[15:])
+    return VisitorDay._make((
+        site, about, date.fromisoformat(day), label, listed if has_list else bundled, *own,
+        *(of_listed if has_list else of_bundled), bool(loads), bool(clicks), loading, bool(has_files), user_agent,
+    ))  # fmt: skip
 
 
 def lines_of(one: VisitorDay, number: int) -> Iterator[str]:
     """A visitor-day on a domain of its own, as lines of a log; its first request has a campaign."""
-    domain, midnight = f"day-{number}.example", datetime(one.day.year, one.day.month, one.day.day, tzinfo=UTC)
+    for request in requests_of(one):
+        _, path, status, user_agent, *_ = request
+        yield log_line(f"day-{number}.example", request.address(number), request.at(one), path, status, user_agent)
 
-    def line(visitor: int, path: str, status: int, user_agent: str, network: str = "-", second: int = 0) -> str:
-        address = f"{NETWORKS[network]}:{number:x}::{visitor:x}"
-        return log_line(domain, address, midnight + timedelta(seconds=second), path, status, user_agent)
 
+def requests_of(one: VisitorDay) -> Iterator[Request]:
+    """The requests of a visitor-day, and of all others on its domain."""
     own = [(f"/served/{n}", 200) for n in range(one.served)] + [(f"/refused/{n}", 403) for n in range(one.refused)]
     own += [(f"/moved/{n}", 301) for n in range(one.redirects)] + [(f"/link{n}", 302) for n in range(one.clicks)]
     own += [(f"/{n}.png", 200) for n in range(one.parts)] + [(f"/favicon.ico?{n}", 200) for n in range(one.icons)]
     own[0] = f"{own[0][0]}{'&' if '?' in own[0][0] else '?'}utm_campaign=day", own[0][1]
     for position, (path, status) in enumerate(own):
         second = one.seconds * position // max(len(own) - 1, 1)
-        yield line(0, path, status, one.user_agent, one.network, second)
+        yield Request(0, path, status, one.user_agent, one.network, second)
     fleet = ["/page/of-fleet"] * one.hosted_pages + ["/favicon.ico"] * one.hosted_files
     for position, path in enumerate(fleet):
-        yield line(1 + position % one.hosted, path, 200, one.user_agent, "hosting")
+        yield Request(1 + position % one.hosted, path, 200, one.user_agent, "hosting")
     others = ["/a.png"] * one.agent_loads + ["/link"] * one.agent_clicks
     for path in others + ["/page/of-others"] * (one.others - len(others)):
-        yield line(1000, path, 302 if path == "/link" else 200, one.user_agent)
+        yield Request(1000, path, 302 if path == "/link" else 200, one.user_agent)
     for browser in range(one.loading or one.has_files):
         for path in ("/page/of-reader", "/a.png", "/b.css")[: 3 if one.loading else 2]:
-            yield line(2000 + browser, path, 200, _BROWSER.format(130 + browser))
+            yield Request(2000 + browser, path, 200, BROWSER.format(130 + browser))

@@ -3,7 +3,9 @@
 from collections import Counter
 from datetime import date
 
-from benchmarks.people import bursts, interval, of_days, of_fleets, of_views, shares
+from benchmarks.headed_days import FILE as headed_file
+from benchmarks.headed_days import HeadedDay, headed_days
+from benchmarks.people import bursts, interval, of_days, of_fleets, of_headed, of_views, shares
 from benchmarks.viewed import FILE, View, views
 from benchmarks.visitor_days import FILE as days_file
 from benchmarks.visitor_days import VisitorDay, visitor_days
@@ -134,6 +136,40 @@ def test_no_person_of_later_sites_is_convicted():
 def test_fetched_networks_convict_no_person():
     rows = of_days(list(visitor_days(has_list=True)))
     assert Counter(row.label for row in rows if not row.seen) == {"machine": 232, "doubtful": 3}
+
+
+def test_the_file_of_days_with_headers_is_small():
+    assert headed_file.stat().st_size < 5_000
+    assert Counter(one.day.label for one in headed_days()) == {"machine": 106, "person": 49, "doubtful": 1}
+
+
+HEADED = [
+    ({}, {}, set()),
+    ({"fetch": "absent", "fetching": 3}, {}, {"no_fetch_metadata"}),
+    ({"fetch": "half", "fetching": 3}, {}, {"no_fetch_metadata"}),
+    ({"fetch": "absent", "fetching": 2}, {}, set()),
+    ({"fetch": "-", "fetching": 3}, {}, set()),
+    ({"language": "absent", "speaking": 3}, {}, {"no_language"}),
+    ({"language": "absent", "speaking": 2}, {}, set()),
+    ({}, {"served": 0, "refused": 1, "others": 1, "user_agent": NEW.format("139.0.0.0")}, {"superseded_unserved"}),
+    ({"serves": False}, {"served": 0, "refused": 1, "others": 1, "user_agent": NEW.format("139.0.0.0")}, set()),
+]
+"""Overridden headers of a visitor-day, its other overridden fields, and its signals."""
+
+
+def test_headers_convict_a_visitor_day():
+    known = HeadedDay(NO_DAY, True, "sent", 0, "sent", 0)
+    read = [known._replace(day=NO_DAY._replace(**fields), **changes) for changes, fields, _ in HEADED]
+    assert [{signal.name for signal in SIGNALS if row.signals & signal.bit} for row in of_headed(read)] == [
+        names for *_, names in HEADED
+    ]
+
+
+def test_no_person_with_headers_is_convicted():
+    rows = of_headed(list(headed_days()))
+    assert all(row.landed for row in rows)
+    assert Counter(row.label for row in rows if not row.seen) == {"machine": 68}
+    assert Counter(row.label for row in of_headed(list(headed_days(has_list=True))) if not row.seen) == {"machine": 86}
 
 
 def test_planted_people_are_kept_and_machines_are_found():  # imports 17,000 lines

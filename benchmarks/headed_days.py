@@ -1,0 +1,64 @@
+"""Visitor-days of three public access logs of Caddy with request headers over TLS, as counts and facts.
+
+headed_days.tsv.gz has rows like those of visitor_days.py, which also tell the headers of the visitor's day, and how
+many others on the domain sent them. They are all 156 visitor-days that every signal but those of headers, networks and
+late browsers leaves to people, of 236 that one reader labelled in their context before any verdict was known: up to 40
+of each domain of a hospital's server (2026, ten domains), 60 of a password manager behind Cloudflare (2023), and both
+of a game in development (2026), drawn by chance from those that landed as people's. Criteria are those of
+visitor_days.py; the data that an open application asks for also makes a session, and half of the headers a machine.
+
+Nearly all people here are the owners: six or so, with current Chrome, and one with Firefox. The rules of headers were
+chosen on other logs, those of networks on other sites.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from benchmarks.viewed import rows_of
+from benchmarks.visitor_days import BROWSER, Request, VisitorDay, of_cells, requests_of
+
+FILE: Final = Path(__file__).parent / "headed_days.tsv.gz"
+_FETCH: Final = {"sent": ("navigate", "document", "none"), "half": ("navigate", "", ""), "absent": ("", "", "")}
+_LANGUAGE: Final = {"sent": "en", "absent": ""}
+
+
+class HeadedDay(NamedTuple):
+    """A visitor-day, and the headers of its requests; "-": only files lacked them."""
+
+    day: VisitorDay
+    serves: bool  # whether anybody is served a page on the domain
+    fetch: str  # sent, half (no request had them all), absent, -
+    fetching: int  # other visitors on the domain who sent Sec-Fetch-*, at most 3
+    language: str  # sent, absent, -
+    speaking: int  # other visitors who sent Accept-Language, at most 3
+
+
+def headed_days(*, has_list: bool = False) -> Iterator[HeadedDay]:
+    """The rows of the file, with the networks of iporigin, or also with those of the list that is fetched."""
+    for site, about, (*cells, serves, fetch, fetching, language, speaking, user_agent) in rows_of(FILE):
+        day = of_cells(site, about, (*cells, user_agent), has_list=has_list)
+        yield HeadedDay(day, bool(int(serves)), fetch, int(fetching), language, int(speaking))
+
+
+def lines_of(one: HeadedDay, number: int) -> Iterator[str]:
+    """A visitor-day on a domain of its own, as lines of a log with headers; its first request has a campaign."""
+    for request in requests_of(one.day):
+        is_own = request.visitor == 0
+        asked = request if is_own or one.serves else request._replace(status=403)
+        yield _line(one, number, asked, one.fetch if is_own else "-", one.language if is_own else "-")
+    for reader in range(max(one.fetching, one.speaking)):
+        request = Request(3000 + reader, "/page/of-guest", 403, BROWSER.format(133))
+        sent = ("sent" if reader < limit else "-" for limit in (one.fetching, one.speaking))
+        yield _line(one, number, request, *sent)
+
+
+def _line(one: HeadedDay, number: int, request: Request, fetch: str, language: str) -> str:
+    mode, dest, site = _FETCH.get(fetch, (None, None, None))
+    return json.dumps({
+        "time": request.at(one.day).isoformat(), "ip": request.address(number), "status": request.status,
+        "url": f"https://day-{number}.example{request.path}", "user_agent": request.user_agent, "scheme": "https",
+        "sec_fetch_mode": mode, "sec_fetch_dest": dest, "sec_fetch_site": site,
+        "accept_language": _LANGUAGE.get(language),
+    })  # fmt: skip
