@@ -49,6 +49,7 @@ def live_lake(life: Life) -> None:
     run("import", log("access.log"), "--org", "acme", "--dry-run")
     run("links", "import", log("links.csv"), "--org", "acme")
     run("links", "add", "launch", "https://example.com/launch", "--org", "acme")
+    run("links", "add", "launch", "https://example.com/launch", "--org", "acme", "--tag", "spring", "--tag", "mail")
     life.files("after the imports")
     life.rows("acme after the imports", "acme")
     folder = life.home / "drop"
@@ -190,7 +191,7 @@ def get_answers(life: Life) -> None:
             {"range": "7d"}, {"domain": "GO.example.com"}, {"short_code": "launch"},
             {"target_url": "https://example.com/launch/"}, {"country": "de"}, {"agent": "GPTBot"}, {"status": "404"},
             {"start_date": life.day(30), "end_date": life.day(2)}, {"path": "/spring-guide"}, {"domain": "unknown"},
-            {"range": "5d"}, {"start_date": "x", "end_date": "y"},
+            {"range": "5d"}, {"start_date": "x", "end_date": "y"}, {"tag": "spring"}, {"tag": "unknown"},
         ):  # fmt: skip
             for name in ("dashboard", "domain-breakdown"):
                 life.ask("GET", f"/analytics/{name}?{urlencode(scope)}", "editor")
@@ -261,6 +262,8 @@ def write(life: Life) -> None:
     life.ask("PUT", "/links/go.example.com/fresh", "editor", {"target_url": "https://example.com/fresh"}, **content)
     life.ask("PUT", "/links/go.example.com/fresh", "editor", {"target_url": "https://example.com/other"}, **content)
     life.ask("PUT", "/links/go.example.com/fresh", "viewer", {"target_url": "https://example.com/other"}, **content)
+    tagged = {"target_url": "https://example.com/other", "tags": ["spring"]}
+    life.ask("PUT", "/links/go.example.com/fresh", "editor", tagged, **content)
     life.ask("DELETE", "/links/go.example.com/fresh", "editor")
     life.ask("DELETE", "/links/go.example.com/fresh", "editor")
     written = life.ask("POST", "/jobs", "editor", {"title": "Mend it", "summary": "It is broken."}, **content)
