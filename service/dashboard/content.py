@@ -190,10 +190,10 @@ class PageContent:
         return min(targets) if len(targets) == 1 else ""
 
     def missing_in_words(self) -> str:
-        """Return a sentence with the number of days without data; "" if there are none."""
+        """Return a sentence with the number of days that lack data; "" if there are none."""
         days, sentences = self._days, []
         if days.uncovered_days:
-            sentences.append(f"No data for {days.uncovered_days:,} of {plural(self.filters.days, 'day')}.")
+            sentences.append(f"Data is missing on {days.uncovered_days:,} of {plural(self.filters.days, 'day')}.")
         if days.lacks_today:
             sentences.append("No data for today yet.")
         return " ".join(sentences)

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any, Final
 
-from data.text import plural
 from service.core.pages import formats
 from service.dashboard.evidence import Evidence, evidence_marks
 from service.jobs.reader import Mark
@@ -26,7 +25,8 @@ def marks_of(
     """Return the marks in scope, by day; `agents` has the rows of bot-traffic, `events` are of any day."""
     scope, found = filters.scope, [*evidence_marks(filters, evidence)]
     for first, last in _runs(day for day in uncovered if scope.start_date <= day <= scope.end_date):
-        text = f"{formats.span(first, last)}: no data for {plural((last - first).days + 1, 'day')}"
+        number = (last - first).days + 1
+        text = f"{formats.span(first, last)}: data is missing" + (f" on {number:,} days" if number > 1 else "")
         found.append(Mark(first, text, filters.query_string(start_date=str(first), end_date=str(last))))
     seen: dict[str, date] = {}  # an agent has a row for each confidence
     for row in agents:

@@ -262,7 +262,7 @@ class Panel:
         """Return the notes below the table."""
         missing = selection.days.uncovered_days if selection.days else 0
         if missing and any(column.field == "avg_visits" for column in self.columns()):
-            return [f"Averages count {plural(missing, 'day')} without data as 0.", self.note]
+            return [f"Averages count {plural(missing, 'day')} on which data is missing.", self.note]
         return [self.note]
 
     def nothing(self, rows: Sequence[Row], _selection: Selection) -> Mapping[str, str] | None:

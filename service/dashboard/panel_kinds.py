@@ -171,11 +171,7 @@ class Operators(Panel):
     def notes(self, rows: Sequence[Row], selection: Selection) -> Sequence[str]:
         """Explain why visits per answer are left out, if they are."""
         missing = selection.days.uncovered_days if selection.days else 0
-        told = (
-            f"Sent per answer: not told, as {plural(missing, 'day')} {'has' if missing == 1 else 'have'} no data."
-            if missing
-            else ""
-        )
+        told = f"Sent per answer: not told, as data is missing on {plural(missing, 'day')}." if missing else ""
         return [told, *super().notes(rows, selection)]
 
 

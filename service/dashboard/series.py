@@ -94,12 +94,16 @@ class TimeSeries(Panel):
             drawn, previous, texts, partial=partial, ahead=ahead, missing=missing, marks=apart(columns, len(rows))
         )
 
-    def notes(self, _rows: Sequence[Row], selection: Selection) -> Sequence[str]:
+    def notes(self, rows: Sequence[Row], selection: Selection) -> Sequence[str]:
         """Explain the hatched columns of the chart."""
-        notes, days = [], selection.days
+        reasons, notes, days = [], [], selection.days
         if days and self.unit != "week" and days.end == days.today:
-            notes.append(f"Hatched: the {self.unit} is not over.")
-        if days and (days.uncovered_days or days.lacks_today):
+            reasons.append(f"the {self.unit} is not over")
+        if days and any(row["total_visits"] and days.lacks_part(self.unit, row) for row in rows):
+            reasons.append("data is missing")
+        if reasons:
+            notes.append(f"Hatched: {', or '.join(reasons)}.")
+        if self.missing(rows, selection):
             notes.append("Hatched from top to bottom: no data.")
         return [*notes, self.note]
 

@@ -80,6 +80,10 @@ class ChartDays:
         is_inside = self.start <= first and last_day_of(unit, first) <= self.last_day
         return is_inside and self.uncovered.isdisjoint(days_of(unit, first))
 
+    def lacks_part(self, unit: str, row: Mapping[str, Any]) -> bool:
+        """Whether a day of the unit of a row is not covered."""
+        return not self.uncovered.isdisjoint(days_of(unit, date.fromisoformat(row[FIELD_OF[unit]])))
+
     def is_missing(self, unit: str, row: Mapping[str, Any]) -> bool:
         """Whether a row counts nothing because none of its shown days is covered."""
         days = days_of(unit, date.fromisoformat(row[FIELD_OF[unit]]))

@@ -471,17 +471,28 @@ def test_days_without_a_log_are_hatched_and_not_compared(lake, browsing):
     assert [one["x"] for one in chart.all("rect", class_="missing")] == ["28.57%", "35.71%", "42.86%", "92.86%"]
     marked = [row.text for row in chart.one("tbody").all("tr") if "no data" in row.text]
     assert [text.split(" no")[0] for text in marked] == ["6 Mar 2026", "7 Mar 2026", "8 Mar 2026", "15 Mar 2026"]
-    assert "No data for 3 of 14 days. No data for today yet." in page.text
+    assert "Data is missing on 3 of 14 days. No data for today yet." in page.text
     assert "Newest visit: 14 Mar 2026 23:00 UTC." in page.text
     (gap,) = page.one("ol", class_="marks").all("a")
-    assert gap.text == "6 Mar – 8 Mar 2026: no data for 3 days"
+    assert gap.text == "6 Mar – 8 Mar 2026: data is missing on 3 days"
     assert gap["href"] == "/app/?start_date=2026-03-06&end_date=2026-03-08"
     assert "No comparison" in page.text
-    assert "Averages count 3 days without data as 0" in times.one("section", id="daily-activity").text
+    assert "Averages count 3 days on which data is missing." in times.one("section", id="daily-activity").text
     assert len(weeks.one("section", id="weekly").all("rect", class_="partial")) == 2  # this week is not over
-    assert "No data" not in recent.text
-    assert "No data for 2 of 3 days. No data for today yet." in silent
+    assert "Data is missing" not in recent.text
+    assert "Data is missing on 2 of 3 days. No data for today yet." in silent
     assert "Changes are over complete days: 13 Mar – 14 Mar against 11 Mar – 12 Mar." in recent.text
+
+
+def test_a_day_with_visits_is_not_said_to_have_no_data(lake, browsing):
+    land(lake, "acme", [visit(visited_at=datetime(2026, 3, day, hour)) for day, hour in ((1, 23), (2, 0), (2, 23))])
+    Compactor(lake, lambda: NOW).run()
+    with browsing(lake) as browser:
+        page = browser.read("?start_date=2026-03-01&end_date=2026-03-02")
+    assert "Data is missing on 1 of 2 days." in page.text
+    (gap,) = page.one("ol", class_="marks").all("a")
+    assert gap.text == "1 Mar 2026: data is missing"
+    assert "Hatched: data is missing." in page.one("section", id="visits-by-hour").text
 
 
 def test_the_main_chart_marks_at_most_five_events(lake, browsing):
