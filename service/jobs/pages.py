@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import date, timedelta
 from typing import Any, Final
 
 import orjson
@@ -12,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from data import BadInput, TrafficError
-from queries import JOB_KINDS, InvalidParameter, measure_all
+from queries import DETECTED_DAYS, JOB_KINDS, InvalidParameter, measure_all
 from service.access.page_context import PageContext, PageLink
 from service.access.sessions import Session
 from service.core.http.caller import Caller
@@ -67,6 +68,14 @@ class _JobPages:
         self._service = jobs
         self._jobs = jobs.store
 
+    def _unseen_days(self, organization: str) -> dict[str, date | None]:
+        """Return the day of the newest visit, and the day after, if the daily run no longer looks at it."""
+        services = self._context.services
+        newest = services.lake.manifest.statistics.stored_span(organization).last_day
+        if newest is None or newest >= services.today(organization) - timedelta(DETECTED_DAYS):
+            return {"newest_day": None}
+        return {"newest_day": newest, "as_of": newest + timedelta(1)}
+
     async def list(self, request: Request) -> Response:
         """Show the jobs of the organization: the open jobs, or the jobs with a status."""
         session: Session = request.scope["session"]
@@ -80,6 +89,8 @@ class _JobPages:
         of_each = [(one.capitalize(), one, counts[one]) for one in STATUSES]
         tabs = [("Open", "", sum(counts[one] for one in OPEN)), *of_each]
         shown = {**self._context.layout(request, "jobs"), "jobs": listed, "tabs": tabs, "status": status, "cut": cut}
+        if not rows:
+            shown |= await self._context.in_thread(request, self._unseen_days, session.organization)
         return await self._context.renderer.response(request, "jobs.html", shown | {"has_jobs": bool(rows)})
 
     async def act(self, request: Request) -> Response:

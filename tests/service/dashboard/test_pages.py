@@ -484,6 +484,14 @@ def test_days_without_a_log_are_hatched_and_not_compared(lake, browsing):
     assert "Changes are over complete days: 13 Mar – 14 Mar against 11 Mar – 12 Mar." in recent.text
 
 
+def test_savings_without_a_crawler_name_the_newest_visit(lake, browsing):
+    land(lake, "acme", [visit(visited_at=datetime(2025, 5, 14))])
+    with browsing(lake) as browser:
+        text = browser.read("robots").text
+    assert "No AI agent was seen from 15 Feb – 14 Mar 2026" in text
+    assert "The newest visit is of 14 May 2025." in text
+
+
 def test_a_day_with_visits_is_not_said_to_have_no_data(lake, browsing):
     land(lake, "acme", [visit(visited_at=datetime(2026, 3, day, hour)) for day, hour in ((1, 23), (2, 0), (2, 23))])
     Compactor(lake, lambda: NOW).run()

@@ -68,6 +68,17 @@ def test_the_list_has_open_jobs_and_a_count_for_each_status(jobs, acme, opened, 
     assert acme.get("jobs?status=nothing").status_code == 400
 
 
+def test_an_empty_list_of_an_old_log_names_the_days_to_look_in(lake, jobs, acme):
+    land(lake, "acme", [visit(visited_at=datetime(2026, 2, 14))])  # the first day before the 28 days
+    page = acme.read("jobs")
+    assert [code.text for code in page.all("code")] == [
+        command_line(lake.root, "jobs", "detect", "--org", "acme", "--as-of", "2026-02-15")
+    ]
+    assert "the newest visit is of 14 Feb 2026." in page.text
+    land(lake, "acme", [visit(visited_at=datetime(2026, 2, 15))])
+    assert "the newest visit is of" not in acme.read("jobs").text
+
+
 def test_the_list_begins_with_the_highest_priority(jobs, acme):
     for number, weight in enumerate((500.0, 50.0, 500.0)):
         jobs.upsert(broken(f"/gone{number}", weight=weight), NOW + timedelta(minutes=number))
