@@ -118,7 +118,7 @@ def measure_all(  # noqa: PLR0917  # whose visits, of what and when: called in t
     end: date,
     cancelled: threading.Event | None = None,
 ) -> list[list[tuple[date, int, int]]]:
-    """For each subject, its day, events and visits on each day with visits from `start` to `end` (inclusive).
+    """Return the day, events and visits of each subject on each day with visits from `start` to `end` (inclusive).
 
     The visits are read once. The subjects are those of findings; `cancelled` is passed to `Engine.answer`. Raises
     ValueError if a subject has other columns than subjects of this kind, and the exceptions of `detect`.

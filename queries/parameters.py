@@ -33,7 +33,7 @@ TRAFFIC_TYPES: Final = {
 """Accepted values of the parameter traffic_type in lower case, and their values in a Scope."""
 
 TRAFFIC_GROUPS: Final = {"people": "people", "ai": "ai", "bots": "bots"}
-"""The same for the parameter traffic_group."""
+"""The same values for the parameter traffic_group."""
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")

@@ -33,7 +33,7 @@ _ALWAYS_READ: Final = frozenset({"for_domain", "day", "is_counted"})
 _SIGNED: Final = "is_signed"
 """A column that visits have in addition to the stored columns."""
 _DETECTED: Final = ("is_file", "aside")
-"""The columns that detectors read, likewise."""
+"""The columns that detectors read, if they exist."""
 _COMMENT: Final = re.compile(r"--.*")
 _IDENTIFIER: Final = re.compile(r"\w+")
 
@@ -90,7 +90,7 @@ def share_visits(
 
 
 def by_source(name: str, visits: pa.Table) -> dict[str, pa.Table]:
-    """The counted visits of a source by its name, and, for daily_links, all its visits by `aside_and_` and its name."""
+    """Return a source's counted visits by its name, and for daily_links all its visits by `aside_and_` and its name."""
     is_counted = visits["is_counted"]
     counted = visits.filter(is_counted) if pc.any(pc.invert(is_counted)).as_py() else visits
     of_links = {*columns_of_relations(["daily_links"])}.intersection(visits.column_names)

@@ -239,7 +239,7 @@ def _sort_order(*keys: pa.Array) -> pa.Array:
 def _signals(
     encoded: dict[str, DictionaryColumn], targets: ArrowColumns, requests: pa.Table, own: OwnRules, rules: Rules
 ) -> pa.Array:
-    """Return the signals with which each row lands, or null: by its target, address, user agent, and logged texts."""
+    """Return the initial signals of each row, or null: from its target, address, user agent, and logged texts."""
 
     def bits(column: DictionaryColumn, bits_of: Callable[[str], int]) -> pa.Array:
         return pa.array((int(bits_of(text)) for text in column.dictionary.to_pylist()), pa.int64()).take(column.indices)

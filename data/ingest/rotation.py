@@ -36,7 +36,7 @@ _PREAMBLE: Final = re.compile(rb"(?:\xef\xbb\xbf)?(?:#[^\n]*\n|\r?\n)*")
 
 
 def first_mark(position: ReadPosition, block: Block, log_format: str) -> Mark:
-    """The mark after the first visit of a log, in the finished block after a position. Headers are shared by many."""
+    """The mark after a log's first visit, in the finished block after a position: many logs share their headers."""
     end = _PREAMBLE.match(block.text).end()  # type: ignore[union-attr]  # it matches everything
     if log_format.startswith("csv") and not position.offset:
         end = block.text.find(b"\n", end) + 1

@@ -69,7 +69,7 @@ class PreparedVisits:
 
     @property
     def result(self) -> IngestResult:
-        """The result of storing them."""
+        """The result of storing these visits."""
         return IngestResult(self.accepted, self.refused)
 
     def parse(self, now: datetime) -> Sequence[ReportedVisit]:

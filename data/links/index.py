@@ -16,7 +16,7 @@ from data.store.link_files import LinkPaths, intact_links, read_links
 MAX_RESOLVED: Final = 1_024
 """Cache size per organization: target URLs with their short codes, and requested short codes."""
 MAX_TAGGED: Final = 1_000
-"""Links of a tag that a filter takes: each visit is compared with them."""
+"""Maximum number of links with a tag that a filter accepts: each visit is compared with all of them."""
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
 
@@ -141,7 +141,7 @@ def _lower(text: str) -> str:
 def _same(links: pa.Table, url: str) -> pa.Table:
     """Return the links to a normalized target URL.
 
-    They are found by every way to spell it: there may be hundreds of thousands of URLs, too many to normalize each.
+    Every spelling of the URL is looked up: there may be hundreds of thousands of URLs, too many to normalize each.
     """
     try:
         parts = urlsplit(url)
@@ -162,5 +162,5 @@ def _same(links: pa.Table, url: str) -> pa.Table:
 
 
 def _with_and_without(text: str, end: str) -> list[str]:
-    """Return the texts that are equal to a text when an `end`, if there is any, is removed."""
+    """Return the other spellings of a normalized text: with an optional `end`."""
     return [text + end] if text.endswith(end) else [text, text + end]

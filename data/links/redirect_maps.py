@@ -160,7 +160,7 @@ def location_of(target_url: str) -> str:
 
 
 def nginx_path(path: str) -> str:
-    """Return a decoded path as the word of a location of nginx. Raises BadInput for a path that it compares wrongly."""
+    """Return a decoded path as the word of a location of nginx. Raises BadInput if nginx would match it wrongly."""
     if len(path.encode()) > _MAX_NGINX_PATH:
         raise BadInput(f"nginx compares no more than {_MAX_NGINX_PATH} bytes of a path")
     if is_shortened(path):

@@ -14,8 +14,8 @@ from data.logs.parquet_pages import column_memory, longest_shared, row_groups
 _ROWS: Final = 16_384
 _NESTED_ROWS: Final = 256
 _LINES_BYTES: Final = 32 << 20
-"""Maximum number of Parquet rows converted to lines at a time, also of rows with texts in lists or structs, and the
-maximum bytes of the lines."""
+"""Maximum number of Parquet rows converted to lines at a time; the same for rows with texts in lists or structs; and
+the maximum size of these lines in bytes."""
 MAX_ROW_BYTES: Final = 128 << 20
 MAX_ROW_GROUP_BYTES: Final = 2 << 30
 MAX_GROUP_BYTES: Final = 512 << 20

@@ -18,16 +18,16 @@ class Copy(NamedTuple):
     erasures: int
     followed: int
     due_since: datetime | None
-    """Time of the oldest unapplied erasure: it may hold erased visits. None: all are applied."""
+    """Time of the oldest unapplied erasure: the copy may still hold erased visits. None: all are applied."""
     problem: str = ""  # why the last publication failed
     is_putting: bool = False  # objects are being written, or were when a program was killed
     settles_at: datetime | None = None
-    """Time until which objects written by a killed program may still appear; None: none may."""
+    """Time until which objects written by a killed program may still appear; None if no such objects are expected."""
     content: str = ""  # the SHA-256 of the names of its files of visits; "": unknown, such as for a copy by 1.0.0
 
     @property
     def upload_problem(self) -> str:
-        """Why objects written earlier may still appear in it; "" if none may."""
+        """The reason why objects written earlier may still appear in the copy; "" if no such objects are expected."""
         until = self.settles_at
         return f"an interrupted upload may still appear until {until:%Y-%m-%d %H:%M} UTC." if until else ""
 
@@ -78,7 +78,7 @@ class Copies:
     def record(self, copy: Copy, version: int, content: str, now: datetime) -> None:
         """Record that a copy now matches the state of the manifest after `copy` was read.
 
-        It has no erased visits, unless objects written earlier may still appear.
+        The copy then has no erased visits, unless objects written earlier may still appear.
         """
         followed = copy.followed if copy.settles_at else copy.erasures
         with self._database.transaction() as db:

@@ -14,7 +14,7 @@ from data.manifest.database import Database
 from data.manifest.organizations import Organizations
 
 MAX_PAUSE: Final = timedelta(hours=12)
-"""Maximum pause between two logs or reports that is not a gap, and maximum missing part of a covered day."""
+"""Longest pause between two logs or reports that is not a gap, and longest missing part of a covered day."""
 
 
 def is_pause(last_at: str, first_at: str) -> bool:

@@ -180,7 +180,7 @@ class Files:
         return bool(self._database.rows("SELECT 1 FROM registered_files WHERE path = ?", [path]))
 
     def refresh_stat(self, path: str, changed_ns: int, inode: int, now: datetime) -> None:
-        """Record the status of a file of any kind after its bytes were hashed; `changed_ns` 0 makes it hashed again."""
+        """Record the status of a file of any kind after hashing its bytes; `changed_ns` 0 has it hashed again."""
         with self._database.transaction() as db:
             row = [changed_ns, inode, format_time(now), path]
             for kind in KINDS:

@@ -1,8 +1,8 @@
 """The kinds of files registered in the manifest, and the statements common to all kinds.
 
 Each kind has its own table, since the constraints differ: an organization has any number of live files of visits for a
-day, one rollup for a month, one file of links, and one of changes to them. The view registered_files has the paths of
-all kinds.
+day, one rollup for a month, one base file of links, and one file of changes to it. The view registered_files has the
+paths of all kinds.
 """
 
 import sqlite3

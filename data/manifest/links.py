@@ -1,4 +1,4 @@
-"""The files with the links of organizations: a complete file and a file of changes for each, and the applied edits."""
+"""The files with the links of organizations: a base file and a file of changes for each, and the applied edits."""
 
 import sqlite3
 from collections.abc import Callable, Collection
@@ -70,7 +70,7 @@ class LinkFiles:
         return {path for (path,) in rows}
 
     def dead_hashes(self, organization: str) -> list[str]:
-        """The SHA-256 of the replaced whole files of an organization."""
+        """The SHA-256 of the replaced base files of an organization."""
         rows = self._database.rows(
             "SELECT sha256 FROM links WHERE organization = ? AND deletable_at IS NOT NULL", [organization]
         )
@@ -79,7 +79,7 @@ class LinkFiles:
     def replace(
         self, organization: str, read: LiveLinks, move: MoveLinks, now: datetime, *, made: Collection[str] = ()
     ) -> None:
-        """Make the file that `move` moves to its place the whole file, without a file of changes.
+        """Make the file that `move` moves into place the base file, without a file of changes.
 
         With `made`, record which queued edits it applies. Raises Conflict unless the live files are still the `read`
         files.
@@ -102,8 +102,7 @@ class LinkFiles:
         changes: int,
         made: Collection[str] = (),
     ) -> None:
-        """Make the file that `move` moves to its place, with this number of changes, the file of changes to the whole
-        file.
+        """Make the file that `move` moves into place the file of changes to the base file, with this number of changes.
 
         `made` and exceptions are the same as for `replace`.
         """
@@ -116,7 +115,7 @@ class LinkFiles:
                 _note_made(db, organization, made)
 
     def adopt(self, organization: str, read: LiveLinks, newest: LiveLinks, now: datetime) -> None:
-        """Make files that are in their places the live files instead of those that were `read`.
+        """Make files that are already in place the live files, instead of the `read` files.
 
         Raises Conflict unless these are still live.
         """

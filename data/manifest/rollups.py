@@ -93,7 +93,7 @@ class RollupFiles:
             expire(db, ROLLUP_FILES, path, datetime.now(UTC))
 
     def replace(self, rollup: Rollup, move: Callable[[], RegisteredFile], now: datetime) -> None:
-        """Make the file that `move` moves to its place the live rollup of its month.
+        """Make the file that `move` moves into place the live rollup of its month.
 
         Raises Conflict unless its sources are live.
         """

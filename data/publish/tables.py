@@ -25,7 +25,7 @@ def tables(target: ObjectStore, organization: str, mark: str) -> tuple[DeltaLog,
 
 
 def live_visits(lake: Lake, organization: str) -> dict[PublishedFile, StoredFile]:
-    """The files required in its table of visits, with their source files in the lake."""
+    """The files required in an organization's table of visits, with their source files in the lake."""
     return {
         PublishedFile(visits_path(one.day, one.path, one.sha256), str(one.day), one.size, one.visits): one
         for one in lake.manifest.files.live(organization)
@@ -33,7 +33,7 @@ def live_visits(lake: Lake, organization: str) -> dict[PublishedFile, StoredFile
 
 
 def live_links(lake: Lake, organization: str) -> dict[PublishedFile, StoredFile]:
-    """The files required in its table of links, with their sources; changes to links are folded first."""
+    """The files required in an organization's table of links, with their sources; changes to links are folded first."""
     stored = lake.manifest.links.live(organization).whole
     return {PublishedFile(links_path(stored.sha256), "", stored.size, None): stored} if stored else {}
 
@@ -54,7 +54,7 @@ def links_path(sha256: str) -> str:
 
 
 def dead_paths(lake: Lake, organization: str) -> list[str]:
-    """The paths, in its tables, of replaced files that readers of an earlier version may still use."""
+    """The paths, in an organization's tables, of replaced files that readers of an earlier version may still use."""
     visits = [visits_path(*file) for file in lake.manifest.files.dead(organization)]
     return [*visits, *map(links_path, lake.manifest.links.dead_hashes(organization))]
 

@@ -59,7 +59,7 @@ class RebuildPlan:
 def plan_rebuild(root: Path, known: Mapping[str, bool], progress: Progress = ignore_progress) -> RebuildPlan:
     """Decide which visit files of the lake at `root` count.
 
-    `known` are the names of files in the remains of the manifest, and whether each was live.
+    `known` has the names of files in the remains of the manifest, each with whether it was live.
     """
     plan = RebuildPlan()
     paths: dict[str, Path] = {}  # by the name of the file: files in visits/ come before files in unknown/

@@ -25,7 +25,7 @@ class Released(NamedTuple):
     agents: tuple[Agent, ...]
     referrers: tuple[Referrer, ...]
     sha256: str
-    """SHA-256 of its file, in hexadecimal digits."""
+    """The SHA-256 of the release's file, in hexadecimal digits."""
 
 
 class LakeTables(NamedTuple):

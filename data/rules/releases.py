@@ -20,14 +20,14 @@ _CHROME_ALONE: Final = re.compile(
     r"Mozilla/5\.0 \([^()]*\) AppleWebKit/[\d.]+ \(KHTML, like Gecko\) "
     r"Chrome/(\d+)\.0\.(\d+)\.\d+(?: Mobile)? Safari/[\d.]+(?: (?:Edg|OPR)/[\d.]+)?"
 )
-"""Chrome, Edge or Opera at the end: other browsers with its engine may have their own build numbers."""
+"""User agents that end with Chrome, Edge or Opera: other browsers with this engine may have their own build numbers."""
 _SAFARI_ON_IOS: Final = re.compile(
     r"Mozilla/5\.0 \(i[^()]* OS (\d+)_[^()]*\) AppleWebKit/[\d.]+ \(KHTML, like Gecko\) "
     r"Version/(\d+)[.\d]* Mobile/\w+ Safari/[\d.]+"
 )
-"""Safari on an iPhone or iPad at the end, with its system's version."""
+"""User agents that end with Safari on an iPhone or iPad, with the versions of the system and of Safari."""
 _FIREFOX_ALONE: Final = re.compile(r"Mozilla/5\.0 \([^()]*rv:(\d{2,})\.0\) Gecko/[\d.]+ Firefox/(\d{2,})\.[\d.]+")
-"""Firefox 10 and later at the end: other browsers with its engine add their own names."""
+"""User agents that end with Firefox 10 or later: other browsers with this engine add their own names."""
 _FROZEN_GECKO, _LAST_FROZEN = 109, 119
 """Up to Firefox 119, the engine's version is at most 109: servers mistook 110 and more for Internet Explorer 11."""
 _OF_FIREFOX: Final = "https://developer.mozilla.org/en-US/docs/Web/HTTP/Reference/Headers/User-Agent/Firefox"
@@ -99,7 +99,7 @@ class BrowserReleases:
         return day + timedelta(days=round(365.25 * years / 4)) if day else None
 
     def updates_itself(self, user_agent: str) -> bool:
-        """Whether it is a self-updating browser, the kind that becomes outdated first."""
+        """Whether this is a self-updating browser, the kind that becomes outdated first."""
         return self._superseded(user_agent)[1] == _FIRST_OUTDATED
 
     def old_since(self, user_agent: str) -> date | None:

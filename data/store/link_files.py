@@ -28,23 +28,23 @@ from data.store.link_order import OF_CHANGES, SEQUENCE, WHOLE, newest_of, next_s
 
 _LOG: Final = logging.getLogger(__name__)
 MAX_CHANGES: Final = 1_000
-"""An edit that leaves more changes than this folds them immediately."""
+"""Number of changes above which an edit folds them immediately."""
 FOLDED_FROM: Final = 200
-"""More changes than this are folded by the background task."""
+"""Number of changes above which the background task folds them."""
 FOLDED_AFTER: Final = timedelta(days=1)
-"""Changes are also folded when the oldest has this age."""
+"""Age of the oldest change from which the background task folds them."""
 _KEY: Final = ["short_code", "domain"]
 _ORDER: Final = [(name, "ascending") for name in _KEY]
 _ROW_GROUP: Final = 10_000
-"""Rows of a row group; an edit reads the row group of its link."""
+"""Number of rows in a row group; an edit reads the row group of its link."""
 
 
 @contextmanager
 def editing(lake: Lake, organization: str) -> Iterator[LiveLinks]:
     """Exclude others that change links; yields the live files of an organization.
 
-    Newer files that the manifest does not know become live first: it is an older manifest that was put back, or a
-    program was killed during an edit. Raises OutdatedManifest.
+    Newer files that the manifest does not know become live first: either an older manifest was restored, or a program
+    was killed during an edit. Raises OutdatedManifest.
     """
     with locked(lake.links_root, wait=True):
         _adopt_newer(lake, organization)
@@ -70,7 +70,7 @@ class LinkPaths(NamedTuple):
 
 
 def replace_links(lake: Lake, organization: str, read: LiveLinks, links: pa.Table, made: Collection[str] = ()) -> None:
-    """Replace the links of an organization by a table of LINKS, atomically: a kill leaves the old or the new links
+    """Replace the links of an organization with a table of LINKS, atomically: a kill leaves the old or the new links
     live.
 
     A sweep deletes the old files after READERS_GRACE. `made` are ids of pending edits that this applies, recorded in
@@ -107,7 +107,7 @@ def lay_over(lake: Lake, organization: str, read: LiveLinks, changes: pa.Table, 
 
 
 def fold_links(lake: Lake, organization: str) -> bool:
-    """Fold the changes to an organization's links into a new whole file; return whether there were any.
+    """Fold the changes to an organization's links into a new base file; return whether there were any.
 
     Raises LakeDamaged.
     """
@@ -180,12 +180,12 @@ def link_files(lake: Lake, organization: str) -> tuple[tuple[str, ...], tuple[st
 
 
 def schema_of_links(path: str) -> pa.Schema:
-    """The columns of a file of links at a path."""
+    """Return the columns of the links file at this path."""
     return LINK_CHANGES if path.endswith(OF_CHANGES) else LINKS
 
 
 def without_tags(schema: pa.Schema) -> pa.Schema:
-    """Return the columns of a file of links from a version without tags."""
+    """Return the columns of a links file written by a version without tags."""
     return pa.schema([field for field in schema if field.name != "tags"])
 
 

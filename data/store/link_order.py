@@ -70,6 +70,6 @@ def _footer(path: Path) -> dict[str, str]:
 
 
 def _registered(root: Path, path: Path) -> RegisteredFile:
-    """Return a file as a manifest registers one that it did not know: by its name, until its bytes are hashed."""
+    """Return a manifest's record of a file that it did not know, with the hash in the file's name."""
     size, inode = (path.stat().st_size, path.stat().st_ino) if path.exists() else (0, 0)
     return RegisteredFile(path.relative_to(root).as_posix(), size, path.name.partition("-")[0], 0, inode)

@@ -64,7 +64,8 @@ class Rewrite:
         self._removed: list[LandedFile] = []
 
     def stage(self, files: Sequence[LandedFile], visits: int, behaviour_version: int = 0) -> tuple[Path, Footer]:
-        """Replace files of a day by one with this number of visits; return the path and the footer for writing it.
+        """Replace the files of a day with one file of this number of visits; return the path and the footer for writing
+        it.
 
         `behaviour_version` is the version of the signals in it.
         """

@@ -83,7 +83,7 @@ def status_of(lake: Lake, now: datetime) -> LakeStatus:
 
 
 def organization_status(lake: Lake, organization: str, now: datetime) -> OrganizationStatus:
-    """The data of one organization; all zero if it has none."""
+    """The data of one organization; all numbers are zero if it has none."""
     return _organizations(lake, now, organization).get(organization, OrganizationStatus())
 
 

@@ -238,9 +238,9 @@ def merge_day(lake: Lake, organization: str, day: str, now: str, quiet_seconds: 
 def merged_visits(
     engine: duckdb.DuckDBPyConnection, files: Mapping[str, object], ranges: int, days: Sequence[date | None] | None
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield the visits of files, sorted, in this number of ranges: runs with the number of their output file.
+    """Yield the sorted visits of files in this number of ranges: batches, each with the number of its output file.
 
-    With the `days` of the files, they have the signals that `judge` found.
+    With the `days` of the files, the visits have the signals that `judge` found.
     """
     keys = engine.execute(read_sql("data.tasks", "sql/merge_keys"), files).fetchall() if ranges > 1 else []
     inner = [keys[number * len(keys) // ranges][-1] for number in range(1, ranges)]

@@ -74,7 +74,7 @@ class ApiKeys:
         return key
 
     def all_keys(self, organization: str = "", key_id: str = "") -> list[Key]:
-        """All keys, or only an organization's or the key with an id, oldest first."""
+        """All keys, oldest first; or only the keys of an organization, or the key with this id."""
         rows = self.database.rows(
             _SELECT + "WHERE ? IN ('', organization) AND ? IN ('', id) ORDER BY created_at, id",
             [to_text(self._clock()), organization, key_id],

@@ -1,8 +1,8 @@
-"""The list of what changed: new names, and those that rose and fell most against the period before.
+"""The list of changes: new names, and the names that rose and fell most since the previous period.
 
-A name rose or fell only if its days say so against chance, by the test that outcomes of jobs use
-(service/jobs/rates.py): the days of both periods are cut into blocks, and their order is compared with all others. All
-names of a list share the chance of an error.
+A rise or fall must be significant by the permutation test that outcomes of jobs use (service/jobs/rates.py): the days
+of both periods are cut into blocks, and their order is compared with all permutations. The error rate is that of the
+whole list.
 """
 
 from collections import defaultdict
@@ -16,19 +16,19 @@ from service.dashboard.comparison import Comparison
 from service.jobs.rates import chance
 
 MAX_NAMED: Final = 3
-"""Names of each kind of change."""
+"""Maximum number of names for each kind of change."""
 MAX_TESTED: Final = 10
-"""Agents, links and referrers each that are tested: those with the most visits in both periods."""
+"""Maximum number of agents, of links and of referrers to test: those with the most visits in both periods."""
 MAX_BLOCKS: Final = 7
-"""Blocks of days of each period: all their orders are tried."""
+"""Maximum number of blocks of days in each period: all their permutations are tested."""
 MIN_VISITS: Final = 20
-"""In both periods together, for a name to be tested."""
+"""Minimum number of visits in both periods together for a name to be tested."""
 MIN_NEW: Final = 5
-"""Minimum for a name that is called new."""
+"""Minimum number of visits for a name to be called new."""
 WRONG: Final = 0.1
 """Maximum share of lists that name a change although nothing happened."""
 _LEAST_DEVIATIONS: Final = 1.5
-"""Minimum difference in standard deviations for which orders of blocks are tried; smaller ones are common by chance."""
+"""Minimum difference, in standard deviations, for a permutation test; smaller differences are common by chance."""
 
 
 class NamedChange(NamedTuple):
@@ -76,14 +76,14 @@ def _days(first: date, last: date) -> list[str]:
 
 
 def _blocks(days: Sequence[int]) -> list[int]:
-    """Return the sums of at most MAX_BLOCKS runs of days, as equal in length as can be."""
+    """Return the sums of at most MAX_BLOCKS runs of days of nearly equal length."""
     count = min(len(days), MAX_BLOCKS)
     bounds = [len(days) * number // count for number in range(count + 1)]
     return [sum(days[first:last]) for first, last in pairwise(bounds)]
 
 
 def _is_real(early: Sequence[int], late: Sequence[int], significance: float, *, up: bool) -> bool:
-    """Return whether fewer than this share of all orders of the blocks of days show as much."""
+    """Return whether less than this share of all permutations of the blocks of days show as large a change."""
     before, now = _blocks(early), _blocks(late)
     mean = (sum(before) + sum(now)) / (2 * len(now))
     deviation = sqrt(sum((count - mean) ** 2 for count in (*before, *now)))

@@ -1,6 +1,6 @@
-"""Comparison with the period before, over judged days only: today is not over, so it is left out on both sides.
+"""Comparison with the previous period, over judged days only: today is not over, so it is left out on both sides.
 
-Tiles compare figures. Tables compare the rows of an answer with the rows of the same names in the period before.
+Tiles compare figures. Tables compare the rows of an answer with the rows of the same names in the previous period.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,8 @@ from service.reports.filters import Filters
 REST: Final = "(other)"
 """Name of the last row of a bounded answer."""
 MAX_ROWS: Final = {"top-links": 100, "paths": 100, "source-links": 20, "tags": 1_000}
-"""Maximum number of rows of an answer, as in its SQL, without the last row for all others; links: of one platform."""
+"""Maximum number of rows of an answer, as in its SQL, without the last row for all others; for links, of one
+platform."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Comparison:
 
 
 def complete_days(scope: Scope, today: date, stored: StoredSpan, missing: frozenset[date]) -> Comparison | None:
-    """Return the comparison for a scope, up to the last complete day that is judged and not `missing`, without a log.
+    """Return the comparison for a scope, up to the last complete day that is judged and not `missing` (without a log).
 
     None without such a day, if the days before precede the first visit, or if another of the days is not judged: bots
     in disguise would count as people on one side only.
@@ -79,7 +80,7 @@ def names_of(entry: Entry) -> tuple[str, ...]:
 def compared_rows(
     entry: Entry, figure: str, rows: Sequence[Mapping[str, Any]], before: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """Return the rows with `before`, their `figure` in the period before, and `change`, in percent.
+    """Return the rows with `before`, their `figure` in the previous period, and `change`, in percent.
 
     `before` is 0 for a row without visits then, and None for a row that the earlier answer may have left out or put
     under others; `change` is infinite for a new row, and None where `before` is.

@@ -1,4 +1,4 @@
-"""The content of a page with numbers: the answers that it asks for, and its tiles and panels made of them."""
+"""The content of a page with numbers: the answers that it requests, and the tiles and panels made from them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,9 +31,9 @@ DISGUISED: Final = ENTRIES["disguised"]
 OVERVIEW_ROW: Final = ENDPOINTS["traffic-overview"]
 FILTER_VALUES: Final = ENTRIES["filter-values"]
 OF_PATHS: Final = tuple(ENTRIES[name] for name in ("paths", "invented-links", "left-out", "left-out-requests"))
-"""The answers that are counted from visits, as no rollup keeps paths, nor what is left out."""
+"""The answers counted from visits, since rollups keep neither paths nor visits that are left out."""
 MAX_PATH_VISITS: Final = 20_000_000
-"""Visits in the days of which paths are counted while a page waits: about three seconds."""
+"""Maximum number of visits from which paths are counted while a page waits: about three seconds."""
 MAX_SUGGESTIONS: Final = 100
 Rows = Sequence[Mapping[str, Any]]
 
@@ -69,48 +69,48 @@ class Newest(NamedTuple):
 
 @dataclass(frozen=True)
 class PageContent:
-    """A page of panels for some filters: first the answers that it needs, then what its template shows."""
+    """A page of panels for some filters: first the answers that it needs, then the variables of its template."""
 
     page: Page
     filters: Filters
     stored: StoredSpan | None
-    """None: the page shows nothing of other days than its own, neither a comparison nor where else there are visits."""
+    """None: the page shows only its own days: no comparison, and no hint at other days with visits."""
     links: CellLinks | None = None
-    """The addresses that cells and tiles link to; None: they lead nowhere."""
+    """The addresses that cells and tiles link to; None: there are no links."""
     hours_begun: int = 24
-    """Of today, in the organization's zone."""
+    """Number of hours of today that have begun, in the organization's zone."""
     uncovered: frozenset[date] = frozenset()
-    """Days that no log and no report covers, as `uncovered` finds them."""
+    """Days covered by neither a log nor a report, as returned by `uncovered`."""
     newest: Newest | None = None
-    """As `newest_visit` finds it."""
+    """The newest visit, as returned by `newest_visit`."""
     evidence: Evidence = field(default_factory=dict)
-    """As `evidence_by_day` finds them."""
+    """The evidence by day, as returned by `evidence_by_day`."""
     listing: Listing | None = None
-    """Which of all links it shows, where it shows them."""
+    """The part of the list of all links, on pages with that list."""
     events: Sequence[Mark] | None = None
-    """For the marks of the main chart; None: it has none."""
+    """Events for the marks of the main chart; None: it has no marks."""
     compares_links: bool = False
-    """Whether what changed has links."""
+    """Whether the list of changes includes links."""
     broken: Sequence[Mark] = ()
-    """Undecided jobs about what does not work, the newest first."""
+    """Undecided jobs about failing requests, newest first."""
     job_cells: Callable[[Mapping[str, Any]], Markup] | None = None
-    """Writes the cell of a row that is about its job, where a panel has that column."""
+    """Renders the cell about a row's job, in panels with that column."""
 
     @cached_property
     def comparison(self) -> Comparison | None:
-        """Return the days that tiles and tables are compared with; None where there are none, or nothing to compare."""
+        """Return the days to compare tiles and tables with; None if there are none, or nothing to compare."""
         if not self.stored or not (self.page.is_dashboard or self.filters.compares):
             return None
         return complete_days(self._scope, self.filters.today, self.stored, self.uncovered)
 
     @cached_property
     def panels(self) -> tuple[Panel, ...]:
-        """Return the panels of the page, as they suit its days."""
+        """Return the panels of the page, fitted to its days."""
         return tuple(panel.fitted(self.filters) for panel in self.page.panels)
 
     @cached_property
     def selection(self) -> Selection:
-        """Return the selection that its panels are shown for."""
+        """Return the selection that the page's panels show."""
         is_dashboard = self.page.is_dashboard
         return Selection(
             self.filters, self._days, self.comparison, self._scope if is_dashboard else None, self.links, self.listing,
@@ -120,7 +120,7 @@ class PageContent:
 
     @cached_property
     def wanted(self) -> list[Wanted]:
-        """Return the answers to ask for, each once, and none that the answer of the dashboard contains."""
+        """Return the answers to request, without duplicates and without members of the dashboard's answer."""
         is_dashboard, selection = self.page.is_dashboard, self.selection
         of_page = [DASHBOARD, PEOPLE, DISGUISED] if is_dashboard else [FILTER_VALUES]
         of_page += [OVERVIEW_ROW] if self.page.tiles else []
@@ -134,16 +134,16 @@ class PageContent:
 
     @cached_property
     def _members(self) -> list[Wanted]:
-        """Return the answers that the answer of the dashboard contains, in the order of its members."""
+        """Return the members of the dashboard's answer, in their order."""
         return [(part, self._scope) for _, part in DASHBOARD.members] if self.page.is_dashboard else []
 
     @cached_property
     def _scope(self) -> Scope:
-        """Return the scope of a dashboard's answers."""
+        """Return the scope of the dashboard's answers."""
         return self.filters.scope_for(DASHBOARD)
 
     def answers(self, loaded: Sequence[Any]) -> PageAnswers:
-        """Return the answers that are needed; `loaded` are those that were wanted, as decoded JSON."""
+        """Return the answers of the page; `loaded` are the decoded `wanted` answers."""
         members: list[Any] = []
         if self.page.is_dashboard:
             dashboard = PageAnswers(self.wanted, loaded)[DASHBOARD, self._scope]
@@ -183,7 +183,7 @@ class PageContent:
         return {"domains": sorted({row["domain"] for row in links}), "links": [row["short_code"] for row in links]}
 
     def _target(self, answers: PageAnswers) -> str:
-        """Return the target of the link of the page; "" if links files name none, or several."""
+        """Return the target of the page's link; "" if the stored links have no target for it, or several."""
         if self.page is not LINK:
             return ""
         targets = {row["target_url"] for row in self.answer(answers, "top-links")} - {"unknown"}
@@ -199,7 +199,7 @@ class PageContent:
         return " ".join(sentences)
 
     def lacking_evidence_in_words(self) -> str:
-        """Return a sentence with the number of compared days that lack evidence of others, if any do."""
+        """Return a sentence with the number of compared days without evidence that others have; "" for none."""
         return lacking_in_words(self.comparison, self.evidence)
 
     @property
@@ -225,7 +225,7 @@ class PageContent:
         return filled_tiles(TILES, figures_of(self._scope), compared, self.filters, has_links=has_links)
 
     def _elsewhere(self, answers: PageAnswers) -> dict[str, str] | None:
-        """Return the days with visits, if this selection has none: a text, and the query string that shows them."""
+        """Return the days with visits if this selection has none: a text, and the query string that shows them."""
         if not self.page.is_dashboard or not self.stored or self.answer(answers, "traffic-overview")["total_visits"]:
             return None
         first, last = self.stored.first_day, self.stored.last_day
@@ -238,7 +238,7 @@ class PageContent:
 
 
 def uncovered(lake: Lake, filters: Filters) -> frozenset[date]:
-    """Return the days of these filters, and as many before, that are over and that no log and no report covers."""
+    """Return the past days without a log or report, among the days of these filters and as many before."""
     first, last = filters.earlier[0], min(filters.scope.end_date, filters.today - timedelta(1))
     return lake.manifest.coverage.uncovered_days(filters.organization, filters.scope.domain or "", first, last)
 
@@ -251,7 +251,7 @@ def newest_visit(lake: Lake, filters: Filters) -> Newest | None:
 
 
 def check_paths(lake: Lake, scope: Scope) -> None:
-    """Raise InvalidParameter if paths of these days would have to be counted from too many visits."""
+    """Raise InvalidParameter if paths of these days would be counted from too many visits."""
     if scope.short_code is not None:
         return
     visits = sum(file.visits for file in lake.live_files(scope.organization, scope.start_date, scope.end_date))

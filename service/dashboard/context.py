@@ -56,12 +56,12 @@ class DashboardContext(PageContext):
         return await self.in_thread(request, Filters.parse, query_string, organization, today, self.targets, group)
 
     async def load(self, request: Request, wanted: Sequence[tuple[Entry, Scope]]) -> list[Any]:
-        """Return the decoded answers of the pairs, in their order."""
+        """Return the decoded answers of the pairs, in order."""
         bodies = await self.bodies(request, wanted)
         return await self.in_thread(request, decoded, bodies)
 
     async def bodies(self, request: Request, wanted: Sequence[tuple[Entry, Scope]]) -> list[bytes]:
-        """Return the answers of the pairs, in their order, as JSON."""
+        """Return the answers of the pairs as JSON, in order."""
         return await self.answers.get(wanted, request.scope["caller"].is_share)
 
     async def made_job(self, request: Request, make: Callable[[Jobs, Actor, datetime], JobRecord]) -> Response:

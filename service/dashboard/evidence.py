@@ -22,8 +22,8 @@ _KINDS: Final = ((HEADERS, "request headers"), (NETWORKS, "networks"))
 
 
 def evidence_by_day(lake: Lake, filters: Filters) -> Evidence:
-    """Return the evidence of the days of these filters, and of as many before, that are over; empty if days
-    are not judged.
+    """Return the evidence of past days, among the days of these filters and as many before; empty if days are not
+    judged.
     """
     if not lake.manifest.behaviour.is_used(filters.organization):
         return {}
@@ -32,7 +32,7 @@ def evidence_by_day(lake: Lake, filters: Filters) -> Evidence:
 
 
 def evidence_marks(filters: Filters, evidence: Evidence) -> Iterator[Mark]:
-    """Yield a mark for each day in scope that has evidence which the last day with visits lacked, or the reverse."""
+    """Yield a mark for each day in scope with evidence that the previous day with visits lacked, or the reverse."""
     scope = filters.scope
     days = sorted(day for day in evidence if scope.start_date <= day <= scope.end_date)
     for before, day in pairwise(days):
@@ -46,7 +46,7 @@ def evidence_marks(filters: Filters, evidence: Evidence) -> Iterator[Mark]:
 
 
 def lacking_in_words(comparison: Comparison | None, evidence: Evidence) -> str:
-    """Return a sentence with the number of compared days that lack evidence of others; "" if all or none have it."""
+    """Return a sentence with the number of compared days without evidence that others have; "" for none or all."""
     if comparison is None:
         return ""
     first, last = comparison.before.start_date, comparison.now.end_date

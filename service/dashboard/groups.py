@@ -39,4 +39,4 @@ GROUPS: Final[Mapping[str | None, Group]] = {
         frozenset(("ai_visits", "ai_pct", "ai_referral_requests", *_OF_AI, *_OF_PEOPLE)),
     ),
 }  # fmt: skip
-"""By the traffic_group of a scope."""
+"""The groups by the traffic_group of a scope."""

@@ -71,7 +71,7 @@ async def job_cells(
 
 
 async def claim(context: DashboardContext, request: Request) -> Response:
-    """Claim the address that the form names by its fingerprint, and show its job where it takes its redirect."""
+    """Claim the address with the fingerprint in the form, and show the redirect form of its job."""
     address = (await editors_form(request)).get("address", "")
     filters, entry = await context.filters(request), ENTRIES["invented-links"]
     scope = filters.scope_for(entry)

@@ -1,4 +1,4 @@
-"""A panel: the answers that it asks for, and how it shows their rows: a table, perhaps a chart above it, and notes."""
+"""A panel: the answers that it requests, and how it shows their rows: a table, perhaps a chart above it, and notes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,12 +21,12 @@ from service.jobs.reader import Mark
 from service.reports.filters import Filters
 
 Wanted: TypeAlias = tuple[Entry, Scope]
-"""An answer to ask for."""
+"""An answer to request."""
 _TEXTS: Final = frozenset(("text", "list", "word", "badge"))
 
 
 class PageAnswers:
-    """The answers of a page, found by what was asked for."""
+    """The answers of a page by their requests."""
 
     def __init__(self, wanted: Iterable[Wanted], loaded: Iterable[Any]) -> None:
         self._found = {key_of(pair): answer for pair, answer in zip(wanted, loaded, strict=True)}
@@ -36,35 +36,35 @@ class PageAnswers:
 
 
 def key_of(wanted: Wanted) -> tuple[str, Scope]:
-    """Return the key by which an answer is found."""
+    """Return the key under which an answer is stored."""
     entry, scope = wanted
     return entry.name, scope
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The filters, days and links that the panels of a page are shown for."""
+    """The filters, days and links that the panels of a page show."""
 
     filters: Filters
     days: ChartDays | None = None
     comparison: Comparison | None = None
-    """The days that tables are compared with, where there are any."""
+    """The days that tables are compared with, if any."""
     whole: Scope | None = None
-    """The scope of an overview, which all its answers have."""
+    """The scope of an overview, shared by all its answers."""
     links: CellLinks | None = None
-    """The addresses that cells link to; None: they lead nowhere, and hints for the operator are left out."""
+    """The addresses that cells link to; None: there are no links and no hints for the operator."""
     listing: Listing | None = None
     evidence: Evidence = field(default_factory=dict)
     events: Sequence[Mark] | None = None
-    """For the marks of the main chart; None: it has none."""
+    """Events for the marks of the main chart; None: it has no marks."""
     marks: Sequence[Sequence[Mark]] = ()
-    """Those of the main chart, in their order; the last may be several."""
+    """The marks of the main chart in groups, in order; the last group may have several."""
     compares_links: bool = False
-    """Whether what changed has links: to compare them costs as much as all else."""
+    """Whether the list of changes includes links: comparing them costs as much as everything else."""
     broken: Sequence[Mark] = ()
-    """Undecided jobs about what does not work, the newest first."""
+    """Undecided jobs about failing requests, newest first."""
     job_cells: Callable[[Row], Markup] | None = None
-    """Writes the cell of a row that is about its job."""
+    """Renders the cell about a row's job."""
 
     def scope_for(self, entry: Entry) -> Scope:
         """Return the scope of an answer on this page."""
@@ -77,7 +77,7 @@ class Selection:
 
     @property
     def uncovered(self) -> frozenset[date]:
-        """Days that no log and no report covers."""
+        """Days covered by neither a log nor a report."""
         return self.days.uncovered if self.days else frozenset()
 
 
@@ -97,16 +97,16 @@ class FilledPanel:
     note: str = ""
     """Return the notes below the table."""
     compares: bool = False
-    """Whether the table shows the period before."""
+    """Whether the table shows the previous period."""
     legend: Sequence[tuple[str, str]] = ()
     """The class and the name of everything in the chart."""
     marks: Sequence[Sequence[Mark]] = ()
-    """The events that the numbers in the chart stand for, in their order; the last may be several."""
+    """The events that the numbers in the chart stand for, in order; the last number may stand for several."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A table of an answer's rows. Other kinds of panels override what they do otherwise."""
+    """A table of an answer's rows. Other kinds of panels override parts of its behaviour."""
 
     entry: Entry
     title: str
@@ -126,21 +126,21 @@ class Panel:
     empty: str = "No visits of this kind in this period."
 
     chart_name: ClassVar[str] = ""
-    """Of its chart, above which the table is folded."""
+    """The name of its chart; the table below the chart is collapsed."""
     drawn: ClassVar[frozenset[str]] = frozenset()
     """The columns of the table that the chart draws."""
     figures: ClassVar[tuple[str, ...]] = ("visits", "agent_fetches")
-    """The fields that rows are compared by: the first that the answer has."""
+    """Possible fields for comparing rows: the first that the answer has is used."""
     leading: ClassVar[tuple[str, ...]] = ("visits", "percentage")
-    """The columns that come second, so that a phone shows them."""
+    """The columns moved to second place, so that phones show them."""
     added: ClassVar[tuple[TableColumn, ...]] = ()
-    """Columns that the answer does not have."""
+    """Additional columns, which the answer does not have."""
     is_list: ClassVar[bool] = False
-    """Whether it is a part of all links, which the server searches and sorts."""
+    """Whether it is a part of the list of all links, which the server searches and sorts."""
     has_jobs: ClassVar[bool] = False
-    """Whether it has a column with the job about each row, and a button that makes one."""
+    """Whether it has a column with the job about each row, and a button that creates it."""
     has_lines: ClassVar[bool] = True
-    """Whether its rows are those of an answer, which other programs can print."""
+    """Whether its rows are those of the answer, so that other programs can print them."""
     is_in_text: ClassVar[bool] = True
     """Whether a report in plain text has its table."""
 
@@ -151,7 +151,7 @@ class Panel:
 
     @property
     def answer(self) -> Entry:
-        """Return the answer that it shows, or the part of one."""
+        """Return the answer that the panel shows, or its part of an answer."""
         return dict(self.entry.members)[self.part] if self.part else self.entry
 
     @property
@@ -161,24 +161,24 @@ class Panel:
 
     @property
     def figure(self) -> str:
-        """Return the field by which rows are compared; "" for rows without names, as hours have none."""
+        """Return the field by which rows are compared; "" for rows without names, such as hours."""
         fields = self.answer.fields
         if not self.is_compared or fields[0].kind.sql != "VARCHAR":
             return ""
         return next((name for name in self.figures if any(field.name == name for field in fields)), "")
 
     def fitted(self, _filters: Filters) -> "Panel":
-        """Return the panel as it suits the days of these filters."""
+        """Return the panel fitted to the days of these filters."""
         return self
 
     def wants(self, selection: Selection) -> list[Wanted]:
-        """Return the answers that it asks for: of the days, or of those that are compared and of those before."""
+        """Return the answers to request: for the days, or for the compared days and the days before."""
         if selection.filters.compares and selection.comparison and self.figure:
             return [*compared_pair(self.entry, selection.filters, selection.comparison)]
         return [(self.entry, selection.scope_for(self.entry))]
 
     def render(self, answers: PageAnswers, selection: Selection) -> FilledPanel:
-        """Return the panel with the rows of the answers that it wants."""
+        """Return the panel with the rows of its answers."""
         loaded = [answers[pair] for pair in self.wants(selection)]
         first, *others = (answer[self.part] if self.part else answer for answer in loaded)
         return self.filled(first, selection, others[0] if others else None)
@@ -200,7 +200,7 @@ class Panel:
         selection: Selection,
         **more: Any,  # noqa: ANN401  # members of FilledPanel
     ) -> FilledPanel:
-        """Return the panel with all its `rows`, of which the table has those that are `shown`."""
+        """Return the panel with all of its `rows`, with only the `shown` rows in the table."""
         last, group = selection.job_cells if self.has_jobs else None, selection.group
         legend = self.legend(columns, selection)
         columns, has_split = group.columns(columns), self.has_split and group.has_split
@@ -220,7 +220,7 @@ class Panel:
         return ()
 
     def compared(self, rows: Sequence[Row], before: Sequence[Row]) -> list[Row]:
-        """Return the rows beside those of the period before."""
+        """Return the rows next to the rows of the previous period."""
         return compared_rows(self.entry, self.figure, rows, before)
 
     def columns(self) -> tuple[TableColumn, ...]:
@@ -243,15 +243,15 @@ class Panel:
         return self.rows_of(answers[self.entry, selection.scope_for(self.entry)])
 
     def rows_of(self, answer: Sequence[Row]) -> Sequence[Row]:
-        """Return the rows of an answer as the panel shows them, before they are cut to its limit."""
+        """Return the rows of an answer as the panel shows them, before its limit applies."""
         return answer
 
     def count(self, rows: Sequence[Row]) -> int:
-        """Return the number of rows in all."""
+        """Return the total number of rows."""
         return len(rows)
 
     def missing(self, _rows: Sequence[Row], _selection: Selection) -> frozenset[int]:
-        """Return the numbers of the rows of which nothing is known, as no log covers their days."""
+        """Return the numbers of the rows whose days no log covers."""
         return frozenset()
 
     def chart(self, _columns: Sequence[TableColumn], _rows: Sequence[Row], _selection: Selection) -> Markup:

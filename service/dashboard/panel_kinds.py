@@ -106,7 +106,7 @@ class OfPeople(Panel):
     added: ClassVar[tuple[TableColumn, ...]] = (SHARE_OF_PEOPLE,)
 
     def rows_of(self, answer: Sequence[Row]) -> Sequence[Row]:
-        """Return the rows with people, most first, each with its share of all people."""
+        """Return the rows with people, largest first, each with its share of all people."""
         whole = sum(int(row["human_clicks"]) for row in answer)
         by_people = [row for row in answer if row["human_clicks"]]
         ranked = sorted(by_people, key=lambda row: (REST in row.values(), -int(row["human_clicks"])))
@@ -154,12 +154,12 @@ class Agents(Panel):
 
 @dataclass(frozen=True)
 class Operators(Panel):
-    """Operators, with how their agents are known; visits per answer only where every day is covered."""
+    """Operators, with the evidence for their agents; visits per answer only if every day is covered."""
 
     added: ClassVar[tuple[TableColumn, ...]] = (PROOF,)
 
     def filled(self, answer: Sequence[Row], selection: Selection, before: Sequence[Row] | None = None) -> FilledPanel:
-        """Return the panel, without visits per answer if days are missing, as unlike days would be compared."""
+        """Return the panel, without visits per answer if days are missing, since it would compare different days."""
         if selection.days and selection.days.uncovered_days:
             answer = [{**row, _PER_ANSWER: None} for row in answer]
         return super().filled(answer, selection, before)
@@ -185,7 +185,7 @@ def _proof(row: Row) -> str:
 
 @dataclass(frozen=True)
 class Values(Panel):
-    """The estimated value of visits, where a value is set."""
+    """The estimated value of visits, if values are configured."""
 
     def rows_of(self, answer: Sequence[Row]) -> Sequence[Row]:
         """Return the rows, or none if every visit is worth nothing."""
@@ -199,13 +199,13 @@ class Domains(Panel):
     added: ClassVar[tuple[TableColumn, ...]] = (PEOPLE_VISITORS,)
 
     def wants(self, selection: Selection) -> list[Wanted]:
-        """Return the domains of the visits that are shown, and those of people, unless rows are compared."""
+        """Return the domains of the shown visits, and the domains of people's visits unless rows are compared."""
         wanted = super().wants(selection)
         scope = wanted[0][1]
         return wanted if wanted[1:] else [*wanted, (self.entry, replace(scope, traffic_group="people"))]
 
     def render(self, answers: PageAnswers, selection: Selection) -> FilledPanel:
-        """Return the domains, each with its visitors among people; None for a domain that may be under others there."""
+        """Return the domains with their visitors among people; None for a domain that may be under others there."""
         (wanted, of_people), compared = self.wants(selection), selection.filters.compares and selection.comparison
         if compared:
             return super().render(answers, selection)
@@ -226,12 +226,12 @@ class LinkList(Panel):
     is_list: ClassVar[bool] = True
 
     def wants(self, selection: Selection) -> list[Wanted]:
-        """Return the part of all links that the address of the page asks for."""
+        """Return the part of the list of all links that the address of the page requests."""
         scope = selection.scope_for(self.entry)
         return [(self.entry, selection.listing.scope(scope) if selection.listing else scope)]
 
     def count(self, rows: Sequence[Row]) -> int:
-        """Return the number of links found, on all parts."""
+        """Return the total number of links found."""
         return int(rows[0]["links_found"]) if rows else 0
 
 

@@ -1,4 +1,4 @@
-"""The panels of pages: which answer each one shows, which of its fields, and what it says when there is nothing."""
+"""The panels of pages: the answer of each panel, the fields to show, and the text for an empty answer."""
 
 from dataclasses import replace
 from typing import Final
@@ -119,7 +119,7 @@ AI_DETAILS: Final = (
         "device-by-ai-source", "Devices by platform", color="ai", is_wide=True, hint="Shares are within each platform.",
     ),
 )
-"""Panels of a page of its own, for questions about AI that are asked less often."""
+"""Panels of a separate page, for less frequent questions about AI."""
 PATHS: Final = Panel.of(
     "paths", "Paths", "path visits percentage errors_4xx errors_5xx last_visit", is_wide=True, has_search=True,
     hint="What was asked for, links or not.", note="The 100 paths with most visits, counted from the visits.",

@@ -27,10 +27,10 @@ from service.jobs.reader import Mark
 from service.reports.filters import CHIPS, Filters
 
 ROWS: Final = 50
-"""The least number of rows of its tables, as nothing leads from it to the rest."""
+"""Minimum number of rows in its tables, since a report has no links to further rows."""
 TEXT_ROWS: Final = 10
 MAX_TEXT_WIDTH: Final = 40
-"""Characters of a column in plain text."""
+"""Maximum number of characters of a column in plain text."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,10 @@ class Report:
         cancelled: threading.Event | None = None,
         broken: Sequence[Mark] = (),
     ) -> Self:
-        """Load the answers; `parameters` are those of the API, empty ones without effect.
+        """Load the answers; `parameters` are parameters of the API, and empty ones have no effect.
 
-        `cancelled` goes to `Warehouse.answer`; `broken` comes from JobReader. Raises InvalidParameter, and what the
-        former raises; BadInput for a country database that is damaged.
+        `cancelled` goes to `Warehouse.answer`; `broken` comes from JobReader. Raises InvalidParameter and the
+        exceptions of `Warehouse.answer`, and BadInput for a damaged country database.
         """
         filters = Filters.of(parameters, organization, today, LinkIndex(lake))
         page = LINK if filters.scope.short_code else OVERVIEW
@@ -148,5 +148,5 @@ def _table(panel: Panel, rows: Sequence[Any]) -> Iterator[str]:
 
 
 def _clean(text: str) -> str:
-    """Untrusted text without what controls a terminal, or the direction of a line."""
+    """Untrusted text without characters that control a terminal or the direction of text."""
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)

@@ -19,7 +19,7 @@ from service.reports.filters import Filters
 
 _AGENTS: Final = ENTRIES["bot-traffic"]
 _PLACES: Final = 10
-"""Number of marks that fit beside each other on a phone."""
+"""Number of marks that fit side by side on a phone."""
 
 
 def apart(columns: Sequence[int], count: int) -> dict[int, str]:
@@ -63,7 +63,7 @@ class TimeSeries(Panel):
         ]
 
     def legend(self, columns: Sequence[TableColumn], selection: Selection) -> Sequence[tuple[str, str]]:
-        """Return the legend of the chosen group, with the period before if the chart shows it."""
+        """Return the legend of the chosen group, with the previous period if the chart shows it."""
         before = [("previous", "Period before")] if PREVIOUS in columns else []
         return [*selection.group.legend, *before]
 
@@ -110,7 +110,7 @@ class TimeSeries(Panel):
 
 @dataclass(frozen=True)
 class MainSeries(TimeSeries):
-    """All visits by the unit that suits the days, with the period before, and with marks."""
+    """All visits by the unit that suits the days, with the previous period, and with marks."""
 
     def fitted(self, filters: Filters) -> Panel:
         """Return the visits by hour, day or month, whichever suits the days."""
@@ -126,7 +126,7 @@ class MainSeries(TimeSeries):
         return wanted if selection.events is None else [*wanted, (_AGENTS, selection.scope_for(_AGENTS))]
 
     def render(self, answers: PageAnswers, selection: Selection) -> FilledPanel:
-        """Return the panel with the period before as a line, and the marks of its days."""
+        """Return the panel with the previous period as a line, and the marks of its days."""
         found = [answers[pair] for pair in self.wants(selection)]
         if selection.events is not None:
             filters, agents = selection.filters, found.pop()

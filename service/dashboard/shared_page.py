@@ -39,16 +39,16 @@ PAGE: Final = replace(
 
 
 _MadeOf = tuple[Share, str, PageContent, list[bytes]]
-"""Everything that a page is made of; the second is the zone."""
+"""Everything that a page depends on; the second item is the zone."""
 
 
 def endpoint(context: DashboardContext) -> Endpoint:
-    """Return the page of a share. A secret that is wrong, expired or revoked is NotFound, as any unknown path.
+    """Return the page of a share. Like any unknown path, a wrong, expired or revoked secret is NotFound.
 
-    A page is rendered again only when something that it is made of has changed, as the address may be public.
+    A page is rendered again only if something that it depends on has changed, since the address may be public.
     """
     kept: LRUCache[str, tuple[_MadeOf, bytes, bytes]] = LRUCache(MAX_KEPT)
-    """By the id of the share: what its page was made of, the page, and that compressed."""
+    """By the id of the share: everything that its page depends on, the page, and the compressed page."""
 
     async def shared(request: Request) -> Response:
         share = await context.control.read(context.shares.share, request.path_params["secret"])

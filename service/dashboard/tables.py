@@ -21,7 +21,7 @@ Row = Mapping[str, Any]
 _ANY_DOMAIN: Final = "(any)"
 """Shown for a link without visits that works on all domains."""
 _NO_DOMAIN: Final = frozenset((None, "", "unknown", REST, _ANY_DOMAIN))
-"""Values in the column of domains that are not filtered by on the page of a link."""
+"""Values in the column of domains that a link's page does not filter by."""
 _CSS_CLASSES: Final = ("address", "text", "text long", "number", "change", "day", "time", "badge", "share", "split")
 _ROW_HEADS: Final = {css: Markup('<th scope="row" class="%s">') % css for css in _CSS_CLASSES}
 _CELLS: Final = {css: Markup('<td class="%s">') % css for css in _CSS_CLASSES}
@@ -31,7 +31,7 @@ _SPLIT: Final = Markup('<data value="%.4f">%s</data>')
 """A bar of the classes of visits, sorted by the share of people."""
 _NOT_COVERED: Final = Markup(' <span class="badge">no data</span>')
 _LONG_RUN: Final = re.compile(r"[^\s/-]{19}")
-"""Letters in a row that are broken where a column is narrow."""
+"""A run of letters that may be broken in a narrow column."""
 _SHOWN_BY: Final = {"country": "country_name"}
 """Fields that another field shows in words."""
 LINKED_FIELDS: Final = {
@@ -44,7 +44,7 @@ LINKED_FIELDS: Final = {
 SUBJECT_PATHS: Final = {"ai_source": "ai", "operator": "operators", "agent": "agents"}
 """Parameters with a page for each value, and the path of these pages after /app/."""
 _OF_SUBJECT: Final = {"agent": "agent", "link": "short_code", "referrer": "referrer"}
-"""The field that the name of something that changed is a value of."""
+"""The field with the names of each kind of change."""
 _LINK_UNKNOWN: Final = frozenset(
     row.name for row in PARAMETERS.values() if row.links_unknown and (row.kind == "word" or row.name == "domain")
 )
@@ -61,7 +61,7 @@ class CellLinks:
         self._here = f"{path}{filters.query_string()}"
 
     def of(self, field: str, row: Row) -> str:
-        """Return the address for a field of LINKED_FIELDS; "" without a value of its own, or for this very page."""
+        """Return the address for a field of LINKED_FIELDS; "" without a value, or for the current page."""
         name = LINKED_FIELDS[field]
         value = str(row.get(name, row[field]) or "")
         is_unlinked = value in {"", REST, _ANY_DOMAIN} or (value == "unknown" and name not in _LINK_UNKNOWN)
@@ -102,7 +102,7 @@ class Table:
     has_split: bool = False  # a column with a bar of people, AI-related and other visits
     links: CellLinks | None = None  # None: cells have no links
     last: Callable[[Row], Markup] | None = None
-    """Writes a last cell of each row."""
+    """Renders the last cell of each row."""
 
     def body(self, rows: Sequence[Row], missing: Collection[int] = ()) -> Markup:
         """Return the rows as HTML; `missing` has the positions of rows with days that no file covers."""

@@ -70,7 +70,7 @@ def filled_tiles(
     *,
     has_links: bool,
 ) -> list[Tile]:
-    """Return every tile of the group that is shown; `compared` are the figures of both spans.
+    """Return every tile of the shown group; `compared` are the figures of both spans.
 
     Visitors have a change only if both spans count all of them.
     """

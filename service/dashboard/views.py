@@ -1,4 +1,4 @@
-"""The pages with numbers: their routes, and what their templates get."""
+"""The pages with numbers: their routes, and the variables of their templates."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -51,7 +51,7 @@ SUBJECTS: Final = {
 """The pages of single platforms, operators and agents, by the parameter that has their names."""
 DETAILS: Final = Page("ai-details", "AI in detail", "", panels.AI_DETAILS)
 UNNAMED: Final = (INVENTED, DETAILS)
-"""The pages that other pages lead to."""
+"""The pages that only other pages link to."""
 LINKS: Final = next(page for page in NAMED if page.path == "links")
 LINKS_BY_TAG: Final = replace(LINKS, lead="Visits to all links of each tag.", panels=panels.LINKS_BY_TAG)
 PAGES: Final = (*NAMED, *UNNAMED, LINK, LINKS_BY_TAG, *SUBJECTS.values())
@@ -83,7 +83,7 @@ async def panels_page(context: DashboardContext, request: Request, page: Page) -
 
 
 async def overview_page(context: DashboardContext, request: Request) -> Response:
-    """Return the Overview, with what is to be done."""
+    """Return the Overview, with the jobs to decide."""
     view = await View.start(context, request, OVERVIEW)
     if instead := await view.instead():
         return instead
@@ -132,7 +132,7 @@ async def invented_page(context: DashboardContext, request: Request) -> Response
 
 
 async def subject_page(context: DashboardContext, request: Request, parameter: str) -> Response:
-    """Return the page of a platform, an operator or an agent: its visits, what it asks for, and which links."""
+    """Return the page of a platform, an operator or an agent: its visits, its requests, and its links."""
     value, page = request.path_params["value"], SUBJECTS[parameter]
     if not value:
         raise NotFound
@@ -149,7 +149,7 @@ async def subject_page(context: DashboardContext, request: Request, parameter: s
 
 @dataclass(frozen=True)
 class View:
-    """One request for a page: its filters, and the days that its organization has visits of."""
+    """One request for a page: its filters, and the days with visits of its organization."""
 
     context: DashboardContext
     request: Request
@@ -173,12 +173,12 @@ class View:
 
     @property
     def settled(self) -> str | None:
-        """Return the address to go to instead, if the days in this one are not as links have them."""
+        """Return the address to redirect to, if the days in this address are not in their normal form."""
         query = self.filters.settled(self.stored.first_day)
         return None if query is None else f"{self.request.url.path}{query}"
 
     async def instead(self) -> Response | None:
-        """Return the answer without numbers: the guided start, or a redirect to an address with all days."""
+        """Return a response without numbers: the guided start, or a redirect to an address with all days."""
         if self.stored.is_empty:
             return await self.response("start.html")
         return None if self.settled is None else RedirectResponse(self.settled, 303)

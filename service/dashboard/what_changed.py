@@ -1,4 +1,4 @@
-"""The panel of the Overview that says what changed against the period before, and what broke in it."""
+"""The panel of the Overview with the changes since the previous period, and with new failures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,9 +14,9 @@ from service.jobs.reader import Mark
 
 _LINKS: Final = ENTRIES["visits-by-link"]
 MAX_COMPARED: Final = 200_000
-"""Visits of both periods up to which a page compares links."""
+"""Maximum number of visits in both periods for which a page compares links."""
 MAX_BROKEN: Final = 3
-"""Jobs in the list: the newest."""
+"""Maximum number of jobs in the list, the newest."""
 _COLUMNS: Final = (
     TableColumn("changed", "What", "text"),
     TableColumn("named", "Name", "text"),
@@ -27,14 +27,14 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True)
 class WhatChanged(Panel):
-    """A short list: what is new, what rose and fell more than by chance, and what broke."""
+    """A short list: new names, significant rises and falls, and failures."""
 
     is_wide: bool = True
     is_compared: bool = False
     has_lines: ClassVar[bool] = False
 
     def wants(self, selection: Selection) -> list[Wanted]:
-        """Return the visits by name of both periods; an empty result without an earlier period."""
+        """Return the requests for the visits by name of both periods; none without a previous period."""
         found = selection.comparison
         if not found:
             return []
@@ -46,18 +46,18 @@ class WhatChanged(Panel):
         return _COLUMNS
 
     def render(self, answers: PageAnswers, selection: Selection) -> FilledPanel:
-        """Return the list; without a period before, none is shown."""
+        """Return the list; it is left out without a previous period."""
         if not self.wants(selection):
             return replace(self, is_left_out=True).drawn_as(_COLUMNS, [], [], selection)
         rows = self.text_rows(answers, selection)
         return self.drawn_as(_COLUMNS, rows, rows, selection)
 
     def notes(self, _rows: Sequence[Row], selection: Selection) -> Sequence[str]:
-        """Return a note where links are not compared."""
+        """Return a note if links are not compared."""
         return [] if selection.compares_links else [f"Links are compared up to {MAX_COMPARED:,} visits."]
 
     def text_rows(self, answers: PageAnswers, selection: Selection) -> Sequence[Row]:
-        """Return the changes, then what broke."""
+        """Return the changes, then the failures."""
         comparison, wanted = selection.comparison, self.wants(selection)
         if not comparison or not wanted:
             return []
@@ -75,7 +75,7 @@ class WhatChanged(Panel):
 
 
 def _newest(broken: Sequence[Mark], comparison: Comparison) -> list[Row]:
-    """Return rows for the newest jobs about what broke since the period began."""
+    """Return rows for the newest jobs about failures since the period began."""
     since = [mark for mark in broken if mark.day >= comparison.now.start_date]
     return [
         {"changed": "Broke", "named": mark.text, "visits_now": None, "visits_before": None, "path": mark.path}

@@ -86,7 +86,7 @@ class Sender:
         return int(self._database.rows("SELECT count(*) FROM hooks WHERE disabled_reason IS NOT NULL")[0][0])
 
     def claim(self) -> ClaimedDelivery | None:
-        """Claim the next delivery, unless every organization with one uses its share of the slots."""
+        """Claim the next delivery, unless every organization with one already uses its share of the slots."""
         free = SLOTS - self._under_way.total()
         full = [organization for organization, count in self._under_way.items() if count >= free]
         with self._database.snapshot() as connection:  # read first: an empty outbox needs no writes

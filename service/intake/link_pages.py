@@ -18,7 +18,7 @@ from service.dashboard.views import View
 from service.intake.link_api import LinkService
 
 _MAX_TEXT: Final = MAX_TAGS * (2 * MAX_TAG_LENGTH + 4)
-"""Characters of the field with tags: each may be in quotes, and have quotes in it."""
+"""Maximum number of characters in the field with tags: each tag may be quoted, and contain quotes."""
 
 
 def routes(context: DashboardContext, links: LinkService) -> list[Route]:

@@ -1,1 +1,1 @@
-"""Jobs: what should be done about the traffic, who decided what about it, what was done, and whether it helped."""
+"""Jobs: proposed actions, the decisions about them, their implementations, and their measured effect."""

@@ -66,7 +66,8 @@ class MeasureRun(NamedTuple):
 class Detection:
     """The detectors and measures of one organization, which turn the visits in a lake into jobs.
 
-    `cancelled` is that of `Engine.answer`. A method raises what `detect` and `measure_all` raise, unless it says more.
+    `cancelled` is passed to `Engine.answer`. Methods raise the exceptions of `detect` and `measure_all`, and others
+    where documented.
     """
 
     engine: Engine
@@ -115,7 +116,8 @@ class Detection:
         return [one for one in found if one.subject not in subjects]
 
     def measure_outcomes(self, now: datetime) -> MeasureRun:
-        """Mark redirects as shipped that the log shows to work, then measure the shipped jobs and store their outcomes.
+        """Mark redirects as shipped if the log shows that they work; then measure the shipped jobs and store their
+        outcomes.
 
         A job that cannot be measured now keeps waiting, and does not stop the others.
         """

@@ -155,7 +155,7 @@ def priority_of(cause: Cause) -> str:
 
 
 def rank(priority: str, kind: str) -> tuple[int, int]:
-    """Return the place of a job among others, from the most urgent on: by its priority, then by its type."""
+    """Return the rank of a job, the most urgent first: by its priority, then by its type."""
     urgency = JOB_KINDS[kind].urgency if kind in JOB_KINDS else "error"
     return -PRIORITIES.index(priority), list(_PRIORITIES).index(urgency)
 

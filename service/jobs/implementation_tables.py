@@ -41,7 +41,7 @@ def implementation_in_force(connection: sqlite3.Connection, job: Job) -> Impleme
 
 
 def read_content(connection: sqlite3.Connection, job: Job, number: int) -> str | None:
-    """Read the content of an implementation; None if it is elsewhere."""
+    """Read the content of an implementation; None if it is stored elsewhere."""
     ((content,),) = connection.execute(
         "SELECT content FROM implementations WHERE job_id = ? AND number = ?", [job.id, number]
     )

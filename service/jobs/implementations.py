@@ -1,4 +1,4 @@
-"""Implementations of jobs: content of known types, or the URL where it is."""
+"""Implementations of jobs: content of known types, or a URL."""
 
 import hashlib
 import sqlite3

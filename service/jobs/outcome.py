@@ -113,7 +113,7 @@ def _days(by_day: _Counts, others: Sequence[_Counts], first: date, number: int) 
 
 
 def _longest(days: Sequence[DayCount], fits: Callable[[Sequence[DayCount]], bool]) -> Sequence[DayCount] | None:
-    """Return the longest run of the latest days that `fits` accepts."""
+    """Return the longest run of the latest days that satisfies `fits`."""
     return next((days[first:] for first in range(len(days)) if fits(days[first:])), None)
 
 
@@ -206,7 +206,7 @@ def _look(spans: _Spans, look: Look, kind: JobKind, is_chosen: bool) -> JobOutco
 
 
 def _chance(spans: _Spans, block_days: int, up: bool, least: float) -> float:
-    """Return the p-value of such a change: the higher of the values with and without the control.
+    """Return the p-value of such a change: the higher of the p-values with and without the control.
 
     1 unless the change is at least `least`-fold, both with and without the control, and the largest of many.
     """

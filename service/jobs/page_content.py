@@ -57,7 +57,7 @@ def evidence_of(record: JobRecord, command: Callable[..., str]) -> dict[str, Any
 
 
 def requests_of(job: Job, evidence: Evidence | None) -> list[str]:
-    """For each row of the evidence, the page after /app/ that counts its requests; "" where no filter finds them."""
+    """Return the page after /app/ that counts the requests of each row; "" if no filter finds them."""
     if evidence is None:
         return []
     known = {orjson.dumps(sanitized([*one.values()])): one for one in orjson.loads(job.subjects)}
@@ -111,7 +111,7 @@ def filled_days(counts: Sequence[DayCount], first: date, last: date) -> list[Day
 
 
 def expected_days(days: Sequence[DayCount], shipped_on: date, outcome: JobOutcome) -> list[float] | None:
-    """Return the events to expect of the visits of each day at the rates of the control; None without a control."""
+    """Return the events expected from each day's visits at the rates of the control; None without a control."""
     before, after = outcome.control_before, outcome.control_after
     if before is None or after is None:
         return None

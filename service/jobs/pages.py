@@ -127,7 +127,7 @@ class _JobPages:
     async def _write_and_show(
         self, request: Request, fields: dict[str, str], write: Callable[..., object], what: object, **more: str | None
     ) -> Response:
-        """Write, and show the job; if it cannot be written, with the reason and what was typed. Raises NotFound.
+        """Write and show the job; if the write fails, with the reason and the entered values. Raises NotFound.
 
         `write` is a method of Jobs that takes organization, job, `what`, actor, time, `version` and `more`.
         """
@@ -155,7 +155,7 @@ class _JobPages:
     async def job(
         self, request: Request, status: int = 200, problem: str = "", fields: dict[str, str] | None = None
     ) -> Response:
-        """One job, with the problem of a form and what was typed into it."""
+        """One job, with the problem of a form and the entered values."""
         session: Session = request.scope["session"]
         organization, job_id = session.organization, request.path_params["id"]
         job, content = await self._jobs.database.read(self._jobs.with_content, organization, job_id)
@@ -196,14 +196,14 @@ class _JobPages:
         return await self._context.renderer.response(request, "job.html", shown, status)
 
     def _target(self, job: JobRecord, content: str | None, guesses: Sequence[RedirectGuess]) -> tuple[str, bool]:
-        """Where redirects of a job lead, and whether an editor chose it: otherwise the best guess, or the home page."""
+        """The target of a job's redirects, and whether an editor chose it; otherwise a guess or the home page."""
         content_type = job.implementation.content_type if job.implementation else None
         for rule in rules_of(content_type, content.encode() if content else None):
             return rule.target, True
         return (guesses[0].redirect_to if guesses else f"https://{job.domain or 'example.com'}/"), False
 
     async def _measure(self, caller: Caller, job: JobRecord) -> dict[str, Any] | None:
-        """Return the chart and the days of a shipped job; None without a measure, or if it cannot be taken now."""
+        """Return the chart and the days of a shipped job; None without a measure, or if it cannot be measured now."""
         kind, shipped_at = JOB_KINDS.get(job.type), job.implementation.shipped_at if job.implementation else None
         if kind is None or shipped_at is None:
             return None

@@ -26,7 +26,7 @@ MAX_CAUSES: Final = 20
 def placebo(detection: Detection, progress: Progress) -> dict[str, Counter[str]]:
     """Count causes by detector and outcome, without causes that were approved or shipped.
 
-    `progress` counts placebo days. Raises what `detect` and `measure_all` raise.
+    `progress` counts placebo days. Raises the exceptions of `detect` and `measure_all`.
     """
     span = detection.lake.manifest.statistics.stored_span(detection.organization)
     found = {kind: Counter[str]() for kind in DETECTORS}

@@ -64,7 +64,7 @@ def surplus_beside_control(days: Sequence[DayCount]) -> list[float]:
 
 
 def chance(before: Sequence[float], after: Sequence[float], block_days: int, up: bool) -> float:
-    """Return the p-value of so many events after, or of so few unless `up`.
+    """Sum the counts of a job's events and visits on these days.
 
     It is the share of all permutations of blocks of about `block_days`.
     """

@@ -1,4 +1,4 @@
-"""Reads of jobs for pages beside their records: undecided jobs, the job of a subject, events for a chart."""
+"""Reads jobs for pages, besides their records: undecided jobs, the job of a subject, events for a chart."""
 
 import json
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from service.jobs.findings import rank
 from service.reports.filters import Filters
 
 BROKEN: Final = ("broken_link", "dead_path", "error_days", "search_errors", "server_errors")
-"""Types of jobs about requests that should have been answered, and were not."""
+"""Types of jobs about requests that should have been answered, but failed."""
 
 
 @dataclass(frozen=True)

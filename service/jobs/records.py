@@ -288,5 +288,5 @@ def job_record(content: JobContent, history: Sequence[HistoryLine], deliveries: 
 
 
 def conflict(job: Job, problem: str) -> JobConflict:
-    """The error for what a job's status does not allow. `problem` follows on "The job is resolved and "."""
+    """The error for an action that a job's status does not allow. `problem` completes "The job is resolved and "."""
     return JobConflict(f"The job is {job.status} and {problem}.", job.status, job.version)

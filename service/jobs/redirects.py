@@ -124,7 +124,7 @@ def with_redirects(links: Sequence[Link], redirects: Sequence[ShippedRedirect]) 
 def redirect_guesses(engine: Engine, job: Job, as_of: date) -> list[RedirectGuess]:
     """Return up to three working links and paths with a spelling like the dead path of a job, the nearest first.
 
-    Raises what `detect` raises.
+    Raises the exceptions of `detect`.
     """
     if job.action_id != ADD_REDIRECT or not job.path or "*" in job.path:
         return []

@@ -15,7 +15,8 @@ from service.jobs.redirects import ADD_REDIRECT, RedirectGuess, redirect_guesses
 from service.jobs.store import Jobs
 
 LinkWrites = GroupCommit[None, None]
-"""Writes the links that redirects ask for. All of an organization are one change, for which all who asked wait."""
+"""Writes the links that redirects need. All links of an organization are one change, and all their callers wait for
+it."""
 
 
 def link_writes(store: Jobs, serves_others: Callable[[str], bool]) -> LinkWrites:
@@ -40,7 +41,7 @@ class JobService:
     clock: Clock
 
     async def written(self, caller: Caller, work: Callable[[], Result]) -> Result:
-        """Return the result of a write. Raises what it raises."""
+        """Return the result of a write. Raises its exceptions."""
         return await self.workers.writes.compute(*caller.turn, work)
 
     async def in_turn(self, caller: Caller, work: Callable[[], Result]) -> Result:

@@ -114,7 +114,7 @@ class Jobs:
     def create(
         self, job: Job, actor: Actor, now: datetime, draft: Draft | None = None, *, is_approved: bool = False
     ) -> JobRecord:
-        """Keep a new job, with the draft if one is given, unless one about its subject is open; its record."""
+        """Create a job, with the draft if given, unless a job about its subject is open; return its record."""
         check_organization(job.organization)
         change = Change("attach", actor, now, draft.note if draft else None)
         checked = checked_draft(draft, job, change) if draft else None
@@ -146,7 +146,7 @@ class Jobs:
         note: str | None = None,
         approval: Approval | None = None,
     ) -> JobRecord:
-        """Review, dismiss, resolve or reopen a job, or approve it by the id of its action; its record."""
+        """Review, dismiss, resolve or reopen a job, or approve it by the id of its action; return its record."""
         check_note(note)
         with self.database.transaction() as connection:
             job = tables.read_expected_job(connection, organization, job_id, version)
@@ -167,7 +167,7 @@ class Jobs:
     def attach(
         self, organization: str, job_id: str, draft: Draft, actor: Actor, now: datetime, *, version: int | None = None
     ) -> ImplementationWithContent:
-        """Attach an implementation as `add_implementation` does; the link that it asks for is written, too."""
+        """Attach an implementation as `add_implementation` does, and write the link that it needs."""
         added = self.add_implementation(organization, job_id, draft, actor, now, version=version)
         self.write_links(organization)
         return added
@@ -175,9 +175,10 @@ class Jobs:
     def add_implementation(
         self, organization: str, job_id: str, draft: Draft, actor: Actor, now: datetime, *, version: int | None = None
     ) -> ImplementationWithContent:
-        """Attach an implementation to an approved job; it is the one in force from now on. Its JSON, with content.
+        """Attach an implementation to an approved job; it comes into force at once. Return it as JSON, with its
+        content.
 
-        A redirect from the path of a short code asks for a link, which `write_links` writes. Raises LakeDamaged if the
+        A redirect from the path of a short code needs a link, which `write_links` writes. Raises LakeDamaged if the
         links cannot be read; then nothing has changed.
         """
         with self.database.snapshot() as connection:
@@ -193,9 +194,9 @@ class Jobs:
         return self.implementation(organization, job_id, number)
 
     def write_links(self, organization: str) -> None:
-        """Write the links that attached redirects ask for, each once, and wait for those that are being written.
+        """Write the links that attached redirects need, each once, and wait for links that are being written.
 
-        Takes long where there are many links. Raises LakeDamaged or OSError; then they are written by a later call.
+        Takes long if there are many links. Raises LakeDamaged or OSError; then a later call writes them.
         """
         database = self.database
         if made := edit_links_once(database.lake, organization, lambda: read_wanted_links(database, organization)):
@@ -224,7 +225,7 @@ class Jobs:
         url: str | None = None,
         note: str = "",
     ) -> JobRecord:
-        """Mark an implementation as accepted, shipped (which starts the outcome) or withdrawn; the job's record."""
+        """Mark an implementation as accepted, shipped (which starts the outcome) or withdrawn; return the record."""
         if status not in IMPLEMENTATION_TRANSITIONS["attached"]:
             raise BadInput(f"status is {status!r}; use {', '.join(IMPLEMENTATION_TRANSITIONS['attached'])}.")
         if shipped_at and (status != "shipped" or shipped_at > now):
@@ -253,7 +254,7 @@ class Jobs:
         return self.record(organization, job_id)
 
     def upsert(self, cause: findings.Cause, now: datetime) -> str:
-        """Make or refresh the job of a cause that a detector found: created, refreshed, reopened or ignored."""
+        """Create or refresh the job of a detected cause; return created, refreshed, reopened or ignored."""
         check_organization(cause.organization)
         while True:
             with self.database.snapshot() as connection:
@@ -274,7 +275,7 @@ class Jobs:
             return sum(findings.dismiss_gone(connection, organization, kind, now) for kind in types)
 
     def set_outcome(self, organization: str, job_id: str, outcome: JobOutcome, now: datetime) -> None:
-        """Store what was measured of a shipped implementation.
+        """Store the measured outcome of a shipped implementation.
 
         `improved` resolves the job if the outcome says so, `unchanged` and `worse` bring it back to review.
         Raises JobNotFound, and JobConflict unless the outcome was waited for.

@@ -189,7 +189,7 @@ def create_job(connection: sqlite3.Connection, job: Job, change: Change) -> None
 
 
 def change_job(connection: sqlite3.Connection, before: Job, after: Job, change: Change) -> None:
-    """Replace `before` by `after`, which becomes the next version of the job."""
+    """Replace `before` with `after`, which becomes the next version of the job."""
     stored = replace(after, version=before.version + 1, updated_at=to_text(change.now))
     connection.execute(f"UPDATE jobs SET ({JOB_COLUMNS}) = ({_JOB_PLACES}) WHERE id = ?", [*astuple(stored), stored.id])
     _record(connection, before, stored, change)
@@ -214,7 +214,7 @@ def attach(connection: sqlite3.Connection, job: Job, checked: CheckedDraft, chan
 
 
 def mark_sent(connection: sqlite3.Connection, delivered: ClaimedDelivery, now: datetime) -> None:
-    """Note that a hook took an approved job, in the transaction that records the delivery.
+    """Record that a hook accepted an approved job, in the transaction that records the delivery.
 
     Nothing happens if the message is about something else, or the job has another status.
     """

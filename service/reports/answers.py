@@ -17,7 +17,7 @@ from service.reports.query_batch import QueryBatch
 Result = TypeVar("Result")
 
 LONG: Final = ("bot-traffic", "top-links")
-"""Entries that read most rows of rollups. They begin first: the last of a dashboard to end, they would run alone."""
+"""Entries that read the most rows of rollups. They begin first: if they ended last, they would run alone."""
 
 _PARTS: Final = {
     name: [(b'"%s":' % member.encode(), part) for member, part in entry.members if part.name in ENDPOINTS]
@@ -38,9 +38,9 @@ class Answers:
     async def body(self, entry: Entry, scope: Scope, is_share: bool = False, receive: Receive | None = None) -> bytes:
         """The answer of an entry of the catalog for a scope, encoded as JSON. Queries of a share come last.
 
-        It is at most five minutes old, and never older than the last erasure or reclassification. Raises Overloaded,
-        and what the Engine raises. With `receive`, the ASGI callable of the request, also raises
-        ClientDisconnected as soon as the client disconnects.
+        It is at most five minutes old, and never older than the last erasure or reclassification. Raises Overloaded and
+        the exceptions of the Engine. With `receive`, the ASGI callable of the request, also raises ClientDisconnected
+        as soon as the client disconnects.
         """
         epoch = self.state(scope.organization).epoch
         body = self._cached_answer(entry, scope, epoch)
@@ -52,7 +52,7 @@ class Answers:
         return await (while_connected(computed, receive) if receive else computed)
 
     async def compressed(self, entry: Entry, scope: Scope, is_share: bool, body: bytes) -> bytes:
-        """An answer that `body` just gave, as gzip. It is compressed once for as long as it is cached."""
+        """Compress an answer that `body` just returned, with gzip, once for as long as it is cached."""
         key = CacheKey.of(entry.name, scope, self.state(scope.organization).epoch)
         answer = self._cache.get(key) or self._assemble(entry, key)
 
@@ -63,10 +63,10 @@ class Answers:
         return await (self._cache.compressed(key, answer, is_share, compute) if answer else compute())
 
     async def get(self, pairs: Sequence[tuple[Entry, Scope]], is_share: bool = False) -> list[bytes]:
-        """The answers of the pairs, in their order, for a page. Pairs of one scope are computed as one batch.
+        """The answers of the pairs, in order, for a page. Pairs of one scope are computed as one batch.
 
-        They are as `body` gives them, but those older than PAGE_SECONDS are computed again if the lake has changed. A
-        pair that is given twice is computed once.
+        They are the answers of `body`, but answers older than PAGE_SECONDS are computed again if the lake has changed.
+        A pair that is given twice is computed once.
         """
         groups: dict[Scope, dict[str, Entry]] = {}
         for entry, scope in pairs:
@@ -186,9 +186,11 @@ async def while_connected(answering: Awaitable[Result], receive: Receive) -> Res
 
 
 async def all_of(computing: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
-    """The results of coroutines that run at once, in their order. If one fails, cancels the others and raises that.
+    """Run coroutines concurrently; return their results in order. If one fails, cancel the others and raise its
+    exception.
 
-    When a cluster takes too long for one, the others go on: what they count is cached, so that the next request ends.
+    If one exceeds the time limit of a cluster, the others continue: their results are cached, so that the next request
+    succeeds.
     """
     tasks = [asyncio.ensure_future(one) for one in computing]
     try:

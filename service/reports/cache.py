@@ -16,7 +16,7 @@ from service.core.http.errors import Overloaded
 
 TTL_SECONDS: Final = 300
 PAGE_SECONDS: Final = 30
-"""Age from which pages ask again for an answer, if the lake has changed since."""
+"""Age from which pages request an answer again, if the lake has changed since."""
 MAX_BYTES: Final = 64 << 20
 _OVERHEAD_BYTES: Final = 512  # estimated memory of an entry in addition to its body
 _FIELDS_OF: Final = attrgetter(*(field.name for field in fields(Scope)))
@@ -44,7 +44,7 @@ class CacheKey(NamedTuple):
 
 
 class CachedAnswer(NamedTuple):
-    """An encoded answer, and when it was stored by the clock of the cache."""
+    """An encoded answer, and the time when it was stored, by the clock of the cache."""
 
     body: bytes
     stored_at: float
@@ -89,10 +89,11 @@ class AnswerCache:
         self._counts: defaultdict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
         self._answers = _BoundedCache(clock, lambda key: self.count(key.organization, key.name, "evictions"))
         self._running: dict[tuple[CacheKey, bool], _Computation] = {}
-        """By key, and whether shares wait: members do not wait for a query that comes after theirs."""
+        """Running computations by key, and whether shares wait for them: members never wait for a query with a share's
+        priority."""
 
     def __len__(self) -> int:
-        """How many answers are cached; expired ones may be among them."""
+        """The number of cached answers, possibly including expired ones."""
         return len(self._answers)
 
     def get(self, key: CacheKey) -> CachedAnswer | None:
@@ -180,7 +181,7 @@ class AnswerCache:
     async def _join_or_start(
         self, key: CacheKey, is_share: bool, compute: Compute, store: Callable[[bytes], None]
     ) -> bytes:
-        """The result of the computation with this key that runs, or is started now and its result stored."""
+        """Join the running computation with this key, or start one and store its result; return the result."""
         while computation := self._computation(key, is_share):
             with suppress(Overloaded):
                 return await _result(computation)
@@ -196,7 +197,7 @@ class AnswerCache:
         return await _result(computation)
 
     def _computation(self, key: CacheKey, is_share: bool) -> _Computation | None:
-        """That which computes an answer now and is not being cancelled."""
+        """The running computation of an answer; None if there is none, or if it is being cancelled."""
         computation = self._running.get((key, is_share))
         return None if computation is None or computation.task.cancelling() else computation
 

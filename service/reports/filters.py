@@ -31,13 +31,13 @@ CHIPS: Final = {row.name: row.label for row in PARAMETERS.values() if row.label}
 _NAMES: Final = {row.page_name: row.name for row in PARAMETERS.values()}
 """The parameters by their names in the address of a page."""
 _OF_PAGES: Final = {"compare": "before", "by": "tag"}
-"""The parameters that pages have beside those of the API, and the value of each."""
+"""The parameters of pages in addition to the API's, and the only value of each."""
 ALL_GROUPS: Final = "all"
-"""The value of traffic_group that pages take for all visits, and the API does not."""
+"""The value of traffic_group for all visits, which pages accept and the API does not."""
 _GROUPS: Final = {"people": "People", "ai": "AI", "bots": "Bots", ALL_GROUPS: "All"}
-"""The values of traffic_group on pages, and what these call them."""
+"""The values of traffic_group on pages, and their labels."""
 _FORM_FIELDS: Final = frozenset(("domain", "short_code"))
-"""The filters that the form has a field for."""
+"""The filters with a field in the form."""
 
 
 class WrongOrder(InvalidParameter):
@@ -53,9 +53,9 @@ class Filters:
     """The valid parameters of a page, as the API would understand them."""
 
     parameters: Mapping[str, str]
-    """By name; parameters that have no effect are left out."""
+    """The parameters that have an effect, by name."""
     given: Mapping[str, str]
-    """With those that have none."""
+    """All given parameters, including those without effect."""
     organization: str
     today: date
     targets: LinkIndex
@@ -120,7 +120,7 @@ class Filters:
 
     @property
     def days(self) -> int:
-        """How many days are in scope."""
+        """The number of days in scope."""
         return (self.scope.end_date - self.scope.start_date).days + 1
 
     @property
@@ -130,12 +130,12 @@ class Filters:
 
     @property
     def in_address(self) -> dict[str, str]:
-        """The parameters as the address of a page has them: without the group that the page shows by itself."""
+        """The parameters in the address of a page: without the page's default group."""
         chosen = {**self.parameters, "traffic_group": self.chosen_group}
         return {name: value for name, value in chosen.items() if value}
 
     def query_string(self, **changes: str | None) -> str:
-        """The query string of a page with these parameters after some changes; None takes one away."""
+        """The query string of a page with these parameters after some changes; None removes a parameter."""
         changed = {**self.in_address, **changes}
         if "range" in changes:
             changed |= {"start_date": None, "end_date": None}
@@ -152,11 +152,11 @@ class Filters:
 
     @property
     def compare_query(self) -> str:
-        """The query string with comparison in tables, or without it where there is one."""
+        """The query string that turns comparison in tables on or off."""
         return replace(self, compares=not self.compares).query_string()
 
     def days_query(self, start: date, end: date) -> str:
-        """The query string for other days; as a range, if it is one."""
+        """The query string for other days; a range, if they are one."""
         length = (end - start).days + 1
         name = next((name for name, days in RANGES.items() if days == length and end == self.today), None)
         if name:
@@ -164,10 +164,10 @@ class Filters:
         return self.query_string(start_date=start.isoformat(), end_date=end.isoformat())
 
     def settled(self, first_day: date | None) -> str | None:
-        """The query string to go to instead: with both days of a span if one is given, with neither if a range says so.
+        """The query string to redirect to: with both days if only one is given; with a range if the days match it.
 
-        A form sends the range that it came with and the days that it shows. None: the address is settled.
-        `first_day` is that of the first visit. Raises InvalidParameter.
+        A form sends its previous range and the days that it shows. None: no redirect is needed. `first_day` is the day
+        of the first visit. Raises InvalidParameter.
         """
         start, end = self.given.get("start_date"), self.given.get("end_date")
         if not start and not end:
@@ -217,7 +217,7 @@ class Filters:
 
     @property
     def hidden_fields(self) -> list[tuple[str, str]]:
-        """The filters that the form keeps and shows no field for: name and value."""
+        """The filters that the form keeps without showing a field: name and value."""
         given = [(PARAMETERS[name], value) for name, value in self.in_address.items()]
         fields = [(row.page_name, value) for row, value in given if row.kind != "days" and row.name not in _FORM_FIELDS]
         return [*fields, *self._of_page.items()]
@@ -244,7 +244,7 @@ class Filters:
 
 
 def _first_day(first_day: date | None, last: date) -> date:
-    """The first of all days until `last`, of which a question may have at most MAX_DAYS."""
+    """The first day with visits until `last`, limited to the last MAX_DAYS days."""
     return max(min(first_day or last, last), last - timedelta(MAX_DAYS - 1))
 
 
