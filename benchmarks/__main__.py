@@ -1,4 +1,4 @@
-"""Measures the project beside its peers on this machine: `uv run --group bench python -m benchmarks --help`."""
+"""Compares the project with its peers on this machine: `uv run --group bench python -m benchmarks --help`."""
 
 import json
 import os
@@ -60,9 +60,9 @@ CASES: Final[dict[str, Callable[[Setting], Iterator[Figure]]]] = {
 }
 
 USUAL: Final = ("import", "cold", "filtered", "serve", "intake", "pages")
-"""The cases of a run that names none."""
+"""The cases of a run without --only."""
 TOLD_EVERY_SECONDS: Final = 60.0
-"""A line of progress, however long nothing is measured."""
+"""Interval of progress lines during a measurement."""
 VISITS: Final = 1_000_000
 PAIRED_VISITS: Final = 100_000
 _USUAL: Final = f"{','.join(USUAL)}; with --with: {','.join(paired.CASES)}"
@@ -88,7 +88,7 @@ def main(
     ] = "",
     pairs: Annotated[int, typer.Option(min=LEAST_PAIRS, help="pairs that count, with --with")] = LEAST_PAIRS,
 ) -> None:
-    """Measure, print one table and, if asked, write JSON; ends with 1 when a bar is missed.
+    """Measure, print one table and, on request, write JSON; ends with 1 if a bar is missed.
 
     With --with, it ends with 1 when a case is slower than in that revision; of the other options, only --only, --visits
     and --data apply.
@@ -128,7 +128,7 @@ def main(
 
 
 def _compare(revision: str, cases: list[str], visits: int, pairs: int, data: Path) -> int:
-    """Compare this tree with another revision; the exit code."""
+    """Compare this tree with another revision; return the exit code."""
     for name in [name for name in os.environ if name.startswith("TRAFFIC_") or name == "PYTHONPATH"]:
         del os.environ[name]  # settings differ by revision, and each tree has modules of its own
     comparisons = paired.compare(revision, cases, visits, pairs, data)
@@ -149,7 +149,7 @@ def _measured(setting: Setting, only: Sequence[str]) -> list[Figure]:
 
 @contextmanager
 def _progress(console: Console, subject: str) -> Iterator[None]:
-    """Print when a case begins, each minute that it lasts, and when it is over, to a terminal or into a file."""
+    """Print the beginning of each case, its progress every minute, and its end, to a terminal or a file."""
     begun, is_over = time.monotonic(), Event()
 
     def tell() -> None:
@@ -168,7 +168,7 @@ def _progress(console: Console, subject: str) -> Iterator[None]:
 
 
 def _told(setting: Setting, only: str, runs: int, figures: list[Figure]) -> dict[str, Any]:
-    """Figures, with what they were measured on."""
+    """The figures, with the conditions of their measurement."""
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()},

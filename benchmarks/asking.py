@@ -1,9 +1,9 @@
-"""Requests of several kinds, each at a steady rate, in a process of their own, sent when they are due.
+"""Requests of several kinds, each at a steady rate, sent from a separate process at their scheduled times.
 
-The time of an answer counts from when its request was due. Each kind is `name=rate=file`; the file holds requests
-divided by NUL, which are sent once each, in order. A kind of the rate 0 is asked for one after the other. The program
-prints "ready"; each line that it reads then is a number of seconds to measure, and is answered by one line of JSON: by
-name, `milliseconds` and `failures`.
+The time of an answer counts from the scheduled time of its request. Each kind is `name=rate=file`; the file holds
+requests divided by NUL, which are sent once each, in order. Requests of a kind with rate 0 are sent one after another.
+The program prints "ready"; each line that it reads then is a number of seconds to measure, and is answered by one line
+of JSON: by name, `milliseconds` and `failures`.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ import uvloop
 from benchmarks.exchange import Exchange, ask, connect, due_times, status_of, with_source
 
 LEAST_SAMPLES: Final = 300
-"""Answers after which a kind of the rate 0 ends; it also ends after three times the time of the others."""
+"""Number of answers after which a kind with rate 0 ends; it also ends after three times the time of the others."""
 MOST_SECONDS: Final = 30
 """Seconds after which a request counts as unanswered."""
 
 
 @dataclass
 class Answers:
-    """Milliseconds until each answer of one kind, or until it was given up, and what came instead of the status 2xx."""
+    """Milliseconds until each answer of one kind or its time-out, and the failures: everything but status 2xx."""
 
     milliseconds: list[float] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)

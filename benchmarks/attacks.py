@@ -1,7 +1,7 @@
-"""The time that one organization's requests take while another attacks the server: a table of attacks.
+"""An organization's response times while another organization attacks the server: a table of attacks.
 
-Each attack has a server and a copy of the lake of its own. The neighbour asks for the same things at the same rates,
-first alone and then beside the attack.
+Each attack has its own server and copy of the lake. The neighbour sends the same requests at the same rates, first
+alone and then during the attack.
 """
 
 import json
@@ -33,17 +33,17 @@ from service.jobs.states import APPROVE_FIX
 from service.jobs.store import Jobs
 
 SECONDS: Final = 32
-"""Minimum time of each measurement, alone and beside the attack: 320 writes and 320 uncached questions."""
+"""Minimum time of each measurement, alone and during the attack: 320 writes and 320 uncached queries."""
 MOST_QUESTIONS: Final = 5_000
 WARM_SECONDS: Final = 5
 SETTLING_SECONDS: Final = 15
 """Approximate time for copying and preparing the lake of an attack."""
 BODY_BYTES: Final = 4 << 20
 DISTINCT_BODIES: Final = 12
-"""Bodies of visits that are made; they are sent again in turn."""
+"""Number of different bodies of visits, which are sent in turn."""
 VISITS_OF_BODY: Final = 10_000
 RULES: Final = 100
-"""Shipped redirects, each of the largest content: 25 MB."""
+"""Number of shipped redirects, each with the largest content: 25 MB."""
 ATTACHMENTS: Final = 50
 """Number of jobs to which redirects are attached again and again."""
 WRITERS: Final = tuple(f"writer-{number}" for number in range(8))
@@ -62,7 +62,7 @@ class Measured(TypedDict):
 
 @dataclass(frozen=True)
 class Kind:
-    """The neighbour's requests, made from their numbers."""
+    """One kind of the neighbour's requests, made from their numbers."""
 
     rate: float
     """Requests per second, independent of answers; 0: sequential."""
@@ -75,13 +75,13 @@ class Attack:
 
     name: str
     requests: Callable[[Secrets], Iterable[bytes]]
-    """Sent in turn; may be unfinished."""
+    """Requests, sent in turn; they may be unfinished."""
     connections: int
     sources: int = 1
     patience: float = 0
     """Seconds after which the hostile organization hangs up; 0: never."""
     pause: float = 1
-    """Seconds until it tries again after a refusal: large bodies would otherwise only measure the loopback."""
+    """Seconds until the next attempt after a refusal: otherwise, large bodies would only measure the loopback."""
     also: Mapping[str, Kind] = field(default_factory=dict)
     """Other requests of the neighbour, by name; bars.py has a bar for each."""
 
@@ -168,7 +168,7 @@ ATTACKS: Final = (
 
 
 def attacks(setting: Setting) -> Iterator[Figure]:
-    """The neighbour's answers, alone and beside each attack."""
+    """The neighbour's answers, alone and during each attack."""
     lake = lake_of_two(setting)
     for number, attack in enumerate(ATTACKS):
         minutes = math.ceil((len(ATTACKS) - number) * (2 * SECONDS + WARM_SECONDS + SETTLING_SECONDS) / 60)
@@ -177,7 +177,7 @@ def attacks(setting: Setting) -> Iterator[Figure]:
 
 
 def beset(scratch: Path, lake: Path, attack: Attack, seconds: float = SECONDS) -> Iterator[Figure]:
-    """The neighbour's answers, alone and beside one attack."""
+    """The neighbour's answers, alone and during one attack."""
     root, file = scratch / "attacked", scratch / "hostile"
     shutil.copytree(lake, root)
     secrets = secrets_of(root)

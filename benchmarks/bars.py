@@ -1,4 +1,4 @@
-"""The bars: the limits that figures must keep, in one table. A missed bar fails the program; a missed aim does not."""
+"""The bars: limits for figures, in one table. Missing a bar fails the program; missing an aim does not."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ _DRIFTS: Final = ("worst of 20, drift 0.3", "worst of 20, drift 0.6")
 
 @dataclass(frozen=True)
 class Bar:
-    """A limit from a number of visits on, for our own figure, or for its ratio to a peer's."""
+    """A limit for our own figure, or for its ratio to a peer's, from a number of visits on."""
 
     case: str
     who: str = OURS
@@ -145,5 +145,5 @@ def bar_of(figure: Figure) -> Bar | None:
 
 
 def missed(figures: Iterable[Figure]) -> list[Figure]:
-    """The figures that do not keep within their bars; aims do not count."""
+    """The figures that miss their bars; aims do not count."""
     return [figure for figure in figures if (bar := bar_of(figure)) and not bar.is_aim and not bar.holds(figure)]

@@ -1,7 +1,8 @@
 """The quality and speed of classification: `uv run python -m benchmarks.classification`.
 
-Over the labelled corpus of the tests, beside what people would pick instead. The peers answer less: neither knows
-referrals or kinds of AI agents, and ua-parser only that something is a spider. Each is held to what it answers.
+Over the labelled corpus of the tests, compared with what people would use instead. The peers answer less: neither knows
+referrals or kinds of AI agents, and ua-parser only recognizes spiders. Each is judged only by the questions that it
+answers.
 """
 
 import json
@@ -40,7 +41,9 @@ _AI_CRAWLERS: Final = [
 
 @dataclass(frozen=True)
 class Quality:
-    """The share of right answers to a question: of the requests found (precision), and of those labelled (recall)."""
+    """The share of right answers to a question: among the requests found (precision), and among the labelled
+    (recall).
+    """
 
     question: str
     who: str
@@ -50,13 +53,13 @@ class Quality:
 
 
 def quality(question: str, who: str, labels: Sequence[bool], predictions: Sequence[bool]) -> Quality:
-    """Compare what was found with the labels."""
+    """Compare the requests found with the labels."""
     right = sum(label and one for label, one in zip(labels, predictions, strict=True))
     return Quality(question, who, sum(labels), right / max(1, sum(predictions)), right / max(1, sum(labels)))
 
 
 def qualities(rows: list[dict[str, Any]]) -> list[Quality]:
-    """Ours for each category, then the questions that peers answer too."""
+    """Our quality for each category, then for the questions that peers answer, too."""
     classifier = Classifier()
     predicted = [classifier.classify(request_of(row)).bot_category for row in rows]
     labels = [row["bot_category"] for row in rows]
@@ -80,7 +83,7 @@ def qualities(rows: list[dict[str, Any]]) -> list[Quality]:
 
 
 def logged_shares() -> dict[tuple[str, str], Share]:
-    """Bots in public logs of 2024-26, by line: for each half of the repositories, ours and a public list's answers."""
+    """Bots in public logs of 2024-26, by line: our answers and a public list's, for each half of the repositories."""
     classifier, shares = Classifier(), {}
     everything = list(logged())
     for half in ("report", "learn"):
@@ -93,7 +96,7 @@ def logged_shares() -> dict[tuple[str, str], Share]:
 
 
 def speeds(user_agents: list[str]) -> list[Figure]:
-    """Distinct user agents a second on one core, by its CPU time; ours and the peers in turn."""
+    """Distinct user agents per second on one core, by its CPU time; ours and the peers' in turn."""
 
     def ours() -> Callable[[str], object]:
         classifier = Classifier()

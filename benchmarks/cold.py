@@ -1,4 +1,6 @@
-"""Cold answers: cache missed, process and file cache warm; beside peers that hold the same visits."""
+"""Cold answers: not in the answer cache, with a warm process and file cache; compared with peers over the same
+visits.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -15,13 +17,13 @@ from queries import ENDPOINTS, ENTRIES, Entry, Scope, Warehouse, template_entrie
 
 PATIENCE: Final = 600.0
 _MOST_FOR_SQLITE: Final = 1_000_000
-"""Maximum number of visits for SQLite, which needs minutes for one dashboard of more."""
+"""Maximum number of visits for SQLite, which needs minutes for a dashboard of more visits."""
 
 Way = Callable[[], float]
 
 
 def cold(setting: Setting) -> Iterator[Figure]:
-    """The dashboard, whole and of one link, and each answer alone, at every size."""
+    """The dashboard, of all links and of one link, and each answer alone, at every size."""
     smallest = setting.worlds[0]
     with closing(ClickHouse(setting.kept / "clickhouse")) as clickhouse:
         for world in setting.worlds:
@@ -34,7 +36,7 @@ def cold(setting: Setting) -> Iterator[Figure]:
 
 
 def growth(setting: Setting) -> Iterator[Figure]:
-    """The dashboard at every size beside the dashboard at the smallest, without other peers."""
+    """The dashboard at every size, compared with the smallest size, without other peers."""
     smallest, *others = setting.worlds
     for world in others:
         with closing(Warehouse(world.lake, seconds=PATIENCE)) as warehouse:
@@ -67,7 +69,7 @@ def _one_by_one(world: World, warehouse: Warehouse, table: Peer) -> Iterator[Fig
 
 
 def _alone(entry: Entry, warehouse: Warehouse, table: Peer) -> dict[str, Way]:
-    """An answer by itself, beside the peer if it is of the dashboard."""
+    """An answer alone, compared with the peer if it is part of the dashboard."""
     leaves = [leaf.name for leaf in template_entries(entry)]
     ways: dict[str, Way] = {OURS: lambda: milliseconds(lambda: warehouse.answer(entry, warehouse.snapshot(WHOLE)))}
     if set(leaves) <= set(MEMBERS):
@@ -76,7 +78,7 @@ def _alone(entry: Entry, warehouse: Warehouse, table: Peer) -> dict[str, Way]:
 
 
 def _grown(smallest: World, world: World, warehouse: Warehouse) -> list[Figure]:
-    """The dashboard beside the dashboard over the smallest world."""
+    """The dashboard, compared with the dashboard over the smallest world."""
     with closing(Warehouse(smallest.lake, seconds=PATIENCE)) as other:
         name = f"itself at {smallest.visits:,} visits"
         samples = in_turn({OURS: _ours(warehouse, WHOLE), name: _ours(other, WHOLE)})
@@ -84,7 +86,7 @@ def _grown(smallest: World, world: World, warehouse: Warehouse) -> list[Figure]:
 
 
 def _plain(setting: Setting, world: World) -> dict[str, Peer]:
-    """The peers that prepare nothing."""
+    """The peers without precomputed data."""
     peers: dict[str, Peer] = {RAW: Raw(world, WHOLE)}
     if world.visits <= _MOST_FOR_SQLITE:
         peers[SQLITE] = SQLite(setting.kept, world)

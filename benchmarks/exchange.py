@@ -1,4 +1,4 @@
-"""A keep-alive connection of the load drivers: one request at a time, and the whole answer to it."""
+"""A keep-alive connection of the load drivers: one request at a time, and its whole answer."""
 
 import asyncio
 import contextlib
@@ -9,13 +9,13 @@ from collections.abc import AsyncIterator, Callable
 from typing import cast
 
 Answered = Callable[[bytes | None], None]
-"""Takes the bytes of a whole answer, header included; None if the server closed the connection instead."""
+"""Takes the bytes of a whole answer with its header; None if the server closed the connection instead."""
 
 _RANDOM = random.Random(1)
 
 
 class Exchange(asyncio.Protocol):
-    """A connection. `is_open` tells whether it can take a request after the answer to the last."""
+    """A connection. `is_open` is true if it can take a request after the last answer."""
 
     def __init__(self) -> None:
         self.is_open = False
@@ -68,7 +68,7 @@ class Exchange(asyncio.Protocol):
 
 
 async def connect(port: int) -> Exchange:
-    """A new connection to a server on this machine; not open if the server took none."""
+    """Open a connection to a server on this machine; it is not open if the server did not accept it."""
     exchange = Exchange()
     with contextlib.suppress(OSError):
         await asyncio.get_running_loop().create_connection(lambda: exchange, "127.0.0.1", port)
@@ -76,14 +76,16 @@ async def connect(port: int) -> Exchange:
 
 
 async def ask(exchange: Exchange, request: bytes) -> bytes | None:
-    """The whole answer to a request; None if the server closed the connection instead."""
+    """Return the whole answer to a request; None if the server closed the connection instead."""
     answer: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
     exchange.send(request, lambda body: None if answer.done() else answer.set_result(body))
     return await answer
 
 
 async def due_times(rate: float, seconds: float) -> AsyncIterator[tuple[int, float]]:
-    """The number of each request and when it is due (by time.perf_counter), at that time: `rate` of them a second."""
+    """Yield the number and scheduled time (time.perf_counter) of each request at that time, at `rate` requests per
+    second.
+    """
     started = time.perf_counter()
     for number in range(int(rate * seconds)):
         due = started + number / rate
@@ -93,22 +95,22 @@ async def due_times(rate: float, seconds: float) -> AsyncIterator[tuple[int, flo
 
 
 def get_request(path: str, key: str) -> bytes:
-    """A GET, from a source address of its own."""
+    """Return a GET request with its own source address."""
     return header("GET", path, key) + b"\r\n"
 
 
 def post_request(path: str, key: str, body: bytes) -> bytes:
-    """A POST of a body, from a source address of its own."""
+    """Return a POST request of a body, with its own source address."""
     return header("POST", path, key) + b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
 
 
 def header(method: str, path: str, key: str) -> bytes:
-    """The first lines of a request from a source address of its own, without the empty line that ends them."""
+    """Return the first lines of a request with its own source address, without the empty line at the end."""
     return with_source(f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n".encode())
 
 
 def with_source(request: bytes, source: str = "") -> bytes:
-    """A request with the address that it comes from: by default, an address of its own."""
+    """Add a source address to a request; by default, a new one."""
     line, _, rest = request.partition(b"\r\n")
     return b"%s\r\nX-Forwarded-For: %s\r\n%s" % (line, (source or _source()).encode(), rest)
 

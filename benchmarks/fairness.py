@@ -1,4 +1,4 @@
-"""Delays that one organization can cause to another: by requests, and by hooks whose receivers hang."""
+"""Number of organizations with MAX_HOOKS hooks each, and as many jobs; the receivers accept but never respond."""
 
 import socket
 import threading
@@ -26,7 +26,7 @@ from service.jobs.store import Jobs
 HOSTILE: Final = 8
 """Number of organizations with MAX_HOOKS hooks each, to receivers that accept but never respond, and as many jobs."""
 PAUSES: Final = (0, 2, 3, 3, 3, 3, 3, 3)
-"""Seconds before each message of the ninth: together longer than the 15 that an attempt takes."""
+"""Seconds before each message of the ninth organization: together longer than the 15 of an attempt."""
 UNDER_WAY: Final = 64
 _LOOPBACK: Final = "127.0.0.0/8"
 
@@ -79,7 +79,7 @@ def _approve(jobs: Jobs, organization: str) -> None:
 
 
 def _receive(listener: socket.socket, arrivals: "SimpleQueue[float]") -> None:
-    """Take messages, and note when each arrived."""
+    """Receive messages, and record when each arrived."""
     while True:
         connection, _ = listener.accept()
         with connection:

@@ -1,4 +1,4 @@
-"""Measures in alternating runs, summed up in figures."""
+"""Measures in alternating runs, and summarizes them in figures."""
 
 import math
 import statistics
@@ -28,12 +28,12 @@ class Figure:
 
 
 def figure(case: str, unit: str, values: list[float], visits: int = 0) -> Figure:
-    """Our own runs, summed up."""
+    """The figure of our own runs."""
     return Figure(case, unit, statistics.median(values), min(values), max(values), visits=visits)
 
 
 def beside(case: str, unit: str, samples: Mapping[str, list[float]], visits: int = 0) -> list[Figure]:
-    """Our own runs and the runs of each peer, summed up."""
+    """The figures of our own runs and of each peer's runs."""
     ours = samples[OURS]
     figures = [figure(case, unit, ours, visits)]
     for who, theirs in samples.items():
@@ -44,7 +44,7 @@ def beside(case: str, unit: str, samples: Mapping[str, list[float]], visits: int
 
 
 def over_runs(figures: Iterable[Figure]) -> list[Figure]:
-    """One figure for each that was measured in several runs: medians of medians and of ratios, extremes of all runs."""
+    """One figure from those of several runs: medians of the medians and of the ratios, extremes of all runs."""
     runs: dict[tuple[str, str, int], list[Figure]] = {}
     for one in figures:
         runs.setdefault((one.case, one.who, one.visits), []).append(one)
@@ -63,7 +63,7 @@ def _over_runs(runs: list[Figure]) -> Figure:
 
 
 def in_turn(ways: Mapping[str, Callable[[], float]], runs: int = RUNS) -> dict[str, list[float]]:
-    """Measure each way in turn, some times; before that once to warm up."""
+    """Measure the given functions in turn, some times, after one warm-up."""
     samples: dict[str, list[float]] = {name: [] for name in ways}
     for run in range(runs + 1):
         for name, way in ways.items():
@@ -80,7 +80,7 @@ def percentile_99(values: Iterable[float]) -> float:
 
 
 def share_of(part: int, whole: int) -> tuple[float, float, float]:
-    """A share in percent, and the ends of its interval of 95 % (Wilson's)."""
+    """A share in percent, and the ends of its 95 % interval (Wilson's)."""
     share, z = part / whole, 1.96
     middle = (share + z * z / (2 * whole)) / (1 + z * z / whole)
     half = z * math.sqrt(share * (1 - share) / whole + z * z / (4 * whole * whole)) / (1 + z * z / whole)

@@ -1,4 +1,6 @@
-"""Dashboards over HTTP under a filter by one word, which rollups serve for some members only: both clicks."""
+"""Dashboards over HTTP under a filter by one word, which precomputed counts serve for some members only: both
+clicks.
+"""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -29,7 +31,7 @@ _FEW: Final = 1_000_000
 
 
 def filtered(setting: Setting) -> Iterator[Figure]:
-    """The dashboard of the most frequent word of each kind, and of the tenth where there are as many, at every size.
+    """The dashboard of the most frequent word of each kind, and of the tenth if there are as many, at every size.
 
     Each is measured as the first click after the start of a server, and as the next click: after a dashboard of the
     same days under another filter.
@@ -65,7 +67,7 @@ def _theirs(table: Peer, scope: Scope) -> float:
 
 
 def _scopes(world: World) -> Iterator[tuple[str, Scope]]:
-    """A query: "few" or "many" visits, the filter and the rank of its word."""
+    """The scopes by a query's name: "few" or "many" visits, the filter, and the rank of its word."""
     with closing(OwnSql(world.lake, WHOLE.organization, seconds=PATIENCE)) as own_sql:
         for field, sql in _WORDS.items():
             words = own_sql.sql(f"{sql} ORDER BY 2 DESC, 1 LIMIT {max(_RANKS)}", WHOLE).rows

@@ -1,6 +1,6 @@
-"""People and machines planted among the visits of one day of a short-link service, of which no public logs exist.
+"""People and machines planted among the visits of one day of a short-link service, since no public logs of one exist.
 
-Each fleet is told by its name in utm_campaign. Everything is drawn from a seed.
+Each fleet has its name in utm_campaign. Everything is drawn from a seed.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from typing import Final
 DAY: Final = date(2026, 3, 4)
 LINKS: Final = [f"link-{number}" for number in range(300)]
 MESSAGE: Final = LINKS[100:105]
-"""The links of a message that is sent to many."""
+"""The links of a message with many recipients."""
 _DEAD: Final = ["printed-1", "printed-2"]
 _WINDOWS: Final = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) {} Safari/537.36"
 _NEW: Final = _WINDOWS.format("Chrome/145.0.0.0")
@@ -50,7 +50,7 @@ _DESKTOPS: Final = [
 
 
 Request = tuple[int, float, str, int, str]
-"""The number of an address, the second of the day, a short code, the status, the user agent."""
+"""The number of an address, the second of the day, a short code, the status, and the user agent."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Fleet:
 
 
 def fleets(seed: int = 1) -> Iterator[Fleet]:
-    """All requests, people first."""
+    """The requests of all fleets, people first."""
     random = Random(seed)
     yield from _people(random)
     yield from _machines(random)
@@ -75,7 +75,7 @@ def _follow(random: Random, address: int, second: float, user_agent: str, code: 
 
 
 def _reads(random: Random, address: int, user_agent: str) -> Iterator[Request]:
-    """One to three of the five links of a message that arrives at nine, one after the other."""
+    """One to three of the five links in a message that arrives at nine, in sequence."""
     second = 9 * 3600 + random.uniform(0, 1200) + random.expovariate(1 / 5400)
     for code in random.sample(MESSAGE, random.choices([1, 2, 3], [70, 20, 10])[0]):
         yield _follow(random, address, second, user_agent, code)
@@ -83,7 +83,7 @@ def _reads(random: Random, address: int, user_agent: str) -> Iterator[Request]:
 
 
 def _open(random: Random, address: int, message: int, code: str) -> Request:
-    """A link of a message, within five seconds of its arrival: one arrives every two seconds from nine on."""
+    """A link of a message, opened within five seconds of its arrival: from nine on, one arrives every two seconds."""
     return _follow(random, address, 9 * 3600 + 2 * message + random.uniform(0, 5), _NEW, code)
 
 

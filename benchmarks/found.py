@@ -1,4 +1,4 @@
-"""How many of the jobs that real logs make are useful: `uv run python -m benchmarks.found FOLDER`.
+"""The share of useful jobs among those from real logs: `uv run python -m benchmarks.found FOLDER`.
 
 FOLDER has clones of the repositories in found_logs.tsv, as FOLDER/owner/name; their logs are read at the commits that
 it names, and are imported, judged and searched as of the day after the last one. Each finding was read beside its log:
@@ -32,8 +32,8 @@ from service.jobs.findings import Cause, causes_of
 
 HERE: Final = Path(__file__).parent
 LABELS: Final = ("useful", "doubtful", "misleading")
-"""Useful: what it says is true and the owner would do something about it; misleading: it says what is not so, or sends
-the owner to do what helps nobody."""
+"""Useful: its statement is true, and the owner would do something about it. Misleading: its statement is false, or it
+sends the owner to do something that helps nobody."""
 UNREAD: Final = "unread"
 
 
@@ -49,7 +49,7 @@ class LogFile(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A finding that was read, and its judgement."""
+    """A finding that was read by a person, and the judgement."""
 
     log: str
     type: str
@@ -60,7 +60,7 @@ class Reading(NamedTuple):
 
 
 class FoundJob(NamedTuple):
-    """A job that was made of a log, by the reading of its heaviest finding."""
+    """A job created from a log, by the reading of its heaviest finding."""
 
     log: str
     findings: int
@@ -70,13 +70,13 @@ class FoundJob(NamedTuple):
 
 
 def rows_of(name: str) -> Iterator[list[str]]:
-    """The rows of a table of this folder, without its heading."""
+    """The rows of a table in this folder, without its heading."""
     with (HERE / name).open(encoding="utf-8", newline="") as file:
         yield from list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))[1:]
 
 
 def content_of(file: LogFile, folder: Path) -> bytes | None:
-    """The lines of a part of a log; None if the clone is absent or has not this commit. Raises BadParameter."""
+    """The lines of a part of a log; None if the clone or its commit is missing. Raises BadParameter."""
     clone = folder / file.repository
     if not clone.is_dir():
         return None
@@ -89,7 +89,7 @@ def content_of(file: LogFile, folder: Path) -> bytes | None:
 
 
 def causes_in(files: Mapping[LogFile, bytes], scratch: Path) -> list[Cause]:
-    """What the detectors find in a log as of the day after its last, by cause."""
+    """The findings of the detectors in a log as of the day after its last day, by cause."""
     with closing((lake := Lake(scratch / "lake", create=True)).manifest):
         importer = Importer(lake)
         for number, domain in enumerate(dict.fromkeys(file.domain for file in files)):  # one import takes less time
@@ -111,12 +111,12 @@ def causes_in(files: Mapping[LogFile, bytes], scratch: Path) -> list[Cause]:
 
 
 def subject_of(subject: Mapping[str, str | None]) -> str:
-    """The subject of a finding as found_read.tsv has it."""
+    """The subject of a finding in the form of found_read.tsv."""
     return orjson.dumps([value for _, value in sorted(subject.items())]).decode()
 
 
 def judged(log: str, causes: Sequence[Cause], readings: Mapping[tuple[str, str, str], Reading]) -> Iterator[FoundJob]:
-    """The job of each cause, with the judgement of its heaviest finding; an unread one is a cause of its own."""
+    """The job of each cause, with the judgement of its heaviest finding; an unread finding is its own cause."""
     for cause in causes:
         kind, subject = cause.kind.type, subject_of(cause.findings[0].subject)
         read = readings.get((log, kind, subject))
@@ -125,7 +125,7 @@ def judged(log: str, causes: Sequence[Cause], readings: Mapping[tuple[str, str, 
 
 
 def table_of(jobs: Sequence[FoundJob], logs: Sequence[str]) -> Table:
-    """One row for each log, and one for all."""
+    """One row for each log, and a row for all."""
     table = Table("log", "jobs", "findings", "causes", "useful", "doubtful", "misleading", UNREAD, "jobs per cause")
     for name in (*logs, "all"):
         mine = [job for job in jobs if name in {job.log, "all"}]
@@ -139,7 +139,7 @@ def table_of(jobs: Sequence[FoundJob], logs: Sequence[str]) -> Table:
 
 
 def main(folder: Annotated[Path, typer.Argument(help="the folder of the clones")]) -> None:
-    """Print the table of all logs, by job; then the logs that are absent and the jobs that are not read yet."""
+    """Print the table of all logs, by job; then the missing logs and the jobs that nobody has read yet."""
     console, files = Console(width=140), [LogFile(*row) for row in rows_of("found_logs.tsv")]
     readings = {(one.log, one.type, one.subject): one for one in (Reading(*row) for row in rows_of("found_read.tsv"))}
     jobs: list[FoundJob] = []

@@ -1,9 +1,9 @@
-"""A few sources that ask for as much as the rate limit lets them, in a process of their own.
+"""A few sources that send as many requests as the rate limit allows, from a separate process.
 
-The file has requests, divided by NUL, without their address; each source has CONNECTIONS, or as many as are named,
-which take the next request as soon as they are answered, and wait for a second, or as long as is named, after a
-refusal. They hang up after so many seconds, if any are named. The program prints "ready" when it begins, and ends by
-SIGTERM with a line of JSON: how many answers had which status.
+The file has requests, divided by NUL, without their address. Each source has CONNECTIONS connections, or the given
+number, which take the next request after each answer, and wait for a second, or the given time, after a refusal. They
+hang up after the given number of seconds, if any. The program prints "ready" when it begins, and after SIGTERM one line
+of JSON: the number of answers by status.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Import: from a log file to durable, classified, queryable visits, beside a tool that counts log files."""
+"""Resources used by a finished program."""
 
 import json
 import shutil
@@ -31,12 +31,12 @@ class Ran(NamedTuple):
     lines: list[tuple[float, str]]  # of standard error, each with the seconds after which it was written
 
     def seconds_until(self, text: str) -> float:
-        """The seconds after which a line with this text was written. Raises StopIteration if none was."""
+        """The seconds until a line with this text was written. Raises StopIteration if there is no such line."""
         return next(seconds for seconds, line in self.lines if text in line)
 
 
 def importing(setting: Setting) -> Iterator[Figure]:
-    """A million lines; if there are as many visits, ten million lines once more, for their memory."""
+    """Import a million lines; and for their memory, ten million lines once if there are as many visits."""
     if not shutil.which("goaccess"):
         raise SystemExit("goaccess is missing: apt-get install goaccess, or name other cases with --only.")
     log = setting.log(LINES)
@@ -63,7 +63,7 @@ def importing(setting: Setting) -> Iterator[Figure]:
 
 
 def _imported(log: Path, lake: Path, lines: int) -> Ran:
-    """Import into a fresh lake, and count what can be queried there."""
+    """Import into a new lake, and count the visits that can be queried there."""
     shutil.rmtree(lake, ignore_errors=True)
     command = [str(TRAFFIC), "import", str(log), "--org", ORGANIZATION, "--domain", "go.example.com"]
     taken = run([*command, "--lake", str(lake)])
@@ -83,7 +83,7 @@ def _counted(log: Path, output: Path, lines: int) -> Ran:
 
 
 def _few_lines(log: Path, to: Path) -> Path:
-    """A log of the first lines of another."""
+    """Write the first lines of another log."""
     with log.open(encoding="utf-8") as lines:
         to.write_text("".join(islice(lines, FEW_LINES)), "utf-8")
     return to
@@ -95,6 +95,6 @@ def _check(who: str, counted: int, lines: int) -> None:
 
 
 def run(command: list[str], until: str = "") -> Ran:
-    """Run a program to its end, or until it writes a line with a text. Raises CalledProcessError when it fails."""
+    """Run a program to its end, or until it writes a line with a text. Raises CalledProcessError if it fails."""
     measured = [sys.executable, "-m", "benchmarks.measured", until, *command]
     return Ran(**json.loads(subprocess.run(measured, check=True, stdout=subprocess.PIPE).stdout))

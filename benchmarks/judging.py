@@ -1,4 +1,4 @@
-"""Judging: what it adds to the merge of a day, and the memory in which a very large day is merged and judged."""
+"""Judging: its cost on top of merging a day, and the memory for merging and judging a very large day."""
 
 import re
 import shutil
@@ -23,7 +23,7 @@ from data.ingest.importer import Importer, Options
 from data.tasks.compaction import Compactor
 
 FILES: Final = 16
-"""Number of files of a day; enough of them to be merged while it is open, too."""
+"""Number of files of a day: enough for merges while the day is open, too."""
 LARGE_DAY: Final = 13_900_000
 NOON: Final = datetime(LAST_DAY.year, LAST_DAY.month, LAST_DAY.day, 12, tzinfo=UTC)
 _DATE: Final = re.compile(r"\[\d\d/\w{3}/\d{4}:")
@@ -43,7 +43,7 @@ def judging(setting: Setting, lines: int = LINES, large: int = LARGE_DAY) -> Ite
 
 
 def _merged(setting: Setting, day: Path, now: datetime) -> float:
-    """The seconds in which a copy of a lake is merged at a time."""
+    """The seconds for merging a copy of a lake at a given time."""
     copy = setting.scratch / "copy"
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(day, copy)
@@ -58,7 +58,7 @@ def _merged(setting: Setting, day: Path, now: datetime) -> float:
 
 
 def _lake_of_a_day(setting: Setting, lines: int) -> Path:
-    """A lake with a log of so many lines, as if all were of one day, in several files."""
+    """A lake with the lines of a log in several files, dated on one day."""
     root, piece = setting.scratch / f"day-{lines}", setting.scratch / "piece.log"
     lake = Lake(root, create=True)
     importer = Importer(lake)

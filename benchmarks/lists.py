@@ -1,5 +1,5 @@
-"""Pages of long lists: all of very many links, and the paths that a million addresses of scanners are among; and edits
-of links, few or very many.
+"""Pages of long lists: all links if there are very many, and paths among a million addresses requested by scanners; and
+edits of few or very many links.
 """
 
 import time
@@ -38,13 +38,15 @@ _ASKED: Final = {
 
 
 EDITED: Final = (5, 50_000, LINKS)
-"""Numbers of links among which some are edited."""
+"""Numbers of links in lakes where some links are edited."""
 EDITS: Final = 100
 EDIT_VISITS: Final = 20_000
 
 
 def lists(setting: Setting) -> Iterator[Figure]:
-    """All lists: links over a million visits, edits over a few, paths over each size and the scanners' visits."""
+    """Measure all lists: links over a million visits, edits over a few, paths over each size and the scanners'
+    visits.
+    """
     yield from edits(setting.scratch / "lake-edits")
     lake = Lake(setting.kept / "lake-lists-links", create=True)
     land_organization(lake, ORGANIZATION, Sample(LINK_VISITS, LAST_DAY, DAYS, links=LINKS))
@@ -55,7 +57,7 @@ def lists(setting: Setting) -> Iterator[Figure]:
 
 
 def _links(lake: Lake) -> Iterator[Figure]:
-    """The first page of all links, then others of them, none asked for before."""
+    """The first page of all links, then other pages, each requested for the first time."""
     first, later = [], {name: list[float]() for name in _ASKED}
     for run in range(RUNS):
         with server(lake.root) as (port, _):
@@ -69,7 +71,7 @@ def _links(lake: Lake) -> Iterator[Figure]:
 
 
 def edits(root: Path, traffic: Path = TRAFFIC) -> Iterator[Figure]:
-    """Edits of links one by one, each with the next dashboard, which no cache has; and the bytes of files that stay."""
+    """Edit links one by one, each followed by an uncached dashboard; and the bytes of the remaining files."""
     puts = dict[int, list[float]]()
     for count in EDITED:
         lake = Lake(root / str(count), create=True)
@@ -105,7 +107,7 @@ def _put(port: int, path: str, key: str, body: bytes) -> None:
 
 
 def _paths(lake: Lake, visits: int) -> Iterator[Figure]:
-    """The page of paths of a server that has just started, and the memory that it took for that."""
+    """The page of paths of a new server, and the memory that it takes."""
     taken, memory = [], []
     for _ in range(RUNS):
         with server(lake.root) as (port, process):
@@ -116,12 +118,12 @@ def _paths(lake: Lake, visits: int) -> Iterator[Figure]:
 
 
 def _taken(browser: Browser, path: str) -> float:
-    """The milliseconds until a page has come."""
+    """The milliseconds until a page has arrived."""
     return milliseconds(lambda: browser.body(path))
 
 
 def _scanned(root: Path, visits: int) -> Lake:
-    """The lake of so many visits, of which SCANS asked for a path of their own."""
+    """A lake of this many visits, SCANS of which request a unique path each."""
     lake = Lake(root, create=True)
     land_organization(lake, ORGANIZATION, Sample(visits - SCANS, LAST_DAY, DAYS))
     land_organization(lake, ORGANIZATION, Sample(SCANS, LAST_DAY, DAYS, seed=21), change=_with_paths_of_their_own)

@@ -26,7 +26,7 @@ _LINE: Final = re.compile(r'(\S+) - - \[[^]]*\] "(\S+) (\S+) [^"]*" (\d+) \d+ "(
 
 
 def intake(setting: Setting) -> Iterator[Figure]:
-    """Visits acknowledged as durable, one by one and in batches, and how soon a query sees them."""
+    """Visits acknowledged as durable, one by one and in batches, and the delay until a query counts them."""
     log, scratch = setting.log(LINES), setting.scratch
     empty = scratch / "empty"
     empty.write_bytes(b"\n")
@@ -54,7 +54,9 @@ def intake(setting: Setting) -> Iterator[Figure]:
 
 
 def reported_bodies(log: Path, size: int, requests: int, scratch: Path) -> Iterator[Path]:
-    """Files of as many bodies, separated by NUL, each of `size` visits as lines of JSON; no visit comes twice."""
+    """Files with the given numbers of bodies, divided by NUL, each of `size` visits as JSON lines; all visits are
+    distinct.
+    """
     path = scratch / f"bodies-{size}"
     with log.open(encoding="utf-8") as lines:
         rows = (json.dumps(row) for row in _reported(lines))
@@ -64,7 +66,7 @@ def reported_bodies(log: Path, size: int, requests: int, scratch: Path) -> Itera
 
 
 def _reported(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
-    """The requests of a log in the form that a server would report them, dated now."""
+    """The requests of a log in the form in which a server reports them, with the current time."""
     for line in lines:
         match = _LINE.match(line)
         if match:

@@ -1,7 +1,7 @@
-"""A load driver: keep-alive connections that ask again as soon as they are answered, in a process of their own.
+"""A load driver: keep-alive connections that send the next request after each answer, from a separate process.
 
-Every request comes from another source address, through X-Forwarded-For, and every answer must be 200; with a file
-of bodies, separated by NUL, they are posted one after the other, and every answer must be 202 and refuse none.
+Every request has another source address, through X-Forwarded-For, and every answer must be 200. With a file of bodies,
+divided by NUL, these are posted one after another, and every answer must be 202 without rejected visits.
 """
 
 import asyncio

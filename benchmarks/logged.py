@@ -1,4 +1,4 @@
-"""User agents of public access logs of 2024-26, with the number of their lines and what sent them.
+"""User agents of public access logs of 2024-26, with the number of their lines and their senders.
 
 user_agents.tsv.gz has one row per repository, year and user agent, without addresses, paths and referrers. Lines that
 begin with # name the repositories, their commits and their half: the rules were learned from one half and are
@@ -24,7 +24,7 @@ FILE: Final = Path(__file__).parent / "user_agents.tsv.gz"
 
 
 class Logged(NamedTuple):
-    """The number of lines of a user agent in a repository's logs of one year."""
+    """The number of lines with a user agent in a repository's logs of one year."""
 
     repository: str
     half: str  # learn, report
@@ -35,7 +35,9 @@ class Logged(NamedTuple):
 
 
 class Share(NamedTuple):
-    """Shares of lines: recognized among the lines of bots (recall), of bots among the recognized (precision)."""
+    """Shares of lines: recognized lines among the lines of bots (recall), and bots among the recognized lines
+    (precision).
+    """
 
     repositories: int
     lines: int
@@ -59,7 +61,7 @@ def logged() -> Iterator[Logged]:
 
 
 def share_by_line(rows: list[Logged], is_bot: list[bool]) -> Share:
-    """Precision and recall over the lines of `rows`, without those that are aside."""
+    """Precision and recall over the lines of `rows`, without the rows set aside."""
     predicted = [(row, bot) for row, bot in zip(rows, is_bot, strict=True) if row.label != "aside"]
     labelled = sum(row.lines for row, _ in predicted if row.label == "automaton")
     positives = sum(row.lines for row, bot in predicted if bot)

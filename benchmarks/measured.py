@@ -1,8 +1,8 @@
-"""Runs a program, and prints what it took as JSON, with each line that it wrote to its standard error and when.
+"""Runs a program, and prints its resources as JSON, with each line on its standard error and the time of it.
 
-The first argument is a text: once the program writes a line with it, it is killed; if empty, it runs to its end.
-A process of its own: Linux counts the memory of who starts a program as that program's, and the process of all cases
-has grown to gigabytes.
+The first argument is a text: once the program writes a line with it, it is killed; if it is empty, the program runs to
+its end. This needs a separate process: Linux attributes the memory of the parent to the program, and the process of all
+cases grows to gigabytes.
 """
 
 import json

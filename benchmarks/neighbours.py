@@ -1,4 +1,4 @@
-"""The time that one organization's answers take while another asks for as much as it may, by each of the ways in."""
+"""An organization's response times while another sends as many requests as it may, for each kind of request."""
 
 import json
 import shutil
@@ -39,13 +39,13 @@ HOSTILE_SECONDS: Final = 10
 PAUSE_SECONDS: Final = 0.4
 """Pause between the neighbour's uncached queries."""
 MOST_SECONDS: Final = 30
-"""Seconds after which a question counts as unanswered."""
+"""Seconds after which a query counts as unanswered."""
 REQUESTS: Final = 600
 PATHS: Final = tuple(
     f"/analytics/{name}?start_date={WHOLE.start_date}&end_date={WHOLE.end_date}"
     for name in ("traffic-overview", "devices", "top-links", "browsers", "dashboard")
 )
-"""The neighbour's cached questions."""
+"""The neighbour's cached queries."""
 
 _PROGRESS: Final = Console(stderr=True)
 
@@ -67,7 +67,7 @@ class Secrets:
 
 @dataclass
 class _Times:
-    """Milliseconds of the neighbour's answers, and how many of its uncached questions had none."""
+    """Milliseconds of the neighbour's answers, and the number of its unanswered uncached queries."""
 
     cached: list[float] = field(default_factory=list)
     uncached: list[float] = field(default_factory=list)
@@ -75,7 +75,7 @@ class _Times:
 
 
 def neighbours(setting: Setting) -> Iterator[Figure]:
-    """The neighbour's cached and uncached answers, quiet and beside each way to ask, by one source and by ten."""
+    """The neighbour's cached and uncached answers, alone and during each attack, by one source and by ten."""
     root = setting.scratch / "neighbours"
     shutil.copytree(lake_of_two(setting), root)
     secrets = secrets_of(root)
@@ -104,7 +104,7 @@ def _figures(case: str, quiet: _Times, beset: _Times) -> Iterator[Figure]:
 
 
 def _times(steady: subprocess.Popen[str], port: int, key: str, questions: Iterator[int], seconds: float) -> _Times:
-    """The neighbour's answers during this time, until its last request is answered."""
+    """The neighbour's answers during this time, until the answer to its last request."""
     assert steady.stdin
     assert steady.stdout
     times, end = _Times(), time.monotonic() + seconds
@@ -125,7 +125,7 @@ def _times(steady: subprocess.Popen[str], port: int, key: str, questions: Iterat
 
 
 def _attacks(secrets: Secrets) -> dict[str, Callable[[int], bytes]]:
-    """The ways to ask: by name, the request of each number, without the address that it comes from."""
+    """The attacks by name: the request of each number, without its source address."""
     key, cookie = f"Authorization: Bearer {secrets.hostile_key}", f"Cookie: traffic={secrets.cookie}"
 
     def tool(name: str, arguments: dict[str, str]) -> bytes:
@@ -148,19 +148,19 @@ def _attacks(secrets: Secrets) -> dict[str, Callable[[int], bytes]]:
 
 
 def request_of(line: str, header: str, body: str = "") -> bytes:
-    """The bytes of a request, without the address that it comes from."""
+    """The bytes of a request, without its source address."""
     length = f"Content-Length: {len(body)}\r\n" if body else ""
     return f"{line} HTTP/1.1\r\nHost: 127.0.0.1\r\n{header}\r\n{length}\r\n{body}".encode()
 
 
 def _days(number: int) -> str:
-    """One to three months, others for each number."""
+    """Periods of one to three months, different for each number."""
     end = LAST_DAY - timedelta(number // 60)
     return f"start_date={end - timedelta(30 + number % 60)}&end_date={end}"
 
 
 def lake_of_two(setting: Setting) -> Path:
-    """A lake of two organizations, each with half of the visits, one with many links; kept."""
+    """A lake of two organizations, each with half of the visits, and one with many links; kept."""
     root = setting.kept / f"lake-neighbours-{setting.sizes[0]}"
     lake = Lake(root, create=True)
     with closing(lake.manifest):

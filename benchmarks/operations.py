@@ -1,4 +1,4 @@
-"""An operator's work on a whole lake: verify, back up, restore, rebuild, erase, reclassify, export."""
+"""An operator's tasks on a whole lake: verify, back up, restore, rebuild, erase, reclassify, export."""
 
 import shutil
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _OLDER: Final = "older"
 
 
 def operations(setting: Setting) -> Iterator[Figure]:
-    """Each once over the largest lake: the seconds that it takes, and the memory at most."""
+    """Run each operation once over the largest lake; return its duration and its peak memory."""
     world = setting.worlds[-1]
     lake, backup = setting.scratch / "lake", setting.scratch / "backup"
     shutil.copytree(world.lake.root, lake)

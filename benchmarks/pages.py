@@ -1,4 +1,6 @@
-"""The dashboard: bytes and requests of a view, the time to render it, and its cold Overview beside the API's answer."""
+"""The dashboard: bytes and requests of a view, its rendering time, and its cold Overview compared with the API's
+answer.
+"""
 
 import asyncio
 import gzip
@@ -48,7 +50,7 @@ from service.reports.answers import Answers
 from service.reports.cache import AnswerCache
 
 DAYS: Final = 30
-"""Days of a cold view: short enough for a previous period, which the Overview compares with."""
+"""Days of a cold view: few enough for a previous period, which the Overview compares them with."""
 RENDERINGS: Final = 50
 _LOADED: Final = re.compile(r'(?:href|src)="([^"#]*/static/[^"#]+)')
 _ALL_DAYS: Final = f"start_date={WHOLE.start_date}&end_date={WHOLE.end_date}"
@@ -67,14 +69,14 @@ def pages(setting: Setting) -> Iterator[Figure]:
 
 @dataclass(frozen=True)
 class Browser:
-    """Asks a server for pages with the cookie of a session; each request comes from a source of its own."""
+    """Requests pages from a server with the cookie of a session; each request has its own source address."""
 
     port: int
     cookie: str
 
     @classmethod
     def signed_in(cls, port: int, lake: Lake) -> "Browser":
-        """With a new session of the organization that is asked about."""
+        """Open a new session of the queried organization."""
         with closing(ControlDatabase(lake)) as control:
             store = SessionStore(control)
             opened = store.open_by_link(store.create_link(WHOLE.organization))
@@ -82,7 +84,7 @@ class Browser:
         return cls(port, f"{COOKIE}={opened.secret}")
 
     def body(self, path: str) -> bytes:
-        """The bytes of a response as they travel, compressed; raises for any status but 200."""
+        """The bytes of a response as transferred, compressed. Raises for any status except 200."""
         source = f"10.1.{next(_SOURCES) // 250}.{next(_SOURCES) % 250}"
         headers = {"Cookie": self.cookie, "Accept-Encoding": "gzip", "X-Forwarded-For": source}
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers=headers)
@@ -115,7 +117,7 @@ def _served(world: World) -> Iterator[Figure]:
 
 
 def _periods() -> Iterator[str]:
-    """As many days each time, one day earlier: no cache has the answer, and there are visits before."""
+    """Periods of equal length, each one day earlier: none is cached, and all have visits before."""
     for earlier in range(LAST_DAY.toordinal() - WHOLE.start_date.toordinal() - 2 * DAYS):
         end = LAST_DAY - timedelta(earlier)
         yield f"start_date={end - timedelta(DAYS - 1)}&end_date={end}"
@@ -125,7 +127,7 @@ def _periods() -> Iterator[str]:
 
 
 class _RecordingRenderer(Renderer):
-    """Remembers what it rendered last."""
+    """Stores its last rendering."""
 
     template = ""
     context: Mapping[str, Any] = {}
@@ -171,7 +173,7 @@ def rendering(world: World) -> Iterator[Figure]:
 
 
 async def _view(app: PagesApp, cookie: str) -> None:
-    """View the Overview of all days once."""
+    """Request the Overview of all days once."""
     scope = {
         "type": "http", "method": "GET", "path": f"{app.context.root}/", "root_path": "", "scheme": "http",
         "query_string": _ALL_DAYS.encode(), "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80),
@@ -214,7 +216,7 @@ def _cpu_milliseconds(step: Callable[[], object]) -> float:
 
 
 def _report(setting: Setting) -> Iterator[Figure]:
-    """The report that GoAccess makes of the log of as many visits: one file that holds everything."""
+    """GoAccess's report on the log of as many visits: one file with everything."""
     if not shutil.which("goaccess"):
         raise SystemExit("goaccess is missing: apt-get install goaccess, or name other cases with --only.")
     lines = setting.sizes[0]

@@ -1,8 +1,8 @@
 """The share of machines among the visits called people: `uv run python -m benchmarks.people`.
 
-Over page views and visitor-days of public logs that somebody read in their context, and over fleets that are planted
-among the people of a short-link service. All are written as logs, imported, judged, and asked for with SQL: every
-change of the rules changes the tables.
+Over page views and visitor-days of public logs that somebody read in their context, and over fleets planted among the
+people of a short-link service. All are written as logs, imported, judged, and queried with SQL: every change of the
+rules changes the tables.
 """
 
 import tempfile
@@ -33,7 +33,8 @@ from tests.support.visits import links as put_links
 
 PEERS: Final = ("isbot 5.2.3", "Matomo's list (device_detector 6.5.1)", "GoAccess 1.7")
 _BEYOND_THE_LINE: Final = ("outdated", "bot_network", "hosting_", "superseded_")
-"""The first parts of names of signals that visitor-days were labelled for; `outdated` is of lifetimes found on them."""
+"""The first parts of names of signals for which visitor-days were labelled; `outdated` is by lifetimes found in
+them."""
 _ASKED: Final = """
     SELECT domain, utm_campaign, landed_category, coalesce(signals, 0) AS signals, bot_category
     FROM visits_in_scope WHERE utm_campaign IS NOT NULL
@@ -93,7 +94,7 @@ def fleet_lines() -> Iterator[str]:
 
 
 def bursts() -> Counter[str]:
-    """Clicks of each fleet by visitors who follow four different links within five seconds, which is no signal."""
+    """Clicks of each fleet by visitors who open four different links within five seconds, which is not a signal."""
     found = Counter[str]()
     for fleet in fleets():
         visitors = defaultdict[tuple[int, str], list[tuple[float, str]]](list)
@@ -106,7 +107,7 @@ def bursts() -> Counter[str]:
 
 
 def judged(lines: Iterable[str], links: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Answers for the requests with a campaign after their days are judged, in the columns of _ASKED."""
+    """The answers about requests with a campaign after judging their days, in the columns of _ASKED."""
     with tempfile.TemporaryDirectory(prefix="traffic-people-") as scratch:
         log, root = Path(scratch) / "access.log", Path(scratch) / "lake"
         log.write_text("\n".join(lines) + "\n", "utf-8")
@@ -125,7 +126,7 @@ def _row(group: str, label: str, visit: dict[str, Any], peers: tuple[bool, ...] 
 
 
 def ways(rows: Sequence[Row]) -> dict[str, Called]:
-    """The judges of who is a person: a visit's own line, the peers, each signal alone, two, and all of them."""
+    """The judges of who is a person: a visit's own line, the peers, each signal alone, two signals, and all of them."""
     found: dict[str, Called] = {"its line": lambda _row: True}
     for position, name in enumerate(PEERS if rows[0].peers else ()):
         found[name] = lambda row, position=position: not row.peers[position]  # type: ignore[misc]
@@ -150,7 +151,9 @@ def headed_ways() -> dict[str, Called]:
 
 
 def shares(rows: Sequence[Row], is_called: Called) -> tuple[int, str, str, str]:
-    """Number of rows called people, shares of machines and of all but people among them, and share of people lost."""
+    """The number of rows called people, the shares of machines and of others among them, and the share of lost
+    people.
+    """
     landed = [row for row in rows if row.landed]
     called = [row for row in landed if is_called(row)]
     people, kept = (sum(row.label == "person" for row in some) for some in (landed, called))
@@ -166,7 +169,8 @@ def interval(part: int, whole: int) -> str:
 
 
 def main() -> None:
-    """Print tables of page views, visitor-days and planted fleets: machines among those called people, and people lost.
+    """Print tables of page views, visitor-days and planted fleets: machines among the rows called people, and lost
+    people.
 
     Example: uv run python -m benchmarks.people
     """

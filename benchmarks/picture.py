@@ -1,4 +1,4 @@
-"""The picture of the ratios to each peer, as SVG: how much faster or slower than ours, on a logarithmic scale."""
+"""The picture of the ratios to each peer as SVG: how much faster or slower we are, on a logarithmic scale."""
 
 import math
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from benchmarks.figures import Figure
 
 CASES: Final = ("cold dashboard", "cold dashboard of one link", "import", "cached dashboard")
-"""The cases that are drawn, from top to bottom."""
+"""The cases in the picture, from top to bottom."""
 _GREATER_IS_BETTER: Final = ("requests/s",)
 _WIDTH, _LEFT, _RIGHT = 860, 330, 60  # of the picture, of its labels, and of the last number
 _ROW, _HEADER, _TOP = 20, 34, 60  # heights of a bar's row and of a case's name, and where the first one begins
@@ -25,7 +25,7 @@ text { font: 13px system-ui, sans-serif; fill: #1f2328 }
 
 
 def picture(figures: Iterable[Figure]) -> str:
-    """The SVG of all figures of peers in CASES. A bar to the right of 1: ours is so many times as fast as that peer."""
+    """The SVG of all figures of peers in CASES. A bar to the right of 1: we are this many times as fast as the peer."""
     peers = [
         figure for figure in figures if figure.ratio and figure.case in CASES and not figure.who.startswith("itself")
     ]

@@ -1,7 +1,7 @@
-"""Batches of live visits at a steady rate, in a process of their own, sent when they are due.
+"""Batches of live visits at a steady rate, sent from a separate process at their scheduled times.
 
-Bodies and keys are files of parts divided by NUL; the parts of both are used in turn. The program
-prints "ready" and posts until it has posted for so many seconds, or until SIGTERM; then it prints one line of JSON.
+Bodies and keys are files of parts divided by NUL, which are used in turn. The program prints "ready", posts for the
+given number of seconds or until SIGTERM, and prints one line of JSON.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ class _Poster:
         self.refused: list[str] = []
 
     async def post(self, number: int, due: float) -> None:
-        """Post a batch, and note when it was acknowledged or what was answered instead."""
+        """Post a batch, and record when it was acknowledged, or the answer otherwise."""
         exchange = await self._free.get()
         if not exchange.is_open:
             exchange = await connect(self._port)
@@ -42,7 +42,7 @@ class _Poster:
             self.refused.append((answer or b"nothing")[-200:].decode(errors="replace"))
 
     async def run(self, rate: float, seconds: float) -> None:
-        """Post `rate` batches a second."""
+        """Post `rate` batches per second."""
         for _ in range(CONNECTIONS):
             self._free.put_nowait(Exchange())
         async with asyncio.TaskGroup() as group:

@@ -1,4 +1,4 @@
-"""The table of all figures, which is Markdown too."""
+"""The table of all figures, in Markdown."""
 
 import io
 import re
@@ -28,10 +28,10 @@ def table_of(figures: Iterable[Figure]) -> Table:
 
 
 def document_of(told: Mapping[str, Any], figures: Iterable[Figure], document: str = "") -> str:
-    """A document with the table as the section of its cases: the earlier one is replaced, all others stay.
+    """A document with the table as the section of its cases: it replaces their earlier section, all others stay.
 
-    Above the table is what it was measured on (`at`, `machine`, `versions`, `runs`, `organizations`, and the digests of
-    `visits` by their number).
+    The conditions of the measurement are above the table (`at`, `machine`, `versions`, `runs`, `organizations`, and the
+    digests of `visits` by their number).
     """
     machine, versions = told["machine"], [f"{name} {known}" for name, known in told["versions"].items() if known]
     measured_on = [
@@ -51,7 +51,7 @@ def document_of(told: Mapping[str, Any], figures: Iterable[Figure], document: st
 
 
 def row_of(figure: Figure) -> tuple[str, ...]:
-    """A line: the figure, and whether it keeps within its bar."""
+    """A line: the figure, and whether it keeps its bar."""
     bar = bar_of(figure)
     verdict = "" if bar is None else "kept" if bar.holds(figure) else "missed"
     ratio = "" if figure.ratio is None else f"{figure.ratio:.3g}"

@@ -1,4 +1,4 @@
-"""Publishing in a bucket on this machine: a lake for the first time, one day more, and while visits arrive.
+"""Publishing in a bucket on this machine: a lake for the first time, one more day, and while visits arrive.
 
 `uv run --group cluster --group publish python -m benchmarks --visits 20000000 --only publish`
 """
@@ -33,11 +33,13 @@ RUNS: Final = 3
 PUTS_AT_ONCE: Final = 8
 BATCHES_PER_SECOND: Final = 10
 POSTED_SECONDS: Final = 60.0
-"""A server publishes every 20 seconds."""
+"""Seconds of posting: a server publishes every 20 seconds."""
 
 
 def publishing(setting: Setting) -> Iterator[Figure]:
-    """Every size, beside plain puts of the same files; then visits posted to servers that publish and that do not."""
+    """Every size, compared with plain puts of the same files; then visits posted to servers with and without
+    publishing.
+    """
     there = import_module("tests.publish.conftest")
     folder = setting.scratch / "bucket"
     folder.mkdir()
@@ -72,7 +74,7 @@ def _published(world: World, root: Path, bucket: Any) -> Iterator[Figure]:  # no
 
 
 def _plain_puts(lake: Lake, name: str) -> float:
-    """The seconds of putting the same files, and nothing else."""
+    """The seconds for putting the same files without anything else."""
     target = open_target(name)
     files = [lake.root / file.path for file in lake.manifest.files.live(ORGANIZATION)]
 
@@ -84,7 +86,7 @@ def _plain_puts(lake: Lake, name: str) -> float:
 
 
 def _posted(setting: Setting, bucket: Any) -> Iterator[Figure]:  # noqa: ANN401  # of the tests
-    """The time within which 99 of 100 batches are acknowledged, in turns."""
+    """The 99th percentile of the time to acknowledge a batch, in turns."""
     batches = round(BATCHES_PER_SECOND * POSTED_SECONDS)
     bodies = next(reported_bodies(setting.log(LINES), BATCH, batches, setting.scratch))
     samples: dict[str, list[float]] = {OURS: [], UNPUBLISHED: []}

@@ -1,4 +1,4 @@
-"""Servers in processes of their own, and those who ask them."""
+"""Servers in separate processes, and their clients."""
 
 import json
 import os
@@ -28,14 +28,14 @@ def key_of(lake: Path, organization: str, traffic: Path = TRAFFIC) -> str:
 
 
 def most(port: int, path: str, key: str, requests: int) -> dict[str, float]:
-    """Requests per second as wrk counts them where it is installed, else our own driver, which is slower."""
+    """Requests per second, counted by wrk if it is installed, otherwise by our own slower driver."""
     return wrk(port, path, key) if shutil.which("wrk") else load(port, path, key, requests)
 
 
 def load(
     port: int, path: str, key: str, requests: int, connections: int = CONNECTIONS, bodies: Path | None = None
 ) -> dict[str, float]:
-    """Requests per second and the 99th percentile in ms, of GETs or of POSTs of bodies that a file holds."""
+    """Requests per second and the 99th percentile in ms, of GETs or of POSTs of the bodies in a file."""
     command = [sys.executable, "-m", "benchmarks.load", str(port), path, key, str(requests), str(connections)]
     command += [str(bodies)] if bodies else []
     figures: dict[str, float] = json.loads(
@@ -45,7 +45,7 @@ def load(
 
 
 def wrk(port: int, path: str, key: str, seconds: int = 4) -> dict[str, float]:
-    """Requests per second that wrk counts, all answered by 200, each from its own source."""
+    """Requests per second counted by wrk, all answered with 200, each from its own source."""
     command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}", "-s", str(Path(__file__).parent / "sources.lua")]
     command += ["-H", f"Authorization: Bearer {key}", f"http://127.0.0.1:{port}{path}"]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -57,7 +57,9 @@ def wrk(port: int, path: str, key: str, seconds: int = 4) -> dict[str, float]:
 
 @contextmanager
 def server(lake: Path, traffic: Path = TRAFFIC, **settings: str) -> Iterator[tuple[int, subprocess.Popen[str]]]:
-    """The real server over a lake with some settings, such as TRAFFIC_HOOK_NETWORKS; its port and its process."""
+    """Run the real server over a lake with some settings, such as TRAFFIC_HOOK_NETWORKS; yield its port and its
+    process.
+    """
     environ = {**os.environ, "TRAFFIC_TRUSTED_PROXIES": "127.0.0.1", "TRAFFIC_LAKE": str(lake), **settings}
     with _process([str(traffic), "serve", "--port", "0"], environ) as process:
         assert process.stderr is not None
@@ -70,7 +72,7 @@ def server(lake: Path, traffic: Path = TRAFFIC, **settings: str) -> Iterator[tup
 
 @contextmanager
 def program(module: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-    """A program of the benchmarks, once it has printed "ready"."""
+    """Run a program of the benchmarks; yield it once it has printed "ready"."""
     command = [sys.executable, "-m", module, *map(str, arguments)]
     running = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
@@ -85,7 +87,7 @@ def program(module: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
 
 @contextmanager
 def bare(body: Path) -> Iterator[int]:
-    """A bare Starlette route that returns these bytes, and its port."""
+    """Serve these bytes on a bare Starlette route; yield its port."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     with _process([sys.executable, "-m", "benchmarks.bare", str(port), str(body)], dict(os.environ)):
@@ -112,7 +114,7 @@ def _process(command: list[str], environ: dict[str, str]) -> Iterator[subprocess
 
 
 def get(port: int, path: str, key: str, seconds: float | None = None) -> bytes:
-    """Return an answer; raises for any status but 200, and after the time-out."""
+    """Return an answer. Raises for any status except 200, and after the time-out."""
     source = f"10.{time.time_ns() // 1000 % 250}.{time.time_ns() // 250_000 % 250}.1"
     headers = {"Authorization": f"Bearer {key}", "X-Forwarded-For": source}
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
@@ -122,6 +124,6 @@ def get(port: int, path: str, key: str, seconds: float | None = None) -> bytes:
 
 
 def resident_mb(pid: int, field: str = "VmRSS") -> float:
-    """The memory that a process holds; VmHWM: the most that it has held."""
+    """The resident memory of a process; VmHWM: its peak."""
     status = Path(f"/proc/{pid}/status").read_text("ascii")
     return int(status.partition(f"{field}:")[2].split()[0]) / 1000

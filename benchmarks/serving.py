@@ -1,4 +1,4 @@
-"""The served whole: start-up, cold dashboards over HTTP, cached answers beside a bare route, and memory."""
+"""The server: start-up, cold dashboards over HTTP, cached answers compared with a bare route, and memory."""
 
 import time
 from collections.abc import Iterator
@@ -60,5 +60,5 @@ def _cached(name: str, port: int, key: str, scratch: Path) -> list[Figure]:
 
 
 def _days(earlier: int) -> str:
-    """The whole scope, from some days without visits on: another scope, which no cache holds yet."""
+    """All days, and some empty days before: each time a new scope, which is not cached."""
     return f"start_date={WHOLE.start_date - timedelta(days=earlier)}&end_date={WHOLE.end_date}"

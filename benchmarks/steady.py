@@ -1,8 +1,8 @@
-"""Requests at a steady rate in a process of their own, sent when they are due whether others are answered or not.
+"""Requests at a steady rate from a separate process, sent at their scheduled times whether others are answered or not.
 
-The time of an answer counts from when its request was due, so that no wait is hidden, neither for a connection nor
-for the processor. The program asks for every path once and prints "ready"; each line that it
-reads then is a number of seconds to measure, and is answered by one line of JSON (see Times).
+The time of an answer counts from the scheduled time of its request, so it includes waits for a connection or the
+processor. The program requests every path once and prints "ready"; each line that it reads then is a number of seconds
+to measure, and is answered by one line of JSON (see Times).
 """
 
 import asyncio
@@ -19,14 +19,14 @@ from benchmarks.exchange import Exchange, ask, connect, due_times, get_request, 
 RATE: Final = 200
 """Requests per second."""
 CONNECTIONS: Final = 40
-"""Connections, as a proxy keeps them, open from the start; a request waits until one is free."""
+"""Number of connections, open from the start, as a proxy keeps them; a request waits until one is free."""
 MOST_SECONDS: Final = 30
 """Seconds after which a request without an answer ends the measurement."""
 HEALTH: Final = "/healthz"
-"""Asked for once a second in place of another path: it is a query, and is not cached."""
+"""Requested once a second in place of another path: it is a query, and is not cached."""
 
 Times = dict[str, list[float]]
-"""Milliseconds by path, and under "late" by how much requests were sent after they were due."""
+"""Milliseconds by path, and under "late" the delays of requests behind their schedule."""
 
 
 class _Asker:
@@ -36,14 +36,14 @@ class _Asker:
         self._opened: list[Exchange] = []
 
     async def warm_up(self) -> None:
-        """Open the connections, and ask for each path until it is answered."""
+        """Open the connections, and request each path until it is answered."""
         for _ in range(CONNECTIONS):
             self._free.put_nowait(await self._connect())
         for path in dict.fromkeys(self._paths):
             await self._ask(path, time.perf_counter(), [])
 
     async def measure(self, seconds: float) -> Times:
-        """Ask for some seconds."""
+        """Send requests for some seconds."""
         times: Times = {path: [] for path in (*self._paths, HEALTH, "late")}
         async with asyncio.TaskGroup() as group:
             async for number, due in due_times(RATE, seconds):

@@ -50,17 +50,17 @@ from service.demo.sample import Sample
 
 VISITS_PER_SECOND: Final = 10_000
 BODIES: Final = 300
-"""Different batches, which are posted again and again."""
+"""Number of different batches, which are posted again and again."""
 KEYS: Final = 1_000
-"""Draws of the organization that a batch is for, used in turn."""
+"""Number of draws of a batch's organization, used in turn."""
 IDLE_QUESTIONS: Final = 10
 ASK_EVERY_SECONDS: Final = 3.0
 PROGRESS_EVERY: Final = 10
-"""Questions between two lines of progress."""
+"""Number of queries between two lines of progress."""
 UNCOUNTED: Final = 20
-"""Other organizations whose rollups are taken away at the start, so that days are counted."""
+"""Number of other organizations whose rollups are deleted at the start, so that days are counted."""
 LARGE_DAY: Final = 20_000_000
-"""Visits of a past day that the server merges and judges meanwhile; only in a world of as many."""
+"""Visits of a past day that the server merges and judges meanwhile; only in a world with as many visits."""
 _LARGE: Final = "large-day"  # its organization
 _PARTS: Final = 50
 _DAYS: Final = f"start_date={WHOLE.start_date}&end_date={WHOLE.end_date}"
@@ -86,7 +86,7 @@ class _Samples:
 
 
 def sustained(setting: Setting) -> Iterator[Figure]:
-    """VISITS_PER_SECOND for the minutes of the setting, over the largest world."""
+    """Post VISITS_PER_SECOND for the configured minutes, over the largest world."""
     world, root = setting.worlds[-1], setting.scratch / "live"
     for one in _sustained(setting, world, root):
         yield replace(one, visits=world.visits)
@@ -141,7 +141,7 @@ def _figures(posted: dict[str, list[float]], samples: _Samples, idle: dict[str, 
 
 
 class _Watch:
-    """Asks the server cold questions, and looks how it keeps up."""
+    """Sends cold queries to the server, and monitors its backlogs."""
 
     def __init__(self, root: Path, port: int, key: str, pid: int) -> None:
         self._manifest, self._port, self._key, self._pid = root / "manifest.sqlite", port, key, pid
@@ -149,7 +149,7 @@ class _Watch:
         self._counted = self._months()
 
     def ask(self) -> float:
-        """Milliseconds of a dashboard up to today that no cache holds. Raises HTTPError when it is refused."""
+        """Milliseconds of an uncached dashboard up to today. Raises HTTPError if it is refused."""
         self._questions += 1
         start, end = WHOLE.start_date - timedelta(days=self._questions), datetime.now(UTC).date()
         begun = time.perf_counter()
@@ -168,7 +168,7 @@ class _Watch:
             time.sleep(1)
 
     def uncount(self) -> None:
-        """Take away the rollups of the first UNCOUNTED organizations."""
+        """Delete the rollups of the first UNCOUNTED organizations."""
         with closing(sqlite3.connect(self._manifest)) as db, db:
             db.execute(
                 "DELETE FROM rollups WHERE organization IN (SELECT DISTINCT organization FROM rollups "
@@ -177,7 +177,7 @@ class _Watch:
             )
 
     def samples(self, seconds: float) -> _Samples:
-        """Ask a question every ASK_EVERY_SECONDS, for some seconds, and note memory, files and counts."""
+        """Send a query every ASK_EVERY_SECONDS, for some seconds, and record memory, files and counts."""
         samples, begun = _Samples(), time.monotonic()
         while (now := time.monotonic()) < begun + seconds:
             try:
@@ -206,7 +206,7 @@ class _Watch:
         )
 
     def _most_files(self) -> float:
-        """Return the number of today's files of the organization that has most of them."""
+        """Return the number of today's files of the organization with the most files."""
         return self._number(
             "SELECT coalesce(max(files), 0) FROM (SELECT count(*) AS files FROM files "
             "WHERE deletable_at IS NULL AND day = date('now') GROUP BY organization)"
@@ -222,13 +222,13 @@ class _Watch:
 
 
 def _land_large_day(lake: Lake) -> None:
-    """Land LARGE_DAY visits of one day and an organization of its own."""
+    """Land LARGE_DAY visits of one day, for a separate organization."""
     for number in range(_PARTS):
         land_organization(lake, _LARGE, Sample(LARGE_DAY // _PARTS + number, LAST_DAY, 1))
 
 
 def _keys(setting: Setting, world: World, lake: Lake) -> list[str]:
-    """The keys to post with in turn, drawn by the organizations' shares; the asked organization's first."""
+    """The keys to post with in turn, drawn by the organizations' shares; the queried organization's key comes first."""
     share = shares(world.visits, setting.organizations)
     with closing(ControlDatabase(lake)) as control:
         api_keys = ApiKeys(control)

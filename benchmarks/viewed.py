@@ -37,11 +37,11 @@ _BROWSERS: Final = [
     f"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{number}.0.0.0 Safari/537.36"
     for number in range(141, 146)
 ]
-"""Five user agents that load whatever a page needs, as others do on the site."""
+"""Five user agents that load all files of a page, as others do on the site."""
 
 
 class View(NamedTuple):
-    """A page view that was called a person's by its own line, and what its visitor and its browser did that day."""
+    """A page view that its own line calls a person's, and the behaviour of its visitor and browser that day."""
 
     site: str
     files_logged: bool  # whether the site's log has images, styles, scripts and fonts
@@ -85,7 +85,7 @@ def views() -> Iterator[View]:
 
 
 def rows_of(path: Path) -> Iterator[tuple[str, str, list[str]]]:
-    """The site of each row of a table, the last word of the line that names it, and the other cells."""
+    """The site of each row of a table (the last word of its comment line), and the other cells."""
     about = {}
     with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
         for line in file:
@@ -97,7 +97,7 @@ def rows_of(path: Path) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def lines_of(view: View, number: int) -> Iterator[str]:
-    """The day of a view on a domain of its own, as lines of a log; the view itself has a campaign."""
+    """The day of a view on its own domain, as lines of a log; the view itself has a campaign."""
     seen = "/seen" if view.has_code else "/page/seen"
     own = [(f"{seen}?utm_campaign=view" + "&file=../../../../etc/passwd" * view.attacked, view.status)]
     is_missing = view.status in {404, 410}
@@ -130,6 +130,6 @@ def lines_of(view: View, number: int) -> Iterator[str]:
 
 
 def log_line(domain: str, address: str, at: datetime, path: str, status: int, user_agent: str) -> str:
-    """A line as Apache's vhost_combined writes it."""
+    """A line in the format of Apache's vhost_combined."""
     time = at.strftime("%d/%b/%Y:%H:%M:%S +0000")
     return f'{domain}:443 {address} - - [{time}] "GET {path} HTTP/1.1" {status} 100 "-" "{user_agent}"'

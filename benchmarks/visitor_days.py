@@ -1,4 +1,4 @@
-"""Visitor-days of public access logs of 2023-26 that were still called people's once judged, with their networks.
+"""Visitor-days of public access logs of 2023-26 that still count as people's after judging, with their networks.
 
 days.tsv.gz has one row per visitor-day, an address with a user agent on one day of a domain: what it is, and how much
 it, its user agent and its domain did that day, without addresses, paths and referrers. Lines that begin with # name the
@@ -74,9 +74,9 @@ class Request(NamedTuple):
 
 
 def visitor_days(*, has_list: bool = False) -> Iterator[VisitorDay]:
-    """The rows of the file, with the networks of iporigin, or also with those of the list that is fetched.
+    """The rows of the file, with the networks of iporigin, or also with the fetched list's networks.
 
-    Networks of later sites were never looked up in that list, so these are left out with it.
+    Networks of later sites were never looked up in that list, so these sites are left out with it.
     """
     for site, about, cells in rows_of(FILE):
         if not (has_list and about == "later"):
@@ -95,7 +95,7 @@ def of_cells(site: str, about: str, cells: Sequence[str], *, has_list: bool) -> 
 
 
 def lines_of(one: VisitorDay, number: int) -> Iterator[str]:
-    """A visitor-day on a domain of its own, as lines of a log; its first request has a campaign."""
+    """A visitor-day on its own domain, as lines of a log; its first request has a campaign."""
     for request in requests_of(one):
         _, path, status, user_agent, *_ = request
         yield log_line(f"day-{number}.example", request.address(number), request.at(one), path, status, user_agent)

@@ -1,4 +1,4 @@
-"""The worlds to measure: lakes with a given number of made-up visits, built once and kept."""
+"""The worlds to measure: lakes with a given number of generated visits, built once and kept."""
 
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -14,12 +14,12 @@ from data import Lake
 from queries import OwnSql, Scope
 
 WHOLE = Scope(ORGANIZATION, LAST_DAY - timedelta(days=DAYS - 1), LAST_DAY)
-"""All days of the organization that is asked about."""
+"""All days of the queried organization."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """The subjects of a run, the folder of its data, and a temporary folder."""
+    """The subjects of a run, its data folder, and a temporary folder."""
 
     sizes: list[int]
     organizations: int

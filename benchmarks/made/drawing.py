@@ -1,4 +1,4 @@
-"""Draws the visits of a sample some days at a time, so many that memory holds them."""
+"""Draws the visits of a sample some days at a time, to limit memory."""
 
 import hashlib
 from collections.abc import Iterator
@@ -14,19 +14,19 @@ from data import SHORT_CODE_PATTERN
 from service.demo.sample import Sample
 
 AT_ONCE: Final = 400_000
-"""Visits that are drawn at once, in whole days."""
+"""Maximum number of visits drawn at once, in whole days."""
 
 BROWSERS: Final = 50_000
-"""User agents to draw for people, some of them twice."""
+"""User agents to draw for people, some of them more than once."""
 
 Days = list[dict[str, Any]]
 
 
 class Drawing:
-    """The visits of one organization. The same sample and name always give the same."""
+    """The visits of one organization, determined by the sample and its name."""
 
     def __init__(self, sample: Sample, organization: str, browsers: int = BROWSERS, skew: int = 3) -> None:
-        """`skew` says how much more often one browser comes than another; 1: all alike."""
+        """`skew` is how much more frequent some browsers are than others; 1: all are equally frequent."""
         self._draws = Draws(sample, browsers)
         self._tables = tables_of(replace(sample, visits=0), browsers)
         self._is_ready = False
@@ -46,7 +46,7 @@ class Drawing:
         self._engine.execute("SET disabled_optimizers = 'join_order'")  # each of few visits looks its words up, too
 
     def parts(self) -> Iterator[Days]:
-        """Neighbouring days together as they are drawn at once."""
+        """Yield consecutive days that are drawn together."""
         together: Days = []
         for day in self._draws.days():
             if together and sum(one["visits"] for one in (*together, day)) > AT_ONCE:
@@ -56,14 +56,14 @@ class Drawing:
         yield together
 
     def visits(self, days: Days) -> pa.Table:
-        """Their visits as a table of `day` and the columns of VISITS, in the order in which they land."""
+        """The visits of these days as a table of `day` and the columns of VISITS, in landing order."""
         self._draw(days)
         rules = {**self._draws.rules, "short_code_pattern": SHORT_CODE_PATTERN}
         visits = self._engine.sql(_text("visits"), params={**self._organization, **rules}).to_arrow_table()
         return self._draws.with_paths_classified(visits)
 
     def lines(self, days: Days) -> list[str]:
-        """Their visits as lines of a log in the combined format."""
+        """The visits of these days as lines of a log in the combined format."""
         self._draw(days)
         lines: list[str] = self._engine.sql(_text("lines")).to_arrow_table()["line"].to_pylist()
         return lines

@@ -1,7 +1,7 @@
-"""Tables by which a throw of dice becomes a visit: who comes, from where, when and for what.
+"""Tables that turn a throw of dice into a visit: the visitor, the origin, the time and the target.
 
-Each table has as many rows as its dice have faces, so that DuckDB draws by a join. The words are those of the
-project's own sample; what they say of a visit is the project's own classifier's.
+Each table has as many rows as its dice have faces, so that DuckDB draws by a join. The values are those of the
+project's own sample, as classified by the project's own classifier.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from service.demo import sample as words
 from service.demo.sample import Sample
 
 PAGES: Final = 500
-"""Pages other than links; automata look at them."""
+"""Pages other than links, requested by automated visitors."""
 
 _AUTOMATA: Final = {
     "assistants": words.ASSISTANTS,
@@ -82,7 +82,7 @@ class Draws:
         }
 
     def days(self) -> list[dict[str, Any]]:
-        """Every day, its visits, and the link that is shared on it, if one is."""
+        """Every day with its visits, and the link that is shared on it, if any."""
         codes = self._sample.codes()
         days: list[dict[str, Any]] = []
         for n, (day, visits) in enumerate(self._sample.daily()):
@@ -176,7 +176,7 @@ def _countries() -> Weighted:
 
 
 def _drawn(faces: int, choices: Mapping[Any, Weighted], value: str, key: str = "kind") -> pa.Table:
-    """For each key and face of the dice what is drawn, by its weight."""
+    """The values drawn for each key and face of the dice, by weight."""
     rows = [
         (name, face, drawn)
         for name, weighted in choices.items()

@@ -1,6 +1,6 @@
-"""Lakes of made-up visits: what an import would have landed, without writing the logs first.
+"""Lakes of generated visits: in the same state as after an import, without writing the logs first.
 
-What is built is kept, and built on where it was left off.
+Lakes are kept, and an interrupted build is continued.
 """
 
 import hashlib
@@ -39,15 +39,15 @@ def build(root: Path, visits: int, organizations: int = 1) -> Lake:
 
 
 def compact(lake: Lake) -> None:
-    """Merge, judge and count what has landed."""
+    """Merge, judge and count the landed visits."""
     subprocess.run([str(TRAFFIC), "compact", "--lake", str(lake.root)], check=True, capture_output=True)
 
 
 def settle_copy(lake: Lake) -> None:
-    """Verify the files of a copied lake, and make them look as if that had been an hour ago.
+    """Verify the files of a copied lake, and make them look as if that happened an hour ago.
 
-    A server would verify them when it first reads them, and take their days for active then: it merges and counts none
-    that was not quiet for ten minutes.
+    Otherwise, a server would verify them on first use and consider their days active: it merges and counts only days
+    without changes for ten minutes.
     """
     now = datetime.now(UTC)
     for file in lake.manifest.files.due_for_check(now):
@@ -82,7 +82,7 @@ def land_organization(
     browsers: int = BROWSERS,
     change: Callable[[pa.Table], pa.Table] = lambda visits: visits,
 ) -> None:
-    """Land what is missing of an organization's visits, each part of them as `change` makes it, and its links."""
+    """Land the missing visits of an organization, each part after `change`, and its links."""
     drawing = Drawing(sample, name, browsers)
     known = {batch.sha256 for batch in lake.manifest.logs.batches(name, "")}
     for days in drawing.parts():
@@ -98,7 +98,7 @@ def land_organization(
 
 
 def _batch(name: str, sample: Sample, days: Days) -> Batch:
-    """The batch that stands for some days: no log's content, but the numbers that they are drawn by."""
+    """The batch that stands for some days: identified by the numbers of the draw instead of a log's content."""
     about = f"{sample} {name} {days[0]['day']} {days[-1]['day']}"
     visits = sum(day["visits"] for day in days)
     sha256 = hashlib.sha256(about.encode()).hexdigest()

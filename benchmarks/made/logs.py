@@ -1,4 +1,4 @@
-"""Made-up visits as log files in the combined format."""
+"""Generated visits as log files in the combined format."""
 
 from pathlib import Path
 from typing import Final
@@ -8,11 +8,11 @@ from benchmarks.made.drawing import Drawing
 from service.demo.sample import Sample
 
 _BROWSERS: Final = 94_000
-"""User agents: a million lines have 50,000 different ones."""
+"""Number of user agents: a million lines have 50,000 different ones."""
 
 
 def write_log(path: Path, lines: int) -> Path:
-    """A log of so many lines, made once and kept; all of its 50,000 user agents come about as often."""
+    """Write a log of this many lines once, with 50,000 user agents in nearly equal shares, and keep it."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         drawing = Drawing(Sample(lines, LAST_DAY, DAYS), ORGANIZATION, _BROWSERS, skew=1)

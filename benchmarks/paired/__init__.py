@@ -1,1 +1,1 @@
-"""Compares this tree with another revision in pairs, to see whether a change has made a case slower."""
+"""Compares this tree with another revision in pairs, to detect cases made slower by a change."""

@@ -1,4 +1,4 @@
-"""The cases that are compared with another revision, and their table."""
+"""The cases to compare with another revision, and their table."""
 
 import tempfile
 from collections.abc import Callable, Iterator

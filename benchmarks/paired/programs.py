@@ -15,16 +15,16 @@ from benchmarks.paired.trial import Side, Trial
 
 _KEPT_DAYS: Final = 45
 _ERASED: Final = "Deleting the files in"
-"""The line of a command when erased visits no longer count, before it waits for queries that may read them."""
+"""The line that a command prints once erased visits no longer count, before it waits for running queries."""
 
 
 def importing(trial: Trial) -> Iterator[Comparison]:
-    """The log into a new lake, with the judging of its days."""
+    """Import the log into a new lake, and judge its days."""
     yield from trial.compare_programs("import", lambda side: side.import_log(side.fresh("imported"), trial.log))
 
 
 def judging(trial: Trial) -> Iterator[Comparison]:
-    """The work after the visits of a second log are stored: days of two files are merged, judged and counted."""
+    """The work after a second log has landed: days of two files are merged, judged and counted."""
     first, second = trial.halves()
 
     def judge(side: Side, _: int) -> dict[str, float]:
@@ -62,7 +62,7 @@ def operations(trial: Trial) -> Iterator[Comparison]:
 
 
 def dashboard(trial: Trial) -> Iterator[Comparison]:
-    """The dashboard of all days, printed."""
+    """Print the dashboard of all days."""
     words = ("query", "dashboard", "--org", ORGANIZATION, "--format", "json", *_days(DAYS))
     yield from trial.compare_programs("query the dashboard", lambda side: side.run(side.lake(trial.log), *words))
 

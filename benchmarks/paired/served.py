@@ -1,4 +1,4 @@
-"""Cases with a server of each tree, both running at once and asked in alternation."""
+"""Cases with a server of each tree, both running at the same time and queried in turn."""
 
 import time
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _HOSTILE_CONNECTIONS: Final = 10
 
 
 def cold(trial: Trial) -> Iterator[Comparison]:
-    """The dashboard of all days: not cached, over HTTP, and printed by a command."""
+    """The dashboard of all days: uncached, over HTTP, and printed by a command."""
     with trial.servers(lambda side: side.lake(trial.log)) as addresses:
 
         def measure(side: Side, number: int) -> dict[str, float]:
@@ -39,7 +39,7 @@ def cold(trial: Trial) -> Iterator[Comparison]:
 
 
 def filtered(trial: Trial) -> Iterator[Comparison]:
-    """The same over HTTP under filters, which precomputed counts serve for some members only."""
+    """The dashboard over HTTP under filters, which precomputed counts serve for some members only."""
     words = {"device_type": "mobile", "referrer": "www.google.com", "path": first_path(trial.log)}
     with trial.servers(lambda side: side.lake(trial.log)) as addresses:
 
@@ -82,7 +82,7 @@ def serving(trial: Trial) -> Iterator[Comparison]:
 
 
 def sustained(trial: Trial) -> Iterator[Comparison]:
-    """Batches of live visits until all are acknowledged as durable, beside flushes and merges of earlier ones."""
+    """Batches of live visits until all are acknowledged as durable, during flushes and merges of earlier batches."""
     bodies = next(reported_bodies(trial.log, BATCH, _BATCHES, trial.scratch))
     with trial.servers(lambda side: side.copy_of(side.lake(trial.log))) as addresses:
 
@@ -95,7 +95,7 @@ def sustained(trial: Trial) -> Iterator[Comparison]:
 
 
 def fairness(trial: Trial) -> Iterator[Comparison]:
-    """The median answer of an organization while another asks for uncached dashboards, as many as it is let.
+    """The median answer of an organization while another requests as many uncached dashboards as it is allowed.
 
     The 99th percentiles of the unpaired case need more samples than a pair has.
     """
@@ -116,7 +116,7 @@ def fairness(trial: Trial) -> Iterator[Comparison]:
 
 
 def _cold(name: str, address: Address, number: int, **filters: str) -> dict[str, float]:
-    """The seconds of a dashboard that no cache holds, as it is about other days for each number; and of processors."""
+    """The seconds for an uncached dashboard, with other days for each number; and processor seconds."""
     path = f"/analytics/dashboard?{_days(number + 1)}&{urlencode(filters)}"
     before = _processor_seconds(address.pid)
     taken = seconds(partial(get, address.port, path, address.key))
@@ -124,10 +124,10 @@ def _cold(name: str, address: Address, number: int, **filters: str) -> dict[str,
 
 
 def _processor_seconds(pid: int) -> float:
-    """The seconds that all threads of a process have used of all processors together, by its clock in Linux."""
+    """The processor seconds used by all threads of a process, by its clock in Linux."""
     return time.clock_gettime((~pid << 3) | 2)
 
 
 def _days(earlier: int) -> str:
-    """All made-up days, from some days without visits on: another scope, which no cache holds yet."""
+    """All days with generated visits, and some empty days before: each time a new scope, which is not cached."""
     return urlencode({"start_date": LAST_DAY - timedelta(DAYS - 1 + earlier), "end_date": LAST_DAY})

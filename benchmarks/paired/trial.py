@@ -1,4 +1,4 @@
-"""Both trees at work on the same logs: black boxes, used by their commands and over HTTP only."""
+"""Both trees at work on the same logs: black boxes, used only through their commands and over HTTP."""
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ _FACTORS: Final = {"s": 1, "ms": 1000}
 
 @dataclass(frozen=True)
 class Side:
-    """A tree, and the folder for all that it makes."""
+    """A tree, and the folder for its files."""
 
     name: str
     traffic: Path
@@ -29,16 +29,16 @@ class Side:
     def run(self, lake: Path, *words: str, until: str = "") -> Ran:
         """Run a command over a lake, to its end or until it writes a line with a text.
 
-        Raises CalledProcessError when it fails.
+        Raises CalledProcessError if it fails.
         """
         return run([str(self.traffic), *words, "--lake", str(lake)], until)
 
     def import_log(self, lake: Path, log: Path, organization: str = ORGANIZATION) -> Ran:
-        """Import a log, which judges the days in it as well."""
+        """Import a log; this judges its days, too."""
         return self.run(lake, "import", str(log), "--org", organization, "--domain", DOMAIN)
 
     def lake(self, log: Path, organizations: Sequence[str] = (ORGANIZATION,)) -> Path:
-        """The lake of a log that each organization has imported, compacted; made once, and copied to be changed."""
+        """The lake of a log imported by each organization, compacted; built once, and copied for changes."""
         root = self.home / "-".join(["lake", log.stem, *organizations])
         if not root.exists():
             for organization in organizations:
@@ -47,13 +47,13 @@ class Side:
         return root
 
     def copy_of(self, lake: Path) -> Path:
-        """A copy of a lake, in place of the copy before it."""
+        """A copy of a lake, which replaces the previous copy."""
         copy = self.fresh("copy")
         shutil.copytree(lake, copy)
         return copy
 
     def fresh(self, name: str) -> Path:
-        """A path at which nothing is."""
+        """An unused path."""
         path = self.home / name
         shutil.rmtree(path, ignore_errors=True)
         return path
@@ -70,7 +70,7 @@ class Address:
 
 @dataclass(frozen=True)
 class Trial:
-    """The inputs of a case: both sides, the log that they import, and the number of pairs that count."""
+    """The inputs of a case: both sides, the log to import, and the number of pairs that count."""
 
     ours: Side
     theirs: Side
@@ -87,10 +87,10 @@ class Trial:
     def compare(
         self, note: str, unit: str, measure: Callable[[Side, int], Mapping[str, float]], times: int = 1
     ) -> Iterator[Comparison]:
-        """Measure both sides in pairs; if a measure is slower, once more, and that is then its comparison.
+        """Measure both sides in pairs; if a measure is slower, measure it again and use the second comparison.
 
-        `measure` takes the number of the pair as well, and returns seconds by the name of the measure. What is done
-        soon can be measured in several times as many pairs: the noise of a busy machine is in each of them.
+        `measure` takes the number of the pair, too, and returns seconds by the name of the measure. Short cases can be
+        measured in several times as many pairs: each pair contains the noise of a busy machine.
         """
         pairs = times * self.pairs
         found = self._round(note, unit, measure, range(pairs + 1))
@@ -116,9 +116,9 @@ class Trial:
         }
 
     def compare_programs(self, name: str, program: Callable[[Side], Ran]) -> Iterator[Comparison]:
-        """Compare whole processes: the seconds that they take, and those of all processors together.
+        """Compare whole processes: their duration, and their processor seconds.
 
-        The latter depend less on what else the machine does, and show nothing of what a process waits for.
+        Processor seconds depend less on the load of the machine, and exclude waiting.
         """
 
         def measure(side: Side, _: int) -> dict[str, float]:
@@ -129,7 +129,7 @@ class Trial:
 
     @contextmanager
     def servers(self, lake_of: Callable[[Side], Path]) -> Iterator[dict[str, Address]]:
-        """A server of each side over its lake, both running at once; by the side's name."""
+        """A server of each side over its lake, both running at the same time; by the side's name."""
         with ExitStack() as stack:
             addresses = {}
             for side in self.sides:
@@ -140,7 +140,7 @@ class Trial:
             yield addresses
 
     def halves(self) -> tuple[Path, Path]:
-        """Two logs, each with every second line of the log, so that both have visits of all days."""
+        """Split a log into two, line by line, so that both have visits on all days."""
         halves = self.scratch / "even.log", self.scratch / "odd.log"
         for first, half in enumerate(halves):
             if not half.exists():

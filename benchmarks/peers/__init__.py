@@ -1,8 +1,8 @@
-"""Alternatives to this project, each with the same visits and the same questions: the members of the dashboard.
+"""Alternatives to this project, each with the same visits and the same queries: the members of the dashboard.
 
-A peer answers with every number of our own answer, percentages too. Left to its application are what we do on top:
-rows of zeros for hours and days without visits, names of countries, where links lead, what fetches are for, and bytes,
-which generated visits do not have.
+A peer returns every number of our own answer, including percentages. Its application would have to add what we do on
+top: rows of zeros for hours and days without visits, names of countries, targets of links, purposes of fetches, and
+bytes, which generated visits do not have.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ Rows = list[tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class World:
-    """The visits that all are asked about."""
+    """The visits that all peers are queried about."""
 
     lake: Lake
     name: str
@@ -36,14 +36,14 @@ class Peer(Protocol):
     """A peer with its visits loaded."""
 
     def ask(self, member: str, scope: Scope) -> object:
-        """Answer a member, in whatever shape comes cheapest; this is what is timed."""
+        """Answer a member, in the cheapest form; this is the timed part."""
 
     def rows(self, member: str, answer: object) -> Rows:
-        """The rows of what `ask` returned."""
+        """The rows of a result of `ask`."""
 
 
 def check(peer: Peer, name: str, warehouse: Warehouse, scope: Scope) -> None:
-    """End the program unless the peer's answers are ours: a system that answers another question is not a peer."""
+    """End the program unless the peer's answers equal ours: a system that answers another question is not a peer."""
     snapshot = warehouse.snapshot(scope)
     for member, entry in MEMBERS.items():
         ours = sorted(comparable(entry, rows_of(entry, warehouse.answer(entry, snapshot))))
@@ -54,25 +54,25 @@ def check(peer: Peer, name: str, warehouse: Warehouse, scope: Scope) -> None:
 
 
 def rows_of(entry: Entry, answer: Result) -> Rows:
-    """Our own answer as a peer gives it."""
+    """Our own answer in the form of a peer's."""
     rows = [answer] if isinstance(answer, dict) else answer
     kept = [field.name for field in fields_of(entry)]
     return [tuple(row[name] for name in kept) for row in rows if entry.shape == "row" or _counted(row)]
 
 
 def fields_of(entry: Entry) -> list[Field]:
-    """The fields that a peer answers, in their order."""
+    """The fields of a peer's answer, in order."""
     return [field for field in entry.fields if field.name not in _LEFT_OUT]
 
 
 def comparable(entry: Entry, rows: Rows) -> list[tuple[str, ...]]:
-    """Rows with every value written in one way, by the kind of its field."""
+    """Rows with every value in one notation, by the kind of its field."""
     write = [_WRITTEN.get(field.kind.sql, str) for field in fields_of(entry)]
     return [tuple(how(value) for how, value in zip(write, row, strict=True)) for row in rows]
 
 
 def statements(file: str) -> dict[str, str]:
-    """The statements of a SQL file of this folder by the names that comments like `-- name: devices` give them.
+    """The statements of a SQL file in this folder, by their names in comments such as `-- name: devices`.
 
     [convicting] becomes the mask of the signals that convict.
     """
@@ -82,14 +82,14 @@ def statements(file: str) -> dict[str, str]:
 
 
 def filled(text: str, holes: Mapping[str, str]) -> str:
-    """A statement with its holes, such as [scope], filled."""
+    """A statement with its placeholders, such as [scope], replaced."""
     for name, words in holes.items():
         text = text.replace(f"[{name}]", words)
     return text
 
 
 def condition(scope: Scope) -> str:
-    """The scope as its own application would write it; all its words are of our own making."""
+    """The scope as the peer's application would write it, from our own texts only."""
     words = "".join(f" AND {name} = '{word}'" for name, word in scope.filters.items())
     return f"organization = '{scope.organization}' AND day BETWEEN '{scope.start_date}' AND '{scope.end_date}'{words}"
 

@@ -1,4 +1,4 @@
-"""ClickHouse in this process, by chdb: as a table alone, and with materialised views of its own."""
+"""ClickHouse in this process, by chdb: as a plain table, and with its own materialised views."""
 
 import re
 from collections.abc import Callable
@@ -23,8 +23,9 @@ _COUNTING: Final = {
         "pages of": "uniqExactIfState(path, path != '')", "pages": "uniqExactIfMerge(pages)",
     },
 }  # fmt: skip
-"""The ways of keeping visitors by day. A view that grows with what lands must keep their hashes, exactly or about so; a
-view refreshed when a day is over may keep their number alone, as visitors are others on the next day."""
+"""The ways of storing visitors by day. A view that grows as visits land must store their hashes, exactly or
+approximately; a view refreshed once a day is over may store their number only, since visitors differ on the next day.
+"""
 
 
 class ClickHouse:
@@ -38,7 +39,7 @@ class ClickHouse:
         self._session = Session(str(folder))
 
     def table(self, world: World) -> "Table":
-        """The table alone, loaded."""
+        """The plain table, filled."""
         database = f"visits_{world.name}_{world.digest}".replace("-", "_")
         texts = statements("clickhouse.sql")
         loads = [filled(texts["load"], {"files": files}) for files in _files(world)]
@@ -64,11 +65,11 @@ class ClickHouse:
         self._session.close()
 
     def _told(self, sql: str) -> bytes:
-        """Result of a statement as tab-separated text."""
+        """The result of a statement as tab-separated text."""
         return bytes(self._session.query(sql, "TabSeparated").bytes())
 
     def _build(self, database: str, steps: list[str]) -> None:
-        """Make a database by some statements, unless it is there whole."""
+        """Make a database with some statements, unless it already exists completely."""
         if self._told(f"EXISTS {database}.whole").strip() == b"1":
             return
         for step in (f"DROP DATABASE IF EXISTS {database}", f"CREATE DATABASE {database}", f"USE {database}", *steps):
@@ -77,7 +78,7 @@ class ClickHouse:
 
 
 class Table:
-    """A database to ask."""
+    """A database to query."""
 
     def __init__(self, told: Callable[[str], bytes], database: str, texts: dict[str, str]) -> None:
         self.database = database
@@ -95,7 +96,7 @@ class Table:
 
 
 def _files(world: World) -> list[str]:
-    """The live files of each organization, as ClickHouse is told of several."""
+    """The live files of each organization, in ClickHouse's notation for several files."""
     manifest = world.lake.manifest
     each = ([file.path for file in manifest.files.live(name)] for name in manifest.organizations.names())
     return [f"{world.lake.root}/{{{','.join(paths)}}}" for paths in each]

@@ -1,4 +1,4 @@
-"""Raw DuckDB: the same Parquet files and nothing of ours."""
+"""Raw DuckDB: the same Parquet files, without any of our code."""
 
 import duckdb
 

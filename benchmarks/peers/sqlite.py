@@ -1,4 +1,4 @@
-"""SQLite, as small self-hosted tools use it."""
+"""SQLite, as used by small self-hosted tools."""
 
 import sqlite3
 from pathlib import Path
@@ -12,7 +12,7 @@ from queries import Scope
 
 
 class SQLite:
-    """A database of one world's visits."""
+    """A database with one world's visits."""
 
     def __init__(self, folder: Path, world: World) -> None:
         self._texts = statements("sqlite.sql")

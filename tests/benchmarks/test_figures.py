@@ -131,7 +131,7 @@ BUSY = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 4\r\n\r\nbusy"
 
 
 async def asked(answer, paths, seconds, *, held_back):
-    """Return the measurements of a server that, once warm, answers this number of requests together, after the last."""
+    """Return the measurements of a server that sends this number of answers at once after its warm-up."""
     waiting, warm = [], asyncio.Event()
 
     async def serve(reader, writer):

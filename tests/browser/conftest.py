@@ -42,7 +42,7 @@ NUMBERS = itertools.count(1)
 
 
 def missing(what):
-    """Skip, unless all tests were asked for: then fail."""
+    """Skip, or fail if all tests were requested."""
     if os.environ.get("TRAFFIC_TESTS") == "all":
         pytest.fail(f"{what}; with TRAFFIC_TESTS=all no test is skipped")
     pytest.skip(what)
@@ -80,18 +80,19 @@ class Dashboard:
     names: dict
 
     def entrance(self, organization="acme"):
-        """The URL of a new one-time link."""
+        """Return the URL of a new one-time link."""
         return f"{self.address}/app/enter?code={link_of(self.lake, organization, utc_now)}"
 
     def cookie(self, organization):
-        """The cookie of a new session, as a browser keeps it that has signed in: to sign in draws a page."""
+        """Return the cookie of a new session, as a signed-in browser keeps it: signing in renders a page."""
         with open_store(SessionStore, self.lake) as sessions:
             secret = sessions.open_by_link(sessions.create_link(organization)).secret
         return {"name": "traffic", "value": secret, "url": self.address, "httpOnly": True, "sameSite": "Lax"}
 
 
 def lake_of(folder, organization, *samples):
-    """A lake with sample visits, and the links of the last sample; its days are judged, as pages compare them."""
+    """Make a lake with sample visits and the links of the last sample; its days are judged, since pages compare
+    them."""
     log, lake, now = folder / "access.log", Lake(folder / "lake", create=True), datetime.now(UTC)
     log.write_text("".join(f"{line}\n" for sample in samples for line in sample.lines()))
     samples[-1].write_links(folder / "links.csv")
@@ -102,8 +103,8 @@ def lake_of(folder, organization, *samples):
 
 
 def visits_of_jobs(now):
-    """Ten requests a day for a path that was found since it was redirected, six days before now, and two people whom
-    ChatGPT sent to an address that was never there.
+    """Generate ten requests a day for a path that was found and redirected six days ago, and two people whom ChatGPT
+    sent to an address that never existed.
     """
     gone = {"path": "/gone", "bot_category": "ai_assistant", "agent": "ChatGPT-User", "operator": "OpenAI",
             "agent_kind": "assistant_fetch", "detection_method": "user_agent"}  # fmt: skip
@@ -123,7 +124,7 @@ def visits_of_jobs(now):
 def jobs_of_acme(lake, now):
     """Make three jobs of acme, and one of attackers for each word.
 
-    The ids of one of acme's that was shipped and is being measured, and of one that takes an implementation.
+    Return the ids of acme's shipped job that is being measured, and of the job that accepts an implementation.
     """
     land(lake, "acme", visits_of_jobs(now))
     with open_store(Jobs, lake) as jobs:
@@ -147,7 +148,7 @@ def jobs_of_acme(lake, now):
 
 
 def tested_hook(lake):
-    """Make two hooks of acme, the second of them inactive, with a test that was not sent; its id."""
+    """Make two hooks of acme, the second inactive, with an unsent test; return its id."""
     with open_store(Hooks, lake) as hooks:
         hooks.create("acme", "Chat", "https://chat.example/hooks/" + "x" * 80, ["job.created", "job.approved"])
         hook, _ = hooks.create("acme", "Coding agent", "https://automation.example/hook")
@@ -158,7 +159,7 @@ def tested_hook(lake):
 
 @pytest.fixture(scope="session")
 def dashboard(chromium, serving, tmp_path_factory):
-    """acme has the sample's visits until yesterday, "hostile" those that attackers would send."""
+    """A dashboard where acme has the sample's visits until yesterday, and "hostile" the visits of attackers."""
     folder, today = tmp_path_factory.mktemp("dashboard"), datetime.now(UTC)
     sample = Sample(VISITS, today.date() - timedelta(days=1), DAYS)
     lake = lake_of(folder, "acme", sample)
@@ -174,15 +175,15 @@ def dashboard(chromium, serving, tmp_path_factory):
 
 @pytest.fixture
 def names(dashboard):
-    """What addresses of pages contain: the most visited link, a job and a hook."""
+    """The ids in addresses of pages: the most visited link, a job and a hook."""
     return dashboard.names
 
 
 @pytest.fixture
 def opened(chromium, dashboard):
-    """Opens a page of a browser that is nobody yet, or signed in to an organization; watches it for errors.
+    """Open a page in a browser that is signed out, or signed in to an organization; watch it for errors.
 
-    `address` is that of another server than the dashboard's.
+    `address` is the address of another server than the dashboard's.
     """
     contexts = []
 
@@ -210,7 +211,7 @@ def enter(page, link):
 
 
 class Watched:
-    """A page of the browser, and what went wrong on it."""
+    """A page of the browser, and its errors."""
 
     def __init__(self, page, address):
         self.page = page
@@ -231,7 +232,7 @@ class Watched:
         return self.page
 
     def overflow(self):
-        """How many pixels the page is wider than the window."""
+        """The number of pixels by which the page is wider than the window."""
         return self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
     def _heard(self, message):
@@ -245,7 +246,7 @@ class Watched:
 
 @pytest.fixture
 def axe(chromium):
-    """Checks a page with axe-core: the rules of WCAG 2.2 AA and of best practice."""
+    """Check a page with axe-core: the rules of WCAG 2.2 AA and of best practice."""
     try:
         from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415  # only the group has it
     except ImportError:
@@ -268,7 +269,7 @@ def pictures():
 
 @pytest.fixture
 def text_of():
-    """Reads the text of a PDF."""
+    """Read the text of a PDF."""
     pypdf = pytest.importorskip("pypdf")
 
     def text_of(pdf):

@@ -1,6 +1,6 @@
 """Takes the README's picture of the dashboard: `uv run --group browser python -m tests.browser.picture`.
 
-Needs Debian's packages chromium and fonts-inter. The traffic is that of `traffic demo`.
+Needs Debian's packages chromium and fonts-inter. The traffic is from `traffic demo`.
 """
 
 import os
@@ -26,22 +26,22 @@ FONTS = """<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd">
         for family in ("system-ui", "sans", "sans-serif")
     )
 )
-"""Chromium's system font: a system's default font is not what readers have."""
+"""Chromium's system font: the default font of a system differs from what readers have."""
 
 
 WORDS = b"tEXt", b"Description\0"
-"""The PNG chunk with the texts in the picture, by which a test detects that it is out of date."""
+"""The PNG chunk with the texts in the picture, by which a test detects an outdated picture."""
 
 
 def with_words(png: bytes, words: str) -> bytes:
-    """A PNG with a description, before the chunk that ends it."""
+    """A PNG with a description, before its last chunk."""
     kind, keyword = WORDS
     body = kind + keyword + words.encode("latin-1", "replace")
     return png[:-12] + struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body)) + png[-12:]
 
 
 def take(address: str) -> None:
-    """Take the picture of the page that a sign-in link leads to, once jobs were found."""
+    """Take the picture of the page behind a sign-in link, once jobs were found."""
     with tempfile.NamedTemporaryFile("w", suffix=".conf") as fonts, sync_playwright() as playwright:
         fonts.write(FONTS)
         fonts.flush()

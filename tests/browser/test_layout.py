@@ -23,7 +23,7 @@ CUT = """scrolls => scrolls.filter(one => {
   const room = one.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
   return table.offsetWidth > room && !one.closest("details:not([open])");
 }).map(one => one.getAttribute("aria-label"))"""
-"""The tables that are wider than what their panel shows of them beside its margins."""
+"""The tables that are wider than the room in their panel."""
 HIGH = """rows => rows.filter(row => {
   const line = parseFloat(getComputedStyle(row).lineHeight);
   return row.offsetHeight - 16 > 3.3 * line;
@@ -40,16 +40,16 @@ BROKEN = """cells => cells.flatMap(cell => [...cell.textContent.matchAll(/\\b[A-
   }
   return [];
 }))"""
-"""The words of cells that are divided between lines."""
+"""The words that are split between lines of a cell."""
 PRINTED_OVER = """cells => cells.filter(one => one.scrollWidth > one.offsetWidth + 1 && !one.matches(".address"))
   .map(one => one.textContent.slice(0, 40))"""
-"""The cells whose text is over that of others."""
+"""The cells with text that overlaps others."""
 EMPTY = """panels => panels.filter(one => {
   const last = one.querySelector(":scope > .foot");
   return last.offsetTop - last.previousElementSibling.offsetTop - last.previousElementSibling.offsetHeight
     > one.offsetHeight / 2.2;
 }).map(one => one.id)"""
-"""The panels of which nearly a half is empty."""
+"""The panels that are nearly half empty."""
 COLOR = """async ([picture, x]) => {
   const image = new Image();
   image.src = `data:image/png;base64,${picture}`;

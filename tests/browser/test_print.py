@@ -10,12 +10,12 @@ from service.dashboard.report import Report
 
 
 def words(text):
-    """The text without spaces and ligatures, which fonts add."""
+    """The text without the spaces and ligatures that fonts add."""
     return "".join(unicodedata.normalize("NFKC", text).split())
 
 
 def not_printed(page, text):
-    """The cells of all tables of a page that a text of its print does not have."""
+    """Return the cells of all tables of a page that are missing in the text of its print."""
     cells = page.locator("table.rows tr > *").all_text_contents()
     assert len(cells) > 20
     return [cell for cell in cells if words(cell) not in words(text)]
@@ -39,7 +39,7 @@ def test_the_print_has_no_controls(opened, text_of):
 
 @pytest.fixture(scope="module")
 def file(dashboard, tmp_path_factory):
-    """The report of acme."""
+    """The report on acme."""
     now = datetime.now(UTC)
     warehouse = Warehouse(dashboard.lake)
     made = Report.load(dashboard.lake, warehouse, "acme", {"range": "30d"}, now.date())
@@ -51,7 +51,7 @@ def file(dashboard, tmp_path_factory):
 
 @pytest.fixture
 def page(chromium, file):
-    """The report, opened from the file without a network; what went wrong is in `problems`."""
+    """The report, opened from the file without a network; its errors are in `problems`."""
     context = chromium.new_context(offline=True, viewport={"width": 1280, "height": 900}, color_scheme="light")
     page, problems = context.new_page(), []
     page.on("console", lambda message: problems.append(message.text))

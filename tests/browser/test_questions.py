@@ -1,4 +1,4 @@
-"""An owner's ten questions, each answered in at most three clicks, by the number that the lines of the log give."""
+"""An owner's ten questions, each answered within three clicks, by the number counted from the lines of the log."""
 
 import re
 from collections import Counter
@@ -27,12 +27,12 @@ SAMPLES = (
     Sample(600, TODAY - timedelta(366), 8, links=300, seed=76),
     Sample(2_500, TODAY - timedelta(1), 64, links=300, seed=77),
 )
-"""A week of last year, and the days from the last month on: visits that are in no other test."""
+"""A week of last year, and the days from last month on: visits that no other test has."""
 
 
 @pytest.fixture(scope="module")
 def shop(chromium, serving, tmp_path_factory):
-    """The dashboard of an organization with these visits, which its log has, too, counted by other means."""
+    """The dashboard of an organization with these visits; other means count the same visits in its log."""
     folder = tmp_path_factory.mktemp("shop")
     lake, countries = lake_of(folder, "owner", *SAMPLES), SampleCountries()
     visits = read_log(folder / "access.log", "owner", None)
@@ -61,7 +61,7 @@ class Clicks:
             self.count += 1
 
     def values(self, entry, field):
-        """The values of a field in the table of an entry, as the API has them."""
+        """The values of a field in the table of an entry, in the API's form."""
         table = self.page.locator(f"table[data-entry={entry}]").first
         place = table.locator("thead th").evaluate_all("all => all.map(th => th.dataset.field)").index(field)
         cells = table.locator(f"tbody tr > :nth-child({place + 1}) data")

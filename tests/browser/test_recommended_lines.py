@@ -1,4 +1,4 @@
-"""The lines that the manual recommends to write, in logs of real servers that a real Chromium and curl visit."""
+"""The recommended log lines of the manual, written by real servers that a real Chromium and curl visit."""
 
 import re
 import socket
@@ -110,7 +110,7 @@ def ran(command):
 
 
 def facts(lake, log, **options):
-    """Import a log; the facts of its requests by path, but for icons that the browser asked for."""
+    """Import a log; return the facts of its requests by path, without the browser's requests for icons."""
     Importer(lake).run(log, Options("acme", **options))
     visits = {visit["path"]: visit for visit in rows_of(lake) if visit["path"] in WANTED}
     assert {visit["domain"].partition(":")[0] for visit in visits.values()} == {HOST}
@@ -139,7 +139,7 @@ def serving_pages(name, folder, tls):
 
 @contextmanager
 def haproxy(folder, tls):
-    """The plain port of an HAProxy with the recommended captures; its lines are in the log afterwards."""
+    """The plain port of an HAProxy with the recommended captures; afterwards, its lines are in the log."""
     with socket.socket(type=socket.SOCK_DGRAM) as syslog, tls["log"].open("wb") as log:
         syslog.bind(("127.0.0.1", 0))
         values = {**tls, "syslog": syslog.getsockname()[1], "captures": CAPTURES}

@@ -12,7 +12,7 @@ from tests.support.visits import land, visit
 
 
 def values(page, entry, column):
-    """The numbers of a column of a table, from top to bottom, as far as they are shown."""
+    """The visible numbers of a column of a table, from top to bottom."""
     return page.eval_on_selector_all(
         f"table[data-entry='{entry}'] tbody tr:not([hidden]) > :nth-child({column}) data",
         "all => all.map(one => +one.value)",
@@ -87,7 +87,7 @@ POINT_INSIDE = """path => {
         if (document.elementFromPoint(x, y) === path) return [x, y];
     }
 }"""
-"""A visible point of a country: the middle of its box may be another country, as with Portugal and Spain."""
+"""A visible point of a country: the middle of its box may be in another country, as with Portugal and Spain."""
 
 
 def test_a_touched_country_shows_its_number(opened):
@@ -208,7 +208,7 @@ SORTED = """tables => tables.flatMap(table => {
     return isSorted && turned ? [] : [name];
   });
 })"""
-"""The columns of tables that a click does not sort, and a second one in the other direction."""
+"""The columns of tables that one click does not sort, or a second click does not reverse."""
 
 
 @pytest.mark.parametrize("name", sorted(PAGES.keys() - {"links", "links-found"}))  # the server sorts these
@@ -218,7 +218,7 @@ def test_every_column_of_a_table_can_be_sorted(opened, names, name):
 
 
 def test_pause_ends_the_following_of_the_last_30_minutes(chromium, serving, opened, tmp_path):
-    """A visit that arrives is shown by itself, and after a click on Pause no more."""
+    """A new visit appears by itself, and after a click on Pause no longer."""
     lake = Lake(tmp_path / "lake", create=True)
 
     def visits():

@@ -16,7 +16,7 @@ def on_site(page, origin, frame):
 
 
 def refused(page, origin, frame):
-    """Open a page of another site whose frame the browser must refuse to fill; what it says about that."""
+    """Open a page of another site with a frame that the browser must refuse to fill; return its message."""
     with page.expect_event("console", lambda message: "frame-ancestors" in message.text) as console:
         on_site(page, origin, frame)
     (child,) = page.main_frame.child_frames
@@ -26,7 +26,7 @@ def refused(page, origin, frame):
 
 @pytest.fixture
 def shared(opened):
-    """Makes a share with the form, as an editor would; gives its address and the HTML for embedding it."""
+    """Make a share with the form, like an editor; return its address and the HTML for embedding it."""
 
     def shared(**fields):
         page = opened().goto("settings/shares")

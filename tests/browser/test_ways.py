@@ -1,4 +1,4 @@
-"""Whole ways through the pages: with the keyboard alone, from the link of the demo, and by an identity provider."""
+"""Complete tasks on the pages: with the keyboard alone, from the demo's link, and by an identity provider."""
 
 import re
 import shlex
@@ -30,7 +30,7 @@ def tab_to(page, selector):
 
 
 def asked(curl, key=""):
-    """The response to the request that a copied curl command makes, where KEY is a variable of the shell."""
+    """The response to the request of a copied curl command; KEY is a variable of the shell."""
     _, _, header, address = shlex.split(curl.replace("$KEY", key))
     name, value = header.split(": ")
     return httpx2.get(address, headers={name: value, "X-Forwarded-For": "198.51.100.77"}, trust_env=False)
@@ -123,7 +123,7 @@ def test_an_invented_link_is_two_clicks_from_its_redirect_form(opened, axe):
 
 @pytest.fixture
 def visitor(chromium, serving, identity_provider, tmp_path):
-    """A browser at its own server, with users who sign in at the provider; it can reach nothing else."""
+    """A browser at its own server, where users sign in at the provider; it can reach nothing else."""
     lake = lake_of(tmp_path, "acme", Sample(200, datetime.now(UTC).date() - timedelta(days=1), 3))
     port = str(free_port())
     address = f"http://127.0.0.1:{port}"

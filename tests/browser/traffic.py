@@ -1,4 +1,4 @@
-"""The pages that every test in a browser goes through, and visits of an attacker."""
+"""The pages that every browser test visits, and an attacker's visits."""
 
 from urllib.parse import quote
 

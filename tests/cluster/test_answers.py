@@ -113,7 +113,7 @@ def crowd():
 
 
 def take_a_column_away(lake):
-    """Rewrite the files like a program that did not know `protocol` yet."""
+    """Rewrite the files like a program without the column `protocol`."""
     for file in lake.manifest.files.live("acme"):
         path = lake.root / file.path
         visits = pq.read_table(path, partitioning=None).drop_columns("protocol")
