@@ -409,7 +409,8 @@ def _is_of_the_page_before(file: Visit, opened: Sequence[Visit]) -> bool:
 
 
 def _is_followed(page: Visit, ahead: Sequence[Visit], opened: Sequence[Visit], files: Sequence[Visit]) -> bool:
-    """Whether its first sign comes within half an hour, and before anything newer was loaded ahead."""
+    """Whether the first sign that it was opened comes within half an hour, and before anything newer was loaded
+    ahead."""
     at = page["visited_at"]
     if any(other["visited_at"] == at and other["path"] > page["path"] for other in ahead):
         return False
@@ -711,7 +712,8 @@ def _summed_up(rows: Sequence[Row], whole: int) -> Row:
 def _counted_apart(
     rows: list[Row], visits: list[Visit], keys: Mapping[str, Callable[[Visit], Any]], field: str
 ) -> None:
-    """Count a field that is never cut: of a row's own words on all days; for (other), of each word without a row."""
+    """Count a field that is never cut: for a row, over its own words on all days; for (other), over all words without a
+    row."""
     groups = _grouped(visits, lambda visit: tuple(key(visit) for key in keys.values()))
     amounts = {words: MEASURES[field](group) for words, group in groups.items()}
     first, category = next(iter(keys)), list(keys).index("bot_category") if "bot_category" in keys else None
@@ -1201,7 +1203,7 @@ def _filter_values(question: Question) -> list[Row]:
 
 
 def _tags_of(links: Iterable[Mapping[str, Any]], visit: Visit) -> list[str]:
-    """Return the tags of the link that a visit is to: the link on its domain, otherwise the link on any domain."""
+    """Return the tags of a visit's link: the link on its domain, otherwise the link on any domain."""
     found = {link["domain"]: link for link in links if link["short_code"] == visit["short_code"]}
     link = found.get(visit["domain"] or "", found.get("", {}))
     return link.get("tags") or []

@@ -1,4 +1,4 @@
-"""Opens the lake of 1.0.0 with this program: it gives the same answers, and stays usable.
+"""Opens the lake of 1.0.0 with this program: the answers are the same, and the lake stays usable.
 
 tests/fixtures has the lake, which is never recreated, and the answers of 1.0.0. test_newer_program.py also runs these
 tests with a program that knows one more column.

@@ -112,7 +112,7 @@ def test_texts_say_is_not_a():
 
 @cache
 def functions_of_tests() -> list[str]:
-    """The names of all functions in the folder of tests."""
+    """Return the names of all functions in the folder of tests."""
     texts = (path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py"))
     return [name for text in texts for name in re.findall(r"^ *(?:async )?def (\w+)\(", text, re.MULTILINE)]
 

@@ -54,7 +54,7 @@ from tests.support.visits import land, visit
 
 @pytest.fixture(scope="module")
 def shared(shared_lake):
-    """A lake with one visit of acme and two of another organization."""
+    """A lake with one visit of acme and two visits of another organization."""
     land(shared_lake, "acme", [visit()])
     land(shared_lake, "other", [visit(), visit()])
     (shared_lake.root.parent / "keys.json").write_text(KEYS)

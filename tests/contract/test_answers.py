@@ -88,7 +88,7 @@ def ask(shared_lake, opened, key_of):
 
 @pytest.fixture(scope="module")
 def ask_of_value(shared_lake, opened, key_of, tmp_path_factory):
-    """The same with configured values of visits."""
+    """Query with configured values of visits."""
     values = tmp_path_factory.mktemp("values") / "values.toml"
     values.write_text(VALUES)
     with opened(shared_lake, values=values) as client:

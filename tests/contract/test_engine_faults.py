@@ -306,7 +306,7 @@ async def test_a_client_joining_as_another_disconnects_is_answered(lake, workers
 
 
 class Sharing(Warehouse):
-    """Reads the shared visits once it was told to stop, or after ten seconds."""
+    """Reads the shared visits once it has been told to stop, or after ten seconds."""
 
     def __init__(self, lake):
         super().__init__(lake)
@@ -407,8 +407,7 @@ class Served(Client):
 
 
 def serve_slowly(journal):
-    """Let templates take forever for a domain like ever1 and a while for one like while1; record when their queries
-    run.
+    """Let templates run forever for a domain like ever1 and briefly for a domain like while1; record when queries run.
 
     They use kept cursors; visits that several of them share are read with another cursor.
     """
@@ -565,7 +564,7 @@ def test_overload_is_rejected_while_cached_answers_are_served(served):
 
 
 def has_come(connection):
-    """Whether a connection has received something."""
+    """Whether a connection has received anything."""
     return bool(select.select([connection], [], [], 0)[0])
 
 

@@ -1,4 +1,4 @@
-"""A failure that a retry may mend is a 500 that says so, on every route and page, and the log has its cause."""
+"""A failure that may pass is a 500 with advice to retry, on every route and page, and the log has its cause."""
 
 import io
 import json
@@ -56,7 +56,7 @@ def on_an_ended_engine(cursor):
 
 
 def fail_by(monkeypatch, lake, failure):
-    """Let every answer meet a failure of the real engine or manifest."""
+    """Let every answer fail like the real engine or manifest."""
     if failure == "engine lost":
         lose_engine(monkeypatch)
     elif failure == "files replaced":

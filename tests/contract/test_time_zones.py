@@ -13,7 +13,7 @@ ZONES = {
     "plain": ("UTC", 0, "2026-03-04", 10, 0),
     "kiritimati": ("Pacific/Kiritimati", 840, "2026-03-05", 0, 0),
 }
-"""Zones, their offsets, their present day and hour, and the visits of 3 March: all came half an hour ago."""
+"""Zones, their offsets, their current day and hour, and the visits of 3 March: all happened half an hour ago."""
 
 
 @pytest.fixture(scope="module")

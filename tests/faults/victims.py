@@ -231,7 +231,7 @@ def links_file(folder):
 
 
 def an_edited_link(folder):
-    """Prepare a link that was changed since the complete file of links was written."""
+    """Prepare a link that was changed since the base file of links was written."""
     nothing(folder)
     a_link(folder)
     with opened(folder / "lake") as lake:

@@ -91,7 +91,7 @@ def as_row(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class World:
-    """One lake; every case gets its own organization, so that all others are strangers."""
+    """One lake; every case gets its own organization, so that all other organizations are strangers."""
 
     def __init__(self, lake: Lake) -> None:
         self.lake = lake

@@ -58,7 +58,7 @@ def driven(lake):
 
 
 def views(lake):
-    """Return the kinds of the requests that count as people's."""
+    """Return the kinds of requests that count as visits by people."""
     by_request, found = readings(), Counter()
     with closing(Reader(lake)) as reader:
         rows = reader.sql(

@@ -84,7 +84,7 @@ def landed(lake: Lake, organization: str = "acme") -> dict[date, list[list[Visit
 
 
 def links_path(lake: Lake, organization: str = "acme") -> Path:
-    """Return the live complete file with the links of an organization."""
+    """Return the live base file with the links of an organization."""
     stored = lake.manifest.links.live(organization).whole
     assert stored
     return lake.root / stored.path

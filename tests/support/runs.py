@@ -31,7 +31,7 @@ class Run(NamedTuple):
 
     @property
     def answers(self) -> list[Any]:
-        """The JSON of each line."""
+        """The parsed JSON of each line."""
         return [json.loads(line) for line in self.body.splitlines()]
 
 

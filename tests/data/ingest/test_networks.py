@@ -1,4 +1,4 @@
-"""The kinds of networks that addresses belong to, and how visits land with them."""
+"""The kinds of networks that addresses belong to, and their facts in landed visits."""
 
 import json
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The facts of requests known for a day: the manifest has them, whatever task rewrites the files."""
+"""The facts of requests known for a day: the manifest has them, whichever task rewrites the files."""
 
 import json
 from datetime import UTC, date, datetime

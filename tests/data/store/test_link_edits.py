@@ -1,4 +1,4 @@
-"""Edits of links write a small file of changes to the complete file, until changes are folded."""
+"""Edits of links write a small file of changes to the base file, until changes are folded."""
 
 import random
 from concurrent.futures import ThreadPoolExecutor
@@ -35,7 +35,7 @@ SOME = [{"short_code": code, "target_url": f"https://shop.example/{code}"} for c
 
 @pytest.fixture
 def edited(lake):
-    """A lake with three links in its complete file, of which one was changed, one removed and one added since."""
+    """A lake with three links in its base file; since then, one was changed, one removed and one added."""
     links(lake, "acme", SOME)
     put(lake, "a", "https://shop.example/new")
     remove(lake, "b")

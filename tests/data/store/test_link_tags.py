@@ -30,7 +30,7 @@ FIRST = [{"short_code": code, "target_url": f"https://shop.example/{code}", "tag
 
 @pytest.fixture
 def tagged(lake):
-    """A lake with three links in its complete file and one in its file of changes; one link was changed, too."""
+    """A lake with three links in its base file and one in its file of changes; one link was changed, too."""
     links(lake, "acme", [row | {"tags": row["tags"] or None} for row in FIRST])
     put(lake, "c", tags=[])
     put(lake, "c", tags=["mail"])

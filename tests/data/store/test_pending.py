@@ -321,7 +321,7 @@ def test_unreadable_visits_stay_pending_without_blocking(lake):
 
 
 def test_flushers_at_the_same_time_move_every_visit_once(lake, reopened, monkeypatch):
-    """In tests/faults/test_chaos.py, these are processes that are killed while visits arrive."""
+    """tests/faults/test_chaos.py kills processes that do this while visits arrive."""
     monkeypatch.setattr(pending, "MAX_VISITS_PER_TRANSACTION", 10)
     for number in range(40):
         keep(lake, f"/{number}", organization=("acme", "other")[number % 2])

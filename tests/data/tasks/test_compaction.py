@@ -69,7 +69,7 @@ ALL = [name for name in ENTRIES if ENTRIES[name].shape != "parts"]  # with these
 
 
 def test_merging_changes_no_answer_and_no_column(lake, tmp_path):
-    """For a sample of three past days and today, in 60 files that share its visits."""
+    """In a sample of three past days and today, in 60 files that share their visits."""
     with opened(tmp_path / "source", create=True) as source:
         Sample(visits=600, last_day=TODAY, days=4, links=30).write(tmp_path / "access.log")
         Importer(source).run(tmp_path / "access.log", ACME)

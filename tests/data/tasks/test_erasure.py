@@ -414,7 +414,7 @@ def test_erased_visits_leave_no_byte_in_the_folder(lake, strewn, criteria):
 
 
 def test_pending_visits_are_erased_even_if_others_move_them(lake, monkeypatch):
-    """A task ends if it finds that another has moved some of them, whatever else exists."""
+    """A task ends if it finds that another task has moved some of them, whatever else exists."""
     enqueue(lake.manifest, [("acme", packed(CANARIES))], NOW)
     flush, calls = erasing.flush_all, count()
     monkeypatch.setattr(erasing, "flush_all", lambda lake: flush(lake) if next(calls) else 0)

@@ -15,7 +15,7 @@ def made():
 
 
 def commits(made, needs_rest=lambda _: False):
-    """Record the changes that it commits."""
+    """Record the committed changes."""
 
     def make(group, changes):
         made.append((group, len(changes)))

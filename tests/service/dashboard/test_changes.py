@@ -1,4 +1,4 @@
-"""What changed against the period before: what is new is named, and what rose or fell only against chance."""
+"""Changes since the previous period: new names are listed, and rises and falls only if they are significant."""
 
 import re
 from contextlib import closing
@@ -21,7 +21,7 @@ from tests.support.visits import land, visit
 FIRST = date(2026, 1, 1)
 NAMES = 36
 LISTS = 150
-"""Made-up pairs of periods on which nothing happened."""
+"""Number of generated pairs of periods in which nothing happened."""
 TODAY = NOW.date()
 
 
@@ -31,7 +31,8 @@ def compared(days):
 
 
 def made(mean_of, days, dice, clump=1, spread=0):
-    """Rows of visits-by-name: of each name and day the visits that `mean_of` expects, in clumps, on restless days."""
+    """Return rows of visits-by-name: for each name and day, the visits expected by `mean_of`, in clumps, on restless
+    days."""
     for number in range(NAMES):
         for day in range(2 * days):
             mean = mean_of(number, day >= days) * (dice.gammavariate(spread, 1 / spread) if spread else 1)
@@ -84,7 +85,8 @@ def test_few_visits_of_a_new_name_are_not_news():
 
 
 def drawn():
-    """Of the six days before the last six: 8 visits a day from a referrer, then 40; an agent in the last ones only."""
+    """Generate the twelve days before today: a referrer sends 8 visits a day, then 40; an agent appears on the last
+    six."""
     agent = {"bot_category": "ai_training", "agent": "GPTBot", "operator": "OpenAI", "agent_kind": "training"}
     for day in range(12):
         at = datetime(TODAY.year, TODAY.month, TODAY.day, 9) - timedelta(12 - day)
@@ -145,7 +147,7 @@ def test_without_a_period_before_nothing_changed(browser):
 
 @pytest.fixture
 def text_of(shared_lake):
-    """The report of some days as text."""
+    """Return the report of some days as text."""
 
     def text_of(days):
         with closing(Warehouse(shared_lake)) as warehouse:

@@ -1,4 +1,4 @@
-"""Rows beside the period before: both numbers are those of the answers, and what is not known is not 0."""
+"""Rows next to the previous period: both numbers equal the answers', and unknown numbers are not 0."""
 
 import re
 from datetime import date, datetime
@@ -22,7 +22,7 @@ AGENT = {"bot_category": "ai_assistant", "ai_source": "ChatGPT", "agent": "ChatG
 
 
 def visits_of_two_weeks():
-    """Sweden: 6 before and 12 now; Norway 6 before and none; Denmark 6 now only; an agent, 3 before and 2 now."""
+    """Sweden has 6 visits before and 12 now; Norway 6 before; Denmark 6 now; an agent 3 before and 2 now."""
     for day in range(3, 16):
         countries = ("SE", "SE", "DK") if day >= 9 else ("SE", "NO")
         for second, country in enumerate(countries):
@@ -43,7 +43,7 @@ def compared(shared_lake, browsing):
 
 
 def rows_of(page, anchor):
-    """The cells of a table, row by row."""
+    """Return the cells of a table, row by row."""
     body = page.one("section", id=anchor).one("table", data_entry=True).one("tbody")
     return [[cell.text for cell in cells_of(row)] for row in body.all("tr")]
 

@@ -1,4 +1,4 @@
-"""Days with request headers are judged by more: a chart and a comparison over days with and without them say so."""
+"""Days with request headers have more evidence: charts and comparisons over days with and without them say so."""
 
 import json
 import tarfile
@@ -31,7 +31,8 @@ def days_of(*days, signals):
 
 @pytest.fixture(scope="module")
 def shared_lake(shared_lake):
-    """Days of March with headers: the 8th to the 12th. The 11th has visits of both kinds, the 4th and the 5th none."""
+    """A lake with headers on the days from 8 to 12 March. The 11th has visits of both kinds, the 4th and 5th have
+    none."""
     land(shared_lake, "acme", days_of(1, 2, 3, 6, 7, 11, 13, 14, signals=WITHOUT))
     land(shared_lake, "acme", days_of(8, 9, 10, 11, 12, 15, signals=WITH))
     Compactor(shared_lake, lambda: NOW).run()
@@ -39,7 +40,7 @@ def shared_lake(shared_lake):
 
 
 def marks(page):
-    """The marks about evidence, each with its address."""
+    """Return the marks about evidence, each with its address."""
     links = [link for one in page.all("ol", class_="marks") for link in one.all("a")]
     return [(link.text, link["href"]) for link in links if "are recognized" in link.text]
 

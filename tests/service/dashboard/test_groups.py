@@ -1,4 +1,4 @@
-"""The switch of every page: which group it counts by itself, and what is left out where a group has none of it."""
+"""The group switch of every page: the group that it counts by default, and omitted parts for groups without them."""
 
 from datetime import datetime, timedelta
 
@@ -11,7 +11,7 @@ from tests.support.sql import answers
 from tests.support.visits import land, visit
 
 KINDS = {"human": 4, "ai_referral": 2, "ai_training": 3, "other_bot": 5}
-"""Classes of visits, and how many there are of each."""
+"""Number of visits by class."""
 GROUPS = {"people": ("people", "ai"), "ai": ("ai",), "bots": ("other",), "all": ("people", "ai", "other")}
 """The classes that a chart of a group draws."""
 FIRST_BY_PEOPLE = ("people", "times")

@@ -1,4 +1,4 @@
-"""The page of addresses that AI products made up: its rows are the answer's, and one click claims each, once."""
+"""The page of addresses that AI products made up: its rows equal the answer's, and one click claims each row, once."""
 
 from contextlib import closing
 from datetime import datetime, timedelta
@@ -50,7 +50,7 @@ def rows_of(browser, query=""):
 
 
 def buttons(browser, query=""):
-    """The buttons of the page by their path, each as what its form sends and where."""
+    """Return the buttons of the page by their path, each with the data and the target of its form."""
     forms = [form for row in rows_of(browser, query) for form in row.all("form")]
     named = [(form.one("button"), form["action"]) for form in forms]
     return {button.text.partition(": ")[2]: (action, button["value"]) for button, action in named}

@@ -1,4 +1,4 @@
-"""All links on one page: whatever the number of them, each is found by search, by sorting and by going on."""
+"""All links on one page: however many there are, each can be found by search, by sorting and by paging."""
 
 from datetime import datetime, timedelta
 from itertools import cycle
@@ -49,7 +49,7 @@ def shown(page):
 
 
 def followed(browser, page):
-    """The rows of a page and of those that come after it."""
+    """Return the rows of a page and of all following pages."""
     rows = shown(page)
     while after := page.all("a", rel="next"):
         page = browser.read(after[0]["href"])

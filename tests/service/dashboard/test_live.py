@@ -16,7 +16,7 @@ def before(minutes, **more):
 
 @pytest.fixture
 def live(lake, browsing):
-    """Reads the page over some visits."""
+    """Read the page over some visits."""
 
     def live(*visits, query=""):
         land(lake, "acme", visits)

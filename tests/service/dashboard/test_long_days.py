@@ -1,4 +1,4 @@
-"""Pages of many days: their work grows as the days do, and it ends with the reader who leaves."""
+"""Pages of many days: their work grows in proportion to the days, and ends when the reader leaves."""
 
 import asyncio
 import gc
@@ -28,7 +28,7 @@ PLATFORMS = ("ChatGPT", "Claude", "Gemini", "Perplexity")
 
 @pytest.fixture(scope="module")
 def weekly(shared_lake):
-    """A lake with a visit of each platform every week, and no log that covers a day."""
+    """A lake with a weekly visit from each platform, where no log covers a day."""
     weeks = range(0, 2 * DAYS, 7)
     land(
         shared_lake,
@@ -43,7 +43,7 @@ def weekly(shared_lake):
 
 
 def steps_of(work):
-    """How many lines of Python some work runs, in all functions that it calls."""
+    """Return the number of Python lines that some work executes, including all functions that it calls."""
     steps, before = 0, sys.gettrace()
 
     def trace(_frame, event, _argument):
@@ -85,7 +85,7 @@ def test_twice_the_days_take_at_most_twice_the_work(weekly, page):
 
 @pytest.fixture
 def left(weekly, browsing):
-    """Asks for an overview whose reader leaves after an event; the status, and what the event loop complains of."""
+    """Request an overview and leave after an event; return the status, and the event loop's errors."""
     complaints, sent, answered = [], [], threading.Event()
 
     async def asked(app, cookie, leaving):

@@ -1,4 +1,4 @@
-"""How many panels a page has, and the words on them, as an owner reads them."""
+"""The number of panels on each page, and their words."""
 
 from datetime import datetime
 

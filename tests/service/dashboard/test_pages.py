@@ -1,4 +1,4 @@
-"""The pages themselves: their numbers are the API's, they work without script, and text of strangers stays text."""
+"""The pages: their numbers equal the API's, they work without script, and text of strangers stays text."""
 
 import base64
 import csv
@@ -40,7 +40,7 @@ from tests.support.tables import tables as tables_of
 from tests.support.visits import land, links, visit
 
 LOADING = {"script", "link", "use", "img", "iframe", "source", "image", "object", "embed"}
-"""The elements that make a browser ask for something."""
+"""The elements that make a browser load something."""
 PAGES = [page.path for page in NAMED]
 SETTINGS = [
     "jobs", "settings/api-keys", "settings/sessions", "settings/shares", "settings/agent-hooks", "settings/cache",
@@ -58,7 +58,7 @@ SHOWN = [
     for (row, path), (column, scope) in product(enumerate(PAGES), enumerate(SCOPES))
     if IS_LONG or row % len(SCOPES) == column
 ]
-"""Each page in one scope, and each scope on some page; with `TRAFFIC_FAULTS=all` every page in every scope."""
+"""Each page in one scope, and each scope on one page; with `TRAFFIC_FAULTS=all` every page in every scope."""
 SHOWN += [
     ("link", "?range=7d&short_code=launch&domain=go.example"),
     ("link", "?start_date=2026-02-01&end_date=2026-03-10&short_code=docs"),
@@ -69,7 +69,7 @@ HOSTILE = [text.replace("LONG", 8_000 * "x") for text in tables_of(__file__)["ho
 
 
 def drawn():
-    """Visits of ninety days and of every kind, on two domains and three links."""
+    """Generate visits of ninety days and of every kind, on two domains and three links."""
     kinds = [
         {"bot_category": "human", "referrer": "news.example", "referrer_type": "other", "country": "SE", "visitor": 1},
         {"bot_category": "human", "utm_source": "mail", "utm_medium": "email", "utm_campaign": "spring", "visitor": 2},
@@ -111,7 +111,7 @@ def shared_lake(shared_lake):
 
 @pytest.fixture(scope="module")
 def api(shared_lake, application, key_of, internal):
-    """Asks the API of the same application, as acme, and for answers without a route the lake."""
+    """Query the API of the same application as acme, and the lake for answers without a route."""
     headers = {"Authorization": f"Bearer {key_of(shared_lake)}"}
 
     def ask(path):
@@ -125,7 +125,7 @@ def api(shared_lake, application, key_of, internal):
 
 @pytest.fixture(scope="module")
 def internal(shared_lake):
-    """Asks for an answer that has no route, of so many days until today."""
+    """Query an answer without a route, over a number of days until today."""
 
     def internal(name, days=30, **filters):
         scope = Scope("acme", NOW.date() - timedelta(days - 1), NOW.date(), **filters)
@@ -136,7 +136,7 @@ def internal(shared_lake):
 
 @pytest.fixture(scope="module")
 def responses(application, shared_lake):
-    """What an editor gets for every page, asked for once."""
+    """The responses to an editor for every page, requested once."""
     application.cookies.clear()
     browser = Browser(application)
     browser.enter(link_of(shared_lake))
@@ -247,7 +247,8 @@ def test_a_panel_without_a_route_has_its_sql(browser):
 
 @pytest.fixture
 def crawler(browser):
-    """The first crawler of the page about robots: its name, its fetches, and the people that it may have sent."""
+    """Return the first crawler on the page about robots: its name, its fetches, and the people that it may have
+    sent."""
     row = browser.read("robots").all("tr")[1]
     fetches, _, people = row.all("td", class_="number")
     return row.one("input")["value"], fetches.text.replace(",", ""), people.text.replace(",", "")
@@ -831,7 +832,7 @@ def test_without_script_every_link_and_form_works(browser):
 
 @pytest.fixture(scope="module")
 def every_page(application, shared_lake, responses):
-    """What an editor gets for every page, and for one that does not exist, with what is in it."""
+    """Return the responses to an editor for every page, and for a page that does not exist, with their content."""
     application.cookies.clear()
     browser = Browser(application)
     browser.enter(link_of(shared_lake))
@@ -959,7 +960,7 @@ def test_the_overview_and_agents_pages_count_disguised_bots(lake, browsing):
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory, browsing):
-    """A browser over visits whose every text was written by an attacker."""
+    """A browser over visits in which an attacker wrote every text."""
     lake = Lake(tmp_path_factory.mktemp("hostile") / "lake", create=True)
     land(lake, "acme", [
         visit(path=f"/{text}", short_code=text, domain=text, referrer=text, referrer_type="other", utm_source=text,
@@ -1008,18 +1009,19 @@ def test_no_cell_of_a_csv_file_is_a_formula(hostile):
 
 
 def loaded_by(page):
-    """The addresses of what a browser asks for to show a page: of every element that loads anything."""
+    """Return the addresses that a browser loads to show a page: of every element that loads anything."""
     named = (one.attributes.get("src") or one.attributes.get("href", "") for one in page.all() if one.tag in LOADING)
     return {address.partition("#")[0] for address in named if address and not address.startswith("data:")}
 
 
 VIEWERS = itertools.count(35)
-"""Ends of addresses that nothing was asked from."""
+"""Ends of addresses that nothing is requested from."""
 
 
 @pytest.fixture
 def first_view(browser):
-    """The answers of a first view: the page with most on it, the path of the one file that it loads, and this file."""
+    """Return the responses of a first view: the page with the most content, the path of the only file that it loads,
+    and this file."""
     headers = {"Accept-Encoding": "gzip", "X-Forwarded-For": f"192.0.2.{next(VIEWERS)}"}
     response = browser.get("?range=90d", headers=headers)
     page = read(response.text)

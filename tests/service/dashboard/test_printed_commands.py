@@ -1,4 +1,4 @@
-"""Commands that pages print: each is understood by the real command line, and names the lake and how it is run."""
+"""Commands that pages print: the real command line parses each of them, and they name the lake and the program."""
 
 import ast
 import re
@@ -26,7 +26,7 @@ PAGES = ("", "ai", "agents", "people", "times", "links", "paths", "domains", "le
 
 
 def printed(page):
-    """The commands on a page, as words after the program."""
+    """Return the commands on a page, as words after the program."""
     for code in page.all("code"):
         line = code.text.partition(" > ")[0].partition(" && ")[0]
         if line.startswith(("traffic ", "uv run traffic ")):
@@ -34,7 +34,7 @@ def printed(page):
 
 
 def parsed(words):
-    """The command and the parameters that the command line reads from words. Raises UsageError."""
+    """Return the command and the parameters that the command line reads from words. Raises UsageError."""
     context = PROGRAM.make_context("traffic", [*words])
     command = PROGRAM
     while hasattr(command, "commands"):
@@ -46,7 +46,7 @@ def parsed(words):
 
 @pytest.fixture
 def texts(lake, browsing):
-    """The pages of an organization with visits and a job, and those of a new one; also for a viewer."""
+    """The pages of an organization with visits and a job, and of a new organization; also for a viewer."""
     crawled = {"bot_category": "ai_training", "agent_kind": "training", "agent": "GPTBot", "operator": "OpenAI",
                "ai_source": "ChatGPT", "confidence": "high"}  # fmt: skip
     land(lake, "acme", [visit(visited_at=NOW.replace(tzinfo=None) - timedelta(days=1), **crawled)])
@@ -66,11 +66,11 @@ ROOT = Path(__file__).parents[3]
 NAMES = {
     "backup", "erase", "exclude add", "follow", "import", "jobs list", "keys", "query", "zone set",
 }  # fmt: skip
-"""The commands that texts name without their arguments."""
+"""The commands that texts name without arguments."""
 
 
 def literals(source):
-    """The text of each string in a module, but for docstrings, with X for each value in it."""
+    """Return the text of each string in a module except docstrings, with X for each value in it."""
     tree = ast.parse(source)
     parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     parts |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}

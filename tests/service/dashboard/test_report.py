@@ -1,4 +1,4 @@
-"""`traffic report`: one file with the numbers of the API and nothing else to load, or the same as text."""
+"""`traffic report`: one file with the numbers of the API that loads nothing else, or the same numbers as text."""
 
 import gzip
 import re
@@ -22,7 +22,7 @@ DAY = timedelta(days=1)
 
 
 def drawn(today):
-    """Visits of sixty days: people of every country, an agent, 60 links, and words of a stranger."""
+    """Generate visits of sixty days: people of every country, an agent, 60 links, and words of a stranger."""
     noon = datetime(today.year, today.month, today.day, 12)
     for number in range(360):
         code = f"link-{number % 60}" if number % 4 else "launch"
@@ -47,13 +47,13 @@ def shared_lake(shared_lake, today):
 
 @pytest.fixture(scope="module")
 def printed():
-    """What `traffic report` has printed so far, by its flags."""
+    """The output of `traffic report` so far, by its flags."""
     return {}
 
 
 @pytest.fixture
 def report(traffic, shared_lake, printed):
-    """Runs `traffic report` over the lake that these tests share, once with the same flags."""
+    """Run `traffic report` over the shared lake, once for the same flags."""
 
     def report(*flags):
         if flags not in printed:
@@ -65,7 +65,7 @@ def report(traffic, shared_lake, printed):
 
 @pytest.fixture(scope="module")
 def api(shared_lake, opened):
-    """Asks the API over the same lake, as acme, today."""
+    """Query the API over the same lake, as acme, today."""
     with opened(shared_lake, clock=lambda: datetime.now(UTC)) as client:
         yield lambda path: client.get(f"/analytics/{path}").json()
 

@@ -1,4 +1,4 @@
-"""Shares: a link shows what it is fixed to, to whoever has it, and nothing else, until it is revoked or expires."""
+"""Shares: a link shows its fixed scope, and nothing else, to everyone who has it, until it is revoked or expires."""
 
 import re
 from datetime import datetime, timedelta
@@ -36,7 +36,7 @@ WRONG = ("x", "a" * 43, "%00", "%ff", "..", "' OR 1=1 --", "é")
 
 
 def visits_of(domain, code, agents, days=(1, 2, 20), **more):
-    """Visits of a link, so many of each kind, on some days before today."""
+    """Generate visits of a link, a number of each kind, on some days before today."""
     kinds = ({"bot_category": "human", "referrer": f"{code}.example", "referrer_type": "other", "country": "SE"},
              {"bot_category": "ai_assistant", "ai_source": f"{code}-AI", "agent": f"{code}-bot", "operator": "OpenAI",
               "agent_kind": "assistant_fetch", "confidence": "high", "detection_method": "user_agent"})  # fmt: skip
@@ -48,7 +48,8 @@ def visits_of(domain, code, agents, days=(1, 2, 20), **more):
 
 @pytest.fixture(scope="module")
 def shared_lake(shared_lake):
-    """acme has what its shares are fixed to, and the same on another link, another domain and other days."""
+    """A lake where acme has visits in the scope of its shares, and similar visits on another link, domain and other
+    days."""
     land(shared_lake, "acme", [*visits_of("go.example", "launch", 3), *visits_of("go.example", "docs", 5),
                                *visits_of("to.example", "launch", 7, days=(1,)),
                                *visits_of("to.example", "autumn", 2)])  # fmt: skip
@@ -60,14 +61,14 @@ def shared_lake(shared_lake):
 
 @pytest.fixture
 def shares(shared_lake):
-    """The shares of the lake, as a command or another server has them."""
+    """The shares of the lake, as a command or another server sees them."""
     with open_store(ShareStore, shared_lake, lambda: NOW) as store:
         yield store
 
 
 @pytest.fixture
 def share(browser):
-    """Makes a share as an editor, and gives its path."""
+    """Make a share as an editor; return its path."""
 
     def share(**fields):
         response = browser.post("settings/shares", **{"name": "For readers", **FIXED, **fields})
@@ -79,7 +80,7 @@ def share(browser):
 
 @pytest.fixture
 def reader(application):
-    """A browser without any cookie, beside the editor's: it asks with what it is given only."""
+    """A browser without any cookie, next to the editor's: it sends only what a test gives it."""
 
     class Reader(Browser):
         def get(self, path, **how):
@@ -92,14 +93,14 @@ def reader(application):
 
 
 def path_in(html):
-    """The path of the new link on a page."""
+    """Return the path of the new link on a page."""
     link = read(html).one("div", class_="secret").one("code").text
     assert re.fullmatch(r"http://testserver/app/share/[\w-]{43}", link)
     return link.removeprefix("http://testserver")
 
 
 def total(page):
-    """The visits of a page: all its figures but the visitors, who are not visits."""
+    """Return the sum of a page's figures, without its visitors."""
     return str(sum(int(value) for name, value in tile_values(page).items() if name != "unique_visitors"))
 
 
@@ -128,7 +129,7 @@ def test_a_share_is_fixed_to_days_domain_and_link(share, reader, fields, visits,
 
 @pytest.fixture
 def timed(lake, browsing):
-    """An editor of acme, whose only visit was yesterday, and the clock of their server."""
+    """An editor of acme, whose only visit was yesterday, and the clock of the server."""
     land(lake, "acme", visits_of("go.example", "launch", 1, days=(1,)))
     clock = Clock(NOW)
     with browsing(lake, clock=clock) as browser:
@@ -169,7 +170,7 @@ def test_a_share_refuses_every_parameter_of_the_catalog(share, reader):
 
 
 def test_a_share_shows_nothing_from_outside_of_its_filters(share, reader):
-    """No other link, domain, day or organization, and no comparison with the days before either."""
+    """No other link, domain, day or organization, and no comparison with the days before."""
     response = reader.get(share())
     page = read(response.text)
     for word in ("docs", "autumn", "to.example", "rival", "theirs", "acme"):

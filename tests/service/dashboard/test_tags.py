@@ -1,4 +1,4 @@
-"""Tags of links on pages, in CSV and in reports: set by a form, a row for each, which filters, and stays text."""
+"""Tags of links on pages, in CSV and in reports: set by a form, one filtering row each, and never markup."""
 
 from datetime import datetime
 
@@ -116,7 +116,7 @@ def test_tags_are_compared_with_the_period_before(lake, acme):
 
 @pytest.fixture
 def tagged(lake):
-    """Links of one short code, on every domain and on one of their own, and visits to both."""
+    """A lake with links of one short code, on every domain and on a single domain, and visits to both."""
     land(lake, "acme", [visit(short_code="a", domain=domain) for domain in ("go.example", "to.example")])
     links(lake, "acme", [*LINKS, LINKS[0] | {"domain": "to.example", "tags": None}])
     return lake

@@ -1,4 +1,4 @@
-"""The jobs of a fresh lake."""
+"""Fixtures of the jobs of a fresh lake."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def jobs(lake):
 
 @pytest.fixture
 def only(jobs):
-    """The record of the only job of acme."""
+    """Return the record of acme's only job."""
 
     def only():
         (row,) = jobs.of("acme")
@@ -28,7 +28,7 @@ def only(jobs):
 
 @pytest.fixture
 def few_detectors(monkeypatch):
-    """Two detectors run instead of all, each of which is a query; tests/queries/test_detectors.py runs them all."""
+    """Run two detectors instead of all, since each is a query; tests/queries/test_detectors.py runs all of them."""
     few = {kind: DETECTORS[kind] for kind in ("broken_link", "server_errors")}
     for module in (detection, placebo):
         monkeypatch.setattr(module, "DETECTORS", few)

@@ -1,4 +1,4 @@
-"""What detectors would find, and who decides about it, for tests of jobs."""
+"""Findings of detectors, and the people who decide on them, for tests of jobs."""
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -27,14 +27,14 @@ ROW = {
 
 
 def broken(path="/gone", *, rows=(), kind=DETECTORS["broken_link"], **changes):
-    """A broken link: some path of go.example.com. `changes` are those of the finding."""
+    """Return a broken link: a path of go.example.com. `changes` are changes of the finding."""
     subject = {"domain": "go.example.com", "path": path}
     found = replace(Finding("broken_link", "acme", subject, {**ROW, **subject}, 40.0), **changes)
     return Cause(kind, "jobs/broken_link", [found], DAYS, rows or [found.row])
 
 
 def people(midnight, errors, path="/pay", visitors=40):
-    """The requests for a path of a day, each of another person; so many of them fail."""
+    """Generate a day's requests for a path, each by another person; `errors` of them fail."""
     for one in range(visitors):
         yield visit(visited_at=midnight + one * timedelta(minutes=30), domain="go.example.com", path=path,
                     visitor=1_000 * midnight.toordinal() + one, status=500 if one < errors else 200,
@@ -42,26 +42,26 @@ def people(midnight, errors, path="/pay", visitors=40):
 
 
 def measured(status, probability=None, judged_by="answer"):
-    """The outcome of a shipped job: it was needed 42 times in two weeks, and never in the week after."""
+    """Return the outcome of a shipped job: 42 events in the two weeks before, none in the week after."""
     before, after = Measure(14, 42, 42), Measure(7, 0, 9)
     resolves = status == "improved" and judged_by == "answer"
     return JobOutcome(status, before, after, probability, NOW, NOW.date(), judged_by, resolves=resolves)
 
 
 def mark(jobs, job_id, status="shipped", number=1, at=NOW, **how):
-    """Say of an implementation of a job that it was accepted, shipped or withdrawn."""
+    """Mark a job's implementation as accepted, shipped or withdrawn."""
     return jobs.set_implementation_status("acme", job_id, number, ANNA, at, status=status, **how)
 
 
 def ship(jobs, job_id, at=NOW, draft=REPAIR, **how):
-    """Approve a job, attach what carries it out, and say that it was shipped."""
+    """Approve a job, attach an implementation, and mark it as shipped."""
     jobs.act("acme", job_id, "approve_fix", ANNA, at)
     jobs.attach("acme", job_id, draft, ANNA, at)
     return mark(jobs, job_id, at=at, **how)
 
 
 def deliver(jobs, job_id, hook_id, now):
-    """What the sender does when a hook has taken the approval of a job."""
+    """Deliver the approval of a job to a hook, like the sender."""
     sent = ClaimedDelivery("evt_1", hook_id, "acme", "job.approved", job_id, b"", 0, "", "", ())
     with jobs.database.transaction() as connection:
         mark_sent(connection, sent, now)

@@ -1,4 +1,4 @@
-"""Findings of one cause are one job: who holds a finding, what is frozen by an approval, and what is merged."""
+"""Findings of one cause are one job: which job holds a finding, what an approval freezes, and what is merged."""
 
 import json
 from dataclasses import replace
@@ -21,7 +21,7 @@ TARGET = "https://example.com/guide"
 
 
 def findings(*paths, kind="broken_link", weight=40.0, **row):
-    """What a detector found at these paths of go.example.com."""
+    """Return a detector's findings about these paths of go.example.com."""
     for path in paths:
         subject = {"domain": "go.example.com", "path": path}
         yield Finding(kind, "acme", subject, {**ROW, "short_code": None, **subject, **row}, weight)
@@ -29,7 +29,7 @@ def findings(*paths, kind="broken_link", weight=40.0, **row):
 
 @pytest.fixture
 def find(jobs):
-    """Makes jobs of paths; the results."""
+    """Make jobs of paths; return the results."""
 
     def find(*paths, now=NOW, **how):
         return [
@@ -41,7 +41,7 @@ def find(jobs):
 
 @pytest.fixture
 def paths(jobs):
-    """The paths of each job of acme of some statuses, the newest job first."""
+    """Return the paths of each job of acme with certain statuses, newest job first."""
 
     def paths(*statuses):
         rows = [row for row in jobs.of("acme") if row.status in (statuses or ("new", "reviewed", "approved"))]
@@ -198,7 +198,7 @@ def test_another_path_of_a_resolved_cause_is_another_job(jobs, find, paths):
 
 @pytest.fixture
 def apart(jobs):
-    """Makes a job of each path, as they were before causes."""
+    """Make a separate job of each path, as before there were causes."""
 
     def apart(*paths):
         for number, finding in enumerate(findings(*paths)):
@@ -252,7 +252,7 @@ def test_a_link_that_turns_out_to_be_invented_stays_one_job(jobs, find, paths):
 
 @pytest.fixture
 def approved(jobs, find):
-    """The id of an approved job about two paths."""
+    """Return the id of an approved job about two paths."""
     find("/old/a", "/old/b")
     return act(jobs, "approve_fix").id
 
@@ -293,7 +293,7 @@ def test_a_rule_for_a_path_outside_the_job_is_refused(jobs, approved):
 
 @pytest.fixture
 def mixed(jobs):
-    """Makes or refreshes a job about two paths, of which one is of the link "gone", found in this order."""
+    """Make or refresh a job about two paths found in this order, one of them of the link "gone"."""
 
     def mixed(first="/old/a", second="/old/b", now=NOW):
         codes = {"/old/a": None, "/old/b": "gone"}

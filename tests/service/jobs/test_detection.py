@@ -1,4 +1,4 @@
-"""The daily run of detectors and measures: what fails stops neither the other jobs nor the other organizations."""
+"""The daily run of detectors and measures: a failure stops neither the other jobs nor the other organizations."""
 
 import asyncio
 import threading
@@ -45,13 +45,13 @@ def detection(lake, daily):
 
 @pytest.fixture
 def ran(jobs):
-    """The days of the last runs for acme and for other."""
+    """Return the days of the last runs for acme and for other."""
     return lambda: [last_run(jobs.database, name) for name in ("acme", "other")]
 
 
 @pytest.fixture
 def shipped(jobs, only):
-    """The id of a job of acme that was shipped five days ago, and waits for its outcome."""
+    """Return the id of acme's job that was shipped five days ago, and waits for its outcome."""
     jobs.upsert(broken(), NOW)
     job_id = only().id
     ship(jobs, job_id, shipped_at=NOW - 5 * DAY)
@@ -90,7 +90,7 @@ def test_an_interrupted_detection_run_is_not_recorded(detection, shipped, jobs, 
 
 
 def fewer_sent(lake, days=range(30)):
-    """On these days ago, two people a day sent by an AI product, and none in the last 14 days."""
+    """Land visits on the given days ago: an AI product sends two people a day, but none in the last 14 days."""
     sent, visits = {"bot_category": "ai_referral", "agent_kind": "referral", "ai_source": "ChatGPT"}, []
     for ago in days:
         for hours in (1, 8, 16, 23):
@@ -129,7 +129,7 @@ def test_days_are_not_compared_when_a_log_is_missing(lake):
 
 
 def failing(lake, *days):
-    """A path that fails ten times on each of some days ago."""
+    """Land ten failing requests for a path on each of the given days ago."""
     people = [{"visitor": number, "browser": f"{number}", "user_agent": f"{number}"} for number in range(10)]
     moments = [AT - ago * DAY for ago in days]
     land(lake, "acme", [visit(visited_at=at, path="/pay", status=500, **one) for at in moments for one in people])
@@ -170,7 +170,8 @@ def test_the_daily_run_waits_three_hours_after_the_last_day(lake, daily, clock, 
 
 @pytest.fixture
 def in_process(lake, jobs, monkeypatch):
-    """The daily detection of a lake whose organization acme has more visits than are shared, with so much memory."""
+    """Make the daily detection of a lake where acme has more visits than the server reads itself, with this much
+    memory."""
 
     def opened(memory="100MB"):
         failing(lake, 1, 2, 3)

@@ -1,4 +1,4 @@
-"""Evidence goes with the visits that it counts, and with it every word that came from them."""
+"""Erasures delete the evidence that counts the visits, with every word that came from them."""
 
 from datetime import date, timedelta
 

@@ -1,4 +1,4 @@
-"""What may be attached to a job: content of exact types, addresses, and rules that redirect its own path only."""
+"""Valid implementations of a job: content of exact types, addresses, and rules that redirect its own path only."""
 
 import json
 from dataclasses import replace
@@ -18,7 +18,7 @@ JOB = Job(
 
 
 def checked(job=JOB, rule=None, **draft):
-    """The bytes of a draft; of a redirect rule with these changes, if there are some."""
+    """Return the bytes of a draft; with changes, of a redirect rule with these changes."""
     if rule is not None:
         text = json.dumps({**RULE, "domain": "go.example.com", "from": "/café", **rule})
         draft = {"implementation_type": "patch", "content_type": "application/json", "content": text}

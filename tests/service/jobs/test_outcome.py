@@ -1,4 +1,4 @@
-"""Whether it helped: verdicts by the answer, verdicts by the rate, and the days that count for them."""
+"""Outcomes: verdicts by the response, verdicts by the rate, and the days that count for them."""
 
 from dataclasses import replace
 from datetime import date, timedelta
@@ -19,7 +19,7 @@ ALL_DAYS = {SHIPPED + timedelta(number) for number in range(-60, 60)}
 
 
 def counts(before, after, approved_on=SHIPPED):
-    """The events and visits of the days before the approval, up to the last one, and of those after it was shipped."""
+    """Return the events and visits of the days before the approval, up to its day, and of the days after shipping."""
     first = approved_on - timedelta(len(before))
     rows = [(first + timedelta(number), *one) for number, one in enumerate(before)]
     rows += [(SHIPPED + timedelta(number), *one) for number, one in enumerate(after, 1)]
@@ -27,7 +27,8 @@ def counts(before, after, approved_on=SHIPPED):
 
 
 def judged(before, after, others=(), *, covered=ALL_DAYS, approved_on=SHIPPED, found_on=None, **kind):
-    """The outcome after as many complete days as `after` has; `others`: days before and after of each."""
+    """Return the outcome after as many complete days as `after` has; `others` has the days before and after for
+    each."""
     dates = Dates(found_on or approved_on, approved_on, SHIPPED, SHIPPED + timedelta(len(after) + 1))
     beside = [counts(*other, approved_on) for other in others]
     return outcome(counts(before, after, approved_on), beside, dates, covered, replace(CRAWLER_PLAN, **kind))
@@ -163,7 +164,7 @@ def test_p_values_match_all_permutations_of_the_days(before, after):
 
 RATES = st.sampled_from([(0, 0), (0, 0), (0, 9), (1, 1), (9, 9), (40, 90)])
 RUNS = st.lists(st.tuples(st.sampled_from([1, 2, 7, 14, 28]), RATES), min_size=1, max_size=4)
-"""Days in runs of equal ones: none at all, some without an event, some with nothing else."""
+"""Runs of equal days: without visits, with visits but without events, or with events only."""
 
 
 @given(RUNS, RUNS, st.lists(st.tuples(RUNS, RUNS), max_size=2), st.tuples(st.booleans(), st.booleans(), st.booleans()))

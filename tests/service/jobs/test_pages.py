@@ -1,4 +1,4 @@
-"""Pages of jobs: what they say is the API's record, who may decide what, and strangers' text stays in its cell."""
+"""Pages of jobs: they show the API's record, only those who may decide can, and strangers' text stays in its cell."""
 
 import re
 from contextlib import closing
@@ -34,7 +34,7 @@ DIFF = "--- a\n+++ b\n@@ -1 +1 @@\n-<b>old</b>\n+<script>alert(1)</script>\n"
 
 @pytest.fixture
 def job(jobs):
-    """The record of a broken link of acme."""
+    """The record of acme's broken link."""
     jobs.upsert(broken(), NOW)
     (row,) = jobs.of("acme")
     return jobs.record("acme", row.id)
@@ -349,7 +349,7 @@ def test_messages_about_a_job_match_its_record(lake, acme, jobs, job):
 
 
 def requests(days, status):
-    """Ten requests of an AI product for the broken path on each of some days."""
+    """Land ten requests of an AI product for the broken path on each of some days."""
     for day in days:
         for minute in range(10):
             at = datetime(2026, 3, day, 9, minute)
@@ -360,7 +360,7 @@ def requests(days, status):
 
 @pytest.fixture
 def shipped(lake, jobs, job):
-    """The job, shipped after eight days of broken requests; then they are redirected."""
+    """The job, shipped after eight days of broken requests, which are redirected since."""
     land(lake, "acme", [*requests(range(1, 9), 404), *requests(range(9, 15), 301)])
     ship(jobs, job.id, datetime(2026, 3, 9, 8, tzinfo=NOW.tzinfo))
     return job

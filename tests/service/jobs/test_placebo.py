@@ -1,4 +1,4 @@
-"""A job is closed by a repair, not by what ends by itself, is drowned, or changes everywhere; how often it is wrong."""
+"""A repair closes a job; a burst that ends, few events or a general change do not; and the share of false alarms."""
 
 from collections import Counter
 from contextlib import closing
@@ -23,7 +23,7 @@ ERRORS = {
     "season": lambda number: (12 if number < 0 else number % 3,) * 2,
     "repair": lambda number: (12 if number < 0 else number % 3, 10 + number % 3),
 }
-"""How many of the requests of a day fail, of those for /pay and of those for another path; by the days since today."""
+"""Number of failing requests per day, for /pay and for another path, by the days since today."""
 
 
 def visits_of(what, days):

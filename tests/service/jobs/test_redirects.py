@@ -1,4 +1,4 @@
-"""A redirect of a dead path: guessed by spelling, typed, written as a link, exported while it is shipped."""
+"""Redirects of dead paths: guessed by spelling, typed, written as links, and exported while they are shipped."""
 
 from contextlib import closing
 from datetime import date, datetime, timedelta
@@ -31,7 +31,7 @@ TO_TARGET = Draft("patch", redirect_to=TARGET)
 
 @pytest.fixture
 def approve(jobs):
-    """Finds a dead path and approves its job; the id."""
+    """Find a dead path and approve its job; return its id."""
 
     def approve(path, **row):
         jobs.upsert(broken(path, rows=[{**ROW, "path": path, "short_code": None, **row}]), NOW)
@@ -43,7 +43,7 @@ def approve(jobs):
 
 
 def exported(jobs, lake):
-    """Paths and targets of both web servers' files for go.example.com, which must be the same."""
+    """Return the paths and targets in both web servers' files for go.example.com, which must be equal."""
     files = links_on(with_redirects(links_of(lake, "acme"), jobs.redirects("acme")), "go.example.com")
     assert nginx_map(files).written == caddy_map(files).written == len(files)
     return {f"/{link.short_code}": link.target_url for link in files}
@@ -133,7 +133,7 @@ def test_a_link_that_could_not_be_written_is_written_later(jobs, lake, approve, 
 
 
 def test_a_link_of_a_redirect_is_written_once(jobs, lake, approve, monkeypatch):
-    """Killed before it forgets that the link is wanted, a program must not write it again over what came since."""
+    """A program killed before it deletes the pending link must not write the link again over later edits."""
     job_id = approve("/gone", short_code="gone")
     jobs.add_implementation("acme", job_id, TO_TARGET, ANNA, NOW)
     with monkeypatch.context() as patched:

@@ -1,4 +1,4 @@
-"""A source of visits that falls silent is one job for each silence, until visits arrive again."""
+"""Each silence of a source of visits is one job, until visits arrive again."""
 
 import os
 import time
@@ -26,12 +26,12 @@ MONDAY = datetime(2026, 4, 13, 12, tzinfo=UTC)
 
 
 def usual(last, number=2, hours=range(24 * 7 * 4 + 24)):
-    """The times of visits in each of some hours before and with a last one, which are so many hours ago."""
+    """Return the times of visits in each of some hours up to a last hour, which is this many hours ago."""
     return [last - ago * HOUR + timedelta(minutes=5 * turn) for ago in hours for turn in range(number)]
 
 
 def reported(lake, *moments, now=NOW):
-    """Report a visit at each of these times, and write them to files."""
+    """Report a visit at each of these times, and flush the visits to files."""
     rows = [visit(visited_at=moment.replace(tzinfo=None)) for moment in moments]
     enqueue(lake.manifest, [("acme", packed(rows))], now)
     flush_all(lake)

@@ -1,4 +1,4 @@
-"""Snippets of jobs in a real nginx and Caddy: they do what they say for hostile paths and agents, and no more."""
+"""Snippets of jobs in a real nginx and Caddy: they work for hostile paths and agents, and affect nothing else."""
 
 import re
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ from tests.support.web_servers import serving
 
 TARGET = "https://shop.example/?a=$b&c=;#d"
 OTHERS = {"nginx": 200, "Caddy": 204}
-"""The status of all that is not in a snippet."""
+"""The status of all requests that no snippet covers."""
 SERVERS = tuple(OTHERS)
 CHROME = (
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/143.0.0.0 Safari/537.36"
@@ -49,7 +49,7 @@ def of_paths(action_id, paths):
 
 @pytest.fixture
 def snippet(lake):
-    """The snippet of a server for a job."""
+    """Return the snippet of a server for a job."""
 
     def snippet(server, job, target=TARGET):
         return next(one for one in snippets_of(job, lake, target) if one.server == server)
@@ -59,7 +59,7 @@ def snippet(lake):
 
 @contextmanager
 def asked(server, text, folder):
-    """Asks a server that has the lines of a snippet: the status and the Location of a request."""
+    """Ask a server with the lines of a snippet; return the status and the Location of a request."""
     outside, _, inside = text.rpartition("# In the ")
     inside = inside.partition("\n")[2]
     (folder / "lines").write_text(inside)
@@ -81,7 +81,7 @@ def asked(server, text, folder):
 
 
 def swept():
-    """Paths with every printable character, and many lengths."""
+    """Return paths with every printable character and of many lengths."""
     draws = Random(68)
     paths = {f"/{before}{letter}{after}" for letter in ASCII for before in ("", "c") for after in ("", "x")}
     paths |= {"/" + "".join(draws.choices(ASCII, k=draws.randint(1, 200))) for _ in range(200)}

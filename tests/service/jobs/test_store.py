@@ -1,4 +1,4 @@
-"""Jobs in control.sqlite: what detectors find becomes one open job, what people decide becomes its status."""
+"""Jobs in control.sqlite: findings of detectors become one open job, decisions of people become its status."""
 
 import json
 import sqlite3
@@ -28,7 +28,7 @@ PATCH = Draft("patch", "text/plain", "User-agent: *")
 
 @pytest.fixture
 def events(monkeypatch):
-    """The events that hooks would be told of, in order: each with its job, and whether the service made it."""
+    """Return the events sent to hooks, in order: each with its job, and whether the service caused it."""
     events = []
 
     def enqueue(connection, organization, event, job, now, by_service):
@@ -40,7 +40,7 @@ def events(monkeypatch):
 
 
 def bytes_read():
-    """Number of bytes that this thread has read from files."""
+    """Return the number of bytes that this thread has read from files."""
     return int(Path("/proc/thread-self/io").read_text("ascii").split()[1])
 
 
@@ -107,7 +107,7 @@ def test_a_decision_about_another_version_is_refused(jobs, only):
 
 
 class Course:
-    """What becomes of one job of acme, step by step, and how late it is."""
+    """The life of one job of acme, step by step, with its own clock."""
 
     def __init__(self, jobs, only, events):
         self.jobs, self.only, self.events, self.now = jobs, only, events, NOW
@@ -226,7 +226,7 @@ def test_nothing_is_attached_before_a_job_is_approved(jobs, only):
 
 @pytest.fixture
 def job(jobs, only):
-    """An approved job with as many implementations as it may have."""
+    """An approved job with the maximum number of implementations."""
     jobs.upsert(broken(), NOW)
     act(jobs, only(), "approve_fix")
     for number in range(1, 11):
@@ -273,7 +273,7 @@ def test_an_approval_can_reuse_an_earlier_implementation(jobs, only):
 
 @pytest.mark.parametrize("status", ["shipped", "withdrawn"])
 def test_an_approval_names_no_implementation_that_is_over(jobs, only, status):
-    """A job with it in force would be approved and shipped, and no outcome would ever be measured."""
+    """Otherwise a job would be approved and shipped with it, and no outcome would ever be measured."""
     jobs.upsert(broken(), NOW)
     act(jobs, ship(jobs, only().id, draft=PATCH), "resolve")
     mark(jobs, only().id, "withdrawn") if status == "withdrawn" else None
@@ -285,7 +285,7 @@ def test_an_approval_names_no_implementation_that_is_over(jobs, only, status):
 
 @pytest.fixture
 def by_hand(jobs):
-    """A job that Anna has written."""
+    """A job written by Anna."""
     written = manual_job("acme", "Do it", "Now.", ANNA, NOW, domain="GO.example.com.", short_code="launch")
     return jobs.create(written, ANNA, NOW)
 

@@ -26,7 +26,7 @@ NUMBERS = dict.fromkeys(COUNTED, 3)
 
 
 def found(kind, subject, untrusted=(), **row):
-    """Something that the detector of a type found."""
+    """Return a finding of a type's detector."""
     changed = dataclasses.replace(DETECTORS[kind], untrusted=untrusted, cause=())
     return broken(type=kind, kind=changed, subject=subject, rows=[{**NUMBERS, **row}])
 

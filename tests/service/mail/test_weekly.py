@@ -30,7 +30,7 @@ TO = {"acme": ("ops@acme.example", "anna@acme.example")}
 
 @pytest.fixture
 def lake(lake):
-    """Visits of the week that ended on March 8, and a visit each on the day before and after it."""
+    """A lake with visits in the week that ended on March 8, and one visit each on the days before and after it."""
     days = [(1, "before"), (2, "in"), (8, "in"), (9, "after")]
     land(lake, "acme", [visit(visited_at=datetime(2026, 3, day, 12), short_code=code) for day, code in days])
     return lake
@@ -85,7 +85,7 @@ def test_a_server_mails_the_report_of_the_last_complete_week(lake, opened):
 
 
 def sent(weekly):
-    """Return the text of the mail that is sent now."""
+    """Return the text of the mail sent now."""
     mailbox = Mailbox()
     with smtp_server(mailbox) as port:
         weekly(port).send_due()

@@ -20,7 +20,7 @@ from tests.support.visits import links
 REFUSED: Final = "refused"
 """Instead of an exit code: the command reports why it cannot work, and changes nothing."""
 GOES_ON: Final = "goes on"
-"""Instead of an exit code: it serves until it is stopped, so another test queries it."""
+"""Instead of an exit code: the command serves until it is stopped, so another test queries it."""
 
 
 class Row(NamedTuple):

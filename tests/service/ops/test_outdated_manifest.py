@@ -25,7 +25,7 @@ NOTHING_KEPT = {
 
 @pytest.fixture
 def at(lake, tmp_path):
-    """The files that commands use, in the lake and next to it."""
+    """Place the files that commands use, in the lake and next to it."""
     return places(lake, tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Answers cached for five minutes: one computation for equal requests, only the caller's answers, and a bounded
+"""Answers cached for five minutes: one computation for equal requests, separate for each caller, in a bounded
 number."""
 
 import asyncio

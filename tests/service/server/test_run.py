@@ -120,7 +120,7 @@ def wait_until_refused(port):
 
 
 def hold_and_free(asked):
-    """Once the file `asked` exists: hold large and small blocks in threads, free the large ones, and report it."""
+    """Once the file `asked` exists: allocate large and small blocks in threads, free the large ones, and report it."""
     while not asked.exists():
         time.sleep(0.05)
     before, kept, is_held = resident_mb(os.getpid()), [], threading.Barrier(THREADS + 1)
