@@ -63,7 +63,7 @@ def link_problem(root: Path, path: Path) -> str:
         if part == root:
             return ""
         if part.is_symlink():
-            return f"{part} is a symbolic link, but a lake must be a single folder: replace the link by its target"
+            return f"{part} is a symbolic link, but a lake must be a single folder: replace the link with its target"
     return ""
 
 

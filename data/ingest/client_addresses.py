@@ -98,7 +98,7 @@ class ClientAddresses:
     def _is_behind_proxy(self, peer: str, forwarded: str) -> bool:
         """Whether the scheme and protocol in the log describe a proxy's connection.
 
-        True if the peer is a proxy, or the server has replaced it by an address of the chain. Without a chain, an
+        True if the peer is a proxy, or the server has replaced it with an address of the chain. Without a chain, an
         address of this machine is a client's: a local test.
         """
         if "," in peer:

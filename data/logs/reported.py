@@ -60,7 +60,7 @@ class Reported(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     ] = None
     sec_fetch_mode: Annotated[
         str | None,
-        Meta(description='the Sec-Fetch-Mode header; "": it was not sent, null: not known; so the next ones'),
+        Meta(description='the Sec-Fetch-Mode header; "": not sent, null: not known; likewise for the next headers'),
     ] = None
     sec_fetch_dest: Annotated[str | None, Meta(description="the Sec-Fetch-Dest header")] = None
     sec_fetch_site: Annotated[str | None, Meta(description="the Sec-Fetch-Site header")] = None

@@ -108,7 +108,7 @@ def expire_unknown(
 
 
 def remove_all_visits(lake: Lake, file: VisitFile) -> None:
-    """Replace an unknown file by a file without visits and with the same record."""
+    """Replace an unknown file with a file without visits, with the same record."""
     with atomic_write(file.path, lake.staging) as staged:
         write_visits(VISITS.empty_table(), staged, file.footer)
 

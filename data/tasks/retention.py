@@ -112,7 +112,7 @@ def _expired_files(lake: Lake, organization: str, before: date) -> list[LandedFi
 
 
 def _expire(lake: Lake, organization: str, before: date, now: datetime) -> list[LandedFile]:
-    """Replace the files of old days by one without visits, which records that they expired; return them."""
+    """Replace the files of old days with one without visits, which records that they expired; return them."""
     files: list[LandedFile] = []
 
     def remove_old(work: Rewrite) -> None:

@@ -19,7 +19,7 @@ _ERRORS: Final = {
     "408": "The request was not received in time.",
     "414": "The URL is too long.",
     "429": "Too many requests from this source address.",
-    "431": "The headers are too many or too large.",
+    "431": "There are too many headers, or they are too large.",
     "500": "The request failed: the answer took too long or too much memory, was interrupted, or met a bug.",
     "503": "The service is overloaded, or its disk is full or fails.",
 }

@@ -183,7 +183,7 @@ def setting(name: str) -> Setting:
 
 
 def read_settings(environ: Mapping[str, str], **flags: str) -> Settings:
-    """Read the settings in `environ`, replaced by those in `flags`, by name; an empty text counts as unset.
+    """Read the settings in `environ`, replaced with those in `flags`, by name; an empty text counts as unset.
 
     Raises BadInput naming the variable.
     """

@@ -258,8 +258,8 @@ def check_paths(lake: Lake, scope: Scope) -> None:
     if visits > MAX_PATH_VISITS:
         raise InvalidParameter(
             "start_date",
-            f"asks for days with {visits:,} visits, and paths are counted from at most {MAX_PATH_VISITS:,}",
-            "Ask for fewer days or for one link.",
+            f"covers days with {visits:,} visits, but paths are counted from at most {MAX_PATH_VISITS:,}",
+            "Choose fewer days or one link.",
         )
 
 

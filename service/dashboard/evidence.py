@@ -58,4 +58,4 @@ def lacking_in_words(comparison: Comparison | None, evidence: Evidence) -> str:
             found.append(f"1 compared day lacks {name}" if lacking == 1 else f"{lacking:,} compared days lack {name}")
     if not found:
         return ""
-    return f"{' and '.join(found)}, by which more machines are recognized on the others: people are not counted alike."
+    return f"{' and '.join(found)}, by which more machines are recognized on the others: counts of people differ."

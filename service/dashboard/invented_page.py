@@ -29,8 +29,8 @@ _PANEL: Final = WithJobs.of(
     color="ai",
     is_wide=True,
     hint="They got 404 or 410, no link has them, and no request for them succeeded in this period.",
-    note="The 100 with most people sent; those without any were fetched by assistants for a user, or by coding agents. "
-    "A page that was deleted before this period looks the same.",
+    note="The 100 with the most people sent; addresses without people were fetched by assistants "
+    "for a user, or by coding agents. A page that was deleted before this period looks the same.",
     empty="In this period, no AI referral, assistant or coding agent got 404 or 410 at an address that no link has and "
     "for which no request succeeded.",
 )

@@ -46,7 +46,7 @@ class Listing:
                 raise InvalidParameter(name, "has an unknown value", f"Use one of {', '.join(values)}.")
         part, sort = given.get("part", "1"), given.get("sort", "visits")
         if not (part.isascii() and part.isdigit() and len(part) <= len(str(MAX_PARTS)) and 1 <= int(part) <= MAX_PARTS):
-            raise InvalidParameter("part", "is not a number of a page", f"Use 1 to {MAX_PARTS:,}.")
+            raise InvalidParameter("part", "is not a page number", f"Use 1 to {MAX_PARTS:,}.")
         order = given.get("order", _SORTABLE[sort])
         return cls(filters, given, given.get("search", ""), "visits" in given, sort, order, int(part))
 

@@ -9,12 +9,20 @@ from service.dashboard.tiles import OF_AI
 
 NAMED: Final = (
     OVERVIEW,
-    Page("ai", "AI", "What AI platforms fetch, and whom they send.", panels.AI, "g a", template="ai.html", tiles=OF_AI),
+    Page(
+        "ai",
+        "AI",
+        "Pages fetched by AI platforms, and the people they send.",
+        panels.AI,
+        "g a",
+        template="ai.html",
+        tiles=OF_AI,
+    ),
     Page("agents", "Agents", "Every automated visitor, and how sure we are who it is.", panels.AGENTS_PAGE, "g n"),
-    Page("people", "People", "Where people come from, and what they use.", panels.PEOPLE, "g e", group="people"),
+    Page("people", "People", "The origins of people, and their devices.", panels.PEOPLE, "g e", group="people"),
     Page("times", "Times", "When visits happen.", panels.TIMES, "g t", group="people"),
     Page("links", "Links", "Every link, whether it was visited in this period or not.", panels.LINKS, "g l"),
-    Page("paths", "Paths", "What people, AI and others ask for, and how it is answered.", panels.PATHS_PAGE, "g p"),
+    Page("paths", "Paths", "Requests by people, AI and others, and their responses.", panels.PATHS_PAGE, "g p"),
     Page("domains", "Domains", "Visits by domain, and their estimated value.", panels.DOMAINS, "g d"),
 )
 NAVIGATION: Final = tuple(PageLink(page.path, page.title, page.key) for page in NAMED)

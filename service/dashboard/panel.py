@@ -121,7 +121,7 @@ class Panel:
     is_wide: bool = False
     has_split: bool = False  # a column with a bar of people, AI-related and other visits
     has_search: bool = False
-    is_compared: bool = True  # with the period before, if its rows have names and a figure
+    is_compared: bool = True  # with the previous period, if its rows have names and a figure
     is_left_out: bool = False  # of the page, where it has no rows
     empty: str = "No visits of this kind in this period."
 

@@ -171,7 +171,7 @@ class Operators(Panel):
     def notes(self, rows: Sequence[Row], selection: Selection) -> Sequence[str]:
         """Explain why visits per answer are left out, if they are."""
         missing = selection.days.uncovered_days if selection.days else 0
-        told = f"Sent per answer: not told, as data is missing on {plural(missing, 'day')}." if missing else ""
+        told = f"Sent per answer is left out, since data is missing on {plural(missing, 'day')}." if missing else ""
         return [told, *super().notes(rows, selection)]
 
 

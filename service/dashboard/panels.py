@@ -22,7 +22,7 @@ from service.dashboard.series import MainSeries, TimeSeries
 from service.dashboard.what_changed import WhatChanged
 
 # fmt: off
-WEEKS_HINT: Final = "Each line on a scale of its own; the number is that of the last complete week."
+WEEKS_HINT: Final = "Each line has its own scale; the number is for the last complete week."
 TIME_SERIES: Final = MainSeries.of("time-series", "Visits by day")
 AI_SOURCES: Final = Panel.of("ai-sources", "AI platforms", color="ai", limit=10, all_on="ai")
 TOP_LINKS: Final = Panel.of(
@@ -59,7 +59,7 @@ LINK: Final = (
     ),
     Panel.of(
         "link-agents", "AI agents", is_wide=True, color="ai",
-        hint="All that were seen in this period, whether they read this link or not.",
+        hint="Every agent seen in this period, whether it read this link or not.",
         empty="No AI agent was seen in this period.",
     ),
 )
@@ -68,18 +68,18 @@ AI: Final = (
         "operators", "Operators",
         "operator agent_fetches ai_referrals asked visits_per_answer indexed trained coding bytes_sent proof",
         is_wide=True, color="ai",
-        hint="Who runs the agents, what they read and why, and whom they send.",
+        hint="The operators of agents, the pages they read and why, and the people they send.",
         note="Verified: by its address. Signed: a signature names it. Claimed: only its user agent does. "
         "Fake name: its name, from other addresses. A page that is read need not be quoted.",
     ),
     Panel.of(
         "ai-to-human-conversion", "Platforms", is_wide=True, color="ai",
         hint="Pages that each platform's agents read, and people whom it sends.",
-        note="The two are independent: what is read need not lead to a visit.",
+        note="The two are independent: a page that is read need not lead to a visit.",
     ),
     Purposes.of(
         "ai-by-day", "Why AI reads", color="ai", limit=400,
-        hint="Each line on a scale of its own; the number is that of the last complete day.",
+        hint="Each line has its own scale; the number is for the last complete day.",
     ),
     WeeksByName.of(
         "weekly-trend", "Platforms by week", part="byPlatform", color="ai", limit=400, hint=WEEKS_HINT,
@@ -90,8 +90,8 @@ AI: Final = (
     ),
     Panel.of(
         "ai-texts", "Markdown and llms.txt", is_wide=True, color="ai", is_left_out=True,
-        hint="Agents that ask for what is written for them, there or not.",
-        note="4xx: it is not there, or is refused. A page may be sent as Markdown under its usual path, too.",
+        hint="Requests by agents for files written for them, whether these exist or not.",
+        note="4xx: missing or refused. A page may be sent as Markdown under its usual path, too.",
     ),
 )
 AI_DETAILS: Final = (
@@ -99,7 +99,7 @@ AI_DETAILS: Final = (
         "weekly-trend", "Weeks",
         "week total_visits human_visits ai_visits other_visits ai_assistant_requests ai_training_requests "
         "ai_coding_agent_requests ai_referral_requests ai_pct", part="weekly", unit="week", limit=100,
-        hint="Weeks that are not whole are hatched.",
+        hint="Incomplete weeks are hatched.",
     ),
     Purposes.of("ai-by-week", "Why AI reads, by week", unit="week", color="ai", limit=400, hint=WEEKS_HINT),
     WeeksByName.of(
@@ -108,11 +108,11 @@ AI_DETAILS: Final = (
     ),
     Panel.of(
         "ai-platform-market-share", "Share of assistants", "ai_source visits percentage pages_accessed asked",
-        color="ai", is_wide=True, hint="Of all that assistants read.",
+        color="ai", is_wide=True, hint="Shares of all pages read by assistants.",
     ),
     Panel.of(
         "ai-confidence", "How sure", color="ai", is_wide=True,
-        hint="By what each visit is known as AI's.",
+        hint="The evidence that each visit is AI's.",
         note="AI traffic is a lower bound: agents that pretend to be browsers are counted as people.",
     ),
     Panel.of(
@@ -122,7 +122,7 @@ AI_DETAILS: Final = (
 """Panels of a separate page, for less frequent questions about AI."""
 PATHS: Final = Panel.of(
     "paths", "Paths", "path visits percentage errors_4xx errors_5xx last_visit", is_wide=True, has_search=True,
-    hint="What was asked for, links or not.", note="The 100 paths with most visits, counted from the visits.",
+    hint="Requested paths, links or not.", note="The 100 paths with the most visits, counted from the visits.",
 )
 PATHS_PAGE: Final = (
     replace(PATHS, has_split=True),
@@ -138,7 +138,7 @@ _AGENTS: Final = Agents.of(
 )
 _LINKS: Final = Panel.of(
     "top-links", "Links", "short_code visits percentage domain target_url last_visit", is_wide=True,
-    note="The 100 links with most of these visits.",
+    note="The 100 links with the most of these visits.",
 )
 OF_PLATFORM: Final = (
     replace(_PLATFORMS, fields=(
@@ -166,7 +166,7 @@ AGENTS_PAGE: Final = (
     Panel.of(
         "disguised", "Bots in disguise",
         hint="Bots under a browser's name, by what gave them away.",
-        note="A visit may have several signs. A day is judged when it is over.",
+        note="A visit may have several signals. A day is judged when it is over.",
     ),
 )
 PEOPLE: Final = (
@@ -207,7 +207,7 @@ LINKS_BY_TAG: Final = (
 LINKS: Final = (
     LinkList.of(
         "all-links", "All links", "short_code visits human_clicks ai_visits other_visits people_visitors domain "
-        "target_url tags last_visit created_at", is_wide=True, has_split=True, empty="No link is found.",
+        "target_url tags last_visit created_at", is_wide=True, has_split=True, empty="No links found.",
         note="Links of the links file, and short codes that were answered. CSV has all, or the first 100,000.",
     ),
 )

@@ -58,7 +58,9 @@ def endpoint(context: DashboardContext) -> Endpoint:
         request.scope["embedders"] = share.embedders.split()
         if request.scope["query_string"]:
             name = next(iter(request.query_params), "?")
-            raise InvalidParameter(name, "changes nothing on a shared page", "Remove the question mark and the rest.")
+            raise InvalidParameter(
+                name, "has no effect on a shared page", "Remove the question mark and everything after it."
+            )
         context.control.write_later(context.shares.record_use, share)
         today = context.services.today(share.organization)
         filters = Filters.parse(share.filters.encode(), share.organization, today, context.targets)

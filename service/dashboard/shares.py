@@ -119,6 +119,6 @@ def fixed_filters(fields: Mapping[str, str]) -> str:
     """
     given = {name: fields.get(name, "").strip() for name in FILTERS}
     if bool(given["start_date"]) != bool(given["end_date"]):
-        raise BadInput("give both days, or none: the first and the last one.")
+        raise BadInput("give both the first and the last day, or neither.")
     given["range"] = "" if given["start_date"] else given["range"] or DEFAULT_RANGE
     return urlencode({name: value for name, value in given.items() if value}, quote_via=quote)

@@ -44,9 +44,9 @@ TRAFFIC_TYPES: Final = (
 )  # fmt: skip
 """The traffic types to choose from on the page Agents, each with its label."""
 SUBJECTS: Final = {
-    "ai_source": Page("ai", "Platform", "What this platform reads, and whom it sends.", panels.OF_PLATFORM),
-    "operator": Page("ai", "Operator", "What the agents of this operator read.", panels.OF_OPERATOR),
-    "agent": Page("agents", "Agent", "What this agent asks for, and how it is answered.", panels.OF_AGENT),
+    "ai_source": Page("ai", "Platform", "Pages read by this platform, and the people it sends.", panels.OF_PLATFORM),
+    "operator": Page("ai", "Operator", "Pages read by the agents of this operator.", panels.OF_OPERATOR),
+    "agent": Page("agents", "Agent", "Requests by this agent, and their responses.", panels.OF_AGENT),
 }
 """The pages of single platforms, operators and agents, by the parameter that has their names."""
 DETAILS: Final = Page("ai-details", "AI in detail", "", panels.AI_DETAILS)

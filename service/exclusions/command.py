@@ -41,7 +41,7 @@ def files(
     Example: traffic files aside --org acme
     """
     if choice not in {"aside", "counted"}:
-        raise BadInput(f"{choice!r} is neither aside nor counted.")
+        raise BadInput(f"{choice!r} is not a choice; write aside or counted.")
     from service.exclusions.files import plan_files, switch_files
 
     check_can_ask(yes, otherwise="go on")
@@ -128,7 +128,7 @@ def remove(
         raise BadInput(f"{organization} does not exclude the {rule.kind} {rule.value}; {seen}.")
     inform(f"{_KINDS[rule.kind]} {rule.value}: counted from now on.")
     if rule.kind == "address":
-        inform("Visits that it set aside stay so: addresses are not stored.")
+        inform("Visits that it has set aside stay aside: addresses are not stored.")
     else:
         inform(f"For visits that landed before: traffic reclassify --org {organization}")
 

@@ -97,8 +97,8 @@ async def read(jobs: JobService, call: Call) -> JobRecord:
         "Probable targets of the dead path of a job: at most three guesses, the likeliest first.",
         {"200": list[RedirectGuess]},
         description="Links, and paths that were answered in the last 28 days, whose spelling is similar. A guess "
-        "proves nothing: look at it before you redirect there. Jobs about several paths, and those that no redirect "
-        "resolves, have none.",
+        "proves nothing: look at it before you redirect there. Jobs about several paths, or that no redirect resolves, "
+        "have no guesses.",
     )
 )  # fmt: skip
 async def redirect_guesses(jobs: JobService, call: Call) -> list[RedirectGuess]:
@@ -110,7 +110,8 @@ async def redirect_guesses(jobs: JobService, call: Call) -> list[RedirectGuess]:
         "POST /jobs/{id}/actions", "act-on-job", "Review, approve, undo, dismiss, resolve or reopen a job.",
         {"200": JobRecord}, writer, JobDecision, 64 * KIB, "409 412",
         "`action_id` is review, dismiss, resolve, reopen, undo (an approval that no hook has taken), `approve_fix` "
-        "(which approves the job's own action) or the id of that action. What the status does not allow is 409.",
+        "(which approves the job's own action) or the id of that action. An action that the status does not allow is "
+        "a 409.",
         {"approve": {"action_id": "approve_fix", "implementation_type": "patch"},
          "dismiss": {"action_id": "dismiss", "note": "The page is gone for good."}},
     )

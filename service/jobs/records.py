@@ -173,14 +173,14 @@ class JobOutcome(Struct, frozen=True, forbid_unknown_fields=True):
     judged_by: Annotated[JudgedBy | None, Meta(description="the answers of its requests, or the rate of days")] = None
     interval: Annotated[
         Annotated[list[float], Meta(min_length=2, max_length=2)] | None,
-        Meta(description="the rate after, in times the rate before: about 95 %, from and to; after the last look"),
+        Meta(description="ratio of the rate after to the rate before: an interval of about 95 %; after the last look"),
     ] = None
     looks_left: Count | None = None
     others: Annotated[Count | None, Meta(description="other findings with which the rate was compared")] = None
     control_before: Annotated[Measure | None, Meta(description="their sums")] = None
     control_after: Measure | None = None
     resolves: Annotated[bool, Meta(description="whether it is certain enough to resolve the job by itself")] = False
-    verdict: Annotated[str | None, Meta(description="what it says, in one sentence with its numbers")] = None
+    verdict: Annotated[str | None, Meta(description="the outcome in one sentence, with its numbers")] = None
 
 
 class JobDelivery(Struct, frozen=True, forbid_unknown_fields=True):
@@ -223,7 +223,7 @@ class JobRow(Struct, frozen=True, forbid_unknown_fields=True):
     ]
     outcome_status: Annotated[str, Meta(description="none, waiting, improved, unchanged, worse or not_measurable")]
     last_detected_at: Annotated[Time | None, Meta(description="when it was last found")]
-    version: Annotated[Count, Meta(description="one more with every write; for If-Match")]
+    version: Annotated[Count, Meta(description="increases with every write; for If-Match")]
 
 
 class JobContent(JobRow, frozen=True):
@@ -232,7 +232,7 @@ class JobContent(JobRow, frozen=True):
     written_by: Annotated[str | None, Meta(description="author of title and summary; null: fixed sentences")]
     subjects: Annotated[
         list[dict[str, str | None]],
-        Meta(description="what the job is about, each by the columns that name it; percent-encoded like `path`"),
+        Meta(description="subjects of the job, each by the columns that name it; percent-encoded like `path`"),
     ]
     evidence: Evidence | None
     actions: list[JobAction]

@@ -64,7 +64,7 @@ def _job(organization: str, silence: Silence, now: datetime) -> Job:
         priority="high",
         domain=domain or None,
         summary=f"None has arrived since {silence.since:%Y-%m-%d %H:%M} UTC. In the same six hours of the four weeks "
-        f"before, there were {usual}. Check that what sends them still runs: the server, `traffic follow`, or the "
+        f"before, there were {usual}. Check that their source still runs: the server, `traffic follow`, or the "
         "program that reports. The job is resolved when visits arrive again; dismiss it if none will.",
         action_id="restore_source",
         action_label="Restore the source of visits",

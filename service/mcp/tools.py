@@ -93,7 +93,7 @@ class Tool:
     @property
     def definition(self) -> dict[str, Any]:
         """Its entry in `tools/list`."""
-        length = f"about how long the answer may be; {DEFAULT_TOKENS} if it is not given"
+        length = f"approximate maximum length of the answer; {DEFAULT_TOKENS} if it is not given"
         schema = {
             "type": "object",
             "properties": {**self.properties, "max_tokens": _integer(length, MIN_TOKENS, MAX_TOKENS)},

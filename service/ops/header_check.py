@@ -18,7 +18,7 @@ def headers_in_words(lake: Lake) -> str:
     which = without[0] if len(without) == 1 else f"{plural(len(without), 'organization')} (such as {without[0]})"
     return (
         f"the newest visits of {which} were logged without Sec-Fetch-*, so files are recognized only by their paths; "
-        "data/logs/README.md#recommended-log-formats adds them."
+        "data/logs/README.md#recommended-log-formats explains how to log them."
     )
 
 

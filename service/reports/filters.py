@@ -62,7 +62,7 @@ class Filters:
     target_code: str | None = None  # the short code that target_url resolves to
     target_codes: int = 0  # how many short codes lead to target_url
     tagged: str | None = None  # the links that tag stands for, as a Scope has them
-    compares: bool = False  # whether tables show the period before: a parameter of pages, not of the API
+    compares: bool = False  # whether tables show the previous period: a parameter of pages, not of the API
     by: str = ""  # what the rows of the page Links are: tags, not links; a parameter of pages, too
     chosen_group: str = ""  # the traffic_group of the address, perhaps ALL_GROUPS; "": that of the page
 

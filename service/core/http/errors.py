@@ -149,7 +149,7 @@ class RateLimited(Problem):
 
 class HeadersTooLarge(Problem):
     status = 431
-    error = "The headers are too many or too large."
+    error = "There are too many headers, or they are too large."
     message = "Send fewer than 100 headers, of less than 64 KiB in total."
 
 

@@ -117,7 +117,7 @@ def own_address(environ: Mapping[str, str], logs: Sequence[Path]) -> str:
 
 def _checked_aside(text: str) -> bool:
     if text not in {"aside", "counted"}:
-        raise BadInput(f"{text!r} is neither aside nor counted.")
+        raise BadInput(f"{text!r} is not a choice; write aside or counted.")
     return text == "aside"
 
 

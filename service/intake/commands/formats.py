@@ -58,7 +58,7 @@ def explain_log(file: Annotated[Path, typer.Argument(help="a log that is not rea
     if found.proposal:
         _print_proposal(found, found.proposal)
     elif not found.log_format:
-        typer.echo("\nNo flag was found with which it is read: no line has both a time and a request.")
+        typer.echo("\nNo flag makes it readable: no line has both a time and a request.")
 
 
 def _share(read: int, lines: int) -> str:

@@ -89,7 +89,7 @@ def _explanation(
         texts = ", ".join(f"{name} {sanitized(value) or 'unknown'}" for name, value in named)
         lines.append(f"  Found: {printable(texts)} ({plural(len(cause.findings), 'finding')})")
     if len(found) >= _MAX_FOUND:
-        lines.append(f"  {_MAX_FOUND} is the most that are found: they probably share a cause that is not known here.")
+        lines.append(f"  At most {_MAX_FOUND} are found: they probably share an unknown cause.")
     for reason, number in Counter(reason for _, reason in left).most_common():
         lines.append(f"  Left out: {number}: {reason}")
     if left:

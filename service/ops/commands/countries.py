@@ -53,8 +53,8 @@ def countries(
     inform(f"It {'replaces' if before else 'is copied to'} {opened.country_database}.")
     set_up(opened, download)
     inform(
-        "Visits imported from now on have countries; restart `traffic serve` and `traffic follow` to use it there. "
-        "Past visits have none, since addresses are not stored."
+        "Visits imported from now on have countries; restart `traffic serve` and `traffic follow` to use the database "
+        "there. Past visits have none, since addresses are not stored."
     )
     if named := os.environ.get(setting("geoip").variable):
         inform(f"{setting('geoip').variable} names {named}, which is used instead: unset it.")

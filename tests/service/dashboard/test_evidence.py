@@ -22,7 +22,7 @@ WITH, WITHOUT = BITS["language_sent"], BITS["https"]
 GAINED = "from here on, visits have request headers, by which more machines are recognized"
 LOST = "from here on, visits lack request headers, by which machines are recognized"
 ALL = "?start_date=2026-03-01&end_date=2026-03-15"
-LACKS = "request headers, by which more machines are recognized on the others: people are not counted alike."
+LACKS = "request headers, by which more machines are recognized on the others: counts of people differ."
 
 
 def days_of(*days, signals):

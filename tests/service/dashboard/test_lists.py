@@ -76,7 +76,7 @@ def test_link_search_ignores_case_in_all_texts_of_a_link(browser, search):
     page = browser.read(f"links?search={search}")
     rows = expected(search=search)
     assert rows == (followed(browser, page)[:100] if rows else [])
-    assert ("No link is found." in page.text) == (not rows)
+    assert ("No links found." in page.text) == (not rows)
     assert page.one("input", name="search")["value"] == search
 
 

@@ -349,7 +349,7 @@ def test_paths_of_too_many_visits_are_refused_in_one_sentence(browser, monkeypat
         told = browser.get(path)
         assert told.status_code == 400
         assert "paths are counted from at most 100" in told.text
-        assert "Ask for fewer days or for one link." in told.text
+        assert "Choose fewer days or one link." in told.text
     browser.read("paths?range=90d&short_code=launch")
 
 

@@ -165,7 +165,7 @@ def test_a_share_refuses_every_parameter_of_the_catalog(share, reader):
         response = reader.get(f"{path}?{query}")
         assert response.status_code == 400, query
         page = read(response.text)
-        assert "changes nothing on a shared page" in page.one("h1").text
+        assert "has no effect on a shared page" in page.one("h1").text
         assert (page.all("table"), page.all("data"), page.all("a")) == ([], [], [])
 
 

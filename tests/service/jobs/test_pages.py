@@ -406,7 +406,7 @@ def test_the_chart_of_a_rate_shows_the_control_for_each_day(acme, jobs, shipped,
     visited = {day: "5.0" if day <= "2026-03-09" else "2.5" for day in expected if day >= "2026-03-01"}
     assert expected == dict.fromkeys(expected, "0.0") | visited
     assert len(page.one("div", data_chart="measure").one("polyline")["points"].split()) == len(expected)
-    assert "The control: 3 of the same kind, about which nothing was done." in page.text
+    assert "The control: 3 of the same kind, left unchanged." in page.text
 
 
 @pytest.mark.parametrize(
