@@ -118,7 +118,7 @@ def lake(root):
         yield lake
 
 
-def test_edits_are_laid_over_its_links(root):
+def test_edits_are_applied_over_its_links(root):
     with opened(root) as lake:
         first, *others = links_of(lake, "acme")
         edits = [

@@ -99,7 +99,7 @@ def test_the_picture_matches_the_table_of_figures():
     assert (BENCHMARKS / "ratios.svg").read_text("utf-8") == picture(figures)
 
 
-def test_a_programs_memory_excludes_its_measurer() -> None:
+def test_a_programs_memory_excludes_the_measuring_process() -> None:
     large = bytearray(b"1" * 150_000_000)
     taken = run([sys.executable, "-c", "sum(range(1_000_000))"])
     assert taken.megabytes < 100

@@ -90,7 +90,7 @@ def test_the_number_of_people_last_month_is_found(clicks, shop):
     assert int(shown) == recount("traffic-overview", shop.names["visits"], LAST_MONTH)["human_clicks"] > 0
 
 
-def test_from_where_they_came(clicks, shop):
+def test_the_origins_of_people_are_found(clicks, shop):
     clicks.on("More", "Last month")
     clicks.on("People", within="nav")
     rows = recount("geographic", shop.names["visits"], LAST_MONTH)
@@ -122,7 +122,7 @@ def test_the_sites_that_send_people_are_found(clicks, shop):
     assert clicks.values("referrers", "visits") == [row["visits"] for row in rows[:100]] != []
 
 
-def test_what_a_platform_reads_is_found(clicks, shop):
+def test_paths_read_by_a_platform_are_found(clicks, shop):
     clicks.on("AI", within="nav")
     clicks.on("ChatGPT", within="main")
     rows = recount("paths", shop.names["visits"], replace(LAST_30_DAYS, ai_source="ChatGPT"))
@@ -131,13 +131,13 @@ def test_what_a_platform_reads_is_found(clicks, shop):
         assert clicks.values("paths", field) == [row[field] for row in rows]
 
 
-def test_what_is_broken_is_found_with_the_worst_first(clicks):
+def test_failures_are_found_with_the_worst_first(clicks):
     clicks.on("To do", within="nav")
     assert clicks.page.locator("table.jobs td.untrusted").all_inner_texts() == ["/checkout", "/old"]
     assert clicks.page.locator("table.jobs tbody td data").first.inner_text() == "high"
 
 
-def test_the_link_with_most_people_is_found(clicks, shop):
+def test_the_link_with_the_most_people_is_found(clicks, shop):
     clicks.on("Links", within="nav")
     clicks.on("By people", within="table[data-entry=all-links]")
     rows = recount("top-links", shop.names["visits"], LAST_30_DAYS)
@@ -159,12 +159,12 @@ def test_the_change_since_the_week_before_is_found(clicks, shop):
     assert row.locator("td").all_inner_texts()[:2] == [f"{count:,}" for count in counts]
 
 
-def test_what_crawlers_of_each_operator_cost_is_found(clicks, shop):
+def test_the_cost_of_each_operators_crawlers_is_found(clicks, shop):
     clicks.on("AI", within="nav")
     rows = recount("operators", shop.names["visits"], LAST_30_DAYS)
     for field in ("agent_fetches", "bytes_sent"):
         assert clicks.values("operators", field) == [row[field] for row in rows] != []
 
 
-def test_days_without_data_are_told_on_the_first_page(clicks):
+def test_days_without_data_are_shown_on_the_first_page(clicks):
     assert "No data for today yet." in clicks.page.locator("main").inner_text()

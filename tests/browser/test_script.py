@@ -149,7 +149,7 @@ def test_a_command_is_copied(opened):
 
 
 @pytest.mark.parametrize(("panel", "has_script"), [("geographic", False), ("browsers", True), ("utm-campaigns", False)])
-def test_a_click_on_a_row_filters_until_its_chip_is_taken_away(opened, dashboard, key_of, panel, has_script):
+def test_a_click_on_a_row_filters_until_its_chip_is_removed(opened, dashboard, key_of, panel, has_script):
     page = opened(java_script_enabled=has_script).goto("people?range=90d")
     before, whole = page.url, page.locator(".rows tbody tr").count()
     if panel == "geographic":
@@ -217,7 +217,7 @@ def test_every_column_of_a_table_can_be_sorted(opened, names, name):
     assert page.eval_on_selector_all("table.rows", SORTED) == []
 
 
-def test_pause_ends_the_following_of_the_last_30_minutes(chromium, serving, opened, tmp_path):
+def test_pause_stops_refreshing_the_last_30_minutes(chromium, serving, opened, tmp_path):
     """A new visit appears by itself, and after a click on Pause no longer."""
     lake = Lake(tmp_path / "lake", create=True)
 

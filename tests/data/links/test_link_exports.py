@@ -133,7 +133,7 @@ def shlink(*codes, total=None):
         json.dumps([shlink("a", total=2), shlink("b", total=2)]),
     ],
 )
-def test_pages_may_stand_after_one_another_or_in_a_list(read, text):
+def test_pages_may_be_concatenated_or_in_a_list(read, text):
     export = read(text)
     assert ([link.short_code for link in export.links], export.missing) == (["a", "b"], 0)
 

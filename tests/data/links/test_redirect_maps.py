@@ -35,7 +35,7 @@ def redirecting(name, folder, links):
 @pytest.fixture(scope="module", params=MAPS)
 def ask(request, tmp_path_factory):
     """Ask a web server for a short code as browsers do; return the status and the Location."""
-    rows = tables(__file__)["test_a_web_server_leads_where_the_links_say"]
+    rows = tables(__file__)["test_a_web_server_redirects_to_the_targets_of_links"]
     links = [link(*row[:2]) for row in rows]
     with redirecting(request.param, tmp_path_factory.mktemp(request.param), links) as port:
 
@@ -52,7 +52,7 @@ def link(short_code, target_url="https://shop.example/", domain=""):
 
 
 @examples_at_once("short_code", "target_url", "location")
-def test_a_web_server_leads_where_the_links_say(ask, short_code, target_url, location):
+def test_a_web_server_redirects_to_the_targets_of_links(ask, short_code, target_url, location):
     assert ask(short_code) == (302, location)
 
 

@@ -206,7 +206,7 @@ def test_a_continuation_replaces_only_its_own_unfinished_file(manifest):
     assert live(manifest) == [FILE, of_another, finished]
 
 
-def test_a_read_waits_for_no_long_read_and_no_write(manifest):
+def test_a_read_never_waits_for_reads_or_writes(manifest):
     """P18: every answer needs this read first, on the thread that serves all clients."""
     begun, is_told = threading.Event(), threading.Event()
 

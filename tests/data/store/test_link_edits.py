@@ -71,7 +71,7 @@ def files_of_links(lake):
     return {path.name for path in lake.links_folder("acme").iterdir()}
 
 
-def test_an_edit_leaves_the_complete_file_unchanged(lake):
+def test_an_edit_leaves_the_base_file_unchanged(lake):
     links(lake, "acme", SOME)
     whole = links_path(lake)
     put(lake, "a", "https://shop.example/new")
@@ -343,7 +343,7 @@ def test_a_clock_set_back_does_not_restore_older_links(edited, monkeypatch):
         assert targets(again)["a", ""] == "https://shop.example/last"
 
 
-def test_a_rebuild_reports_changes_without_their_complete_file(edited):
+def test_a_rebuild_reports_changes_without_their_base_file(edited):
     name = links_path(edited).name
     links_path(edited).unlink()
     with rebuilt(edited) as again:

@@ -249,7 +249,7 @@ def test_errors_are_pages_missed_by_one_visitor_only(lake):
     assert found == {(5, recount.BITS["errors"]), (8, recount.BITS["errors"])}
 
 
-def test_a_browser_is_outdated_from_a_day_on(lake):
+def test_a_browser_becomes_outdated_on_a_day(lake):
     for day in (3, 4):
         land(lake, "acme", [visit(visited_at=datetime(2022, 2, day), path=f"/{day}", user_agent=OLD)])
     judge(lake)

@@ -146,7 +146,7 @@ async def test_a_resting_organization_lets_others_go_first():
 
 
 @pytest.mark.parametrize(("organization", "rests"), [("a", [0.0]), ("b", [pytest.approx(0.02, abs=0.01)])])
-async def test_work_rests_as_long_as_it_took_during_others_queries(monkeypatch, organization, rests):
+async def test_work_pauses_for_its_own_duration_while_others_query(monkeypatch, organization, rests):
     times, given = iter([1.0, 1.02]), []
     release = Scheduler.release
     monkeypatch.setattr(Scheduler, "release", lambda self, name, rest=0: given.append(rest) or release(self, name))

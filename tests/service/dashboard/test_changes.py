@@ -54,7 +54,7 @@ def found(mean_of, days, seed, **more):
 @pytest.mark.parametrize(
     "variation", [{}, {"clump": 5}, {"clump": 20}, {"spread": 3}], ids=["independent", "clumps", "large", "restless"]
 )
-def test_few_lists_name_a_change_where_nothing_happened(days, variation):
+def test_few_lists_name_a_change_although_nothing_happened(days, variation):
     lists = [[one for one in found(steady, days, seed, **variation) if one.kind != "new"] for seed in range(LISTS)]
     assert sum(map(bool, lists)) <= 1.5 * WRONG * LISTS  # 1.5: of 150 lists, chance gives 22 of 15 once in 25 times
     assert sum(map(len, lists)) <= 0.01 * 30 * LISTS
@@ -74,7 +74,7 @@ def test_at_most_three_of_a_kind_are_named():
     assert [one.kind for one in changes] == ["rose"] * MAX_NAMED
 
 
-def test_a_name_that_was_not_there_is_new():
+def test_a_name_without_earlier_visits_is_new():
     changes = found(lambda number, is_late: 10 * (is_late or number != 4), 7, 1)
     assert [(one.kind, one.name, one.before) for one in changes] == [("new", "name-4", 0)]
 
@@ -110,7 +110,7 @@ def panel(browser):
     return browser.read("?range=7d").one("section", id="visits-by-name")
 
 
-def test_the_overview_names_what_changed(panel):
+def test_the_overview_lists_changes(panel):
     rows = [[cell.text for cell in cells_of(row)] for row in panel.one("tbody").all("tr")]
     assert rows == [
         ["New agent", "GPTBot", "6", "0"], ["Link rose", "sale", "240", "48"],
@@ -118,7 +118,7 @@ def test_the_overview_names_what_changed(panel):
     ]  # fmt: skip
 
 
-def test_numbers_of_what_changed_are_those_of_the_visits(panel):
+def test_numbers_of_changes_equal_the_visits(panel):
     rows = [one | {"organization": "acme"} for one in drawn()]
     spans = [(TODAY - timedelta(6), TODAY - timedelta(1)), (TODAY - timedelta(12), TODAY - timedelta(7))]
     counts = [
@@ -133,7 +133,7 @@ def test_numbers_of_what_changed_are_those_of_the_visits(panel):
         ]
 
 
-def test_what_changed_leads_to_its_page(panel):
+def test_a_change_links_to_its_page(panel):
     hrefs = [link["href"] for link in panel.one("tbody").all("a")]
     assert hrefs == [
         "/app/agents/GPTBot?range=7d", "/app/link?range=7d&domain=go.example&short_code=sale",
@@ -141,7 +141,7 @@ def test_what_changed_leads_to_its_page(panel):
     ]  # fmt: skip
 
 
-def test_without_a_period_before_nothing_changed(browser):
+def test_without_a_previous_period_there_are_no_changes(browser):
     assert browser.read("?range=30d").all("section", id="visits-by-name") == []
 
 
@@ -156,9 +156,9 @@ def text_of(shared_lake):
     return text_of
 
 
-def test_a_report_names_what_changed(text_of):
+def test_a_report_lists_changes(text_of):
     assert re.search(r"What changed\n.*\nNew agent +GPTBot +6 +0\nLink rose +sale +240 +48\n", text_of("7d"))
 
 
-def test_a_report_without_a_period_before_has_no_changes(text_of):
+def test_a_report_without_a_previous_period_has_no_changes(text_of):
     assert "What changed" not in text_of("30d")

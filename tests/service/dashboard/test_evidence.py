@@ -50,13 +50,13 @@ def test_the_first_day_with_headers_and_without_are_marked(browser):
     assert [text for text, _ in found] == [f"8 Mar 2026: {GAINED}", f"13 Mar 2026: {LOST}"]
 
 
-def test_a_mark_leads_to_what_is_left_out_of_people_by_day(browser):
+def test_a_mark_links_to_the_page_left_out_of_people(browser):
     links = {link for _, link in marks(browser.read(f"{ALL}&domain=go.example"))}
     assert links == {f"/app/left-out{ALL}&domain=go.example"}
     assert browser.get(links.pop()).status_code == 200
 
 
-def test_days_without_visits_between_do_not_make_a_border(browser):
+def test_days_without_visits_in_between_are_not_marked(browser):
     assert marks(browser.read("?start_date=2026-03-02&end_date=2026-03-07")) == []
 
 
@@ -76,7 +76,7 @@ def test_the_chart_of_a_link_is_marked_too(lake, browsing):
     assert mark == (f"3 Mar 2026: {GAINED}", f"/app/left-out{ALL}&short_code=sale")
 
 
-def test_days_that_are_not_judged_have_no_borders(lake, browsing):
+def test_days_that_are_not_judged_have_no_marks(lake, browsing):
     land(lake, "acme", days_of(1, 2, signals=WITHOUT) + days_of(3, 4, signals=WITH))
     lake.manifest.behaviour.switch("acme", on=False)
     with browsing(lake) as browser:

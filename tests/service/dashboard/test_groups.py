@@ -48,7 +48,7 @@ def test_pages_about_people_show_people_first(page_of, path):
 
 
 @pytest.mark.parametrize("path", FIRST_BY_PEOPLE)
-def test_all_visits_are_shown_where_all_are_chosen(page_of, path):
+def test_all_visits_are_shown_if_all_is_chosen(page_of, path):
     assert chosen(page_of(f"{path}?traffic_group=all")) == "All"
 
 
@@ -119,6 +119,6 @@ def test_people_sent_by_ai_are_named_so_among_people(page_of):
         ("bots", {"other_visits": "5"}),
     ],
 )
-def test_the_figures_of_a_group_are_those_that_it_has(page_of, group, figures):
+def test_a_group_shows_only_its_own_figures(page_of, group, figures):
     shown = tile_values(page_of(f"?traffic_group={group}"))
     assert {name: value for name, value in shown.items() if name != "undecided_jobs"} == figures

@@ -99,7 +99,7 @@ def test_the_csv_of_a_list_has_all_found_links(browser):
     assert len(rows) > 200
 
 
-def test_the_csv_beside_the_first_links_has_all_of_them(browser):
+def test_the_csv_next_to_the_first_links_has_all_links(browser):
     panel = browser.read("").one("section", id="top-links")
     rows = browser.csv(panel.one("a", class_="csv")["href"])
     assert {(row["short_code"], row["domain"]) for row in rows} == {
@@ -108,12 +108,12 @@ def test_the_csv_beside_the_first_links_has_all_of_them(browser):
     assert "Top 10. CSV has all." in panel.text
 
 
-def test_visitors_of_a_link_are_people_and_those_whom_ai_sent(browser):
+def test_visitors_of_a_link_are_people_and_people_sent_by_ai(browser):
     heads = browser.read("links").one("section", id="all-links").all("th", data_field="people_visitors")
     assert [head.text for head in heads] == ["Visitors"]
 
 
-def test_visitors_of_the_only_domain_are_those_of_the_overview(lake, acme):
+def test_visitors_of_the_only_domain_equal_the_overviews(lake, acme):
     at = datetime(2026, 3, 14, 10)
     kinds = {"human": (1, 2, 2, 3), "ai_referral": (3, 4), "other_bot": (5, 6, 7), "ai_training": (8,)}
     land(lake, "acme", [

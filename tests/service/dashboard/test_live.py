@@ -35,11 +35,11 @@ def test_the_page_counts_the_visits_of_the_last_30_minutes(live):
     assert sum(int(row.all("data")[1]["value"]) for row in rows) == 3
 
 
-def test_the_page_follows_where_visits_arrive(live):
+def test_the_page_refreshes_while_visits_arrive(live):
     assert live(before(5)).one("button", data_follow=True).text == "Pause"
 
 
-def test_the_page_does_not_follow_a_log_that_ended(live):
+def test_the_page_does_not_refresh_after_a_log_has_ended(live):
     page = live(before(60))
     assert page.all("button", data_follow=True) == []
     assert "No visits in the last 30 minutes" in page.text
@@ -52,7 +52,7 @@ def test_the_page_keeps_its_filters_and_has_a_link_to_itself(live):
     assert page.one("data", data_field="human_clicks")["value"] == "1"
 
 
-def test_every_page_of_numbers_leads_to_it(live, browsing, lake):
+def test_every_page_of_numbers_links_to_it(live, browsing, lake):
     live(before(1))
     with browsing(lake) as browser:
         (link,) = (one for one in browser.read("people?domain=a.example&range=90d").all("a") if one.text == "Now")

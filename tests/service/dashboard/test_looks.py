@@ -15,12 +15,12 @@ def seen(lake):
     return lake
 
 
-def test_the_page_of_ai_has_six_cards_at_most(seen, browsing):
+def test_the_page_of_ai_has_at_most_six_cards(seen, browsing):
     with browsing(seen) as browser:
         assert 3 < len(browser.read("ai").all("section")) <= 6
 
 
-def test_values_are_shown_where_one_is_set(seen, browsing, tmp_path):
+def test_values_are_shown_if_one_is_set(seen, browsing, tmp_path):
     worth = "".join(f"{category} = {int(category == 'human')}\n" for category in BOT_CATEGORIES)
     (tmp_path / "values.toml").write_text(f'currency = "EUR"\n[value_per_visit]\n{worth}')
     shown = []
@@ -31,7 +31,7 @@ def test_values_are_shown_where_one_is_set(seen, browsing, tmp_path):
 
 
 @pytest.mark.parametrize(("path", "status"), [("nothing", 404), ("people?range=5d", 400), ("jobs/nothing", 404)])
-def test_a_page_of_an_error_leads_to_all_pages(seen, browsing, path, status):
+def test_an_error_page_links_to_all_pages(seen, browsing, path, status):
     with browsing(seen) as browser:
         page, people = browser.read(path, status), browser.read("people")
     links = [[link["href"] for link in one.one("nav", class_="pages").all("a")] for one in (page, people)]

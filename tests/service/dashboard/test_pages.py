@@ -254,7 +254,7 @@ def crawler(browser):
     return row.one("input")["value"], fetches.text.replace(",", ""), people.text.replace(",", "")
 
 
-def test_the_page_about_ai_leads_to_that_about_robots(browser):
+def test_the_page_about_ai_links_to_the_page_about_robots(browser):
     assert browser.read("ai").all("a", href="/app/robots")
 
 
@@ -432,7 +432,7 @@ def test_without_such_agents_the_page_of_ai_says_nothing(lake, acme):
         ("?range=7d", [], 1),
     ],
 )
-def test_only_whole_weeks_are_drawn_as_such(browser, api, scope, whole, weeks):
+def test_only_complete_weeks_are_drawn_as_complete(browser, api, scope, whole, weeks):
     page, trend = browser.read(f"ai{scope}"), api(f"weekly-trend{scope}")
     chart = browser.read(f"ai-details{scope}").one("section", id="weekly").one("div", class_="chart")
     assert len(trend["weekly"]) == weeks
@@ -606,7 +606,7 @@ def test_the_last_day_is_today_in_the_zone_of_the_organization(lake, browsing):
 # What is not there
 
 
-def test_a_selection_without_visits_says_where_there_are_some(browser):
+def test_a_selection_without_visits_names_days_with_visits(browser):
     page = browser.read("?start_date=2020-01-01&end_date=2020-01-31")
     assert "This organization has visits of 10 Dec 2025 – 15 Mar 2026" in page.text
     (link,) = [one for one in page.all("a") if one.text.startswith("Show 10 Dec")]
@@ -637,7 +637,7 @@ def test_unknown_countries_and_unverified_agents_name_a_command(lake, acme, brow
 # Filters
 
 
-def test_filters_are_chips_that_can_be_taken_away(browser):
+def test_filters_are_chips_that_can_be_removed(browser):
     page = browser.read("?domain=go.example&short_code=launch&start_date=2026-03-01&end_date=2026-03-10")
     chips = page.one("nav", aria_label="Active filters").all("a")
     assert {chip.text.partition(" \u00d7")[0]: chip["href"] for chip in chips} == {
@@ -713,7 +713,7 @@ def test_chart_units_range_from_hours_to_months(browser, internal, days, name, r
 
 
 @examples("path", "query", "named")
-def test_a_parameter_that_means_nothing_is_a_page_that_names_it(browser, path, query, named):
+def test_an_invalid_parameter_gives_a_page_that_names_it(browser, path, query, named):
     assert named in browser.read(f"{path}?{query.replace('LONG', 2_049 * 'x')}", status=400).one("h1").text.split()
 
 
@@ -767,7 +767,7 @@ def test_a_row_filters_by_its_value_until_the_chip_is_removed(browser, api):
         ("f_country=SE", []),
     ],
 )
-def test_a_value_that_no_visit_has_is_named_where_nothing_is(browser, query, told):
+def test_an_empty_page_names_a_value_that_no_visit_has(browser, query, told):
     for path in ("", "people", "times"):
         notices = [one.text for one in browser.read(f"{path}?{query}").all("p", class_="notice plain")]
         hints = [text for text in notices if "No visits in these days have" in text]
@@ -775,7 +775,7 @@ def test_a_value_that_no_visit_has_is_named_where_nothing_is(browser, query, tol
 
 
 @examples("field", "row", "address")
-def test_a_row_leads_where_its_value_has_visits(shared_lake, field, row, address):
+def test_a_row_links_to_a_page_where_its_value_has_visits(shared_lake, field, row, address):
     values = {"range": "7d", "browser": "Firefox", "traffic_type": ""}
     filters = Filters.of(values, "acme", NOW.date(), LinkIndex(shared_lake))
     links = CellLinks("/app", "/app/people", filters)
@@ -783,7 +783,7 @@ def test_a_row_leads_where_its_value_has_visits(shared_lake, field, row, address
     assert links.of("utm_source", {"utm_source": "x" * 2_049}) == ""  # longer than a parameter may be
 
 
-def test_the_tags_of_a_mailing_filter_nothing(browser):
+def test_campaign_tags_in_an_address_filter_nothing(browser):
     tagged = browser.read("?utm_source=mail&utm_campaign=spring&country=SE&path=/launch")
     assert tagged.all("nav", aria_label="Active filters") == []
     assert tables(tagged) == tables(browser.read(""))
@@ -913,13 +913,13 @@ def test_a_csv_file_has_the_rows_of_the_api(browser, api):
     assert browser.csv(f"export/top-links.csv?{query}") == as_cells(api(f"top-links?{query}"))
 
 
-def test_a_csv_file_has_one_part_of_an_answer_of_several(browser, api):
+def test_a_csv_file_has_one_part_of_a_composite_answer(browser, api):
     rows = browser.csv("export/weekly-trend.csv?part=byPlatform")
     assert [row["visits"] for row in rows] == [str(row["visits"]) for row in api("weekly-trend")["byPlatform"]]
 
 
 @pytest.mark.parametrize(("name", "status"), [("weekly-trend", 400), ("nothing", 404)])
-def test_a_csv_file_of_no_table_is_refused(browser, name, status):
+def test_a_csv_file_without_a_table_is_refused(browser, name, status):
     assert browser.get(f"export/{name}.csv").status_code == status
 
 

@@ -198,17 +198,17 @@ def test_no_page_is_below_a_share(share, reader, more):
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
-def test_a_share_takes_no_writes(share, reader, method):
+def test_a_share_rejects_writes(share, reader, method):
     path = share()
     assert reader.client.request(method, path, headers=OURS).status_code == 405
     assert reader.client.request(method, path).status_code == 403
 
 
-def test_the_head_of_a_share_can_be_asked(share, reader):
+def test_a_share_answers_head_requests(share, reader):
     assert reader.client.head(share()).status_code == 200
 
 
-def test_a_share_says_nothing_to_operators(lake, acme):
+def test_a_share_shows_no_hints_for_operators(lake, acme):
     at = datetime(2026, 3, 14)
     land(lake, "acme", [visit(visited_at=at), visit(visited_at=at, bot_category="other_bot", confidence="low")])
     text = acme.get(path_in(acme.post("settings/shares", name="x").text)).text
@@ -271,7 +271,7 @@ def test_a_share_counts_against_the_rate_limit(acme):
 
 
 @examples("fields", "problem")
-def test_a_share_that_cannot_be_is_not_made(browser, shares, fields, problem):
+def test_an_invalid_share_is_not_created(browser, shares, fields, problem):
     before = len(shares.shares_of("acme"))
     response = browser.post("settings/shares", **{"name": "x", **fields})
     assert response.status_code == 400

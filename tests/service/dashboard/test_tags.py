@@ -39,7 +39,7 @@ def test_a_link_of_two_tags_counts_under_both(browser):
     assert "A visit to a link of two tags counts under both." in page.text
 
 
-def test_a_tag_filters_the_page_until_its_chip_is_taken_away(browser):
+def test_a_tag_filters_the_page_until_its_chip_is_removed(browser):
     page = browser.read("links?by=tag")
     (cell,) = [link for link in page.all("a") if link.text == HOSTILE]
     filtered = browser.read(cell["href"])
@@ -57,7 +57,7 @@ def test_csv_escapes_a_tag_that_is_a_formula(browser):
     assert [line for line in lines if line.startswith('"\'=<b>""spring""</b>",3,2,1,0,')] != []
 
 
-def test_a_report_has_a_table_of_tags_where_links_have_some(traffic, shared_lake):
+def test_a_report_has_a_table_of_tags_if_links_have_tags(traffic, shared_lake):
     days = ("--start-date", "2026-03-01", "--end-date", "2026-03-15", "--format", "text")
     assert "\nTags\n" in traffic("report", "--org", "acme", *days).out
     assert "\nTags\n" not in traffic("report", "--org", "rival", *days).out
@@ -73,7 +73,7 @@ def test_the_page_links_has_links_or_tags(browser):
         ]
 
 
-def test_links_by_tag_stay_so_when_days_change(browser):
+def test_links_stay_grouped_by_tag_when_days_change(browser):
     page = browser.read("links?by=tag&range=7d")
     days = page.one("div", role="group", aria_label="Range").all("a", class_="range")
     assert all("by=tag" in link["href"] for link in days)
@@ -93,12 +93,12 @@ def test_an_unknown_row_of_links_is_refused(browser):
     assert (response.status_code, "Use tag." in response.text) == (400, True)
 
 
-def test_an_organization_without_tags_reads_how_to_set_them(lake, acme):
+def test_an_organization_without_tags_sees_how_to_set_them(lake, acme):
     land(lake, "acme", [visit()])
     assert "The page of a link sets its tags." in acme.read("links?by=tag").text
 
 
-def test_tags_are_compared_with_the_period_before(lake, acme):
+def test_tags_are_compared_with_the_previous_period(lake, acme):
     links(lake, "acme", LINKS)
     codes = dict.fromkeys(range(3, 15), "c") | {5: "ab", 12: "aab"}
     land(lake, "acme", [
@@ -153,7 +153,7 @@ def test_the_form_sets_all_tags_of_one_link(tagged, acme):
     assert [after[key].created_at for key in after] == [before[key].created_at for key in after]
 
 
-def test_an_empty_field_takes_all_tags_away(tagged, acme):
+def test_an_empty_field_removes_all_tags(tagged, acme):
     assert acme.post("link?short_code=a", domain="", tags="").status_code == 303
     assert tags_of(tagged)["a", ""] == []
 
@@ -166,7 +166,7 @@ def test_an_empty_field_takes_all_tags_away(tagged, acme):
         (",".join(map(str, range(21))), "there are too many tags; a link may have 20."),
     ],
 )
-def test_an_invalid_tag_is_named_and_what_was_typed_is_kept(tagged, acme, tags, told):
+def test_an_invalid_tag_is_named_and_the_input_is_kept(tagged, acme, tags, told):
     before = tags_of(tagged)
     answer = acme.post("link?short_code=a", domain="to.example", tags=tags)
     page = read(answer.text)
@@ -199,6 +199,6 @@ def test_another_site_sets_no_tags(tagged, acme):
     assert (answer.status_code, tags_of(tagged)) == (403, before)
 
 
-def test_a_code_of_no_link_has_no_form(tagged, acme):
+def test_a_code_without_a_link_has_no_form(tagged, acme):
     page = acme.read("link?short_code=other")
     assert page.all("section", id="tags") + page.all("p", id="tags-now") == []

@@ -75,7 +75,7 @@ def test_an_own_network_agent_and_path_are_left_out(lake, tmp_path, counted_befo
     assert overview(lake)["total_visits"] == len(left) < len(lines)
 
 
-def test_closed_days_are_counted_when_the_switch_returns(lake):
+def test_closed_days_are_counted_before_the_switch_returns(lake):
     land(lake, "acme", [visit(path="/a.css", short_code=None), visit(path="/sale")])
     switch_files(lake, "acme", aside=True)
     assert RollupBuilder(lake).run() == 0

@@ -171,7 +171,7 @@ def test_dismissing_a_cause_dismisses_its_future_paths(jobs, find, paths):
     assert paths() == []
 
 
-def test_a_reopened_cause_takes_new_paths_again(jobs, find, paths):
+def test_a_reopened_cause_accepts_new_paths_again(jobs, find, paths):
     find("/old/a")
     act(jobs, "dismiss")
     act(jobs, "reopen")

@@ -17,7 +17,7 @@ LATER = NOW + timedelta(days=1)
 
 
 @examples("criteria", "erased")
-def test_evidence_goes_with_the_visits_that_it_may_count(lake, jobs, only, criteria, erased):
+def test_evidence_is_deleted_with_the_visits_it_may_count(lake, jobs, only, criteria, erased):
     jobs.upsert(broken(), NOW)
     days = {name: date.fromisoformat(text) for name, text in criteria.items() if name in ("since", "before")}
     visits = Criteria(**{**criteria, **days})
@@ -77,7 +77,7 @@ def test_erasing_evidence_keeps_closed_and_manual_jobs(lake, jobs):
     assert jobs.record("acme", by_hand.id) == by_hand
 
 
-def test_evidence_of_days_past_retention_goes(lake, jobs):
+def test_evidence_of_days_past_retention_is_deleted(lake, jobs):
     kept_from = apply_retention(lake, 1, NOW).before
     assert kept_from == date(2026, 3, 14)
     for organization in ("acme", "other"):

@@ -26,14 +26,14 @@ def checked(job=JOB, rule=None, **draft):
 
 
 @examples_at_once("draft")
-def test_a_draft_is_taken(draft):
+def test_a_valid_draft_is_accepted(draft):
     (draft,) = draft
     content = draft.get("content")
     assert checked(**draft) == (content.encode() if content else None)
 
 
 @examples_at_once("rule")
-def test_a_redirect_rule_is_taken(rule):
+def test_a_valid_redirect_rule_is_accepted(rule):
     assert checked(rule=rule[0])
 
 
@@ -43,7 +43,7 @@ def test_a_draft_or_a_redirect_rule_is_refused(draft, problem):
         checked(**draft)
 
 
-def test_a_job_without_a_path_takes_a_rule_from_any_path():
+def test_a_job_without_a_path_accepts_a_rule_from_any_path():
     job = replace(JOB, path=None, domain=None, subjects="[]")
     assert checked(job, {"from": "/any", "domain": "any.example"})
     assert checked(job, {"from": "/any", "domain": "*"})
@@ -69,7 +69,7 @@ def test_content_is_limited_in_bytes(letter):
 @pytest.mark.parametrize(
     ("field", "start", "most"), [("url", "https://git.example.com/", MAX_URL_LENGTH), ("note", "", 2_000)]
 )
-def test_the_url_and_the_note_are_limited_in_letters(field, start, most):
+def test_the_url_and_the_note_are_limited_in_characters(field, start, most):
     assert checked(implementation_type="manual", **{field: start.ljust(most, "x")}) is None
     with pytest.raises(TooLarge, match=field):
         checked(implementation_type="manual", **{field: start.ljust(most + 1, "x")})

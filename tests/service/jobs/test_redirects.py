@@ -111,7 +111,7 @@ def test_a_rejected_redirect_writes_nothing(jobs, lake, approve):
     assert (links_of(lake, "acme"), jobs.record("acme", job_id).implementation) == ([], None)
 
 
-def test_unreadable_links_refuse_a_redirect_to_be_attached(jobs, lake, approve):
+def test_unreadable_links_prevent_attaching_a_redirect(jobs, lake, approve):
     job_id = approve("/gone", short_code="gone")
     links(lake, "acme", [{"short_code": "other", "target_url": TARGET}])
     links_path(lake, "acme").unlink()

@@ -158,7 +158,7 @@ def test_nginx_limits_the_rate_of_an_agent_alone(name, snippet, tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_caddy_blocks_an_agent_as_it_cannot_limit_it(name, snippet, tmp_path):
+def test_caddy_blocks_an_agent_since_it_cannot_limit_it(name, snippet, tmp_path):
     made = snippet("Caddy", job_of("limit_flood", {"agent": name}))
     assert made.text.startswith("# Caddy has no limit of its own")
     with asked("Caddy", made.text, tmp_path) as ask:
@@ -214,6 +214,6 @@ def test_what_a_web_server_cannot_resolve_has_no_snippet(action, lake):
     assert snippets_of(job_of(action, {"path": "/a", "agent": "GPTBot"}), lake, TARGET) == []
 
 
-def test_a_host_that_is_none_is_not_named(snippet):
+def test_an_invalid_host_is_not_named(snippet):
     made = snippet("nginx", job_of("hide_path", {"path": "/.env"}, domain="evil\n} host"))
     assert made.text.startswith("# In the server block of the domain:\n")

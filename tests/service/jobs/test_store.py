@@ -155,7 +155,7 @@ def test_steps_lead_a_job_through_its_states(jobs, only, events, what, steps):
         getattr(course, {"is": "is_"}.get(name, name))(*words)
 
 
-def test_of_a_type_the_hundred_heaviest_jobs_are_open(jobs):
+def test_the_hundred_heaviest_jobs_of_a_type_stay_open(jobs):
     for number in range(100):
         assert jobs.upsert(broken(f"/{number}", weight=10.0 + number), NOW) == "created"
     assert jobs.upsert(broken("/light", weight=10.0), NOW) == "ignored"
@@ -272,7 +272,7 @@ def test_an_approval_can_reuse_an_earlier_implementation(jobs, only):
 
 
 @pytest.mark.parametrize("status", ["shipped", "withdrawn"])
-def test_an_approval_names_no_implementation_that_is_over(jobs, only, status):
+def test_an_approval_cannot_name_a_finished_implementation(jobs, only, status):
     """Otherwise a job would be approved and shipped with it, and no outcome would ever be measured."""
     jobs.upsert(broken(), NOW)
     act(jobs, ship(jobs, only().id, draft=PATCH), "resolve")
@@ -290,15 +290,15 @@ def by_hand(jobs):
     return jobs.create(written, ANNA, NOW)
 
 
-def test_a_job_by_hand_keeps_its_words(by_hand):
+def test_a_manual_job_keeps_its_words(by_hand):
     assert (by_hand.type, by_hand.title, by_hand.summary) == ("manual", "Do it", "Now.")
 
 
-def test_a_job_by_hand_names_its_writer_and_its_link(by_hand):
+def test_a_manual_job_names_its_writer_and_its_link(by_hand):
     assert (by_hand.written_by, by_hand.domain, by_hand.short_code) == (ANNA.name, "go.example.com", "launch")
 
 
-def test_a_job_by_hand_has_no_evidence(by_hand):
+def test_a_manual_job_has_no_evidence(by_hand):
     assert (by_hand.evidence, by_hand.last_detected_at, by_hand.evidence_rows) == (None, None, 0)
 
 
@@ -366,7 +366,7 @@ def test_a_search_of_implementations_reads_no_contents(jobs):
     assert bytes_read() - before < MAX_CONTENT_BYTES
 
 
-def test_the_oldest_dismissed_job_makes_room_for_one_by_hand(jobs, monkeypatch):
+def test_the_oldest_dismissed_job_makes_room_for_a_manual_job(jobs, monkeypatch):
     monkeypatch.setattr("service.jobs.tables.MAX_JOBS", 3)
     made = [jobs.create(manual_job("acme", f"{number}", "", ANNA, NOW), ANNA, NOW) for number in range(3)]
     another = manual_job("acme", "another", "", ANNA, NOW)
@@ -378,7 +378,7 @@ def test_the_oldest_dismissed_job_makes_room_for_one_by_hand(jobs, monkeypatch):
     assert jobs.create(manual_job("other", "o", "", ANNA, NOW), ANNA, NOW).title == "o"
 
 
-def test_a_finding_is_kept_though_its_job_is_changed_meanwhile(jobs, only, monkeypatch):
+def test_a_finding_survives_a_concurrent_change_of_its_job(jobs, only, monkeypatch):
     jobs.upsert(broken(), NOW)
     refreshed, job = causes.refreshed, only()
 

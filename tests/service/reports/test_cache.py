@@ -233,7 +233,7 @@ async def test_only_new_computations_are_rejected_at_capacity(answers, engine):
     await answers.body(OVERVIEW, MINE)
 
 
-async def test_a_rejected_caller_cancels_no_shared_answer(answers):
+async def test_a_rejected_caller_does_not_cancel_a_shared_answer(answers):
     cache_key, full = CacheKey.of("devices", MINE), asyncio.Event()
 
     async def refused():
