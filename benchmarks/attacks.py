@@ -47,7 +47,7 @@ RULES: Final = 100
 ATTACHMENTS: Final = 50
 """Number of jobs to which redirects are attached again and again."""
 WRITERS: Final = tuple(f"writer-{number}" for number in range(8))
-"""Number of authors of jobs: several, as an organization has at most 100 open jobs of a type."""
+"""Number of authors of jobs: several, since an organization has at most 100 open jobs of a type."""
 PAGES: Final = 600
 
 _PROGRESS: Final = Console(stderr=True)

@@ -44,7 +44,7 @@ def beside(case: str, unit: str, samples: Mapping[str, list[float]], visits: int
 
 
 def over_runs(figures: Iterable[Figure]) -> list[Figure]:
-    """One figure from those of several runs: medians of the medians and of the ratios, extremes of all runs."""
+    """One figure from the figures of several runs: medians of medians and of ratios, extremes of all runs."""
     runs: dict[tuple[str, str, int], list[Figure]] = {}
     for one in figures:
         runs.setdefault((one.case, one.who, one.visits), []).append(one)

@@ -1,4 +1,4 @@
-"""The share of useful jobs among those from real logs: `uv run python -m benchmarks.found FOLDER`.
+"""The share of useful jobs among jobs from real logs: `uv run python -m benchmarks.found FOLDER`.
 
 FOLDER has clones of the repositories in found_logs.tsv, as FOLDER/owner/name; their logs are read at the commits that
 it names, and are imported, judged and searched as of the day after the last one. Each finding was read beside its log:

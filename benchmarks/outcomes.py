@@ -195,9 +195,7 @@ def _judged(days: list[DayCount], others: list[list[DayCount]], kind: JobKind) -
 
 
 def _worst(deviation: float, kind: JobKind) -> list[JobOutcome]:
-    """The subject with the most earlier events among some with drifting shares; `deviation` is that of their
-    logarithm.
-    """
+    """The subject with the most earlier events, of some with shares that drift by this deviation of their logarithm."""
     found = []
     for trial in range(TRIALS):
         chance = Random(trial)

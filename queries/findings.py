@@ -83,8 +83,8 @@ def left_out(
 ) -> list[tuple[Finding, str]]:
     """Return the subjects that a detector considers but does not find, heaviest first, and why.
 
-    The reason is that of the first condition that a subject does not meet, in the order of the SQL. It considers at
-    most 100 subjects. Not on a cluster. Raises the exceptions of `detect`.
+    It gives the reason of the first unmet condition, in the order of the SQL. It considers at most 100 subjects. Not on
+    a cluster. Raises the exceptions of `detect`.
     """
     asked: list[str] = [""]
     considered = left = detect(engine, detector, organization, as_of, explain=asked, shared=shared)

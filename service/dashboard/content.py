@@ -264,6 +264,6 @@ def check_paths(lake: Lake, scope: Scope) -> None:
 
 
 def suggestions(rows: Rows) -> dict[str, list[str]]:
-    """Domains and links to choose from in the filters: `rows` are those of filter-values."""
+    """Domains and links to choose from in the filters: `rows` are the rows of filter-values."""
     values = {row["filter"]: row["values"][:MAX_SUGGESTIONS] for row in rows}
     return {"domains": values["domain"], "links": values["short_code"]}

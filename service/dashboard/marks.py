@@ -56,7 +56,7 @@ def _runs(days: Iterable[date]) -> list[tuple[date, date]]:
 
 
 def grouped_marks(marks: Sequence[Mark]) -> list[Sequence[Mark]]:
-    """Return each mark by itself, in at most MAX_MARKS groups: the last has all the rest."""
+    """Return the marks in at most MAX_MARKS groups: single marks, with all the rest in the last group."""
     if len(marks) <= MAX_MARKS:
         return [[mark] for mark in marks]
     return [*([mark] for mark in marks[: MAX_MARKS - 1]), marks[MAX_MARKS - 1 :]]

@@ -140,7 +140,7 @@ class Panel:
     has_jobs: ClassVar[bool] = False
     """Whether it has a column with the job about each row, and a button that creates it."""
     has_lines: ClassVar[bool] = True
-    """Whether its rows are those of the answer, so that other programs can print them."""
+    """Whether its rows are exactly the answer's, so that other programs can print them."""
     is_in_text: ClassVar[bool] = True
     """Whether a report in plain text has its table."""
 

@@ -46,8 +46,8 @@ class DailyDetection:
     ) -> None:
         """`open_engine` starts an engine with a time limit in seconds, which takes longer than most runs on it.
 
-        With `memory`, such as "300MB", the run of an organization with many visits gets a process of its own, with this
-        much memory for queries.
+        With `memory`, such as "300MB", the run of an organization with many visits gets its own process, with this much
+        memory for queries.
         """
         self.failures = 0
         """Number of failed detectors and failed measurements since the start."""

@@ -189,7 +189,7 @@ def evidence_of(cause: Cause, job_id: str) -> Evidence:
 def _sentences(job: Job, cause: Cause) -> tuple[str, str]:
     """Return the title and summary of a job: fixed sentences with numbers, days, a checked host and a plain short code.
 
-    Nothing else that was requested is repeated here, as it is untrusted.
+    Nothing else that was requested is repeated here, since it is untrusted.
     """
     host = job.domain if job.domain and normalized_host(job.domain) == job.domain else "a domain"
     number, title = len(orjson.loads(job.subjects)), cause.kind.title

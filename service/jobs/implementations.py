@@ -120,7 +120,7 @@ def implementation_of(draft: Draft, content: bytes | None, number: int, change: 
 
 def approved_as(connection: sqlite3.Connection, job: Job, approval: Approval) -> Job:
     """Return the job with the type and the implementation that its approval names. Raises BadInput, or JobConflict for
-    an implementation that was shipped or withdrawn, as no outcome would be measured.
+    an implementation that was shipped or withdrawn, since no outcome would be measured.
     """
     kind, number = approval.implementation_type, approval.implementation_number
     if kind not in (None, *IMPLEMENTATION_TYPES):

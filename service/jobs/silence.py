@@ -1,7 +1,7 @@
 """Jobs about sources of visits that have fallen silent: a followed log, folder or bucket, or reported visits.
 
-No detector finds them, as detectors examine whole days. Each silence is a job of its own, which is resolved when visits
-arrive again; `traffic_silent_sources` of /metrics counts the open ones.
+No detector finds them, since detectors examine whole days. Each silence is a separate job, which is resolved when
+visits arrive again; `traffic_silent_sources` of /metrics counts the open ones.
 """
 
 import hashlib

@@ -150,7 +150,7 @@ class Answers:
             raise Overloaded
 
     async def _compute_answer(self, entry: Entry, scope: Scope, epoch: int, batch: QueryBatch) -> bytes:
-        """Compute the answer, or those of its parts that are not cached. Concurrent calls share computations."""
+        """Compute the answer, or its parts that are not cached. Concurrent calls share computations."""
         parts = _PARTS.get(entry.name)
 
         def computed(entry: Entry) -> Coroutine[Any, Any, bytes]:
@@ -204,7 +204,7 @@ async def all_of(computing: Iterable[Coroutine[Any, Any, Result]]) -> list[Resul
 
 
 def _longest_first(names: Iterable[str]) -> list[str]:
-    """The names of entries, those of LONG first."""
+    """The names of entries, the entries in LONG first."""
     return sorted(names, key=lambda name: name not in LONG)
 
 

@@ -121,9 +121,9 @@ class AnswerCache:
     async def get_or_compute(self, key: CacheKey, is_share: bool, compute: Compute, revision: int = 0) -> bytes:
         """The cached answer, or the result of `compute`, which is then cached. Counts a hit or a miss.
 
-        Concurrent calls with the same key share one computation, those of shares another. It is cancelled when all of
-        the calls are cancelled. If it fails, all of them raise its error and nothing is cached; only Overloaded is for
-        the call that began it, and another begins anew.
+        Concurrent calls with the same key share one computation; calls of shares share another. It is cancelled when
+        all of the calls are cancelled. If it fails, all of them raise its error and nothing is cached; only Overloaded
+        is raised by the call that began it alone, and another call begins again.
         """
         cached = self.get(key)
         self.count(key.organization, key.name, "misses" if cached is None else "hits")
@@ -134,7 +134,7 @@ class AnswerCache:
         )
 
     async def compressed(self, key: CacheKey, answer: CachedAnswer, is_share: bool, compute: Compute) -> bytes:
-        """The cached answer as gzip: the result of `compute`, which is then kept beside its body."""
+        """The cached answer as gzip: the result of `compute`, which is then kept next to its body."""
         shared = key._replace(name=f"{key.name}.gz")  # as no entry is called
         return answer.compressed or await self._join_or_start(
             shared, is_share, compute, lambda compressed: self.put(key, answer._replace(compressed=compressed))

@@ -27,7 +27,7 @@ from service.reports.query_string import parse_parameters
 _ALL_PARAMETERS: Final = ENDPOINTS["bot-traffic"]
 """The entry that takes every parameter."""
 CHIPS: Final = {row.name: row.label for row in PARAMETERS.values() if row.label}
-"""The filters that are shown as chips, and their labels; the days have a chip of their own."""
+"""The filters that are shown as chips, and their labels; the days have their own chip."""
 _NAMES: Final = {row.page_name: row.name for row in PARAMETERS.values()}
 """The parameters by their names in the address of a page."""
 _OF_PAGES: Final = {"compare": "before", "by": "tag"}
@@ -50,7 +50,7 @@ class WrongOrder(InvalidParameter):
 
 @dataclass(frozen=True)
 class Filters:
-    """The valid parameters of a page, as the API would understand them."""
+    """The valid parameters of a page, as the API interprets them."""
 
     parameters: Mapping[str, str]
     """The parameters that have an effect, by name."""

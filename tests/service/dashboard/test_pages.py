@@ -1015,7 +1015,7 @@ def loaded_by(page):
 
 
 VIEWERS = itertools.count(35)
-"""Ends of addresses that nothing is requested from."""
+"""The last numbers of source addresses that nothing else uses."""
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ ALL_DAYS = {SHIPPED + timedelta(number) for number in range(-60, 60)}
 
 
 def counts(before, after, approved_on=SHIPPED):
-    """Return the events and visits of the days before the approval, up to its day, and of the days after shipping."""
+    """Return the events and visits of the days before the approval, and of the days after shipping."""
     first = approved_on - timedelta(len(before))
     rows = [(first + timedelta(number), *one) for number, one in enumerate(before)]
     rows += [(SHIPPED + timedelta(number), *one) for number, one in enumerate(after, 1)]
