@@ -209,8 +209,8 @@ def signals(
 def judged(visits: Iterable[Visit], releases: Any, own_codes: Iterable[str] = (), engines: Any = None) -> list[Visit]:
     """Return the visits with the signals of their days, which are all past.
 
-    Releases know since when a browser is old, engines whether it sends all headers; without them, no visit has these
-    signals.
+    `releases` has the days from which browsers are old, `engines` whether browsers send all headers; without them, no
+    visit has these signals.
     """
     sends = engines.sends_headers if engines else lambda _agent: False
     told = []

@@ -1,7 +1,8 @@
 """The kind of network that an address belongs to.
 
 The package iporigin comes with 39,000 ranges of 49 providers, which most of them publish, and is released every few
-weeks. Evidence: https://pypi.org/project/iporigin/. Lists fetched by `traffic agents refresh` cover more of hosting.
+weeks. Evidence: https://pypi.org/project/iporigin/. Lists fetched by `traffic agents refresh` cover more hosting
+networks.
 """
 
 from collections.abc import Mapping

@@ -26,7 +26,7 @@ _RANGES: Final = (8, 64, 256)
 
 
 class Judged(NamedTuple):
-    """Whether visits landed as human, and their signals."""
+    """A group of visits: whether they landed as human, and their signals."""
 
     is_person: bool
     signals: int

@@ -35,7 +35,7 @@ MAX_TEXT_WIDTH: Final = 40
 
 @dataclass(frozen=True)
 class Report:
-    """The answers of a report, loaded."""
+    """The loaded answers of a report."""
 
     filters: Filters
     page: Page

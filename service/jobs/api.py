@@ -128,7 +128,7 @@ async def act(jobs: JobService, call: Call) -> JobRecord:
 @OPERATIONS.handles(
     Operation(
         "POST /jobs/{id}/implementations", "attach-implementation",
-        "Attach an implementation to an approved job. Nothing is shipped by that.",
+        "Attach an implementation to an approved job. This ships nothing.",
         {"201": ImplementationWithContent}, writer, Draft, MAX_IMPLEMENTATION_BYTES, "409 412",
         "Send content with its content_type, or the https url where it is. A patch of the type application/json is a "
         "redirect rule from a path of the job, or a list of rules; `redirect_to` alone makes one from each path, and "

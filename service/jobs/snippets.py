@@ -232,7 +232,7 @@ def _exactly(text: str) -> str:
 
 
 def _patterns(agent: str, rows: Iterable[Agent]) -> list[str]:
-    """Return the patterns of an agent in user agents. Raises BadInput for a name that people's browsers have too."""
+    """Return the patterns of an agent in user agents. Raises BadInput for a name in people's user agents."""
     patterns = [agent_pattern(row.token, row.exact) for row in rows if row.agent == agent] or [agent_pattern(agent)]
     if not agent.isprintable():
         raise BadInput("it contains characters that cannot be printed")

@@ -17,7 +17,7 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 
 def check_size(url: bytes, headers: Headers, max_bytes: int) -> None:
-    """Check the size of URL and headers, which is at most `max_bytes`. Raises UrlTooLong or HeadersTooLarge."""
+    """Check the size of URL and headers, known to be at most `max_bytes`. Raises UrlTooLong or HeadersTooLarge."""
     if len(url) > MAX_URL_BYTES:
         raise UrlTooLong(f"The URL is longer than {MAX_URL_BYTES >> 10} KiB.")
     if len(headers) > MAX_HEADERS or (

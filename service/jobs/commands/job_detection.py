@@ -95,5 +95,5 @@ def _explanation(
     if left:
         row = left[0][0].row.items()
         texts = ", ".join(f"{name} {sanitized(value)}" for name, value in row if name not in _MOMENTS)
-        lines.append(f"  The heaviest that was left out ({left[0][1]}): {printable(texts)}")
+        lines.append(f"  The heaviest subject left out ({left[0][1]}): {printable(texts)}")
     return "\n".join(lines)

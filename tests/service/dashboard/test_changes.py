@@ -31,8 +31,8 @@ def compared(days):
 
 
 def made(mean_of, days, dice, clump=1, spread=0):
-    """Return rows of visits-by-name: for each name and day, the visits expected by `mean_of`, in clumps, on restless
-    days."""
+    """Return rows of visits-by-name: for each name and day, the visits expected by `mean_of`, clumped, at rates that
+    vary."""
     for number in range(NAMES):
         for day in range(2 * days):
             mean = mean_of(number, day >= days) * (dice.gammavariate(spread, 1 / spread) if spread else 1)
