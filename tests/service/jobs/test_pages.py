@@ -297,7 +297,7 @@ def test_lines_for_web_servers_lead_where_the_redirect_does(acme, jobs, job):
     codes, hint = lines_for_servers(acme.read(f"jobs/{job.id}"))
     assert 'location = "/gone" { return 302 "https://go.example.com/"; }' in codes[0]
     assert "redir @" in codes[1]
-    assert "the home page: put in the address" in hint
+    assert "the home page: enter the right address" in hint
     act(acme, job, "approve_fix", 1)
     acme.post(f"jobs/{job.id}/implementations", version=2, redirect_to="https://example.com/new?a=$b")
     codes, hint = lines_for_servers(acme.read(f"jobs/{job.id}"))
