@@ -99,6 +99,7 @@ _REASON: Final = re.compile(r"meets\('([^']+)'")
 _SHORT_CODE: Final = as_nullable(f.SHORT_CODE)
 _SEEN: Final = (f.DAYS_SEEN, f.FIRST_SEEN, f.LAST_SEEN)
 _WHO: Final = (f.AUDIENCE, f.VISITORS, f.TOP_AGENT, f.TOP_SHARE)
+_DETAILS: Final = (*_WHO, f.TOP_PATHS, *_SEEN)
 _IN_FOLDER: Final = ("domain", FOLDER)
 _PATH_TEXT: Final = ("path", "short_code")
 _WHO_TEXT: Final = ("top_agent", "top_paths")
@@ -169,9 +170,7 @@ _ALL: Final = (
     ),
     Detector(
         type="server_errors", subject=("domain", "path"), cause=_IN_FOLDER, untrusted=(*_PATH_TEXT, *_WHO_TEXT),
-        fields=(
-            f.PATH_TEMPLATE, _SHORT_CODE, f.VISITS, f.ERRORS, f.PERCENTAGE, f.PEOPLE, *_WHO, f.TOP_PATHS, *_SEEN
-        ),
+        fields=(f.PATH_TEMPLATE, _SHORT_CODE, f.VISITS, f.ERRORS, f.PERCENTAGE, f.PEOPLE, *_DETAILS),
         title="Server errors on {where}",
         summary="From {days}, {errors} of {visits} requests by people and AI products got a status of 500 or above.",
         action_id="fix_error", action_label="Fix the server errors",
@@ -179,7 +178,7 @@ _ALL: Final = (
     ),
     Detector(
         type="search_errors", subject=("domain",), untrusted=_WHO_TEXT,
-        fields=(f.VISITS, f.ERRORS, f.PERCENTAGE, *_WHO, f.TOP_PATHS, *_SEEN),
+        fields=(f.VISITS, f.ERRORS, f.PERCENTAGE, *_DETAILS),
         title="Search crawlers get server errors on {domain}",
         summary="From {days}, {errors} of their {visits} requests got a status of 500 or above. Search engines crawl "
         "such a site less often, and drop pages that keep failing.",
@@ -188,7 +187,7 @@ _ALL: Final = (
     ),
     Detector(
         type="error_days", subject=("domain",), untrusted=_WHO_TEXT,
-        fields=(f.VISITS, f.ERRORS, f.PERCENTAGE, f.PEOPLE, *_WHO, f.TOP_PATHS, *_SEEN),
+        fields=(f.VISITS, f.ERRORS, f.PERCENTAGE, f.PEOPLE, *_DETAILS),
         title="Days with many errors on {domain}",
         summary="From {days}, there were one or two days on which a fifth of all requests or more got a status of 500 "
         "or above: {errors} of {visits} on these days, {people} of them by people. Search crawlers do not count.",
@@ -206,14 +205,21 @@ _ALL: Final = (
     ),
     Detector(
         type="dead_path", subject=("domain", "path"), cause=_IN_FOLDER, untrusted=(*_PATH_TEXT, *_WHO_TEXT),
-        fields=(
-            f.PATH_TEMPLATE, _SHORT_CODE, f.VISITS, f.MISSING, f.PERCENTAGE, f.REFERRED, *_WHO, f.TOP_PATHS, *_SEEN
-        ),
+        fields=(f.PATH_TEMPLATE, _SHORT_CODE, f.VISITS, f.MISSING, f.PERCENTAGE, f.REFERRED, *_DETAILS),
         title="People hit a missing page on {where}",
         summary="From {days}, {missing} of {visits} requests by people got 404 or 410; {referred} of these followed a "
         "link.",
         action_id="add_redirect", action_label="Redirect the path to a page that exists",
         fetches="missing", counts_refusals=True,
+    ),
+    Detector(
+        type="refused_people", subject=("domain", "path"), cause=_IN_FOLDER, untrusted=(*_PATH_TEXT, *_WHO_TEXT),
+        fields=(f.PATH_TEMPLATE, _SHORT_CODE, f.VISITS, f.REFUSED_PEOPLE, f.PERCENTAGE, f.STATUSES, *_DETAILS),
+        title="People refused on {where}",
+        summary="From {days}, {refused} of {visits} requests by people who got other pages on the same day were "
+        "answered 403 or 429, or given up (499). A firewall, a rate limit or missing rights may be why.",
+        action_id="allow_people", action_label="Find out what refuses people",
+        implementation_type="manual", fetches="refused", counts_refusals=True,
     ),
     _EXPOSED_PATH,
     replace(
@@ -224,6 +230,15 @@ _ALL: Final = (
         "that are unlikely to exist, all of one size: a catch-all page. Answer 404, so that missing pages are noticed.",
         action_id="answer_404", action_label="Answer 404 for missing pages", urgency="chance",
         only=("is_catch_all", True),
+    ),
+    Detector(
+        type="crawler_inside", subject=("domain",), untrusted=_WHO_TEXT,
+        fields=(f.ANSWERED, f.PROBED_PATHS, *_DETAILS),
+        title="Crawlers get admin pages on {domain}",
+        summary="From {days}, search and AI crawlers got {answered} answers of status 200 to 299 at {paths} paths of "
+        "an admin area, or that delete or sign out. No link may delete; a Disallow in robots.txt is only a request.",
+        action_id="require_sign_in", action_label="Require a sign-in, and delete by POST only",
+        implementation_type="manual", fetches="answered", counts_refusals=True, urgency="secret",
     ),
     Detector(
         type="flood", subject=("domain", "agent"), untrusted=("agent",),

@@ -205,6 +205,7 @@ SIGNED = Field("signed", COUNT, "of these, requests that named their agent in a 
 DAYS_SEEN = Field("days", COUNT, "days on which it happened")
 EXPECTED_REFERRALS = Field("expected_referrals", NUMBER, "people expected from the number of fetches")
 REFUSED = Field("refused", COUNT, "requests answered with 401, 402, 403, 405, 406, 429 or 451")
+REFUSED_PEOPLE = Field("refused", COUNT, "requests by people that were answered with 403, 429 or 499")
 STATUS = Field("status", TEXT, "HTTP status of the answers, or unknown")
 STATUSES = Field("statuses", TEXT, "HTTP statuses of the refusals, separated by commas")
 PROBES = Field("probes", COUNT, "requests for paths that only vulnerability scanners request")

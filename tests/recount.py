@@ -1311,11 +1311,28 @@ LOGINS: Final = {
     "wp-login.php", "xmlrpc.php", "login", "login.php", "login.aspx", "login.jsp", "login.html", "log-in", "logon",
     "signin", "sign-in", "signin.php", "administrator",
 }  # fmt: skip
+ABOUT: Final = {
+    "blog", "category", "doc", "docs", "documentation", "guide", "guides", "help", "kb", "learn", "manual", "news",
+    "reference", "support", "tag", "tags", "tutorials", "wiki",
+}  # fmt: skip
+NAMED: Final = {"author", "authors", "member", "members", "profile", "user", "users"}
+DELETING: Final = {
+    f"{word}{ending}"
+    for word in ("logout", "log-out", *(f"{verb}{thing}" for verb, thing in product(
+        ("delete", "remove", "destroy"), ("", "item", "-item", "_item")
+    )))
+    for ending in ("", ".php", ".asp", ".aspx", ".jsp")
+}  # fmt: skip
+FOR_ALL: Final = (
+    "login", "log-in", "logon", "log-on", "signin", "sign-in", "signup", "sign-up", "regist", "passw", "forgot", "auth",
+    "/admin-ajax.php", "/admin-post.php", "/load-styles.php", "/load-scripts.php",
+)  # fmt: skip
 FETCHING: Final = {"ai_assistant", "ai_coding_agent"}
 PROBLEMS: Final[dict[str, Callable[[Visit], bool]]] = {
     "missed": lambda visit: _harmless(*AI)(visit, {}) and visit["status"] in (404, 410),
     "refused": lambda visit: visit["status"] in REFUSED,
     "missing": lambda visit: visit["status"] in (404, 410),
+    "turned_away": lambda visit: visit["status"] in (403, 429, 499),
     "success": lambda visit: 200 <= (visit["status"] or 0) <= 299,
     "error": lambda visit: 500 <= (visit["status"] or 0) <= 599,
 }
@@ -1334,7 +1351,7 @@ def find(
 def measured(job_type: str, visits: Iterable[Visit], organization: str, subject: Row) -> list[tuple[date, int, int]]:
     """Return the events and visits of a subject on each day with visits. Only its domain may be unknown."""
     columns, is_visit, is_event = MEASURED[job_type]
-    if job_type in ("server_errors", "dead_path"):
+    if job_type in ("server_errors", "dead_path", "refused_people"):
         visits = [visit | {"path": _template(visit)} for visit in visits]
     mine = [
         visit
@@ -1665,6 +1682,83 @@ def _dead(subject: Row, group: list[Visit], as_of: date, _: Any) -> Row | None:
     return row | _who(missing) | _top_paths(missing) | _seen(missing)
 
 
+def _refused_people(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
+    asked = [
+        visit
+        for visit in _asked(*PEOPLE)(visits)
+        if not (EVERY_HOST.fullmatch(visit["real"]) or _is_login_path(visit["real"]) or _is_admin(visit["real"]))
+    ]
+    served = {
+        (visit["domain"], visit["day"], visit["visitor"])
+        for visit in asked
+        if visit["visitor"] is not None and (PROBLEMS["success"](visit) or visit["status"] == 304)
+    }
+    known = [visit for visit in asked if (visit["domain"], visit["day"], visit["visitor"]) in served]
+    rows = []
+    for subject, group in _subjects(known, "domain", "path"):
+        refused = _failed(group, "turned_away")
+        days = {visit["day"] for visit in refused}
+        there = [visit for visit in group if visit["day"] in days]
+        late, recent = _last_days(refused, as_of), _last_days(there, as_of)
+        is_half = 2 * len(refused) >= len(there)
+        is_often = is_half or 2 * len(late) >= len(recent)
+        is_only_given_up = all(visit["status"] == 499 for visit in refused)
+        if (
+            len(refused) < 20
+            or _visitors(refused) < 5
+            or not late
+            or not is_often
+            or (is_only_given_up and not is_half)
+        ):
+            continue
+        if 10 * len(_only(there, "error")) >= len(there) or _is_flood(refused):
+            continue
+        row = subject | {"short_code": _greatest(refused, "short_code"), "visits": len(there), "refused": len(refused)}
+        row |= {"percentage": _share(len(refused), len(there))}
+        row |= {"statuses": ", ".join(map(str, sorted({visit["status"] for visit in refused})))}
+        rows.append(row | _who(refused, "people") | _top_paths(refused) | _seen(refused))
+    return _heaviest(rows, itemgetter("refused"), "domain", "path")
+
+
+def _is_admin(path: str) -> bool:
+    """Whether a path is in an admin area, by its first or second folder."""
+    start, first, second = (*path.lower().split("/"), "", "")[:3]
+    everywhere = {"wp-admin", "administrator", "cpanel"}
+    if start or first in {"admin", "dashboard", "backend", "manage"} | everywhere:
+        return not start
+    return first != "" and (second in everywhere or (second == "admin" and first not in ABOUT | NAMED))
+
+
+def _reads(visit: Visit) -> bool:
+    """Whether a search or AI crawler asked for a page, and its answer has a body."""
+    is_crawler = visit["bot_category"] in ("search_crawler", "ai_training", "ai_assistant") and _is_evidence(visit)
+    return is_crawler and visit["method"] != "HEAD" and not (visit.get("signals") or 0) & BITS["file"]
+
+
+def _is_inside(visit: Visit) -> bool:
+    """Whether a search or AI crawler asked for what only the people in charge should get."""
+    path = (visit["path"] or "").lower()
+    is_deletion = path.removeprefix("/").split("/")[0] not in ABOUT and not DELETING.isdisjoint(path.split("/")[1:])
+    return _reads(visit) and (_is_admin(path) or is_deletion) and not any(word in path for word in FOR_ALL)
+
+
+def _crawled_inside(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
+    rows = []
+    answered = [visit for visit in _only(visits, "success") if visit["bytes_sent"] is not None]
+    homes = [visit for visit in answered if visit["path"] == "/" and _reads(visit)]
+    for subject, inside in _subjects(filter(_is_inside, answered), "domain"):
+        sizes = {visit["bytes_sent"] for visit in homes if visit["domain"] == subject["domain"]}
+        group = [visit for visit in inside if not any(_is_like_size(visit["bytes_sent"], size) for size in sizes)]
+        own, paths = sorted(visit["bytes_sent"] for visit in group), {visit["path"] for visit in group}
+        is_enough = len(group) >= 5 and len(paths) >= 2 and not _is_like_size(own[0], own[-1])
+        if not is_enough or not _last_days(group, as_of):
+            continue
+        is_ai = 2 * len(_of(group, *AI)) >= len(group)
+        row = subject | {"answered": len(group), "paths": len(paths)} | _who(group, "AI" if is_ai else "search")
+        rows.append(row | _top_paths(group) | _seen(group))
+    return _heaviest(rows, itemgetter("answered"), "domain")
+
+
 def plain_path(path: str) -> str:
     """Return a path as a server resolves it."""
     path = re.sub(r"( |%20)+\Z", "", path)
@@ -1783,8 +1877,11 @@ def _floods(visits: list[Visit], *_: Any) -> list[Row]:
 
 def _is_login(visit: Visit) -> bool:
     """Whether a request sent something to a login page."""
-    path = plain_path(visit["path"] or "").lower()
-    return visit["method"] == "POST" and ("/administrator/" in path or path.rstrip("/").split("/")[-1] in LOGINS)
+    return visit["method"] == "POST" and _is_login_path(plain_path(visit["path"] or ""))
+
+
+def _is_login_path(path: str) -> bool:
+    return "/administrator/" in path.lower() or path.lower().rstrip("/").split("/")[-1] in LOGINS
 
 
 def _is_tried(visit: Visit) -> bool:
@@ -1869,8 +1966,10 @@ FINDERS: Final[dict[str, Finder]] = {
     ),
     "crawler_file": _finder(_crawler_file, _asked_files, ("domain", "path"), itemgetter("visits")),
     "dead_path": _finder(_dead, _asked(*PEOPLE), _PAGE, itemgetter("missing")),
+    "refused_people": _refused_people,
     "exposed_path": lambda visits, *_: _exposed(visits, is_catch_all=False),
     "catch_all": lambda visits, *_: _exposed(visits, is_catch_all=True),
+    "crawler_inside": _crawled_inside,
     "flood": _floods,
     "login_attack": _login_attacks,
     "referral_drop": _finder(
@@ -1933,6 +2032,8 @@ MEASURED: Final[dict[str, tuple[tuple[str, ...], InMeasure, InMeasure]]] = {
         _has("missing"),
     ),
     "dead_path": (_PAGE, _harmless(*PEOPLE), _has("missing")),
+    "refused_people": (_PAGE, _harmless(*PEOPLE), _has("turned_away")),
+    "crawler_inside": (("domain",), lambda visit, _: _is_inside(visit), _has("success")),
     **dict.fromkeys(("exposed_path", "catch_all"), (("domain",), _probes, _has("success"))),
     "flood": (("domain",), lambda *_: True, lambda visit, subject: _name(visit) == subject["agent"]),
     "login_attack": (

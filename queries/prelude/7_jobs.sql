@@ -45,7 +45,26 @@ CREATE MACRO is_login(path) AS lower(path) LIKE '%/administrator/%'
         'login.jsp', 'login.html', 'log-in', 'logon', 'signin', 'sign-in', 'signin.php', 'administrator');
 CREATE MACRO is_tried(status) AS coalesce(status BETWEEN 200 AND 299 OR status IN (302, 303, 401, 422), FALSE);
 
+-- Answers that refuse people who should get the page; 499: they gave up waiting (nginx). A login answers 401.
+CREATE MACRO refuses_people(status) AS coalesce(status IN (403, 429, 499), FALSE);
+
 CREATE MACRO first_folder(path) AS regexp_extract(path, '^/?([^/]*)', 1);
+
+-- Folders of texts, which may be about administration or deletion.
+CREATE MACRO is_about(folder) AS folder IN ('blog', 'category', 'doc', 'docs', 'documentation', 'guide', 'guides', 'help',
+    'kb', 'learn', 'manual', 'news', 'reference', 'support', 'tag', 'tags', 'tutorials', 'wiki');
+-- Whether a path is in an admin area, by its first or second folder; authors and users may be named admin.
+CREATE MACRO is_admin(path) AS regexp_extract(lower(path),
+        '^(/(admin|dashboard|backend|manage)|(/[^/]+)?/(wp-admin|administrator|cpanel))(/|$)', 1) <> ''
+    OR regexp_extract(lower(path), '^/[^/]+(/admin)(/|$)', 1) <> '' AND NOT is_about(first_folder(lower(path)))
+    AND first_folder(lower(path)) NOT IN ('author', 'authors', 'member', 'members', 'profile', 'user', 'users');
+-- Whether a path deletes something or signs out, by any of its segments.
+CREATE MACRO is_deletion(path) AS NOT is_about(first_folder(lower(path))) AND
+    regexp_extract(lower(path), '/((delete|remove|destroy)([-_]?item)?|log-?out)([.](php|aspx?|jsp))?(/|$)', 1) <> '';
+-- Whether only the people in charge should get a path: in an admin area or deleting, except for pages to sign in, and
+-- programs of WordPress that serve the site.
+CREATE MACRO is_inside(path) AS (is_admin(path) OR is_deletion(path)) AND regexp_extract(lower(path),
+    '(log-?[io]n|sign-?(in|up)|regist|passw|forgot|auth|/(admin-(ajax|post)|load-(styles|scripts))[.]php)', 1) = '';
 
 -- The thing that a path exposes: its hidden folder with all its content, such as /.git/*, or the path itself.
 CREATE MACRO hidden_folder(path) AS regexp_extract(path, '^(.*?/[.][^/]+/)', 1);

@@ -40,6 +40,7 @@ class Requests(NamedTuple):
     network: str = "198.18.77"  # of an agent
     method: str = "GET"
     size: int = 0
+    before: str = ""  # a page that each visitor gets first, with 200
 
 
 REQUESTS: Final = (
@@ -68,6 +69,8 @@ REQUESTS: Final = (
     Requests(20, 1, 14, _HELP, "/robots.txt", 404, _GOOGLEBOT),
     # dead_path: a page of the site links to it
     Requests(24, 1, 12, DOMAINS[1], "/handbook/old/", 404, referrer="https://link.example.org/"),
+    # refused_people: only those who got another page before
+    Requests(24, 1, 12, _HELP, "/account/export", 403, before="/account"),
     # exposed_path
     Requests(4, 1, 4, _DOCS, "/.env", 200, _SCANNER),
     # referral_drop
@@ -77,6 +80,9 @@ REQUESTS: Final = (
     Requests(3, 1, 9, "static.example.com", "/.env", 200, _SCANNER, size=800),
     Requests(3, 1, 9, "static.example.com", "/.git/config", 200, _SCANNER, size=800),
     Requests(3, 1, 9, "static.example.com", "/backup.sql", 200, _SCANNER, size=800),
+    # crawler_inside
+    Requests(6, 1, 6, _DOCS, "/admin/users", 200, _GOOGLEBOT, size=5_200),
+    Requests(6, 1, 6, _DOCS, "/admin/orders", 200, _GOOGLEBOT, size=9_100),
     # flood
     Requests(1_200, 3, 3, "static.example.com", "/", 200, _SCANNER),
     Requests(60, 1, 12, "static.example.com", "/", 200),
@@ -135,6 +141,9 @@ def write_log(path: Path, requests: Sequence[Requests], as_of: date) -> None:
             random = Random(f"{place} {number}")
             agent = one.agent or browser_of(random.choice(PLATFORMS), random, day)
             address = f"{one.network}.{number % 64}" if one.agent else f"198.19.{(place * 37 + number) % 256}.{number}"
+            visitor = f"{one.domain}:443 {address} - - [{moment}]"
+            if one.before:
+                lines.append((day, second, f'{visitor} "GET {one.before} HTTP/1.1" 200 900 "-" "{agent}"\n'))
             request = f'"{one.method} {one.path} HTTP/1.1" {one.status} {one.size} "{one.referrer}" "{agent}"'
-            lines.append((day, second, f"{one.domain}:443 {address} - - [{moment}] {request}\n"))
+            lines.append((day, second, f"{visitor} {request}\n"))
     path.write_text("".join(line for _, _, line in sorted(lines)), "ascii")

@@ -12,7 +12,7 @@ from service.core.pages import formats
 from service.jobs.findings import rank
 from service.reports.filters import Filters
 
-BROKEN: Final = ("broken_link", "dead_path", "error_days", "search_errors", "server_errors")
+BROKEN: Final = ("broken_link", "dead_path", "error_days", "refused_people", "search_errors", "server_errors")
 """Types of jobs about requests that should have been answered, but failed."""
 
 

@@ -439,6 +439,8 @@ def test_exactly_the_listed_job_types_are_special():
         "exposed_path",
         "catch_all",
         "crawler_file",
+        "refused_people",
+        "crawler_inside",
     }
     assert (having("counts_refusals"), having("closes_by_rate")) == (answered, {"server_errors"})
 
