@@ -7,6 +7,7 @@ from typing import ClassVar, Final
 from markupsafe import Markup
 
 from data.text import plural
+from service.core.pages import formats
 from service.core.pages.charts import columns as column_chart
 from service.core.pages.charts import multiples
 from service.core.pages.columns import PEOPLE_VISITORS, PROOF, SHARE_OF_PEOPLE, TableColumn
@@ -140,11 +141,19 @@ class CountryMap(OfPeople):
 
 @dataclass(frozen=True)
 class Agents(Panel):
-    """Agents, with a hint until one is verified."""
+    """Agents, with their bytes in all, why some are unknown, and a hint until one is verified."""
 
     def notes(self, rows: Sequence[Row], selection: Selection) -> Sequence[str]:
-        """Explain how agents are verified, until one is."""
+        """Sum up visits and bytes, and explain unknown agents, and how agents are verified until one is."""
         notes = [self.note]
+        if "bytes_sent" in self.fields:
+            visits, sent = (sum(int(row[name]) for row in rows) for name in ("visits", "bytes_sent"))
+            notes.insert(0, f"In all: {plural(visits, 'visit')}{f', {formats.size(sent)}' if sent else ''}.")
+        if any(row["agent"] == "unknown" for row in rows):
+            notes.append(
+                "Unknown agents give no name: they ask for what only scanners do, are browsers in disguise, or have "
+                "no user agent or another sign of a program."
+            )
         if selection.links and not any(row["confidence"] in _JUDGED_BY_ADDRESS for row in rows):
             notes.append(
                 "No agent is verified: fetch the addresses that operators publish with `traffic agents refresh`."

@@ -30,7 +30,7 @@ TOP_LINKS: Final = Panel.of(
     file_of=ENTRIES["all-links"],
 )
 AGENTS: Final = Agents.of(
-    "bot-traffic", "Agents", "agent operator confidence visits percentage", limit=10, all_on="agents",
+    "bot-traffic", "Agents", "agent agent_kind confidence visits percentage", limit=10, all_on="agents",
 )
 COUNTRIES: Final = CountryMap.of(
     "geographic", "Countries", "country_name country human_clicks share_of_people", limit=50, all_on="people",

@@ -66,3 +66,27 @@ def test_a_time_is_a_day_with_its_time_in_the_title(seen, browsing):
     with browsing(seen) as browser:
         cell = browser.read("paths").one("td", class_="time").one("data")
     assert (cell.text, cell["title"], cell["value"]) == ("14 Mar 2026", "14 Mar 2026 00:00", "2026-03-14T00:00:00Z")
+
+
+def test_agents_sum_up_their_bytes_and_explain_the_unknown(seen, browsing):
+    named = {"bot_category": "ai_training", "agent_kind": "training", "agent": "GPTBot", "operator": "OpenAI"}
+    probe = {"bot_category": "other_bot", "agent_kind": "scanner"}
+    crawled = [visit(visited_at=datetime(2026, 3, 13), **named, bytes_sent=1_500)] * 2
+    land(seen, "acme", crawled)
+    with browsing(seen) as browser:
+        named_only = browser.read("agents").one("section", id="bot-traffic").text
+    land(seen, "acme", [visit(visited_at=datetime(2026, 3, 13), **probe, bytes_sent=400)])
+    with browsing(seen) as browser:
+        text = browser.read("agents").one("section", id="bot-traffic").text
+    assert "In all: 2 visits, 3.0 kB." in named_only
+    assert "Unknown agents give no name" not in named_only
+    assert "In all: 3 visits, 3.4 kB." in text
+    assert "Unknown agents give no name" in text
+
+
+def test_the_overview_tells_unknown_agents_apart_by_purpose(seen, browsing):
+    land(seen, "acme", [visit(visited_at=datetime(2026, 3, 13), bot_category="other_bot", agent_kind=kind)
+                        for kind in ("scanner", "disguised")])  # fmt: skip
+    with browsing(seen) as browser:
+        rows = browser.read("").one("section", id="bot-traffic").one("tbody").all("tr")
+    assert [row.all("td")[2].text for row in rows] == ["in disguise", "scanner"]
