@@ -107,6 +107,7 @@ def test_rows_have_three_lines_at_most_and_whole_words(opened, width):
 def test_long_paths_are_not_printed_over_numbers(opened, width):
     page = opened(HOSTILE, viewport={"width": width, "height": 900}).goto("paths?range=7d")
     assert page.locator("#paths tbody tr").count() > 5
+    assert page.eval_on_selector_all("#paths tbody tr", HIGH) == []
     assert page.eval_on_selector_all(".rows tbody :is(td, th)", PRINTED_OVER) == []
 
 
@@ -144,6 +145,12 @@ def test_a_phone_shows_priority_and_status_of_jobs_in_low_rows(opened):
     assert len(boxes) >= 6
     assert max(boxes) <= 390
     assert page.eval_on_selector_all(".rows.jobs tbody tr", HIGH) == []
+
+
+def test_jobs_have_room_on_a_tablet(opened):
+    page = opened(viewport={"width": 768, "height": 1024}).goto("jobs")
+    assert page.locator(".rows.jobs .sub").count() > 1
+    assert page.eval_on_selector_all(".rows.jobs tbody tr", HIGH.replace("3.3", "5.5")) == []  # title and sentences
 
 
 def test_tables_that_compare_fit_a_phone(opened):

@@ -52,6 +52,9 @@ _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
 }  # fmt: skip
 """Words for values of an owner's field without its own words."""
 
+_MAX_UNCUT: Final = 60
+"""Length of a text without a link from which on it is cut after three lines, as links are."""
+_CUT: Final = Markup('<span class="cut">%s</span>')
 _BADGE: Final = Markup('<span class="badge %s"><span aria-hidden="true">%s</span> %s</span>')
 _CHANGE: Final = Markup('<data value="%s"><span aria-hidden="true">%s</span> %s</data>')
 _TIME: Final = Markup('<data value="%s" title="%s">%s</data>')
@@ -122,7 +125,8 @@ def cell(column: TableColumn, value: object, color: str, href: str) -> Markup:
         case "badge" if value in _SIGNS:  # a sign, hidden from screen readers, and the word
             shown = _BADGE % (value, _SIGNS[str(value)], _data(value, text))
         case "text" | "list" | "badge":
-            shown = escape(text)
+            is_long = not href and len(text) > _MAX_UNCUT
+            shown = _CUT % text if is_long else escape(text)
         case "flag":
             shown = _data("true" if value else "false", text)
         case "change" if value is not None:
