@@ -54,7 +54,7 @@ _PROGRESS: Final = Console(stderr=True)
 
 
 class Measured(TypedDict):
-    """The members of benchmarks.asking.Answers."""
+    """The fields of benchmarks.asking.Answers, as read from JSON."""
 
     milliseconds: list[float]
     failures: list[str]

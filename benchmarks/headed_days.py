@@ -25,7 +25,7 @@ _LANGUAGE: Final = {"sent": "en", "absent": ""}
 
 
 class HeadedDay(NamedTuple):
-    """A visitor-day, and the headers of its requests; "-": only files lacked them."""
+    """A visitor-day, and the headers of its requests; "-": only requests for files lacked them."""
 
     day: VisitorDay
     serves: bool  # whether anybody is served a page on the domain

@@ -29,7 +29,7 @@ class _Poster:
         self.refused: list[str] = []
 
     async def post(self, number: int, due: float) -> None:
-        """Post a batch, and record when it was acknowledged, or the answer otherwise."""
+        """Post a batch, and record the time until it was acknowledged, or the response that refused it."""
         exchange = await self._free.get()
         if not exchange.is_open:
             exchange = await connect(self._port)

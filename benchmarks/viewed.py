@@ -44,7 +44,7 @@ class View(NamedTuple):
     """A page view that its own line calls a person's, and the behaviour of its visitor and browser that day."""
 
     site: str
-    files_logged: bool  # whether the site's log has images, styles, scripts and fonts
+    files_logged: bool  # whether the site's log has images, stylesheets, scripts and fonts
     day: date
     label: str  # machine, person, doubtful
     network: str  # hosting, bot, -
@@ -56,7 +56,7 @@ class View(NamedTuple):
     probes_refused: int
     probes_redirected: int
     attacked: bool
-    files: int  # what the visitor loaded of images, styles, scripts and fonts
+    files: int  # what the visitor loaded of images, stylesheets, scripts and fonts
     seconds: int  # from the visitor's first request to the last
     agent_pages: int  # requests of everybody with this user agent; above 300, scaled down together
     agent_files: int
@@ -64,7 +64,7 @@ class View(NamedTuple):
     hosted: int  # other visitors of hosting networks with its user agent; this and the next two are at most 50
     hosted_pages: int
     hosted_files: int
-    loading: int  # other user agents that load two images, styles, scripts or fonts and more, at most 3
+    loading: int  # other user agents that load two images, stylesheets, scripts or fonts and more, at most 3
     has_files: bool  # whether anybody loads one
     has_code: bool  # whether the visitor asks for a path that may be that of a short link
     peers: tuple[bool, ...]  # who calls the user agent a bot's

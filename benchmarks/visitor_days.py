@@ -40,7 +40,7 @@ class VisitorDay(NamedTuple):
     refused: int  # pages that were not, without redirects
     redirects: int  # of what is no link
     clicks: int  # links that redirect
-    parts: int  # images, styles, scripts and fonts
+    parts: int  # images, stylesheets, scripts and fonts
     icons: int
     seconds: int  # from the first request to the last
     hosted: int  # other visitors of hosting networks with its user agent

@@ -1,4 +1,4 @@
-"""The options for a cluster, and the errors of a cluster. Does not need the extra `cluster`."""
+"""The options for a cluster, and the errors that it raises. Does not need the extra `cluster`."""
 
 from dataclasses import dataclass, field
 from typing import Final

@@ -57,7 +57,7 @@ UNIQUE_VISITORS = Field(
     "unique_visitors",
     COUNT,
     "distinct visitor hashes per day, summed over days because hashes change daily; 0: unavailable; "
-    "of (other), the sum over its rows",
+    "for (other), the sum over its rows",
 )
 PEOPLE_VISITORS = Field("people_visitors", COUNT, "the same, of people and AI referrals only")
 UNIDENTIFIED_VISITS = Field(
@@ -78,7 +78,7 @@ REQUESTED_AT = Field("visited_at", TIMESTAMP, "time of the request")
 USER_AGENT = Field("user_agent", TEXT, "the user agent as it was sent, or unknown")
 ALONE = Field("alone", COUNT, "of these, requests with this sign only")
 PAGES_ACCESSED = Field(
-    "pages_accessed", COUNT, "distinct non-empty requested paths; of (other), the sum over its agents"
+    "pages_accessed", COUNT, "distinct non-empty requested paths; for (other), the sum over its agents"
 )
 FIRST_SEEN = Field("first_seen", TIMESTAMP, "time of the first request in scope")
 LAST_SEEN = Field("last_seen", TIMESTAMP, "time of the last request in scope")
@@ -163,7 +163,7 @@ REFERRER = Field("referrer", TEXT, "host of the referrer, (direct), or (other) f
 REFERRER_TYPE = Field("referrer_type", TEXT, "direct, internal, search, ai, social, email, other or (other)")
 REFERRER_SOURCE = Field("source", TEXT, "name shared by the hosts of one service, such as Google; otherwise the host")
 LINKS_FOUND = Field("links_found", COUNT, "number of all links in the list; an answer has some of them")
-SHORT_CODES = Field("short_codes", COUNT, "distinct requested links; of (other), the sum over its domains")
+SHORT_CODES = Field("short_codes", COUNT, "distinct requested links; for (other), the sum over its domains")
 AGENT = Field("agent", TEXT, "product token found in the user agent, or (other)")
 AGENT_KIND = Field("agent_kind", TEXT, "purpose of the agent, more specific than the category")
 ERRORS_4XX = Field("errors_4xx", COUNT, "requests answered with 400 to 499")

@@ -46,7 +46,7 @@ class Options:
     short_code_pattern: str = SHORT_CODE_PATTERN
     columns: ColumnNames = field(default_factory=ColumnNames)
     layout: LineLayout | None = None
-    skip_assets: bool = False  # whether requests for images, styles, scripts and fonts are left out
+    skip_assets: bool = False  # whether requests for images, stylesheets, scripts and fonts are left out
     needs_domain: bool = False  # whether a log without hosts in its lines is rejected without `domain`
     captures: tuple[str, ...] = ()  # the headers that HAProxy captures, in order; (): RECOMMENDED
     guesses_columns: bool = False  # whether JSON in no known format is read by guessing from its keys

@@ -28,7 +28,7 @@ from data.sql import read_sql
 LIFETIME = timedelta(hours=48)
 _BATCH: Final = 4096
 """Number of visitors hashed at a time: a batch fits the processor's cache, which saves a third of the time."""
-_SALTS_ARE_LOST: Final = "its salts are lost: delete it; visitors of the last 48 hours will count as new."
+_SALTS_ARE_LOST: Final = "so its salts are lost: delete the file; visitors of the last 48 hours will count as new."
 _TABLE: Final = read_sql("data.ingest", "sql/salts")
 
 

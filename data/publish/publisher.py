@@ -87,7 +87,7 @@ class LakePublisher:
         self._odd: set[str] = set()
 
     def publish(self, organization: str, wait: bool = True, *, again: bool = False) -> Publication | None:
-        """Update the copy of an organization to the manifest; None if another program publishes and `wait` is off.
+        """Bring the copy of an organization up to date; return None if another program is publishing and `wait` is off.
 
         If anything was erased since the last publication, only live files remain there. With `again`, missing or
         changed objects and logs are written again. Raises PublishInterrupted, TargetUnavailable,

@@ -4,7 +4,7 @@ from typing import Final
 
 SUFFIXES: Final = (
     "avif", "bmp", "gif", "ico", "jpe?g", "png", "svgz?", "tiff?", "webp",  # images and icons
-    "css", "m?js", "map",  # styles, scripts, source maps
+    "css", "m?js", "map",  # stylesheets, scripts, source maps
     "eot", "[ot]tf", "woff2?",  # fonts
 )  # fmt: skip
 """The suffixes of files, as patterns (RE2)."""

@@ -59,7 +59,7 @@ class ReferrerTable:
             self._rows[f"{app}://{host}" if app else host].append(row)
 
     def find(self, host: str, path: str) -> Referrer | None:
-        """The row with the longest host and path that contain `host` and `path`; None when there is none."""
+        """The row with the longest host and path that match `host` and `path`; None if no row matches."""
         for name in _parent_names(host):
             for row in self._rows.get(name, ()):
                 below = row.host.removeprefix("android-app://").partition("/")[2]

@@ -10,7 +10,7 @@ from data.store.lake import Lake
 
 
 class People(NamedTuple):
-    """Number of counted visits, and of counted visits by people, as in answers."""
+    """Number of counted visits, and of counted visits by people, as answers give them."""
 
     visits: int
     people: int

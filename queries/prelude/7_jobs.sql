@@ -83,7 +83,7 @@ CREATE MACRO is_asked_of_every_host(path) AS
     OR path LIKE '/android-chrome-%' OR path LIKE '/mstile-%' OR path LIKE '/ms-icon-%';
 
 -- The path of a job about many paths: * stands for segments that name a single thing (numbers, hexadecimal digits as in
--- UUIDs and hashes, long tokens), with or without an ending. Applied twice, for adjacent segments. The path of a link
+-- UUIDs and hashes, long tokens), with or without an extension. Applied twice, for adjacent segments. The path of a link
 -- is kept.
 CREATE MACRO id_segment() AS
     '([0-9]+|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{12,}|[0-9A-Za-z]{24,})([.][a-z0-9]{1,5})?';

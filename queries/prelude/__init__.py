@@ -27,7 +27,7 @@ BASES: Final = {
     "hours": "one row for each hour of the day",
     "weekdays": "one row for each weekday, with how often it occurs in the scope",
     "countries": "one row for each country code, with its name",
-    "traffic_values": "one row for each category, with your value of a visit",
+    "traffic_values": "one row for each category of traffic, with the value that you set for a visit",
 }
 """Relations for users' SQL, besides the relations of counts, and their meanings."""
 _CONVICTING: Final = f"CREATE MACRO convicting_signals() AS {CONVICTING};"
@@ -99,6 +99,6 @@ def rollup_version(behaviour: bool, aside: int) -> str:
 
 @cache
 def _names(folder: str) -> tuple[str, ...]:
-    """The names of the SQL files of one folder, in order, without the ending."""
+    """The names of the SQL files of one folder, in order, without the extension."""
     names = (file.name for file in resources.files("queries").joinpath(folder).iterdir())
     return tuple(sorted(name.removesuffix(".sql") for name in names if name.endswith(".sql")))

@@ -108,8 +108,8 @@ class Settings:
         parse_short_code_pattern, "regular expression (RE2) with one group, which captures the short code in a path",
         SHORT_CODE_PATTERN, flag="--short-code-pattern")
     skip_assets: bool = _row(
-        parse_switch, "whether import and follow leave out images, icons, styles, scripts, source maps and fonts: on "
-        "or off", "off", flag="--skip-assets")
+        parse_switch, "whether import and follow leave out images, icons, stylesheets, scripts, source maps and fonts: "
+        "on or off", "off", flag="--skip-assets")
     geoip: Path | None = _row(
         optional(Path), "country database in MaxMind's format; empty: the database of `traffic countries`",
         flag="--geoip")

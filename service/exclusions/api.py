@@ -46,7 +46,7 @@ class ExclusionRule(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FilesChoice(Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether answers count files: images, styles, scripts and fonts."""
+    """Whether answers count files: images, stylesheets, scripts and fonts."""
 
     files: Literal["aside", "counted"]
 
@@ -69,7 +69,7 @@ async def list_rules(lake: Lake, call: Call) -> list[ExclusionRule]:
         "Set visits aside from now on: they are stored, but not counted. 200: the rule already existed. Roles that may "
         "write only.",
         {"201": ExclusionRule, "200": ExclusionRule}, writer, NewExclusion, 4 * KIB, errors="409",
-        description="Addresses are not stored with visits. For visits by an agent or to a path that landed before, run "
+        description="Addresses are not stored with visits. For earlier visits by an agent or to a path, run "
         "`traffic reclassify` on the server.",
     )
 )  # fmt: skip

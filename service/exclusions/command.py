@@ -33,7 +33,7 @@ def files(
     yes: Annotated[bool, typer.Option("--yes", help="switch without asking")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Leave images, styles, scripts and fonts out of answers, or count them like other visits. They stay stored.
+    """Leave images, stylesheets, scripts and fonts out of answers, or count them like other visits. They stay stored.
 
     By default they count. The command shows their number first, and classifies visits stored by an older version
     again to recognize files.
@@ -84,9 +84,9 @@ def add(
     is_new = opened.manifest.exclusions.add(check_organization(organization), rule)
     inform(f"{_KINDS[rule.kind]} {rule.value}: {'set aside from now on' if is_new else 'excluded already'}.")
     if rule.kind == "address":
-        inform("Visits that landed before stay counted: addresses are not stored.")
+        inform("Earlier visits still count: their addresses are not stored.")
     else:
-        inform(f"For visits that landed before: traffic reclassify --org {organization}")
+        inform(f"For earlier visits: traffic reclassify --org {organization}")
 
 
 @app.command("list")
@@ -130,7 +130,7 @@ def remove(
     if rule.kind == "address":
         inform("Visits that it has set aside stay aside: addresses are not stored.")
     else:
-        inform(f"For visits that landed before: traffic reclassify --org {organization}")
+        inform(f"For earlier visits: traffic reclassify --org {organization}")
 
 
 _KINDS: Final = {"address": "Visits from", "agent": "Visits by", "path": "Visits to"}

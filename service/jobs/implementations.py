@@ -189,7 +189,7 @@ def _check_rule(rule: object, job: Job, paths: Set[str]) -> None:
     """Raise BadInput unless this is a redirect rule on the domain of the job, for one of its paths if it has any."""
     example = f"send a rule like {orjson.dumps(RULE).decode()}"
     if not isinstance(rule, dict) or rule.keys() != RULE.keys() or rule["type"] != "redirect":
-        raise BadInput(f"content is not a redirect rule with exactly its five members; {example}.")
+        raise BadInput(f"content is not a redirect rule with exactly five members; {example}.")
     domain, source, target = rule["domain"], rule["from"], rule["to"]
     is_every = domain == EVERY_DOMAIN and job.domain is None
     is_host = isinstance(domain, str) and normalized_host(domain) == domain and job.domain in (None, domain)

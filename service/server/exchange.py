@@ -64,7 +64,7 @@ class Exchange(RequestResponseCycle):
 
 
 def encode_head(status: int, headers: Headers) -> bytes:
-    """Status line and headers, with the empty line. Raises RuntimeError if there are control characters."""
+    """The status line, the headers, and the empty line after them. Raises RuntimeError for a control character."""
     head = b"".join([STATUS_LINE[status], *[b"%b: %b\r\n" % header for header in headers], b"\r\n"])
     if len(head) - len(head.translate(None, _CONTROLS)) != 2 * (len(headers) + 2):  # CR and LF, which end each line
         raise RuntimeError("a header contains a control character.")

@@ -1,4 +1,4 @@
-"""Each filter by words of answers, over HTTP; tests/queries/test_recount.py recounts all answers with several
+"""Each filter by the value of a column, over HTTP; tests/queries/test_recount.py recounts all answers with several
 filters."""
 
 from datetime import datetime

@@ -44,7 +44,7 @@ CHUNKED = b"Transfer-Encoding: chunked"
 
 @pytest.fixture
 def filled(lake, key_of):
-    """A lake with a visit today, and the header that opens it."""
+    """A lake with a visit today, and the header that authorizes requests to it."""
     land(lake, "acme", [visit(visited_at=datetime.now(UTC).replace(tzinfo=None))])
     return lake, b"Authorization: Bearer " + key_of(lake).encode()
 
@@ -164,7 +164,7 @@ def test_slow_clients_are_disconnected_without_cost_to_others(filled, serving):
 
 @pytest.fixture(scope="module")
 def port_and_header(shared_lake, serving, key_of):
-    """A server with a tenth of the real deadlines, and the header that opens its lake."""
+    """A server with a tenth of the real deadlines, and the header that authorizes requests to it."""
     land(shared_lake, "acme", [visit(visited_at=datetime.now(UTC).replace(tzinfo=None))])
     with hurried(serving, shared_lake, **HURRIED) as (port, _):
         yield port, b"Authorization: Bearer " + key_of(shared_lake).encode()

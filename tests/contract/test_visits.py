@@ -555,7 +555,7 @@ def test_a_rejected_body_is_not_read_as_the_next_request(served, size):
 
 
 def test_visits_of_many_concurrent_senders_are_each_counted_once(served, tell):
-    """Meanwhile, other clients send the same and disconnect at once, half of them with a reset."""
+    """Meanwhile, other connections send a visit and disconnect at once, half of them with a reset."""
     caller, lake = served
     paths = {f"/many-{sender}-{turn}-{number}" for sender in range(12) for turn in range(4) for number in range(5)}
     statuses, barrier = [], threading.Barrier(12)

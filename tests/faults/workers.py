@@ -134,7 +134,7 @@ def approve(root, job_id):
 
 
 def erase_published(lake, domain):
-    """Erase from a lake with its copy next to it: this folder differs from the folder where it was published."""
+    """Erase from a published lake, after recording that its copy has moved to the folder `copy`."""
     with closing(Lake(Path(lake)).manifest) as manifest, database_of(manifest).transaction() as db:
         db.execute("UPDATE copies SET target = ?", [str(Path("copy").absolute())])
     traffic("erase", "--org", "acme", "--domain", domain, "--yes", "--lake", lake)

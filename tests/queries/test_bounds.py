@@ -189,7 +189,7 @@ def test_open_days_are_cut_only_if_they_have_too_many_words(
 
 @pytest.mark.usefixtures("fewer_words")
 @pytest.mark.parametrize("columns", CUT.values())
-def test_visits_have_many_words_if_one_kind_exceeds_the_limit(columns):
+def test_one_kind_of_words_over_the_limit_is_enough_to_cut(columns):
     each = math.ceil((KEPT + 1) ** (1 / len(columns)))  # values of a column
     words = {name: [f"{one // each**place % each}" for one in range(KEPT + 1)] for place, name in enumerate(columns)}
     others = {name: ["one"] * (KEPT + 1) for kind in CUT.values() for name in kind}

@@ -35,9 +35,9 @@ def _by_method(endpoints: dict[str, Endpoint]) -> Endpoint:
 
 
 def endpoint_of(one: Operation, handler: Handler) -> Endpoint:
-    """The endpoint of an operation; it sends InvalidBody for a BadInput of the handler.
+    """The endpoint of an operation; if its handler raises BadInput, it raises InvalidBody.
 
-    The version of its result is also the entity tag.
+    The version of the result is also the entity tag.
     """
     status = int(next(iter(one.answers)))
 

@@ -88,7 +88,7 @@ def _explain(fields: dict[str, str], rules: "_Rules") -> None:
     if fields["ip"]:
         verdict = verifier.verdict(match.classification.agent, fields["ip"], datetime.now(UTC).date())
         is_disguised = classification.detection_method == "ip_range" and classification.confidence == "medium"
-        reason = f"{classification.agent} behind a browser's name" if is_disguised else verdict.reason
+        reason = f"{classification.agent} with a browser's user agent" if is_disguised else verdict.reason
         table.add_row("address", printable(reason))
     for method in verifier.verification_methods(match.classification.agent):
         table.add_row("to verify", method)

@@ -36,9 +36,8 @@ def ask_first_choices(lake: Lake, organization: str, logs: Sequence[Path], files
     own = own_address(os.environ, logs)
     inform(f"{organization} is new. Some choices come before its first visit; Enter selects the default in brackets.")
     zone = answer_to("Time zone of its days, which cannot be changed later", guessed_zone(os.environ), check_zone)
-    aside = (
-        answer_to("Images, styles, scripts and fonts: aside or counted", "aside", _checked_aside) if not files else None
-    )
+    question = "Images, stylesheets, scripts and fonts: aside or counted"
+    aside = None if files else answer_to(question, "aside", _checked_aside)
     if own:
         inform(f"You are connected from {own}, which is in these logs.")
     question = "Your own addresses or networks, to be left out of answers, separated by spaces"

@@ -78,7 +78,7 @@ def _print_unread(unread: "UnreadLine") -> None:
 def _difference(unread: "UnreadLine") -> str:
     log_format, at, wanted = unread.nearest
     if not log_format:
-        return "like no known format"
+        return "in no known format"
     if not unread.reason:
         return f"in another format, {log_format}"
     nearest = f"nearest is {log_format}"

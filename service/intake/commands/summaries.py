@@ -94,7 +94,7 @@ def _report_aside(summary: "Summary", lake: Lake, organization: str) -> None:
 
 
 def report_people(lake: Lake, organization: str, summaries: list["Summary"]) -> None:
-    """Print the number of visits by people on the imported days, as in answers."""
+    """Print the number of visits by people on the imported days, as answers count them."""
     firsts, lasts = ([day for one in summaries if (day := getattr(one, name))] for name in ("first_day", "last_day"))
     if firsts:
         from data.tasks.people import count_people
@@ -121,7 +121,7 @@ def _report_oddities(summary: "Summary") -> None:
     if summary.visits and summary.log_format == "bunny":
         inform("  Bunny truncates addresses by default: several people may count as one visitor")
     if summary.assets:
-        inform(f"  {plural(summary.assets, 'request')} for images, styles, scripts and fonts left out")
+        inform(f"  {plural(summary.assets, 'request')} for images, stylesheets, scripts and fonts left out")
     if summary.repaired:
         inform(f"  {summary.repaired:,} repaired: the line ends inside the user agent")
     if summary.invalid_domains:

@@ -16,12 +16,12 @@ FREE_DATABASES: Final = (
         "https://db-ip.com/db/download/ip-to-country-lite",
     ),
     (
-        "IPinfo Lite", "CC BY-SA 4.0, free account", "name IPinfo where its countries are shown",
+        "IPinfo Lite", "CC BY-SA 4.0, free account", "credit IPinfo where its countries are shown",
         "https://ipinfo.io/developers/ipinfo-lite-database",
     ),
     (
         "GeoLite2 Country", "GeoLite End User License Agreement, free account",
-        "name MaxMind; delete an outdated file within 30 days",
+        "credit MaxMind; delete an outdated file within 30 days",
         "https://dev.maxmind.com/geoip/geolite2-free-geolocation-data",
     ),
 )  # fmt: skip

@@ -189,7 +189,7 @@ def test_json_and_a_log_line_give_the_same_visit(twins, reported):
 
 @given(st.lists(st.tuples(REQUESTS, st.sampled_from(FORMS), st.booleans()), min_size=1, max_size=40))
 @some
-def test_requests_without_domain_or_address_are_the_same_too(twins, reported):
+def test_without_domain_or_address_both_give_the_same_visit(twins, reported):
     requests = [
         request | {"domain": "", "ip": request["ip"] if has_address else ""} for request, _, has_address in reported
     ]

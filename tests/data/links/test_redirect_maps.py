@@ -148,7 +148,7 @@ def test_no_code_or_target_breaks_out_of_the_syntax(drawn):
         ("caddy", "a`b", "https://shop.example/", "a Caddyfile has no way to write"),
     ],
 )
-def test_a_link_that_cannot_be_written_is_named_alone(servers, short_code, target_url, reason):
+def test_only_the_link_that_cannot_be_written_is_left_out(servers, short_code, target_url, reason):
     for name in servers.split():
         exported = MAPS[name]([link(short_code, target_url), link("fine")])
         (named,) = exported.left_out

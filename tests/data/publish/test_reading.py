@@ -22,8 +22,7 @@ CRAWLER = {"user_agent": "GPTBot/1.2"}
 
 @pytest.fixture
 def found(lake, there):
-    """Find the live visits; return how many objects and files of the lake have them, each visit once in its current
-    form."""
+    """Check that objects and files of the lake have each live visit once, in its current form; return their numbers."""
     reading = PublishedLake(lake, str(there))
 
     def found(organization="acme"):

@@ -1,4 +1,4 @@
-"""The page of addresses that AI products made up: its rows equal the answer's, and one click claims each row, once."""
+"""The page of addresses that AI products made up: its rows equal the answer's, and clicks on a row create one job."""
 
 from contextlib import closing
 from datetime import datetime, timedelta

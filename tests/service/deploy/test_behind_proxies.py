@@ -89,7 +89,7 @@ def browsers(request, shared_lake, serving, key_of, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def bodies(tmp_path_factory):
-    """Files with bodies of some sizes."""
+    """A folder with a request body of each size, in files named after it."""
     folder = tmp_path_factory.mktemp("bodies")
     for size in (LARGE, VALID, WHOLE, HUGE):
         (folder / str(size)).write_bytes(ROW + b" " * (size - len(ROW)))

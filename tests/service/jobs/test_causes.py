@@ -80,7 +80,7 @@ def test_folders_of_two_domains_are_two_causes():
         ("referral_drop", [{"domain": None, "short_code": code, "ai_source": "ChatGPT"} for code in "ab"]),
     ],
 )
-def test_effects_of_one_rule_or_product_are_one_cause(kind, subjects):
+def test_findings_of_one_rule_or_product_share_a_cause(kind, subjects):
     found = [Finding(kind, "acme", subject, {}, 1.0) for subject in subjects]
     assert [len(one.findings) for one in causes_of(DETECTORS[kind], found, days_before(NOW.date()))] == [2]
 
