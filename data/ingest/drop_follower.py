@@ -43,7 +43,7 @@ class DropTotals(FollowTotals):
     @property
     def read(self) -> str:
         """Number of objects read, as part of a sentence."""
-        repeated = f", {self.repeated:,} of them with contents that had landed before" if self.repeated else ""
+        repeated = f", {self.repeated:,} of them with content that was already imported" if self.repeated else ""
         refused = f"; {plural(self.refused, 'object')} refused" if self.refused else ""
         return f"{plural(self.objects, 'object')} read{repeated}{refused}"
 

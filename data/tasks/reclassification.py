@@ -215,5 +215,5 @@ class Reclassifier:
             return classification
         is_disguised = stored.confidence in {"medium", "verified"} and classification.agent is None
         if stored.confidence == "contradicted" or is_disguised:
-            return stored  # disguised: address or signature showed an agent behind a browser's name
+            return stored  # disguised: address or signature showed an agent with a browser's user agent
         return apply_verdict(classification, True) if classification.agent == stored.agent else classification

@@ -30,7 +30,7 @@ def test_values_of_many_chunks_are_restored(chunks):
     assert len(set(words.to_pylist())) == len(words)
 
 
-def test_days_can_be_encoded_too():
+def test_days_can_be_encoded():
     days = [dt.date(2026, 3, 2), dt.date(2026, 3, 1), dt.date(2026, 3, 2)]
     numbers, words = dictionary_encoded(pa.chunked_array([pa.array(days, pa.date32())]))
     assert (numbers.to_pylist(), words.to_pylist()) == ([0, 1, 0], days[:2])

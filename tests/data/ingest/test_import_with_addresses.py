@@ -106,7 +106,7 @@ def test_an_old_list_verifies_and_contradicts_no_agent(lake, load):
     assert landed(lake, *SAID) == {"/inside": VERIFIED, "/outside": TRAINING}
 
 
-def test_other_formats_are_compared_with_the_lists_too(lake, load):
+def test_other_formats_are_compared_with_the_lists(lake, load):
     fetch_lists(lake)
     rows = {path: text for path, (text, *_) in REQUESTS.items() if path not in ("/nobody", "/named")}
     assert (

@@ -190,7 +190,7 @@ def test_an_agent_can_be_verified_as_its_row_declares(verifier, agent, methods):
     assert verifier(home=HOME).verification_methods(agent) == methods
 
 
-# Agents behind a browser's name
+# Agents with a browser's user agent
 
 AT_HOME = bot_classification(
     "assistant_fetch", "ChatGPT-User", "medium", method="ip_range", operator="OpenAI", ai_source="ChatGPT"

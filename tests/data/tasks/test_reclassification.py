@@ -375,7 +375,7 @@ def test_a_reclassified_agent_stays_verified_or_contradicted(lake, under, before
 
 
 def test_results_of_addresses_are_kept_without_addresses(lake, load, under):
-    """Verified and contradicted agents, and agents recognized by address behind a browser's name."""
+    """Verified and contradicted agents, and agents with a browser's user agent, recognized by address."""
     networks = {"openai-gptbot": "20.42.10.0/24", "openai-chatgpt-user": "20.42.20.0/24"}
     lists = [row for row in reference.load(IpList, "ip_lists") if row.name in networks]
     body = '{{"prefixes": [{{"ipv4Prefix": "{}"}}]}}'.format

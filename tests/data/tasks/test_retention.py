@@ -192,7 +192,7 @@ def test_unreadable_unknown_files_of_old_days_are_deleted(lake):
     assert not copy.exists()
 
 
-def test_unknown_files_of_other_organizations_expire_too(lake):
+def test_unknown_files_of_other_organizations_expire(lake):
     fill(lake, "acme", 1)
     copy = unknown_copy(lake, "acme")
     moved = Path(str(copy).replace("=acme", "=lost"))

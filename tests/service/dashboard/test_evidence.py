@@ -68,7 +68,7 @@ def test_today_is_not_over_and_has_no_mark(browser):
     assert marks(browser.read("?start_date=2026-03-13&end_date=2026-03-15")) == []
 
 
-def test_the_chart_of_a_link_is_marked_too(lake, browsing):
+def test_the_chart_of_a_link_is_marked(lake, browsing):
     for signals, days in ((WITHOUT, (1, 2)), (WITH, (3, 4))):
         land(lake, "acme", [one | {"short_code": "sale"} for one in days_of(*days, signals=signals)])
     with browsing(lake) as browser:

@@ -194,7 +194,7 @@ async def test_a_member_does_not_wait_for_a_shares_query(answers, engine):
     assert len(set(await asyncio.gather(share, *members))) == 1
 
 
-async def test_a_disconnect_cancels_a_duplicate_entry_too(answers, engine):
+async def test_a_disconnect_cancels_a_duplicate_entry(answers, engine):
     engine.open.clear()
     before = asyncio.all_tasks()
     asking = asyncio.create_task(answers.get([(DEVICES, MINE), (DEVICES, MINE)]))
