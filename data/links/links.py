@@ -1,6 +1,7 @@
 """The links of an organization: short codes and their target URLs."""
 
 import dataclasses
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -23,6 +24,7 @@ from data.visits import check_organization
 
 COLUMNS: Final = ("short_code", "domain", "target_url", "created_at", "tags")
 MAX_TARGET_URL_LENGTH: Final = 2_048
+ANY_VERSION: Final = "*"
 SHORT_CODE_RULE: Final = "1 to 256 characters except space, /, ?, #"
 _SHORT_CODE: Final = re.compile(r"[^\s/?#\x00-\x1f\x7f\ud800-\udfff]{1,256}")
 _TARGET_URL: Final = re.compile(r"(?i:https?://)[^\x00-\x1f\x7f\ud800-\udfff]{1,2048}")
@@ -60,6 +62,18 @@ class LinkEdit(NamedTuple):
     domain: str
     link: Link | None
     tags: tuple[str, ...] | None = None  # of the link as it is, if it exists
+    version: str | None = None
+    """The version that the link must have, or else nothing is changed; ANY_VERSION: the link must exist."""
+
+    def fits(self, link: Link | None) -> bool:
+        """Return whether the link has the version that this edit is for."""
+        return self.version is None or (link is not None and self.version in {ANY_VERSION, version_of(link)})
+
+
+def version_of(link: Link) -> str:
+    """Return a text that changes with the target, the tags and the creation of a link."""
+    values = link.target_url, link.created_at.replace(microsecond=0).isoformat(), *(link.tags or ())
+    return hashlib.sha256("\0".join(values).encode()).hexdigest()[:32]
 
 
 def is_short_code(text: str) -> bool:
@@ -122,8 +136,8 @@ def change_links(
 def edit_links(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> list[tuple[Link | None, Link | None]]:
     """Apply edits in order and write them together. Returns the link before and after each edit.
 
-    A link that already leads to the same URL keeps its creation time, and a link without new tags its tags. Raises
-    LakeDamaged.
+    A link that already leads to the same URL keeps its creation time, and a link without new tags its tags. An edit for
+    another version of the link changes nothing. Raises LakeDamaged.
     """
     check_organization(organization)
     with editing(lake, organization) as read:
@@ -166,7 +180,11 @@ def _apply_edits(
     done: _EditedLinks = []
     for edit in edits:
         key = edit.short_code, edit.domain
-        before = near.pop(key, None)
+        before = near.get(key)
+        if not edit.fits(before):
+            done.append((before, before))
+            continue
+        near.pop(key, None)
         wanted = edit.link if edit.tags is None else before and dataclasses.replace(before, tags=edit.tags)
         after = wanted and _with_tags(wanted, before)
         if before and after and before.target_url == after.target_url:

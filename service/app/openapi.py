@@ -40,7 +40,7 @@ _HEADERS: Final = {
     "Retry-After": "seconds to wait; 0 while requests remain",
 }
 _CONDITIONS: Final = {
-    "412": ("If-Match", 'the version that the job must have, such as "7"; else 412'),
+    "412": ("If-Match", "the ETag that it must have, or * if it must exist; else 412"),
     "304": ("If-None-Match", "the ETag of the known response; 304 without a body while it is unchanged"),
 }
 """The request header for a status, and its meaning."""

@@ -1,6 +1,7 @@
 """The operations on a single link: read, set and remove."""
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from starlette.responses import Response
 from data import BadInput, Lake
 from data.hosts import HOST_RULE, normalized_host
 from data.links.links import (
+    ANY_VERSION,
     MAX_TARGET_URL_LENGTH,
     SHORT_CODE_RULE,
     Link,
@@ -23,12 +25,13 @@ from data.links.links import (
     is_short_code,
     link_of,
     new_link,
+    version_of,
 )
 from data.links.tags import MAX_TAG_LENGTH, MAX_TAGS, check_tags
 from queries import InvalidParameter
 from service.core.clock import Clock, Time
 from service.core.http.bodies import reject_body
-from service.core.http.errors import InvalidBody, NotFound, Overloaded
+from service.core.http.errors import InvalidBody, NotFound, Overloaded, PreconditionFailed
 from service.core.http.group_commit import GroupCommit
 from service.core.http.operations import KIB, Call, Operation, Operations, writer
 from service.core.http.responses import JsonResponse
@@ -85,25 +88,32 @@ class LinkService:
     clock: Clock
 
     async def edit(self, organization: str, wanted: LinkEdit) -> tuple[Link | None, Link | None]:
-        """Make an edit durably. Raises Overloaded, StorageUnavailable or LakeDamaged; then nothing was changed."""
+        """Make an edit durably.
+
+        Raises PreconditionFailed if the link has another version than `wanted`, Overloaded, StorageUnavailable or
+        LakeDamaged; then nothing was changed.
+        """
         if self.edits.count_pending(organization) >= MAX_WAITING_EDITS:
             raise Overloaded
-        return await self.edits.add(organization, wanted)
+        before, after = await self.edits.add(organization, wanted)
+        if not wanted.fits(before):
+            raise PreconditionFailed("The link does not have the version of If-Match.")
+        return before, after
 
 
 @OPERATIONS.handles(
     Operation("GET /links/{domain}/{short_code}", "get-link", "The link of a short code.", {"200": StoredLink})
 )
-async def read(links: LinkService, call: Call) -> StoredLink:
+async def read(links: LinkService, call: Call) -> Response:
     short_code, domain = _short_code_and_domain(call.path)
-    return _record(await asyncio.to_thread(link_of, links.lake, call.organization, short_code, domain))
+    return _response(await asyncio.to_thread(link_of, links.lake, call.organization, short_code, domain))
 
 
 @OPERATIONS.handles(
     Operation(
         "PUT /links/{domain}/{short_code}", "put-link",
         "Add a link (201), or change its target and tags (200). Roles that may write only.",
-        {"200": StoredLink, "201": StoredLink}, writer, LinkTarget, 16 * KIB,
+        {"200": StoredLink, "201": StoredLink}, writer, LinkTarget, 16 * KIB, errors="412",
     )
 )  # fmt: skip
 async def put(links: LinkService, call: Call) -> Response:
@@ -117,20 +127,31 @@ async def put(links: LinkService, call: Call) -> Response:
     except BadInput as error:
         fix = "Use an http or https address of at most 2,048 characters."
         raise InvalidBody("`target_url` is invalid.", fix) from error
-    before, after = await links.edit(call.organization, LinkEdit(short_code, domain, wanted))
-    return JsonResponse(encode(_record(after)), 200 if before else 201)
+    edit = LinkEdit(short_code, domain, wanted, version=_version(call))
+    before, after = await links.edit(call.organization, edit)
+    return _response(after, 200 if before else 201)
 
 
 @OPERATIONS.handles(
     Operation(
         "DELETE /links/{domain}/{short_code}", "delete-link",
-        "Remove a link; its visits stay. Roles that may write only.", {"200": StoredLink}, writer,
+        "Remove a link; its visits stay. Roles that may write only.", {"200": StoredLink}, writer, errors="412",
     )
 )  # fmt: skip
 async def delete(links: LinkService, call: Call) -> StoredLink:
     reject_body(call.request)
-    before, _ = await links.edit(call.organization, LinkEdit(*_short_code_and_domain(call.path), None))
+    edit = LinkEdit(*_short_code_and_domain(call.path), None, version=_version(call))
+    before, _ = await links.edit(call.organization, edit)
     return _record(before)
+
+
+def _version(call: Call) -> str | None:
+    """Return the version in If-Match; None without the header. Any text but one strong entity tag matches no link."""
+    header = call.request.headers.get("if-match")
+    if header is None or header == ANY_VERSION:
+        return header
+    match = re.fullmatch(r'"([0-9a-f]{32})"', header.strip())
+    return match[1] if match else ""
 
 
 def _short_code_and_domain(path: Mapping[str, str]) -> tuple[str, str]:
@@ -141,6 +162,12 @@ def _short_code_and_domain(path: Mapping[str, str]) -> tuple[str, str]:
     if not is_short_code(path["short_code"]):
         raise InvalidParameter("short_code", "is not a valid short code", f"Use {SHORT_CODE_RULE}.")
     return path["short_code"], domain
+
+
+def _response(link: Link | None, status: int = 200) -> Response:
+    """Return the response with a link, whose entity tag is its version. Raises NotFound if there is no link."""
+    body = encode(_record(link))
+    return JsonResponse(body, status, {"ETag": f'"{version_of(link)}"'} if link else {})
 
 
 def _record(link: Link | None) -> StoredLink:

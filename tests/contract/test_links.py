@@ -65,6 +65,55 @@ def test_a_link_is_added_changed_read_and_removed(client, stored):
         assert (answer.status_code, answer.json()) == (404, {"error": "Link not found.", "message": advice})
 
 
+def test_a_link_has_an_etag_that_its_state_determines(client):
+    first = put(client, "*/sale")
+    assert first.headers["etag"] == client.get("/links/*/sale").headers["etag"]
+    moved = put(client, "*/sale", "https://a.example").headers["etag"]
+    tagged = put(client, "*/sale", "https://a.example", ["a"]).headers["etag"]
+    assert put(client, "*/sale", tags=[]).headers["etag"] == first.headers["etag"]
+    assert len({first.headers["etag"], moved, tagged}) == 3
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+@pytest.mark.parametrize("header", ['"{old}"', "{weak}", "{bare}", '"{now}", "{old}"', '"*"', '""', "x"])
+def test_a_write_for_another_state_of_a_link_is_412(client, stored, method, header):
+    targets = "https://a.example", "https://b.example"
+    old, now = (put(client, "*/sale", target).headers["etag"][1:-1] for target in targets)
+    before = stored()
+    given = {"If-Match": header.format(old=old, now=now, weak=f'W/"{now}"', bare=now)}
+    body = {"json": {"target_url": "https://c.example"}} if method == "PUT" else {}
+    answer = client.request(method, "/links/*/sale", headers=given, **body)
+    assert (answer.status_code, answer.json()["error"]) == (412, "The link does not have the version of If-Match.")
+    assert stored() == before
+
+
+def test_writes_for_the_present_state_of_a_link_succeed(client, stored):
+    tag = put(client, "*/sale").headers["etag"]
+    tag = put(client, "*/sale", "https://a.example", headers={"If-Match": tag}).headers["etag"]
+    assert put(client, "*/sale", "https://b.example", headers={"If-Match": "*"}).status_code == 200
+    assert client.delete("/links/*/sale", headers={"If-Match": tag}).status_code == 412
+    tag = client.get("/links/*/sale").headers["etag"]
+    assert client.delete("/links/*/sale", headers={"If-Match": tag}).status_code == 200
+    assert stored() == []
+
+
+@pytest.mark.parametrize("header", ["*", '"' + 32 * "0" + '"'])
+def test_if_match_never_adds_a_link(client, stored, header):
+    assert put(client, "*/sale", headers={"If-Match": header}).status_code == 412
+    assert client.delete("/links/*/sale", headers={"If-Match": header}).status_code == 412
+    assert stored() == []
+
+
+def test_one_of_two_editors_with_the_same_etag_succeeds(client, stored):
+    tag = put(client, "*/sale").headers["etag"]
+    with ThreadPoolExecutor(2) as pool:
+        targets = [f"https://{name}.example" for name in ("anna", "ben")]
+        answers = [*pool.map(lambda target: put(client, "*/sale", target, headers={"If-Match": tag}), targets)]
+    assert sorted(answer.status_code for answer in answers) == [200, 412]
+    (kept,) = (target for target, answer in zip(targets, answers, strict=True) if answer.status_code == 200)
+    assert [target for _, _, target in stored()] == [kept]
+
+
 def test_tags_are_set_kept_and_removed(client):
     put(client, "*/sale", tags=["spring", " mail "])
     assert client.get("/links/*/sale").json() == body("sale", "*", tags=["mail", "spring"])

@@ -126,10 +126,10 @@ class StateConflict(Problem):
 
 
 class PreconditionFailed(Problem):
-    """Nothing was changed. The body has the job's current status and version."""
+    """Nothing was changed. For a job, the body has its current status and version."""
 
     status = 412
-    message = "Fetch the job again and retry with its current version, or without If-Match."
+    message = "Fetch it again and retry with its current ETag, or without If-Match."
 
 
 class BodyTooLarge(Problem):

@@ -132,6 +132,15 @@ def test_the_same_edit_twice_writes_nothing(edited):
     assert files_of_links(edited) == before
 
 
+def test_an_edit_for_another_version_changes_nothing_else(lake):
+    first, second = new_link("a", "", "https://shop.example/1", NOW), new_link("b", "", "https://shop.example/2", NOW)
+    edit_links(lake, "acme", [LinkEdit("a", "", first)])
+    edits = [LinkEdit("a", "", None, version="0" * 32), LinkEdit("b", "", second), LinkEdit("c", "", None, version="*")]
+    done = edit_links(lake, "acme", edits)
+    assert [edit.fits(before) for edit, (before, _) in zip(edits, done, strict=True)] == [False, True, False]
+    assert [link.short_code for link in links_of(lake, "acme")] == ["a", "b"]
+
+
 def test_the_last_of_several_edits_to_a_link_counts(lake):
     links(lake, "acme", SOME)
     ways = [new_link("a", "", f"https://shop.example/{number}", NOW) for number in range(3)]
