@@ -8,7 +8,7 @@ queries/prelude. A day is judged once it is past, also by facts, in data/tasks/j
 
 from typing import Final, Literal, NamedTuple
 
-BEHAVIOUR_VERSION: Final = 14
+BEHAVIOUR_VERSION: Final = 15
 """The version of the judgement of days. Raise it with every change in the meaning of a signal; 0: not judged.
 
 It is stored with each file. Days judged by an earlier version are judged again, by a server, by `traffic compact` and
@@ -104,6 +104,10 @@ SIGNALS: Final = (
     Signal(
         "hosting_single", 1 << 43, "judging", convicts=True,
         meaning="its visitor, on a hosting network, requested at most two pages, and no link or file",
+    ),
+    Signal(
+        "old_protocol_bare", 1 << 44, "judging", convicts=True,
+        meaning="its visitor, by HTTP/1 where others use HTTP/2 or 3, loaded a page without files",
     ),
 )  # fmt: skip
 """Every signal. A bit keeps its meaning forever, since files store it; with the facts, there is room for 63.

@@ -110,7 +110,7 @@ def recount(
 CONVICTING = (
     "probed", "outdated", "errors", "no_assets", "stale", "sweep", "no_fetch_metadata", "no_language", "unfollowed",
     "bot_network", "hosting_bare", "hosting_unserved", "hosting_fleet", "hosting_superseded",
-    "superseded_bare", "superseded_unserved", "hosting_single",
+    "superseded_bare", "superseded_unserved", "hosting_single", "old_protocol_bare",
 )  # fmt: skip
 FACTS = (
     "https", "plain_http", "fetch_absent", "fetch_sent", "navigation", "page_part", "loaded_ahead", "link_preview",
@@ -126,6 +126,7 @@ BITS: Final = {
     "accepts_no_page": 1 << 34, "from_bot": 1 << 35, "bot_network": 1 << 36, "hosting_bare": 1 << 37,
     "hosting_unserved": 1 << 38, "hosting_fleet": 1 << 39, "hosting_superseded": 1 << 40,
     "superseded_bare": 1 << 41, "superseded_unserved": 1 << 42, "hosting_single": 1 << 43,
+    "old_protocol_bare": 1 << 44,
     **{fact: 256 << number for number, fact in enumerate((*FACTS, *ASIDE))},
 }  # fmt: skip
 LISTED: Final = sum(bit for name, bit in BITS.items() if name not in {*LANDED} - {"attacked"})
@@ -186,7 +187,7 @@ def signals(
     browsers = {visit["user_agent"] for visit in people if sends(visit["user_agent"])}
     headerless = {name: _headerless(visits, browsers, *facts) for name, facts in HEADERS.items()}
     unfollowed = _unfollowed_pages(visits)
-    hosting = _hosting(visits) | _late(visits, late, updates_itself)
+    hosting = _hosting(visits) | _late(visits, late, updates_itself) | _of_old_protocol(visits, browsers)
     told = []
     for visit in visits:
         names = set(by_visitor.get(visit["visitor"], ()))
@@ -308,6 +309,32 @@ def _late(
             if visitor not in served_visitors and domain in serving and not any(map(_is_excused, mine)):
                 found["superseded_unserved"].add((domain, visitor))
     return found
+
+
+def _of_old_protocol(visits: Sequence[Visit], browsers: set[str]) -> dict[str, set[tuple[str, int]]]:
+    """Return domain and visitor of pages without files by HTTP/1, where nearly all others load both by HTTP/2 or 3."""
+    found = set()
+    people = [visit for visit in visits if visit["bot_category"] in PEOPLE and visit["user_agent"] is not None]
+    for domain, here in _grouped(people, lambda visit: visit["domain"] or "").items():
+        loaded = [_kinds_loaded(mine) for mine in _grouped(here, lambda visit: visit["user_agent"]).values()]
+        new = [_kinds_loaded([visit for visit in mine if visit.get("protocol") in {"HTTP/2", "HTTP/3"}])
+               for mine in _grouped(here, lambda visit: visit["user_agent"]).values()]  # fmt: skip
+        all_of_them, modern = loaded.count((True, True)), new.count((True, True))
+        for visitor, mine in _grouped(here, lambda visit: visit["visitor"]).items():
+            is_old = all(visit.get("protocol") in {"HTTP/1.0", "HTTP/1.1"} for visit in mine)
+            pages = [visit for visit in mine if _is_page(visit) and visit["status"] != 304]
+            is_bare = any(not _has_bit(page, "plain_http") for page in pages) and not any(
+                _is_asset(visit["path"]) for visit in mine
+            )
+            is_known = visitor is not None and mine[0]["user_agent"] in browsers and not any(map(_is_click, mine))
+            if is_known and is_old and is_bare and modern >= 3 and modern >= 0.9 * all_of_them:
+                found.add((domain, visitor))
+    return {"old_protocol_bare": found}
+
+
+def _kinds_loaded(visits: Sequence[Visit]) -> tuple[bool, bool]:
+    """Return whether any visit is a page that was served, and whether any is a part of a page."""
+    return any(map(_is_page, visits)), any(map(_is_part, visits))
 
 
 def _is_page(visit: Visit) -> bool:

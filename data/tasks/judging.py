@@ -62,6 +62,7 @@ def judge(
     last = max(file.day for file in files)
     until_memory_suffices(lambda parts: _register_browsers(engine, paths, last, parts), _PARTS)
     engine.execute(read_sql("data.tasks", "sql/old_visitors"), {**patterns, "bits": BITS})
+    engine.execute(read_sql("data.tasks", "sql/old_protocol_visitors"), {**patterns, "bits": BITS})
     engine.execute(read_sql("data.tasks", "sql/headerless_visitors"), read_for(HEADERS))
     hosting = {**read_for(BITS["from_hosting"]), "file_pattern": FILE_PATTERN}
     engine.execute(read_sql("data.tasks", "sql/hosting_visitors"), hosting)

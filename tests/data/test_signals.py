@@ -27,8 +27,9 @@ def test_masks_have_the_bits_of_their_signals():
 JUDGING = (
     "suspects", "judged_visitors", "judged_agents", "people_agents", "old_visitors", "headerless_visitors",
     "judged_visits", "unfollowed_pages", "loading_agents", "hosting_visitors", "site_visitors", "request_macros",
+    "old_protocol_visitors",
 )  # fmt: skip
-JUDGED = (14, "08201290a9db")
+JUDGED = (15, "d413f0950348")
 """The version of the signals, and the digest of their definition. A new version judges past days again."""
 
 

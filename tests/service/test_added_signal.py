@@ -11,8 +11,8 @@ from tests.support.forks import ROOT, without_settings
 ADD = """
 from data import signals
 
-signals.SIGNALS += (signals.Signal("odd_hours", 1 << 44, "judging", convicts=True, meaning="it came at odd hours"),)
-signals.BITS["odd_hours"], signals.CONVICTING = 1 << 44, signals.CONVICTING | 1 << 44
+signals.SIGNALS += (signals.Signal("odd_hours", 1 << 45, "judging", convicts=True, meaning="it came at odd hours"),)
+signals.BITS["odd_hours"], signals.CONVICTING = 1 << 45, signals.CONVICTING | 1 << 45
 """
 """Add a row, in every process that finds it as sitecustomize.py."""
 ASK = """
@@ -31,7 +31,7 @@ from tests.support.docs import expression_table, signal_table
 from tests.support.visits import land, visit
 
 lake = Lake(Path(sys.argv[1]), create=True)
-land(lake, "acme", [visit(signals=1 << 44), visit(signals=0)])
+land(lake, "acme", [visit(signals=1 << 45), visit(signals=0)])
 days = "2026-03-01", "2026-03-31"
 span = "start_date={}&end_date={}".format(*days)
 with TestClient(create_app(read_settings({}, lake=str(lake.root)), lambda: NOW, None), base_url="https://t") as client:
@@ -66,9 +66,9 @@ def shown(tmp_path_factory):
 @pytest.mark.parametrize(("place", "words"), [
     ("table", "odd_hours,1,1"),
     ("page", "odd hours (1)"),
-    ("field", "hosting_single, odd_hours"),
-    ("documents", "| `odd_hours` | 17592186044416 | judging | yes | it came at odd hours |"),
-    ("expressions", "(signals & 35130684997870)"),
+    ("field", "old_protocol_bare, odd_hours"),
+    ("documents", "| `odd_hours` | 35184372088832 | judging | yes | it came at odd hours |"),
+    ("expressions", "(signals & 70315057086702)"),
     ("command", "odd_hours,1,1,1,it came at odd hours"),
 ])  # fmt: skip
 def test_added_signal_is_shown(shown, place, words):

@@ -88,6 +88,12 @@ def _moment(text: str) -> datetime | None:
         return None
 
 
+def _protocol(request: str) -> str | None:
+    """Return the HTTP version of a request line."""
+    found = re.search(r" (HTTP/(?:1\.[01]|[23])(?:\.0)?)$", request)
+    return re.sub(r"([23])\.0$", r"\1", found[1]) if found else None
+
+
 def _asked(request: str) -> tuple[str, str, str]:
     """Return method, path and query of a request line; all '' if it is invalid."""
     words = request.split(" ")
@@ -132,6 +138,7 @@ def _visit(match: re.Match[str], organization: str, domain: str | None) -> dict[
         "short_code": short[1] if short else None,
         "path": path,
         "method": method,
+        "protocol": _protocol(fields["request"]),
         "status": int(fields["status"]),
         "bytes_sent": int(fields["bytes"]) if fields["bytes"] else None,
         **classifier.classify(request)._asdict(),

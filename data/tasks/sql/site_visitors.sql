@@ -5,5 +5,6 @@ FROM (
     FROM old_visitors
     UNION ALL FROM headerless_visitors
     UNION ALL FROM hosting_visitors
+    UNION ALL FROM old_protocol_visitors
 )
 GROUP BY site, visitor

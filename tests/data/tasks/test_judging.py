@@ -105,6 +105,7 @@ def some_day(random):
         visits += [at(0, domain=domains[0], path=path, user_agent=f"loading {agent}", visitor=None) for path in load]
     visits += [load for visitor in range(20, 30) for load in loads_ahead(random, visitor, domains)]
     visits += [visit for visitor in range(30, 50) for visit in comes_from_hosting(random, visitor, domains)]
+    visits += [visit for visitor in range(50, 70) for visit in comes_by_a_protocol(random, visitor)]
     random.shuffle(visits)
     return visits
 
@@ -128,6 +129,16 @@ def comes_from_hosting(random, visitor, domains):
         code = "p1" if path == "/p1" else None
         yield at(second, domain=random.choice(domains), path=path, status=status, short_code=code, visitor=visitor,
                  user_agent=agent, signals=random.choice(bits))  # fmt: skip
+
+
+def comes_by_a_protocol(random, visitor):
+    """Generate requests of a visitor with a current browser, some by one version of HTTP only."""
+    newer = visitor % 5
+    protocols = random.choice([["HTTP/2"], ["HTTP/2", "HTTP/3"]] if newer else [["HTTP/1.1"], ["HTTP/1.0", "HTTP/2"]])
+    agent, paths = NEW.replace("145", str(130 + newer)), ["/", "/a.js", "/b.css"] if newer else ["/", "/c"]
+    for second, path in enumerate(paths):
+        yield at(second, domain="new.example", path=path, status=random.choice([200, 304]), visitor=visitor,
+                 short_code=None, user_agent=agent, protocol=random.choice(protocols))  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -160,7 +171,7 @@ def test_visits_of_past_days_get_the_signals_of_a_recount(lake, monkeypatch, see
 
 
 def test_every_signal_occurs_in_the_recounted_days():
-    found, is_old, sends = 0, lambda agent: agent == OLD, lambda agent: agent == NEW
+    found, is_old, sends = 0, lambda agent: agent == OLD, lambda agent: agent in {NEW, NEW.replace("145", "130")}
     for seed in SEEDS:
         for bits in recount.signals(some_day(Random(seed)), (), is_old, is_old, is_old, sends, is_old, is_old):
             found |= bits
