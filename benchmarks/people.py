@@ -140,11 +140,12 @@ def ways(rows: Sequence[Row]) -> dict[str, Called]:
 def headed_ways() -> dict[str, Called]:
     """The judges of who is a person where headers are logged: other signals, and one group of signals more each."""
     found: dict[str, Called] = {"other signals": lambda _row: True}
-    mask, groups = (
-        0,
-        {"headers": ("no_fetch", "no_lang"), "late browsers": ("superseded_",), "networks": ("host", "bot")},
-    )
-    for name, prefixes in groups.items():
+    mask = 0
+    for name, prefixes in (
+        ("headers", ("no_fetch_metadata", "no_language")),
+        ("late browsers", ("superseded_",)),
+        ("networks", ("hosting_", "bot_network")),
+    ):
         mask |= sum(signal.bit for signal in SIGNALS if signal.name.startswith(prefixes))
         found[f"and {name}"] = lambda row, mask=mask: not row.signals & mask  # type: ignore[misc]
     return {**found, "a judged day": lambda row: row.seen}

@@ -161,10 +161,11 @@ class _Watch:
         return [self.ask() for _ in range(IDLE_QUESTIONS + 1)][1:]
 
     def wait_until_all_is_filed(self) -> None:
-        """Wait until every visit is in a file, for two minutes at most."""
-        for _ in range(120):
-            if not self._number("SELECT coalesce(sum(visits), 0) FROM pending"):
-                return
+        """Wait until every visit is in a file. Raises SystemExit after two minutes."""
+        deadline = time.monotonic() + 120
+        while waiting := self._number("SELECT coalesce(sum(visits), 0) FROM pending"):
+            if time.monotonic() > deadline:
+                raise SystemExit(f"{waiting:,.0f} visits are in no file two minutes after the last one was posted.")
             time.sleep(1)
 
     def uncount(self) -> None:
