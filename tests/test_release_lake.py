@@ -1,7 +1,7 @@
-"""Opens the lake of 1.0.0 with this program: the answers are the same, and the lake stays usable.
+"""Opens the lakes of releases with this program: the answers are the same, and the lakes stay usable.
 
-tests/fixtures has the lake, which is never recreated, and the answers of 1.0.0. test_newer_program.py also runs these
-tests with a program that knows one more column.
+tests/fixtures has each lake, which is never recreated, and the answers of its release. test_newer_program.py also runs
+these tests with a program that knows one more column.
 """
 
 import json
@@ -9,12 +9,9 @@ import sqlite3
 import tarfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import msgspec
-import orjson
-import pyarrow.parquet as pq
 import pytest
 
 from data import Lake
@@ -24,29 +21,35 @@ from data.ingest.importer import Importer, Options
 from data.links.links import LinkEdit, edit_links, links_of, new_link
 from data.manifest import database
 from data.recovery.verification import verify_lake
+from data.signals import BITS
 from data.store import pending
 from data.tasks.compaction import Compactor
 from data.tasks.erasure import Criteria, Eraser
 from data.visits import COLUMNS
-from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope
+from queries import RollupBuilder
 from service.access.api_keys import ApiKeys
 from service.core import control_database
 from service.core.control_database import CONTROL, ControlDatabase
-from service.core.encoding import encode
 from service.dashboard.shares import ShareStore
 from service.exclusions.files import plan_files, switch_files
-from service.hooks.registry import Hooks
-from service.jobs.store import Jobs
-from tests.recount import local_time, recount
-from tests.support.lakes import links_path, opened, rebuilt
-from tests.support.sql import answers as answers_of
+from tests.support.lakes import opened, rebuilt
+from tests.support.release_lakes import (
+    NAMES,
+    NOW,
+    ORGANIZATIONS,
+    answers,
+    answers_of,
+    control_of,
+    recounted,
+    visits_of,
+)
 from tests.support.user_agents import CHROME, GPTBOT
 
 FIXTURES = Path(__file__).parent / "fixtures"
-STORED = json.loads((FIXTURES / "lake-1.0.0.json").read_text())
-NOW, LATER = datetime(2026, 3, 15, 12, tzinfo=UTC), datetime(2026, 3, 20, 12, tzinfo=UTC)
-"""The time when the lake was made, and the time when it is used again."""
-ORGANIZATIONS = "acme", "berlin"
+LATER = datetime(2026, 3, 20, 12, tzinfo=UTC)
+"""The time when the lakes are used again."""
+MIGRATIONS = {"manifest.sqlite": database.MIGRATIONS, CONTROL: control_database.MIGRATIONS}
+VERSIONS = {"1.0.0": {"manifest.sqlite": 1, CONTROL: 1}, "1.1.0": {"manifest.sqlite": 7, CONTROL: 4}}
 CLIENTS = (
     (CHROME, "https://chatgpt.com/", "/launch?utm_source=chatgpt.com"),
     (CHROME, "-", "/sale?utm_source=news&utm_medium=email&utm_campaign=spring&utm_term=links&utm_content=top"),
@@ -54,58 +57,29 @@ CLIENTS = (
     ("Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)", "-", "/sale"),
     ("zgrab/0.x", "-", "/.env"),
 )
-PARTS = {entry.name for _, entry in ENTRIES["dashboard"].members}
-NAMES = [name for name in ENDPOINTS if name not in PARTS]
-"""The endpoints to compare: the dashboard stands for its reports."""
-DAYS = date(2026, 3, 10), date(2026, 3, 15)
+of_1_0_0 = pytest.mark.parametrize("release", ["1.0.0"], indirect=True)
+of_1_1_0 = pytest.mark.parametrize("release", ["1.1.0"], indirect=True)
+for_each_organization = pytest.mark.parametrize(
+    ("release", "organization"),
+    [(release, name) for release, names in ORGANIZATIONS.items() for name in names],
+    indirect=["release"],
+)
 
 
-def answers(lake, organization):
-    return answers_of(lake, Scope(organization, *DAYS), NAMES)
-
-
-def told_by(root):
-    """Return what a program knows about the lake: answers of each organization, and the content of control.sqlite."""
-    with opened(root) as lake, closing(ControlDatabase(lake)) as control:
-        jobs, hooks, keys = Jobs(control), Hooks(control), ApiKeys(control, lambda: NOW)
-        shares = ShareStore(control, lambda: NOW)
-        stores = {
-            "jobs": [jobs.record("acme", job.id) for job in jobs.of("acme")],
-            "hooks": hooks.of("acme"),
-            "deliveries": [hooks.deliveries("acme", hook.id) for hook in hooks.of("acme")],
-            "keys": keys.all_keys(),
-            "shares": shares.shares_of("berlin"),
-        }
-        control_rows = msgspec.json.decode(msgspec.json.encode(stores))
-        return {"answers": {name: answers(lake, name) for name in ORGANIZATIONS}, "control": control_rows}
-
-
-def visits_of(lake, organization):
-    """Return the visits of its live files in the form of tests/recount.py."""
-    rows = [
-        row
-        for file in lake.manifest.files.live(organization)
-        for row in pq.read_table(lake.root / file.path, partitioning=None).to_pylist()
-    ]
-    return [row | {"organization": organization, "day": local_time(row).date()} for row in rows]
-
-
-def recounted(lake, organization, *, files_aside=False):
-    rows = pq.read_table(links_path(lake, organization), partitioning=None).to_pylist()
-    links = [row | {"organization": organization} for row in rows]
-    visits, scope = visits_of(lake, organization), Scope(organization, *DAYS)
-    countries, behaviour = {"DE": "Germany", "US": "United States"}, organization == "acme"
-    return {
-        name: orjson.loads(
-            encode(recount(name, visits, scope, links, None, countries, behaviour, files_aside=files_aside))
-        )
-        for name in NAMES
-    }
+@pytest.fixture(params=ORGANIZATIONS)
+def release(request):
+    return request.param
 
 
 @pytest.fixture
-def root(tmp_path):
-    with tarfile.open(FIXTURES / "lake-1.0.0.tar.xz") as archive:
+def stored(release):
+    """The answers of the release, and the content of its databases."""
+    return json.loads((FIXTURES / f"lake-{release}.json").read_text())
+
+
+@pytest.fixture
+def root(release, tmp_path):
+    with tarfile.open(FIXTURES / f"lake-{release}.tar.xz") as archive:
         archive.extractall(tmp_path, filter="data")
     yield tmp_path / "lake"
     with opened(tmp_path / "lake") as lake:
@@ -138,6 +112,7 @@ def version_of(root):
         return db.execute("PRAGMA user_version").fetchone()[0]
 
 
+@of_1_0_0
 def test_no_upgrade_while_another_program_has_the_lake_open(root, monkeypatch):
     monkeypatch.setattr("data.manifest.generation._MAX_UPGRADE_WAIT_SECONDS", 0.0)
     (root / ".staging").mkdir()
@@ -146,6 +121,7 @@ def test_no_upgrade_while_another_program_has_the_lake_open(root, monkeypatch):
     assert version_of(root) == 1
 
 
+@of_1_0_0
 def test_an_upgrade_waits_for_another_program_that_stops(root, monkeypatch):
     (root / ".staging").mkdir()
     with ExitStack() as other:
@@ -155,6 +131,7 @@ def test_an_upgrade_waits_for_another_program_that_stops(root, monkeypatch):
     assert version_of(root) == len(database.MIGRATIONS)
 
 
+@of_1_0_0
 def test_two_programs_can_upgrade_the_lake_at_once(root):
     with ThreadPoolExecutor() as threads:
         for lake in threads.map(Lake, [root] * 4):
@@ -162,46 +139,80 @@ def test_two_programs_can_upgrade_the_lake_at_once(root):
     assert version_of(root) == len(database.MIGRATIONS)
 
 
-def test_every_column_of_1_0_0_has_values_in_the_lake(lake):
-    rows = [row for organization in ORGANIZATIONS for row in visits_of(lake, organization)]
+def test_an_upgrade_leaves_copies_of_older_databases_only(root, release):
+    with opened(root) as lake:
+        ControlDatabase(lake).close()
+    older = {f"{name}.before-{one}" for name, one in VERSIONS[release].items() if one < len(MIGRATIONS[name])}
+    assert {path.name for path in root.glob("*.before-*")} == older
+
+
+def test_every_column_of_the_release_has_values(lake, release):
+    rows = [row for organization in ORGANIZATIONS[release] for row in visits_of(lake, organization)]
     assert [one.name for one in COLUMNS if one.since == 1 and all(row[one.name] is None for row in rows)] == []
 
 
-@pytest.mark.parametrize(
-    ("database", "migrations"), [("manifest.sqlite", database.MIGRATIONS), (CONTROL, control_database.MIGRATIONS)]
-)
-def test_tables_match_the_first_migration(root, database, migrations):
-    with closing(sqlite3.connect(root / database)) as stored, closing(sqlite3.connect(":memory:")) as made:
-        assert stored.execute("PRAGMA user_version").fetchone() == (1,)
-        made.executescript(migrations[0])
+@of_1_1_0
+def test_every_signal_of_the_release_is_in_the_lake(lake, release, stored):
+    rows = [row for organization in ORGANIZATIONS[release] for row in visits_of(lake, organization)]
+    assert [name for name, bit in stored["bits"].items() if not any(row["signals"] & bit for row in rows)] == []
+
+
+@of_1_1_0
+def test_signals_keep_the_bits_of_the_release(stored):
+    assert stored["bits"].items() <= BITS.items()
+
+
+@pytest.mark.parametrize("name", MIGRATIONS)
+def test_tables_match_the_migrations_of_the_release(root, release, name):
+    version = VERSIONS[release][name]
+    with closing(sqlite3.connect(root / name)) as stored, closing(sqlite3.connect(":memory:")) as made:
+        assert stored.execute("PRAGMA user_version").fetchone() == (version,)
+        for migration in MIGRATIONS[name][:version]:
+            made.executescript(migration)
         without_indents = "SELECT name, replace(sql, '  ', '') FROM sqlite_schema"
         schemas = [set(db.execute(without_indents)) for db in (stored, made)]
-        names = [name for (name,) in stored.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
-        assert len(names) > 10
-        assert [name for name in names if not stored.execute(f"SELECT 1 FROM {name} LIMIT 1").fetchall()] == []
     assert schemas[0] == schemas[1]
 
 
-def test_answers_and_secrets_of_1_0_0_stay_valid(root):
+@pytest.mark.parametrize("name", MIGRATIONS)
+def test_every_table_of_the_release_has_rows(root, name):
+    with closing(sqlite3.connect(root / name)) as stored:
+        names = [table for (table,) in stored.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        assert len(names) > 10
+        assert [table for table in names if not stored.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall()] == []
+
+
+def test_answers_are_those_of_the_release(root, stored):
     """Endpoints that were added later are left to the recount."""
-    told = told_by(root)
-    for organization, stored in STORED["answers"].items():
-        for name in stored.keys() & NAMES:
-            assert told["answers"][organization][name] == stored[name], name
-    for job in told["control"]["jobs"]:  # 1.0.0 had one subject, and showed it as domain and path only
+    told = answers_of(root)
+    assert {
+        (organization, name)
+        for organization, answered in stored["answers"].items()
+        for name in answered.keys() & NAMES
+        if told[organization][name] != answered[name]
+    } == set()
+
+
+def test_the_control_database_tells_what_the_release_told(root, release, stored):
+    told = control_of(root)
+    for job in told["jobs"] if release == "1.0.0" else ():  # which had one subject, and showed only domain and path
         path = {"domain": job["domain"], "path": job["path"]}
         assert job.pop("subjects") == ([path] if job["path"] else [])
         assert job["implementation"] is None or job["implementation"].pop("subject") is None
-    assert told["control"] == STORED["control"]
-    with opened(root) as lake, closing(ControlDatabase(lake)) as control:
-        assert ApiKeys(control, lambda: NOW).find(STORED["shown"]["key"]).organization == "acme"
-        assert ShareStore(control, lambda: NOW).share(STORED["shown"]["share"]).organization == "berlin"
+    assert told == stored["control"]
 
 
-@pytest.mark.parametrize("organization", ORGANIZATIONS)
+def test_secrets_of_the_release_stay_valid(lake, stored):
+    with closing(ControlDatabase(lake)) as control:
+        assert ApiKeys(control, lambda: NOW).find(stored["shown"]["key"]).organization == "acme"
+        assert ShareStore(control, lambda: NOW).share(stored["shown"]["share"]).organization == "berlin"
+
+
+@for_each_organization
 def test_the_lake_matches_the_recount_and_still_works(lake, organization, tmp_path):
     assert recounted(lake, organization) == answers(lake, organization)
-    before, waiting = len(visits_of(lake, organization)), pending.flush_all(lake) // len(ORGANIZATIONS)
+    before, waiting = len(visits_of(lake, organization)), 6
+    pending.flush_all(lake)
     log = tmp_path / "more.log"
     log.write_text(
         "".join(
@@ -223,9 +234,10 @@ def test_the_lake_matches_the_recount_and_still_works(lake, organization, tmp_pa
     assert recounted(lake, organization) == answers(lake, organization)
 
 
-@pytest.mark.parametrize("organization", ORGANIZATIONS)
+@for_each_organization
 def test_files_can_be_set_aside_and_counted_again(lake, organization, tmp_path):
     pending.flush_all(lake)
+    files = plan_files(lake, organization).files
     log = tmp_path / "files.log"
     log.write_text(
         "".join(
@@ -238,10 +250,11 @@ def test_files_can_be_set_aside_and_counted_again(lake, organization, tmp_path):
     importer.run(log, Options(organization, "www.example"))
     importer.readers.close()
     counted = len(visits_of(lake, organization))
-    assert plan_files(lake, organization)[:2] == (counted, 3)
+    files += 3
+    assert plan_files(lake, organization)[:2] == (counted, files)
     totals = []
     for aside in (True, False):
         switch_files(lake, organization, aside=aside)
         assert recounted(lake, organization, files_aside=aside) == answers(lake, organization)
         totals.append(answers(lake, organization)["dashboard"]["overview"]["total_visits"])
-    assert totals[1] - totals[0] == 3
+    assert totals[1] - totals[0] == files
