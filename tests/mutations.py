@@ -115,8 +115,9 @@ def chosen(tree: Path, folders: list[str], seed: int, count: int) -> list[Mutati
 
 
 def stages(tree: Path, file: str) -> list[str]:
-    """Return the nearest tests: of the file, then of its folder."""
-    near = Path("tests") / Path(file).parent
+    """Return the nearest tests: of the file, then of its folder, or the nearest folder above with tests."""
+    folder = Path("tests") / Path(file).parent
+    near = next(path for path in (folder, *folder.parents) if (tree / path).exists())
     own = near / f"test_{Path(file).name}"
     return [str(path) for path in (own, near) if (tree / path).exists()]
 

@@ -42,3 +42,4 @@ def test_planted_files_compile_and_differ():
 
 def test_the_nearest_tests_run_first():
     assert stages(ROOT, "data/ingest/live.py") == ["tests/data/ingest/test_live.py", "tests/data/ingest"]
+    assert stages(ROOT, "queries/compiler/selects.py") == ["tests/queries"]

@@ -57,6 +57,25 @@ def test_a_row_with_very_many_values_is_rejected(complaint):
     assert "1,600," in complaint(content)
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([["x" * 600] * 20]),
+        pa.array([["x" * 600] * 20], pa.large_list(pa.string())),
+        pa.array([["x" * 600] * 20], pa.list_(pa.string(), 20)),
+        pa.array([[("x" * 300, "y" * 300)] * 20], pa.map_(pa.string(), pa.string())),
+        pa.array([{"a": "x" * 6_000, "b": "y" * 6_000}]),
+    ],
+    ids=lambda column: str(column.type).partition("<")[0],
+)
+def test_a_row_whose_nested_values_are_long_is_rejected(column, tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_lines, "MAX_ROW_BYTES", 11_000)
+    path = tmp_path / "log.parquet"
+    path.write_bytes(written(column).getvalue())
+    with pytest.raises(BadInput, match=r"may have 12,\d{3} bytes in one of the rows from 1 on"):
+        identify(path, ())
+
+
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "zstd", "lz4", "brotli"])
 def test_all_pages_of_a_column_are_found(codec, version):
