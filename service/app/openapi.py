@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from importlib.metadata import version
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -91,7 +92,7 @@ def document(base_path: str) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "Traffic Analytics",
-            "version": "1.0.0",
+            "version": version("traffic-analytics"),
             "description": "Traffic to short links: people, four kinds of AI traffic, other automated traffic. Counts "
             "are of HTTP requests, not of people, sessions or citations. Days, hours and weeks are in the "
             "organization's time zone, which X-Time-Zone names; times are UTC.",
