@@ -280,10 +280,6 @@ def test_requirements_have_hashes_but_no_address_of_an_index():
     assert all(next_line.startswith(" ") for line, next_line in pairwise([*LINES, ""]) if "==" in line)
 
 
-def test_the_changelog_has_a_line_for_this_version():
-    assert f"## {PROJECT['project']['version']}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
-
-
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 def test_links_and_paths_in_a_document_lead_somewhere(path):
     """Files and headings exist."""

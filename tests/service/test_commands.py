@@ -199,8 +199,8 @@ def test_the_program_prints_the_projects_version():
 
 
 def test_the_changelogs_newest_release_is_the_projects():
-    headings = re.findall(r"^## (.*)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    assert next(name for name in headings if not name.endswith(" (unreleased)")) == VERSION
+    releases = re.findall(r"^## (\S+) \(\d{4}-\d\d-\d\d\)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert releases[0] == VERSION
 
 
 @pytest.mark.parametrize(
