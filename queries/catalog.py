@@ -148,7 +148,7 @@ _OF_DASHBOARD: Final = {
 _DESCRIPTIONS: Final = {
     "dashboard": "Thirteen reports in one object, each identical to the response of its own endpoint.",
     "weekly-trend": "Requests week by week, in total and by AI source.",
-    "cache-stats": "Statistics of the cache of this organization's answers. Never cached itself.",
+    "cache-stats": "Statistics of the cache of this organization's answers. They are never cached.",
 }
 """Descriptions of the entries without their own template."""
 
@@ -157,7 +157,7 @@ CATALOG: Final = (parts("dashboard", **{name: _BY_ROUTE[route] for name, route i
 
 CACHE_STATS: Final = _BY_ROUTE["cache-stats"]
 ENDPOINTS: Final = {entry.name: entry for entry in CATALOG if entry is not CACHE_STATS}
-"""The entries that routes serve and the lake answers, by name."""
+"""The entries with a route that are answered from the lake, by name."""
 
 WITHOUT_ROUTE: Final = (
     rows("protocols", f.PROTOCOL, *_USUAL),
@@ -208,7 +208,7 @@ WITHOUT_ROUTE: Final = (
 """Answers for `traffic query` and the pages only: the contract has no route for them."""
 
 ENTRIES: Final = ENDPOINTS | {entry.name: entry for entry in WITHOUT_ROUTE}
-"""Every entry that the lake answers, by name."""
+"""Every entry that is answered from the lake, by name."""
 
 
 def template_entries(entry: Entry) -> list[Entry]:

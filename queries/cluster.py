@@ -39,14 +39,14 @@ _ARROW_TYPES: Final = {
     "VARCHAR": pa.string(), "BIGINT": pa.int64(), "DOUBLE": pa.float64(), "DATE": pa.date32(),
     "TIMESTAMP": pa.timestamp("us"), "BOOLEAN": pa.bool_(), "VARCHAR[]": pa.list_(pa.string()),
 }  # fmt: skip
-"""The Arrow type of each kind of field, as DuckDB's tables have it."""
+"""The Arrow type of each kind of field, the same as in DuckDB's Arrow tables."""
 OUTCOMES: Final[dict[type[TrafficError], str]] = {
     ClusterTimeout: "timeout",
     ClusterUnavailable: "unavailable",
     FilesGone: "files_gone",
     QueryFailed: "failed",
 }
-"""The outcome counted for each error; cancelled answers are not counted."""
+"""The outcome counted for each error, unless the query was cancelled."""
 CHECK_TASKS: Final = 64
 _EVERYWHERE: Final = (
     f"SELECT count(*) AS visits FROM ({' UNION ALL '.join(['SELECT status FROM visits'] * CHECK_TASKS)})"
@@ -118,7 +118,7 @@ class Cluster:
         return self._table(entry, snapshot)
 
     def takes(self, visits: int) -> bool:
-        """Whether the cluster counts rollups of this many visits."""
+        """Whether the cluster runs queries that would read this many visits, and counts rollups of as many."""
         return visits >= self._options.from_visits
 
     def rollup_rows(self, relation: str, snapshot: ClusterSnapshot, cancelled: threading.Event) -> pa.Table:
@@ -131,8 +131,8 @@ class Cluster:
         return self._run_watched(self._patient_watchdog, query, f"rows of {relation}", text, snapshot)
 
     def count_everywhere(self, scope: Scope) -> None:
-        """Count the visits in a scope CHECK_TASKS times, so that each executor reads them: an executor cannot be
-        chosen.
+        """Count the visits in a scope CHECK_TASKS times, so that each executor reads them: a task cannot choose its
+        executor.
 
         Raises the exceptions of `answer`: FilesGone if an executor sees other visits.
         """
@@ -267,7 +267,7 @@ class Cluster:
             )
 
     def _as_traffic_error(self, error: Exception, query: Query) -> Exception:
-        """The exception for an error of the client, which may be SessionLost."""
+        """The exception to raise for an error of the client; it may be SessionLost."""
         if query.is_given_up:
             return ClusterUnavailable(f"the cluster at {self._options.shown_address} does not respond.")
         if query.is_interrupted and query.cancelled.is_set():

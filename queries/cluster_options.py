@@ -31,4 +31,4 @@ class ClusterTimeout(QueryTimeout):
 
 
 class ClusterUnavailable(TrafficError):
-    """The cluster cannot be reached, does not respond, or was lost during an answer. A retry may work."""
+    """The cluster cannot be reached, does not respond, or was lost while it answered. A retry may work."""

@@ -31,7 +31,7 @@ class ClusterSources(NamedTuple):
     sent_visits: pa.Table  # rows that are in none of these files
     sent_links: pa.Table
     epoch: int | None = None
-    """If set, some files may have been replaced; they are kept only while the organization has this epoch."""
+    """If set, some files may have been replaced; their rows are valid only while the organization has this epoch."""
 
 
 class SharedFolder:
@@ -57,7 +57,7 @@ class PublishedCopy:
     """The target where the lake is published. A small number of unpublished rows is sent with the query."""
 
     def __init__(self, lake: Lake, name: str) -> None:
-        """Raises BadInput if the extra `publish` is needed for this target."""
+        """Raises BadInput if this target needs the extra `publish`, and it is not installed."""
         self._lake = lake
         self._published = PublishedLake(lake, name)
 

@@ -1,6 +1,6 @@
-"""One session of a Spark Connect server. Imports pyspark, which only the extra `cluster` installs.
+"""A session on a Spark Connect server. Imports pyspark, which only the extra `cluster` installs.
 
-The client's own retries and its reattachment to a lost connection are turned off: they wait for minutes.
+The client's own retries and its reattachment to a lost connection are turned off: they would wait for minutes.
 """
 
 import logging
@@ -49,7 +49,7 @@ server ends a response without an error, as Sail does when interrupted."""
 MAX_MESSAGE: Final = 1_000
 """Maximum number of characters of a server's message."""
 _GARBLED: Final = "Exception deserializing response"
-"""The text by which gRPC, with the status INTERNAL, reports a response that is not a message."""
+"""The text by which gRPC, with the status INTERNAL, reports a response that it cannot parse."""
 _LOST: Final = ("INVALID_HANDLE", "NO_ACTIVE_SESSION", "TABLE_OR_VIEW_NOT_FOUND")
 _GONE: Final = (
     "PATH_NOT_FOUND", "FILE_NOT_EXIST", "FAILED_READ_FILE", "FileNotFound", "No such file", "not found: /"
@@ -140,7 +140,7 @@ class ClusterSession:
         rows = DataFrame(LocalRelation(sent), self.spark) if len(sent) else self.spark.createDataFrame([], schema)
         if paths:
             reader = self.spark.read.schema(schema)
-            for option in ("ignoreMissingFiles", "ignoreCorruptFiles"):  # the server's own settings may turn it on
+            for option in ("ignoreMissingFiles", "ignoreCorruptFiles"):  # the server's own settings may turn them on
                 reader = reader.option(option, "false")
             stored = reader.parquet(*paths)
             rows = stored.select(*sent.column_names).union(rows) if len(sent) else stored
@@ -165,7 +165,7 @@ class ClusterSession:
         return int(self.spark.table(view).count())
 
     def close(self) -> None:
-        """End the session on the server, if that responds at once, and close the connection."""
+        """End the session on the server, if the server responds at once, and close the connection."""
         ending = threading.Thread(target=self._end, daemon=True)
         ending.start()
         ending.join(CLOSE_SECONDS)
@@ -187,7 +187,7 @@ class Query:
         self.cancelled = cancelled
         self.seconds = seconds  # time limit, enforced by the watchdog
         self.is_interrupted = False
-        self.is_given_up = False  # whether the connection was closed because the cluster did not end it in time
+        self.is_given_up = False  # whether the connection was closed because the cluster did not end the query in time
         self._tag = f"traffic-{uuid.uuid4().hex}"
         self._session: ClusterSession | None = None
         self._interrupting: threading.Thread | None = None

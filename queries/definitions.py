@@ -1,7 +1,7 @@
-"""Defines the relations in an engine: the first time by the prelude, then by copying its definitions.
+"""Defines the relations in an engine: the first time by running the prelude, later by copying its definitions.
 
 DuckDB binds each of a hundred views when it is created, which takes 0.35 s of processor time for every command and
-every server; copied, they take 0.02 s. The copy is in a file of the lake.
+every server; copying them takes 0.02 s. The copy is in a file of the lake.
 """
 
 import hashlib
@@ -26,8 +26,8 @@ def define_relations(engine: duckdb.DuckDBPyConnection, lake: LakeFolders) -> No
     """Define the relations in an empty engine, without any visits. Writes the lake's empty seed rollup if it is
     missing.
 
-    They are copied from a file of the lake. If it is missing, damaged or of another version, the prelude is run and the
-    file is written if possible.
+    They are copied from a file of the lake. If it is missing, damaged or from another version, the prelude is run and
+    the file is written if possible.
     """
     write_seed(lake, rollup_schema(engine))
     set_variables(engine, empty_snapshot(lake))
@@ -65,7 +65,7 @@ def _copy_relations(engine: duckdb.DuckDBPyConnection, file: Path) -> bool:
 
 
 def _keep(engine: duckdb.DuckDBPyConnection, file: Path, lake: LakeFolders) -> None:
-    """Write the file for the next engine, replacing files of other versions, if the lake can be written."""
+    """Write the file for the next engine, replacing files of other versions, if the lake is writable."""
     if lake.seeds != lake.root:
         return
     staged = lake.staging / f"relations-{uuid4()}.duckdb"

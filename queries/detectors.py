@@ -1,4 +1,4 @@
-"""The detectors of jobs: each finding, its SQL file, its name, and its remedy.
+"""The detectors of jobs, each with its SQL file, its texts and its remedy.
 
 To add a detector, add `jobs/<type>.sql`, `jobs/<type>.measure.sql` and one row here. Its thresholds are in its SQL.
 """
@@ -40,7 +40,7 @@ class JobKind:
     rates seldom fall by themselves."""
     untrusted: tuple[str, ...] = ()  # the columns with untrusted text
     urgency: Literal["secret", "error", "chance"] = "error"
-    """Exposed secrets come first, then what people or AI products fail at, then what could be better."""
+    """Exposed secrets come first, then errors that people or AI products get, then possible improvements."""
     cause: tuple[str, ...] = ()
     """The columns with equal values in all findings of one cause, which become one job; FOLDER is the first folder of
     the path. (): each finding has its own cause."""
@@ -48,8 +48,8 @@ class JobKind:
 
     @cached_property
     def measure(self) -> Entry:
-        """The rows number, day, events and visits for each subject, to compare days. No row for a day without
-        visits.
+        """The entry with the events and visits of each subject by day, to compare days; days without visits have no
+        row.
         """
         name = f"jobs/{self.sql or self.type}.measure"
         return Entry(name, "rows", (f.SUBJECT_NUMBER, f.ON_DAY, f.EVENTS, f.VISITS))
@@ -84,12 +84,12 @@ class Detector(JobKind):
 
     @cached_property
     def entry(self) -> Entry:
-        """The findings."""
+        """The entry whose rows are the findings."""
         return Entry(f"jobs/{self.sql or self.type}", "rows", (as_nullable(f.DOMAIN), *self.fields))
 
     @cached_property
     def reasons(self) -> tuple[str, ...]:
-        """Reasons for which its SQL leaves out a subject, in their order there."""
+        """The reasons why its SQL leaves out a subject, in the order of the SQL."""
         sql = template(self.entry.name)
         shared = sql_text("prelude/7_jobs") if "erring_paths" in sql else ""
         return tuple(dict.fromkeys(_REASON.findall(shared + sql)))
@@ -122,8 +122,8 @@ _EXPOSED_PATH: Final = Detector(
         f.PATH, f.IS_CATCH_ALL, f.ANSWERED, f.PROBES, f.PROBED_PATHS, f.ANSWER_SIZE, f.TOP_PATHS, *_WHO, *_SEEN,
     ),
     title="Secret file exposed on {where}",
-    summary="From {days}, they made {probes} requests for what must stay private, and {answered} got a status of 200 "
-    "to 299. Check what the path shows, and replace every secret in it.",
+    summary="From {days}, scanners made {probes} requests for what must stay private, and {answered} got a status of "
+    "200 to 299. Check what the path shows, and replace every secret in it.",
     action_id="hide_path", action_label="Block the path, and replace the secrets in it", urgency="secret",
     fetches="answered", sql="exposed_path", only=("is_catch_all", False), counts_refusals=True,
 )  # fmt: skip
@@ -199,7 +199,7 @@ _ALL: Final = (
         fields=(f.PATH, f.VISITS, *_WHO, *_SEEN),
         title="Crawlers find no robots.txt or sitemap.xml on {domain}",
         summary="From {days}, search and AI crawlers asked {visits} times and never got it. Without a robots.txt "
-        "they may read all; without a sitemap.xml they find pages by links only.",
+        "they may read everything; without a sitemap.xml they find pages only by links.",
         action_id="publish_file", action_label="Publish the file",
         fetches="visits", counts_refusals=True, urgency="chance",
     ),
@@ -217,7 +217,7 @@ _ALL: Final = (
         fields=(f.PATH_TEMPLATE, _SHORT_CODE, f.VISITS, f.REFUSED_PEOPLE, f.PERCENTAGE, f.STATUSES, *_DETAILS),
         title="People refused on {where}",
         summary="From {days}, {refused} of {visits} requests by people who got other pages on the same day were "
-        "answered 403 or 429, or given up (499). A firewall, a rate limit or missing rights may be why.",
+        "answered 403 or 429, or given up (499). A firewall, a rate limit or missing permissions may be the cause.",
         action_id="allow_people", action_label="Find out what refuses people",
         implementation_type="manual", fetches="refused", counts_refusals=True,
     ),
@@ -292,7 +292,7 @@ CRAWLER_PLAN: Final = JobKind(
     "products of their operators sent: {people_at_risk}.",
     action_id="block_crawlers", action_label="Publish the file that keeps them out", urgency="chance",
 )  # fmt: skip
-"""A plan that blocks some crawlers, which an editor made a job. `agent` has their names, separated by commas."""
+"""A plan that blocks some crawlers, turned into a job by an editor. `agent` has their names, separated by commas."""
 
 JOB_KINDS: Final[dict[str, JobKind]] = {**DETECTORS, CRAWLER_PLAN.type: CRAWLER_PLAN}
 """Every type of job with a measurable outcome."""

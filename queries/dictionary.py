@@ -21,12 +21,12 @@ _DERIVED: Final = {
     "organization": "the organization of these visits or links",
     "landed_category": "the category before the visits of the whole day were considered",
     "aside": "why a visit is not counted: `file` where files are set aside, `own` if its owner excludes it; or NULL",
-    "is_file": "whether a page loaded it as a part of itself: an image, a style, a script or a font, counted or not",
+    "is_file": "whether it is a part that a page loaded: an image, a stylesheet, a script or a font, counted or not",
     "is_signed": "whether it named its agent in `Signature-Agent`, or was signed; not verified",
     "tags": "tags of the link; NULL where it has none",
     "start_date": "first day of the scope",
     "end_date": "last day of the scope",
-    "ten_thousandths": "what one visit is worth, in 1/10,000 of the currency",
+    "ten_thousandths": "value of one visit, in 1/10,000 of the currency",
     "is_referral": "whether a person was referred by an AI product; otherwise an agent's visit",
     "people_visitors": "visitors with a visit by a person",
     "ai_visitors": "visitors with an AI-related visit",
@@ -68,7 +68,7 @@ def describe(own_sql: OwnSql, scope: Scope) -> RelationDescriptions:
     types = {name: kind for kinds in columns.values() for name, kind in kinds.items()}
     declared = {field.name: field.meaning for field in vars(fields).values() if isinstance(field, fields.Field)}
     meanings = _DERIVED | declared
-    for one in COLUMNS:  # with the values of the constant that a meaning names
+    for one in COLUMNS:  # a constant named in a meaning is replaced by its values
         meaning = re.sub(r"\b[A-Z]+_[A-Z_]+\b", lambda name: ", ".join(getattr(visits, name[0])), one.meaning)
         meanings[one.name] = meaning
     return {

@@ -59,20 +59,22 @@ UNIQUE_VISITORS = Field(
     "distinct visitor hashes per day, summed over days because hashes change daily; 0: unavailable; "
     "for (other), the sum over its rows",
 )
-PEOPLE_VISITORS = Field("people_visitors", COUNT, "the same, of people and AI referrals only")
+PEOPLE_VISITORS = Field("people_visitors", COUNT, "unique_visitors, of people and AI referrals only")
 UNIDENTIFIED_VISITS = Field(
     "unidentified_visits", COUNT, "requests without a client address, which unique_visitors leaves out"
 )
 SIGNAL = Field("signal", TEXT, "total, or what the visits of a day showed: " + ", ".join(one.name for one in SIGNALS))
-STORED = Field("stored", COUNT, "all stored requests, also those that are not counted")
+STORED = Field("stored", COUNT, "all stored requests, including those that are not counted")
 FILES = Field("files", COUNT, "of these, files, which count as well unless they are set aside")
 OWN = Field("own", COUNT, "of these, visits that are not counted because their owner excludes them")
-DISGUISED = Field("disguised", COUNT, "of these, requests under a browser's name that count as a bot's, by their day")
+DISGUISED = Field(
+    "disguised", COUNT, "of these, requests with a browser's user agent that count as a bot's because of their day"
+)
 LOADED_AHEAD = Field("loaded_ahead", COUNT, "of these, pages that a browser loaded ahead and that were not opened")
 REASON = Field(
     "reason",
     TEXT,
-    "file, own, disguised, loaded_ahead, probe or no_agent: why no number of people includes the request",
+    "why the request is not counted as a person's: file, own, disguised, loaded_ahead, probe or no_agent",
 )
 REQUESTED_AT = Field("visited_at", TIMESTAMP, "time of the request")
 USER_AGENT = Field("user_agent", TEXT, "the user agent as it was sent, or unknown")
@@ -137,10 +139,10 @@ CODING = Field("coding", COUNT, "of these, requests by coding agents")
 MARKDOWN = Field("markdown", COUNT, "requests for a page in Markdown, with a path that ends with .md")
 LLMS_TXT = Field("llms_txt", COUNT, "requests for llms.txt or llms-full.txt")
 FETCHES_BEFORE = Field("fetches_before", COUNT, "of these, fetches before the first person came", nullable=True)
-FETCHES_BY_CHANCE = Field("fetches_by_chance", NUMBER, "average number if the times were shuffled", nullable=True)
+FETCHES_BY_CHANCE = Field("fetches_by_chance", NUMBER, "average of fetches_before if times are shuffled", nullable=True)
 LINKS_REACHED = Field("links_reached", COUNT, "distinct links that its agents fetched, each a short code on a domain")
 CONTRADICTED = Field(
-    "contradicted", COUNT, "requests under its agents' names from other addresses, not in any other count"
+    "contradicted", COUNT, "requests that name its agents but come from other addresses; not in any other count"
 )
 LINKS_FETCHED = Field("links_fetched", COUNT, "distinct links fetched by the platform's agents")
 LINKS_REFERRED = Field("links_referred", COUNT, "distinct links that the platform referred people to")
@@ -162,7 +164,7 @@ UTM_CAMPAIGN = Field("utm_campaign", TEXT, "utm_campaign of the campaign, or (ot
 REFERRER = Field("referrer", TEXT, "host of the referrer, (direct), or (other) for all without a row of their own")
 REFERRER_TYPE = Field("referrer_type", TEXT, "direct, internal, search, ai, social, email, other or (other)")
 REFERRER_SOURCE = Field("source", TEXT, "name shared by the hosts of one service, such as Google; otherwise the host")
-LINKS_FOUND = Field("links_found", COUNT, "number of all links in the list; an answer has some of them")
+LINKS_FOUND = Field("links_found", COUNT, "number of links in the whole list; an answer has some of them")
 SHORT_CODES = Field("short_codes", COUNT, "distinct requested links; for (other), the sum over its domains")
 AGENT = Field("agent", TEXT, "product token found in the user agent, or (other)")
 AGENT_KIND = Field("agent_kind", TEXT, "purpose of the agent, more specific than the category")
@@ -213,10 +215,10 @@ NO_AGENT = Field("no_agent", COUNT, "of these, other requests without a user age
 ERRORS = Field("errors", COUNT, "requests answered with 500 to 599")
 PEOPLE = Field("people", COUNT, "of these, requests by people, including AI referrals")
 REFERRALS_BEFORE = Field("referrals_before", COUNT, "visits of people sent in the first 14 of the 28 days")
-LOST_REFERRALS = Field("lost_referrals", COUNT, "how many fewer were sent in the last 14 days")
+LOST_REFERRALS = Field("lost_referrals", COUNT, "how many fewer people were sent in the last 14 days")
 PROBABILITY = Field("probability", NUMBER, "probability of so few or fewer by chance alone, 0 to 1")
 TRAINING_FETCHES = Field("training_fetches", COUNT, "requests by the operator's training crawlers")
 SUBJECT_NUMBER = Field("number", COUNT, "number of the subject, among the subjects measured together")
 SIMILARITY = Field("similarity", NUMBER, "Jaro-Winkler similarity of two paths, 0.9 to 1")
 ON_DAY = Field("day", DAY, "day of the counts")
-EVENTS = Field("events", COUNT, "of the visits, the events that the job is about")
+EVENTS = Field("events", COUNT, "of the visits, those that the job is about")

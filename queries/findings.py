@@ -25,13 +25,13 @@ _SUBJECT_COLUMNS: Final = tuple(dict.fromkeys(name for one in DETECTORS.values()
 
 @dataclass(frozen=True)
 class Finding:
-    """A problem of one subject, found by a detector."""
+    """A problem with one subject, found by a detector."""
 
     type: str
     organization: str
     subject: dict[str, str | None]  # the values that identify it, by column
     row: dict[str, Any]
-    """The row of the detector's answer, ready for JSON: moments are text in UTC, with Z and whole seconds."""
+    """The row of the detector's answer, ready for JSON: times are text in UTC, with Z and whole seconds."""
     weight: float  # its requests in an average week; each person counts as ten
 
 
@@ -53,8 +53,8 @@ def detect(
     """The findings of the 28 complete days before `as_of`, the heaviest first, at most 100.
 
     Days that were not judged are left out, unless behaviour is switched off. `cancelled` is passed to `Engine.answer`.
-    With `explain`, only conditions with these reasons must be met; ("",): none, so that everything that the detector
-    considers becomes a finding. Not on a cluster. `shared` is the result of `share_detected` for the same days.
+    With `explain`, only conditions with these reasons must be met; with ("",), none, so that everything that the
+    detector considers becomes a finding; a cluster ignores it. `shared`: returned by `share_detected` for these days.
 
     Raises QueryTimeout, QueryFailed, FilesGone, EngineLost; LakeDamaged for a damaged file.
     """
@@ -81,10 +81,10 @@ def detect(
 def left_out(
     engine: Engine, detector: Detector, organization: str, as_of: date, shared: Snapshot | None = None
 ) -> list[tuple[Finding, str]]:
-    """Return the subjects that a detector considers but does not find, heaviest first, and why.
+    """Return the subjects that a detector considers but leaves out, heaviest first, each with the reason.
 
-    It gives the reason of the first unmet condition, in the order of the SQL. It considers at most 100 subjects. Not on
-    a cluster. Raises the exceptions of `detect`.
+    This is the reason of the first unmet condition, in the order of the SQL. At most 100 subjects are considered. Not
+    supported on a cluster. Raises the exceptions of `detect`.
     """
     asked: list[str] = [""]
     considered = left = detect(engine, detector, organization, as_of, explain=asked, shared=shared)
@@ -100,16 +100,16 @@ def left_out(
 def share_detected(
     engine: Engine, organization: str, as_of: date, cancelled: threading.Event | None = None
 ) -> Snapshot | None:
-    """Read the visits for all detectors once; None if they are too many to keep. Raises the exceptions of `detect`.
+    """Read the visits for all detectors once; return None if there are too many to keep. Raises as `detect` does.
 
-    Keep the result for one run of all detectors only: it still contains visits that are erased meanwhile.
+    Keep the result for one run of all detectors only: it would still contain visits that are erased meanwhile.
     """
     snapshot = engine.snapshot(_detected_scope(organization, as_of))
     shared = engine.with_shared_visits(snapshot, [one.entry for one in DETECTORS.values()], cancelled)
     return shared if shared.in_memory else None
 
 
-def measure_all(  # noqa: PLR0917  # whose visits, of what and when: called in this order everywhere
+def measure_all(  # noqa: PLR0917  # called in this order everywhere
     engine: Engine,
     kind: JobKind,
     organization: str,
@@ -139,8 +139,8 @@ def redirected_days(
     days: tuple[date, date],
     cancelled: threading.Event | None = None,
 ) -> list[tuple[date, int, datetime]]:
-    """The days on which a subject's path was redirected or answered by its link, with the number of times and the first
-    time.
+    """The days on which a subject's path was redirected or answered by its link, each with the number of such requests
+    and the time of the first.
 
     Raises the exceptions of `detect`.
     """
@@ -151,7 +151,7 @@ def redirected_days(
 def guess_targets(
     engine: Engine, organization: str, subject: Mapping[str, str | None], as_of: date
 ) -> list[dict[str, Any]]:
-    """At most three live links and paths that the path of a subject may have been meant for: rows of GUESSES.
+    """At most three live links and paths that may have been meant by the path of a subject: rows of GUESSES.
 
     Paths had at least three successful requests in the 28 days before `as_of`. Raises the exceptions of `detect`.
     """

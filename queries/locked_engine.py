@@ -74,9 +74,9 @@ class LockedEngine:
     ) -> None:
         """Define the relations, then lock the engine.
 
-        `organization`: the only organization with files that it can open; None: all organizations. `memory` limits
-        all queries together, such as "300MB"; None: the default of DuckDB. `seconds` limits each query.
-        `in_background`: whether it uses a single core, and caches no footers of files in memory.
+        `organization`: the only organization whose files it can open; None: all organizations. `memory` limits
+        all queries together, such as "300MB"; None: DuckDB's default. `seconds` limits each query.
+        With `in_background`, it uses a single core, and caches no footers of files in memory.
         """
         self._folders = folders
         self._readable = _readable(folders, organization)
@@ -118,7 +118,7 @@ class LockedEngine:
                     if cancelled.is_set():
                         raise QueryFailed("the query was cancelled.")
                     if idle is None:
-                        # starts the thread that returns freed memory: shared by all engines, ended with any of them
+                        # starts the thread that returns freed memory, which all engines share: closing one ends it
                         cursor.execute("SET GLOBAL allocator_background_threads = TRUE")
                         set_variables(cursor, snapshot)
                     yield cursor
@@ -133,7 +133,7 @@ class LockedEngine:
             raise self._as_traffic_error(error, cancelled) from error
 
     def describe(self, sql: str) -> dict[str, str]:
-        """The columns of one of our queries, with their types, in order. It is not run."""
+        """The columns of one of our queries, with their types, in order. The query is not run."""
         with closing(self._duckdb.cursor()) as cursor:
             set_variables(cursor, empty_snapshot(self._folders))
             return {name: kind for name, kind, *_ in cursor.execute(f"DESCRIBE {sql}").fetchall()}
@@ -152,7 +152,7 @@ class LockedEngine:
             idle.cursor.close()
 
     def delete_spilled(self) -> None:
-        """Delete the engine's spilled files just before its process ends, at any point."""
+        """Delete the engine's spilled files, for a process that is about to end, at any point of a query."""
         shutil.rmtree(self._spilled, ignore_errors=True)
 
     def close(self) -> None:

@@ -35,8 +35,8 @@ def open_lake(
 ) -> "Reader":
     """Open the lake in a folder for reading; servers and imports may continue. Raises BadInput if it does not exist.
 
-    `values` is a file like traffic_values.toml. `seconds` limits each query; `memory` limits custom SQL, and its rows
-    again.
+    `values` is a file like traffic_values.toml. `seconds` limits each query; `memory` limits custom SQL, and
+    separately its rows.
     """
     return Reader(Lake(Path(path), must_write=False), values, seconds, memory)
 
@@ -77,7 +77,7 @@ class Reader:
 
         The parameters are the API's (queries.PARAMETERS); without days, the last 30. Days are dates or text, in UTC.
         An answer with several parts is a dict of tables by part; a part may be such a dict itself. Raises BadInput for
-        an unknown name, organization or parameter, InvalidParameter for a value, and like Warehouse.answer.
+        an unknown name, organization or parameter, InvalidParameter for a value, and what Warehouse.answer raises.
         Warns if the days have no visits at all.
         """
         if name not in ENTRIES:
@@ -111,9 +111,8 @@ class Reader:
     def _scope(self, entry: Entry, organization: str, parameters: Mapping[str, object]) -> Scope:
         check_organization(organization)
         if organization not in self._lake.manifest.organizations.names():
-            raise BadInput(
-                f"the lake has no visits of {organization!r}; it has {', '.join(self.organizations) or 'none'}."
-            )
+            known = ", ".join(self.organizations) or "no organization"
+            raise BadInput(f"the lake has no visits of {organization!r}; it has visits of {known}.")
         accepted = parameters_of(entry)
         for name in parameters:
             if name not in accepted:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 OWN_SQL_MEMORY: Final = "300MB"
 _START_SECONDS: Final = 60.0
 _KILLED_AFTER: Final = 1.0
-"""Seconds after the time limit of a query until its process is killed; its engine stops it at the limit if it can."""
+"""Seconds after the time limit of a query until its process is killed; if the engine can, it stops at the limit."""
 
 
 class Rows(NamedTuple):
@@ -46,7 +46,7 @@ class Rows(NamedTuple):
 
 
 class OwnSql:
-    """Answers SELECTs over the relations of the prelude, for one organization, one after another.
+    """Answers SELECTs over the relations of the prelude, for one organization, one at a time.
 
     They run in a separate process. Its engine can only open the folders of that organization, so a query
     that names files of another organization cannot read them. Safe to use from several threads.
@@ -60,8 +60,8 @@ class OwnSql:
         memory: str = OWN_SQL_MEMORY,
         seconds: float = QUERY_TIMEOUT_SECONDS,
     ) -> None:
-        """Start the process. `memory` (such as "300MB") limits the engine, and its rows again; `seconds` limits each
-        query.
+        """Start the process. `memory` (such as "300MB") limits the engine, and separately the rows; `seconds` limits
+        each query.
 
         Raises BadInput for an invalid name.
         """
@@ -108,14 +108,14 @@ class OwnSql:
 
 
 class _Process:
-    """A process of sql_process.py, which is killed if it exceeds its limits of time or size."""
+    """A process that runs sql_process.py; it is killed if it exceeds its limits of time or size."""
 
     def __init__(self, options: EngineOptions, memory: str) -> None:
         self._options, self._memory = options, memory
         self._is_ready = False
         self._connection, theirs = Pipe()
         with theirs:
-            self._child = subprocess.Popen(  # noqa: S603  # this Python, and text of ours
+            self._child = subprocess.Popen(  # noqa: S603  # this Python, and our own text
                 [sys.executable, "-P", "-c", _PROGRAM, str(theirs.fileno()), str(os.getpid())],
                 cwd="/", env=_ENVIRONMENT | {"PYTHONPATH": python_path()}, pass_fds=[theirs.fileno()],
                 stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL,

@@ -33,14 +33,14 @@ TRAFFIC_TYPES: Final = {
 """Accepted values of the parameter traffic_type in lower case, and their values in a Scope."""
 
 TRAFFIC_GROUPS: Final = {"people": "people", "ai": "ai", "bots": "bots"}
-"""The same values for the parameter traffic_group."""
+"""The same for the parameter traffic_group."""
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
 
 
 class InvalidParameter(BadInput):
-    """A parameter has a value that it does not accept, such as `range` the value "5d"."""
+    """A parameter has a value that it does not accept, such as "5d" for `range`."""
 
     def __init__(self, name: str, problem: str, remedy: str) -> None:
         """`problem` ends a sentence that begins with the parameter's name; `remedy` is a sentence."""
@@ -68,7 +68,7 @@ def _country(value: str) -> str:
 
 _TEXT: Final = {"type": "string"}
 _CHECKED: Final = frozenset(("traffic_group", "traffic_type"))
-"""The filters that refuse a value that they do not know."""
+"""The filters that reject unknown values."""
 
 
 @dataclass(frozen=True)
@@ -85,18 +85,18 @@ class Parameter:
     """Converts its value to the value of the Scope field with its name. Raises InvalidParameter."""
     schema: Mapping[str, Any] = field(default_factory=lambda: _TEXT)  # the values that it accepts, as JSON Schema
     form: str = "upper and lower case differ"
-    """The form of its values, for a value that no visit has; ends a sentence."""
+    """A clause about the form of its values, which ends the hint about a value that no visit has."""
     links_unknown: bool = True
     """Whether a row "unknown" on a page links to the visits without this value; False if most visits have none."""
 
     @property
     def takes_any(self) -> bool:
-        """Whether it filters by any text, so that a value may be one that no visit has."""
+        """Whether it filters by any text, so that there may be no visit with the value."""
         return self.kind != "days" and self.name not in _CHECKED
 
     @property
     def page_name(self) -> str:
-        """Its name in the address of a page. Words get the prefix `f_`, since campaigns link to pages with `utm_…`."""
+        """Its name in a page's address. Words get the prefix `f_`, since campaigns may link to it with `utm_…`."""
         return f"f_{self.name}" if self.kind == "word" else self.name
 
 
@@ -173,13 +173,13 @@ prelude/3_scope.sql: a condition, and a term that shows whether a filter is set.
 
 
 RESOLVED: Final = frozenset(("target_url", "tag"))
-"""Parameters that stand for links: making a Scope looks these up."""
+"""Parameters that stand for links, which are looked up when a Scope is made."""
 
 
 def validate(pairs: Iterable[tuple[str, str]], entry: Entry) -> Mapping[str, str]:
     """The parameters that `entry` accepts among pairs of name and value. Ignores unknown parameters and empty values.
 
-    Raises InvalidParameter if one is given twice or is too long.
+    Raises InvalidParameter if a parameter is given twice or is too long.
     """
     return select_parameters(pairs, parameters_of(entry))
 
@@ -203,7 +203,7 @@ def single_filters(given: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 
 def unknown_value_hint(name: str, value: str) -> str:
-    """Return a sentence for a filter by a value that no visit has: the value, and what such values look like."""
+    """Return a sentence for a filter by a value that no visit has, which also says what such values look like."""
     row = PARAMETERS[name]
     label = row.label if row.label[:2].isupper() else row.label.lower()
     shown = value if len(value) <= MAX_SHOWN_LENGTH else f"{value[:MAX_SHOWN_LENGTH]}…"
@@ -251,7 +251,7 @@ def scope_from(query: Mapping[str, str], organization: str, today: date, targets
 
 
 def _links_with_tag(tag: str, links: IndexedLinks) -> str:
-    """The links that carry a tag, in the form of a Scope. Raises InvalidParameter if too many links have it."""
+    """The links that carry a tag, as Scope.tag has them. Raises InvalidParameter if too many links have it."""
     words, found = links.with_tag(tag)
     if found > MAX_TAGGED:
         remedy = f"Use a tag of at most {MAX_TAGGED:,} links."

@@ -56,9 +56,9 @@ CHUNK_VISITS: Final = 500_000
 """Approximate number of visits counted at once. A day with more visits is a separate chunk."""
 
 MAX_VISITS_IN_MEMORY: Final = 60_000
-"""Maximum number of a month's visits that are read once for all relations, since each relation would open every file
-twice: for 33,000 visits, this halves the processor time. Each visit is kept again for its domain: 150,000 took
-73 MB."""
+"""Up to this number, a month's visits are read once for all relations; otherwise each relation opens every file twice.
+For 33,000 visits, this halves the processor time. Each visit is kept a second time for its domain: 150,000 took 73 MB.
+"""
 
 STORED_BEFORE: Final = "FROM stored_before($relation)"
 COUNTED_DAILY: Final = "FROM counted_daily($relation)"
@@ -111,8 +111,8 @@ class RollupBuilder:
     ) -> None:
         """A past day is closed, and may be counted, once no file has landed in it for `quiet_period`.
 
-        `counter` counts each month if it takes that number of new visits. With `process`, a month with more
-        new visits than MAX_VISITS_IN_SERVER is counted there.
+        `counter` counts each month whose number of new visits it takes. With `process`, a month with more new visits
+        than MAX_VISITS_IN_SERVER is counted there.
         """
         self._lake = lake
         self._clock = clock
@@ -141,7 +141,7 @@ class RollupBuilder:
             )
 
     def count_month(self, month: Month) -> None:
-        """Build the rollup of one month, if a closed day has none. The caller has the lock for rewriting files."""
+        """Build the rollup of one month, if a closed day has none. The caller holds the lock for rewriting files."""
         with self._engine.open() as engine:
             define_relations(engine, self._lake)
             self._build_month(engine, month)
@@ -213,7 +213,7 @@ class RollupBuilder:
     def _rows_counted_elsewhere(
         self, counter: RelationCounter, visits: ClusterSnapshot, engine: duckdb.DuckDBPyConnection, before: Snapshot
     ) -> Iterator[RelationRows]:
-        """As _rollup_rows: the rows already stored, and the rows that `counter` counts from `visits`."""
+        """Like _rollup_rows: the rows already stored, and the rows that `counter` counts from `visits`."""
         set_variables(engine, before)
         schema = rollup_schema(engine)
         for name in relation_names():

@@ -41,13 +41,13 @@ _IDENTIFIER: Final = re.compile(r"\w+")
 def share_visits(
     engine: LockedEngine, snapshot: Snapshot, entries: Sequence[Entry], cancelled: threading.Event | None = None
 ) -> Snapshot:
-    """Return the snapshot with the visits that these answers count in memory, for these answers only.
+    """Return the snapshot with the visits that these answers count kept in memory, for these answers only.
 
     These are the visits of days that no rollup covers, unless they are more than MAX_SHARED_VISITS, and, for relations
     that rollups do not serve, all visits in scope: if these are more, they are read in parts of that size, and only
-    the rows of the relations that count them are kept. For detectors, they are the visits in scope and the failures of
-    paths among them, unless there may be more than MAX_SHARED_VISITS. Returned unchanged if there is nothing to share.
-    Raises the exceptions of a query.
+    the rows of the relations that count them are kept. For detectors, they are the visits in scope, and the failing
+    paths among them, unless there may be more than MAX_SHARED_VISITS. If there is nothing to share, the snapshot is
+    returned unchanged. Raises the exceptions of a query.
     """
     texts = [template(leaf.name) for entry in entries for leaf in template_entries(entry)]
     read = set[str]().union(*map(_read_by, texts)) - snapshot.in_memory.keys()
@@ -90,7 +90,7 @@ def share_visits(
 
 
 def by_source(name: str, visits: pa.Table) -> dict[str, pa.Table]:
-    """Return a source's counted visits by its name, and for daily_links all its visits by `aside_and_` and its name."""
+    """Return a source's counted visits by its name, and all of them, for daily_links, by `aside_and_` and its name."""
     is_counted = visits["is_counted"]
     counted = visits.filter(is_counted) if pc.any(pc.invert(is_counted)).as_py() else visits
     of_links = {*columns_of_relations(["daily_links"])}.intersection(visits.column_names)
@@ -125,7 +125,7 @@ def _count_by_period(
 
 
 def _with_words_once(table: pa.Table) -> pa.Table:
-    """The table with its texts encoded by a dictionary: rows with many paths then take two fifths of the memory."""
+    """The table with its texts dictionary-encoded: rows with many paths then take two fifths of the memory."""
     for place, field in enumerate(table.schema):
         if pa.types.is_string(field.type):
             table = table.set_column(place, field.name, table[place].dictionary_encode())
@@ -164,7 +164,7 @@ def _relations_from(source: str, relations: Iterable[str], snapshot: Snapshot) -
 
 
 def columns_of_relations(relations: Iterable[str]) -> list[str]:
-    """The columns of visits that the text of a relation names."""
+    """The columns of visits that the SQL of these relations names."""
     return sorted(_ALWAYS_READ.union(*map(_columns_of, relations)))
 
 
@@ -188,7 +188,7 @@ def _columns_of(relation: str) -> frozenset[str]:
 
 @cache
 def _read_by(sql: str) -> frozenset[str]:
-    """The relations that a text reads, directly or through other relations."""
+    """The relations that a query reads, directly or through other relations."""
     seen = set[str]()
     while more := {name for text in [sql, *map(_text_of, seen)] for name in _identifiers(text) & view_names()} - seen:
         seen |= more

@@ -40,7 +40,7 @@ CUT_WORDS: Final = frozenset({"agent", "referrer", "utm_source", "utm_campaign"}
 
 
 class VisitFiles(NamedTuple):
-    """Files of visits."""
+    """Visit files that SQL reads."""
 
     paths: tuple[str, ...]  # the empty seed's path first
     schemas_differ: bool  # whether a file lacks columns
@@ -60,16 +60,16 @@ class Snapshot:
     files: VisitFiles
     uncovered_files: VisitFiles  # files of days that are not closed
     rollups: tuple[str, ...]  # the empty seed first
-    closed_days: tuple[date, ...]  # files covered by rollups
-    days_with_rollups: tuple[date, ...]  # including files that rollups do not cover in this scope
-    days_without_domains: tuple[date, ...]  # files without rollup rows for single domains
-    high_cardinality_days: tuple[date, ...]  # files with words that may be cut
+    closed_days: tuple[date, ...]  # days that rollups cover
+    days_with_rollups: tuple[date, ...]  # including days that rollups do not cover in this scope
+    days_without_domains: tuple[date, ...]  # days without rollup rows for single domains
+    high_cardinality_days: tuple[date, ...]  # days with words that may be cut
     sources: Mapping[str, str]  # for each relation, the view that it counts visits from
-    links: tuple[str, ...]  # the complete file, the empty seed first
-    link_changes: tuple[str, ...]  # the file of changes on top of it, likewise
+    links: tuple[str, ...]  # the empty seed, then the complete file
+    link_changes: tuple[str, ...]  # the empty seed, then the file of changes to the complete file
     traffic_values: tuple[TrafficValue, ...] = ()
     subjects: Sequence[Mapping[str, Any]] = ()  # subjects of jobs, for measures
-    explain: Sequence[str] = ()  # reasons of the only conditions of a detector that must be met; (): all must
+    explain: Sequence[str] = ()  # reasons of the conditions of a detector that must be met; (): all conditions
     in_memory: Mapping[str, "pa.Table"] = field(default_factory=dict)
     """The rows of relations and views that several answers share, by name."""
 
@@ -81,7 +81,7 @@ class Snapshot:
 
     @cached_property
     def variables(self) -> Mapping[str, Any]:
-        """The session variables that SQL reads, by name. A filter that is not set has none, so that it is NULL."""
+        """The session variables that SQL reads, by name. A filter that is not set has no variable: SQL reads NULL."""
         closed_bits: Counter[date] = Counter()  # of each month, numbered like day_bit() in the prelude
         for day in self.closed_days:
             closed_bits[month_of(day)] += 1 << day.day - 1
@@ -199,7 +199,7 @@ def snapshot_of(lake: Lake, scope: Scope, live: Sequence[LandedFile]) -> Snapsho
 
 
 def counted_version(lake: Lake, organization: str) -> str:
-    """The version of the rollups that match an organization's present settings of what counts."""
+    """The version of the rollups that match an organization's current settings of what counts."""
     return rollup_version(
         lake.manifest.behaviour.is_used(organization), lake.manifest.exclusions.bits_aside(organization)
     )
@@ -248,7 +248,7 @@ def visit_files(lake: LakeFolders, files: Sequence[LandedFile]) -> VisitFiles:
 
 
 def set_variables(cursor: duckdb.DuckDBPyConnection, snapshot: Snapshot) -> None:
-    """Set the variables of a snapshot in a cursor's session, which also gets its rows in memory."""
+    """Set the variables of a snapshot in a cursor's session, and register the snapshot's rows in memory there."""
     for relation, rows in snapshot.in_memory.items():
         cursor.register(f"{relation}_in_memory", rows)
     for name, value in snapshot.variables.items():
@@ -278,12 +278,12 @@ def parsed(cursor: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
 
 _PARSED: Final[dict[str, duckdb.Statement]] = {}
 _SERVED_WHERE_TAKEN: Final = frozenset({"traffic_type"})
-"""Filters of a few answers only: their relations all serve them."""
+"""Filters that only a few answers take, and that all relations of these answers serve."""
 _TYPES: Final = {
     "subjects": "subjects",
     "traffic_values": "STRUCT(traffic_type VARCHAR, ten_thousandths BIGINT, currency VARCHAR)[]",
 }
-"""The types of variables that their values do not determine. A cast takes as long as setting a variable without it."""
+"""The types of variables that their values do not determine. Others are not cast: a cast takes as long as setting."""
 _NAMES: Final = (
     "scope", "behaviour", "aside", "files", "uncovered_files", "rollups", "closed_months", "days_without_domains",
     "high_cardinality_days", "sources", "links", "link_changes", "explain", "in_memory", *FILTERS, *LISTING,

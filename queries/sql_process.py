@@ -38,12 +38,12 @@ _DUCKDB_ERRORS: Final = {
     "INTERRUPT Error": duckdb.InterruptException,
     "Out of Memory Error": duckdb.OutOfMemoryException,
 }
-"""The classes of the errors that are not answered with their message alone, by how their messages begin."""
+"""The classes of the errors that are recognized in an error of Arrow, by the beginning of its message."""
 
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """The options of the engine of a process: see LockedEngine."""
+    """The options of a process's engine: see LockedEngine."""
 
     folders: LakeFolders
     organization: str
@@ -64,7 +64,7 @@ class OwnQuery(NamedTuple):
 def main() -> None:
     """Answer queries from the connection with the number in the first argument, until it is closed.
 
-    The second argument is the number of the parent process; without that, this process ends.
+    The second argument is the process ID of the parent; when the parent ends, so does this process.
 
     It sends pickled tuples of a keyword and values: "ready"; then, for each query, "columns" with their names (for
     lists of tuples only), any number of "rows" with the memory that they take in Python, and "done"; or, instead of any
@@ -198,7 +198,7 @@ _IN_PYTHON: Final = {"TIMESTAMP WITH TIME ZONE": "TIMESTAMP", "VARIANT": "JSON"}
 """Times with a zone become times in UTC: DuckDB makes them with pytz, which is not installed. A VARIANT may hold some.
 """
 _IN_ARROW: Final = {"VARIANT": "JSON", **dict.fromkeys(("TIME WITH TIME ZONE", "UHUGEINT", "BIGNUM", "BIT"), "VARCHAR")}
-"""Arrow would have other values: bytes, a time without its zone, an overflowing number."""
+"""Types that Arrow would change: into bytes, a time without its zone, or an overflowing number."""
 _WRITING_NODE: Final = "_QUERY_NODE"  # the type of COPY, INSERT, UPDATE and DELETE in a WITH clause
 _FUNCTION_CALL: Final = re.compile(r'"function_name":"([^"]*)"')
 _FORBIDDEN_FUNCTIONS: Final = frozenset(

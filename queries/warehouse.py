@@ -1,4 +1,4 @@
-"""Answers the entries of the catalog with their templates. It knows nothing of HTTP."""
+"""Answers the entries of the catalog with their templates. It has no HTTP code."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -42,8 +42,8 @@ class Warehouse:
     ) -> None:
         """Start an engine.
 
-        `memory` limits all queries together, such as "300MB"; None: the default of DuckDB. `seconds` limits each query.
-        `in_background`: whether it uses a single core, and caches no footers of files in memory.
+        `memory` limits all queries together, such as "300MB"; None: DuckDB's default. `seconds` limits each query.
+        With `in_background`, it uses a single core, and caches no footers of files in memory.
         """
         self._lake = lake
         self._engine = LockedEngine(lake, None, values, memory, seconds, in_background=in_background)
@@ -56,7 +56,7 @@ class Warehouse:
     def with_shared_visits(
         self, snapshot: Snapshot, entries: Sequence[Entry], cancelled: threading.Event | None = None
     ) -> Snapshot:
-        """The snapshot with the visits that these answers count read once. Raises the exceptions of `answer`."""
+        """The snapshot with its visits read once for all these answers. Raises the exceptions of `answer`."""
         return share_visits(self._engine, snapshot, entries, cancelled)
 
     def forget(self, snapshot: Snapshot) -> None:
@@ -95,7 +95,7 @@ class Warehouse:
             return relation.to_arrow_table()
 
     def describe(self, sql: str) -> dict[str, str]:
-        """The columns of one of our queries, with their types, in order. It is not run."""
+        """The columns of one of our queries, with their types, in order. The query is not run."""
         return self._engine.describe(sql)
 
     def stop(self, cancelled: threading.Event) -> None:

@@ -26,7 +26,7 @@ def write_out_names(tree: exp.Expr, describe: Describe) -> None:
 
 
 def _schema_of(query: exp.Expr, place: exp.Expr, describe: Describe) -> dict[str, str]:
-    """The columns of a query as if it stood at `place`, where the same CTEs are visible."""
+    """The columns of a query as if it were at `place`, where the same CTEs are visible."""
     ctes: list[str] = []
     node = place
     while parent := node.parent:
@@ -66,7 +66,7 @@ def _write_out_stars(select: exp.Select, describe: Describe) -> None:
 
 
 def _write_out_using(select: exp.Select) -> None:
-    """USING becomes ON, and its columns come from the left side."""
+    """Replace USING by ON; its columns then come from the left side."""
     joins = select.args.get("joins") or []
     shared: set[str] = set()
     left = select.args["from_"].this.alias_or_name if select.args.get("from_") else ""
@@ -92,7 +92,7 @@ def _write_out_using(select: exp.Select) -> None:
 
 
 def _write_out_by_name(union: exp.Union, describe: Describe) -> None:
-    """Both sides get all columns in one order; an untyped column gets its type in the union."""
+    """Give both sides all columns in the same order; an untyped column gets its type in the union."""
     types = _schema_of(union, union, describe)
     for side in (union.this, union.expression):
         if not isinstance(side, exp.Select):

@@ -32,7 +32,7 @@ def without_needless_parens(tree: exp.Expr) -> exp.Expr:
 
 
 def flatten_tuples(tree: exp.Expr) -> None:
-    """A tuple (a, b) AS c in a SELECT list becomes columns c_1 and c_2; a comparison with it becomes two of them."""
+    """Replace a tuple (a, b) AS c in a SELECT list by columns c_1 and c_2, and a comparison with it by two."""
     for select in [*tree.find_all(exp.Select)]:
         items: list[exp.Expr] = []
         for item in select.expressions:
@@ -66,7 +66,7 @@ def flatten_tuples(tree: exp.Expr) -> None:
 
 
 def write_out_group(node: exp.Select) -> exp.Expr:
-    """GROUP BY ALL and GROUP BY 1 are spelled out."""
+    """Spell out GROUP BY ALL and GROUP BY 1."""
     group = node.args.get("group")
     if group is None:
         return node
@@ -107,7 +107,7 @@ def write_out_having(node: exp.Select) -> exp.Expr:
     counted = {column.name for function in having.find_all(exp.AggFunc) for column in function.find_all(exp.Column)}
     if aliases & counted:
         if having.find(exp.Subquery):
-            raise Unsupported(f"HAVING with a subquery, of {min(aliases & counted)}, which is an alias, too")
+            raise Unsupported(f"HAVING with a subquery, over {min(aliases & counted)}, which is also an alias")
         names = [item.alias_or_name for item in node.expressions]
         nest(node, names, exp.alias_(having.this.copy(), "is_kept"), exp.column("is_kept"))
     return node

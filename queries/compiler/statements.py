@@ -33,7 +33,7 @@ class Compiler:
     """Compiles statements over the relations of the prelude."""
 
     def __init__(self, describe: Describe) -> None:
-        """`describe` gives the columns of a DuckDB query and their types."""
+        """`describe` returns the columns of a DuckDB query and their types."""
         self._describe = describe
         self._macros: dict[str, exp.Create] = {}
         self._relations: dict[str, exp.Query] = {}
@@ -44,7 +44,7 @@ class Compiler:
                     self._macros[name] = create
                 elif name not in INPUTS:
                     self._relations[name] = create.expression
-        for name in relation_names():  # without rollups, this part is everything
+        for name in relation_names():  # without rollups, all rows are in this part
             self._relations[name] = self._relations.pop(f"{name}_counted")
             del self._relations[f"{name}_stored"]
         for name in _TABLE_MACROS:
@@ -54,7 +54,7 @@ class Compiler:
                     parameter.replace(sqlglot.parse_one("getvariable('files')", dialect="duckdb"))
 
     def compiled(self, name: str) -> str:
-        """The text for a template, a detector or measure (`jobs/…`), or the rows of a new rollup (`rollups/…`)."""
+        """The Spark SQL for a template, a detector or measure (`jobs/…`), or the rows of a new rollup (`rollups/…`)."""
         folder, _, relation = name.rpartition("/")
         if folder == "rollups":
             body = self._body("counted_" + relation.partition("_")[0])
@@ -81,7 +81,7 @@ class Compiler:
                 statement.with_(name, as_=query, dialect="spark", copy=False)
             names = [cte.alias for cte in statement.find_all(exp.CTE)]
             if len(set(names)) < len(names):  # the generator for Spark moves them all to the top
-                raise Unsupported(f"two CTEs have one name, of {', '.join(sorted(names))}")
+                raise Unsupported(f"two CTEs have the same name, among {', '.join(sorted(names))}")
         except Unsupported as error:
             raise Unsupported(f"queries/{origin}.sql: {error}") from error
         return statement.sql("spark", pretty=True, comments=False)
@@ -172,7 +172,7 @@ def _function(table: exp.Expr) -> str:
 
 
 def _name_tables(tree: exp.Expr, source: str) -> None:
-    """Write the names of relations in place of the calls of table macros."""
+    """Replace calls of table macros by the names of relations."""
     names = {
         "visits_to_count_with_answers": "visits_with_known_answers",
         "visits_to_count_with_aside": f"aside_and_{source}",

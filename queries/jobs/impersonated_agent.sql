@@ -8,8 +8,8 @@ SELECT
 FROM detected_visits()
 WHERE confidence = 'contradicted' AND agent IS NOT NULL
 GROUP BY domain, agent
-HAVING meets('fewer than 50 visits, and than 5 probes', count(*) >= 50 OR total_if(1, is_malicious) >= 5)
+HAVING meets('fewer than 50 visits and fewer than 5 probes', count(*) >= 50 OR total_if(1, is_malicious) >= 5)
     AND meets('on one day only', count(DISTINCT day) >= 2)
-    AND meets('refused, or gone, in the last 7 days', total_if(1, is_in_last_days(day, 7) AND NOT is_refused(status)) > 0)
+    AND meets('always refused, or absent, in the last 7 days', total_if(1, is_in_last_days(day, 7) AND NOT is_refused(status)) > 0)
 ORDER BY visits DESC, domain, agent
 LIMIT 100;

@@ -1,6 +1,6 @@
 -- Logins under attack: at least 100 POST requests on a day tried to log in, made by programs, or by visitors with at
--- least 100 each. Refused and missing requests do not count, nor do permanent redirects (301, 308). Also in the last 7
--- days.
+-- least 100 each. Refused and missing requests do not count, nor do permanent redirects (301, 308). At least one such day
+-- is among the last 7.
 WITH tried AS (
     SELECT
         domain, plain_path(path) AS path, day, visitor, name_of(agent, user_agent) AS name,

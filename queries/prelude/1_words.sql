@@ -21,9 +21,9 @@ CREATE MACRO matches_traffic_group(bot_category, traffic_group) AS CASE traffic_
 CREATE MACRO is_markdown(path) AS lower(path) LIKE '%.md';
 CREATE MACRO is_llms_txt(path) AS lower(path) LIKE '%/llms.txt' OR lower(path) LIKE '%/llms-full.txt';
 
-CREATE MACRO is_answered(status) AS coalesce(status < 400, TRUE);  -- without a status, it may have been
+CREATE MACRO is_answered(status) AS coalesce(status < 400, TRUE);  -- a visit without a status may have been
 
--- Sums as BIGINT, and 0 over no rows: other engines and JSON writers do not know the HUGEINT that sum() returns.
+-- Sums as BIGINT, and 0 over no rows: other engines and JSON writers do not support the HUGEINT that sum() returns.
 CREATE MACRO total(amount) AS coalesce(CAST(sum(amount) AS BIGINT), 0);
 CREATE MACRO total_if(amount, condition) AS coalesce(CAST(sum(amount) FILTER (condition) AS BIGINT), 0);
 

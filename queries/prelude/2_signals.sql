@@ -19,8 +19,8 @@ CREATE MACRO is_disguised(landed_category, signals) AS
 -- Prefetches among them: a browser loaded the page ahead, it was not opened, and no other signal convicts the visit.
 CREATE MACRO is_prefetch(signals) AS (coalesce(signals, 0) & convicting_signals()) = unfollowed_signal();
 
--- Withdrawn names: visits as an AI agent or a search crawler by a visitor who scanned that day. The name is kept as
--- a claim, as for visits contradicted by their address; agents verified by their address are trusted.
+-- Withdrawn names: visits under the name of an AI agent or a search crawler by a visitor who scanned that day. The name is
+-- kept as a claim, as for visits contradicted by their address; agents verified by their address are trusted.
 CREATE MACRO is_impostor(landed_category, agent, confidence, signals) AS
     coalesce(getvariable('behaviour'), FALSE) AND coalesce(signals, 0) & scanned_signal() <> 0 AND agent IS NOT NULL
     AND (landed_category = 'search_crawler' OR is_ai(landed_category) AND NOT is_person(landed_category))

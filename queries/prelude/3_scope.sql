@@ -9,7 +9,7 @@ CREATE VIEW scope AS SELECT unnest(CAST(getvariable('scope') AS scope)) WHERE ge
 
 -- Files of older schema versions lack columns, which become NULL. union_by_name, which reads the schema of every file,
 -- is used only while such files are read.
--- Of signals, facts of requests are left out: answers read is_signed alone.
+-- Signals that are facts about a request are left out: of these, answers read is_signed only.
 -- bot_category is the class of a visit by the signals of its day; landed_category is its class when it landed.
 -- aside_bits is 0 for visits that are counted; is_file is the same whether files are counted or not.
 CREATE MACRO read_visits_with_aside(visit_files) AS TABLE

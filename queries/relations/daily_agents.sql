@@ -1,5 +1,5 @@
 -- Visits and visitors of each day by agent; AI referrals are included, without an agent.
--- Of each day, the 10,000 agents with the most visits, then (other).
+-- Each day has the 10,000 agents with the most visits; (other) has the rest.
 -- Serves: traffic_type, agent
 CREATE VIEW daily_agents_counted AS
 SELECT

@@ -1,5 +1,5 @@
 -- Visits and visitors of each day by domain.
--- Of each day, the 10,000 domains with the most visits, then (other).
+-- Each day has the 10,000 domains with the most visits; (other) has the rest.
 CREATE VIEW daily_domains_counted AS
 SELECT
     for_domain, day, domain, total(visits) AS visits, total(human_clicks) AS human_clicks,

@@ -1,5 +1,5 @@
 -- Visits of each day by referrer; people only, including AI referrals.
--- Of each day, the 10,000 referrers with the most visits, then (other).
+-- Each day has the 10,000 referrers with the most visits; (other) has the rest.
 -- Serves: referrer
 CREATE VIEW daily_referrers_counted AS
 SELECT

@@ -1,4 +1,4 @@
--- Every link, with its visits in scope or without any. If it has none and works on all domains, its domain is (any).
+-- Every link, with or without visits in scope. If it has none and works on all domains, its domain is (any).
 CREATE VIEW listed_links AS
 WITH known AS (
     SELECT * FROM links_in_scope

@@ -1,5 +1,5 @@
--- The visits that daily_links counts while the scope filters by a word. Visits to an answered link count as answered:
--- they have no status.
+-- The visits that daily_links counts while the scope filters by a word. The status of visits to an answered link is NULL,
+-- so that they count as answered.
 CREATE VIEW visits_with_known_answers AS
 SELECT visits.* REPLACE (CASE WHEN answered.short_code IS NULL THEN status END AS status)
 FROM visits_to_count_with_aside('daily_links') AS visits

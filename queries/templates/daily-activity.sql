@@ -1,4 +1,4 @@
--- Requests by day of the week, with the average per such day in the range.
+-- Requests by day of the week, with the average for that day in the range.
 SELECT
     day_of_week,
     day_name,

@@ -1,6 +1,6 @@
--- Bots in disguise: visits under a browser's name that count as other automated, not as people, because of their day.
--- The first row counts all; the others count the visits with each signal, of which a visit may have several, and with
--- that signal alone.
+-- Bots in disguise: visits with a browser's user agent that count as other automated traffic because of their day.
+-- The first row counts all of them; each other row counts the visits with one signal, and those with that signal alone.
+-- A visit may have several signals.
 SELECT 'total' AS signal, total(visits) AS visits, total(visits) AS alone FROM daily_disguised HAVING total(visits) > 0
 UNION ALL
 SELECT signals.signal, total(daily.visits) AS visits, total_if(daily.visits, daily.signals = signals.bit) AS alone

@@ -1,4 +1,4 @@
--- Stored requests on every day of the range, the files among them, and requests that no number of people includes for
+-- Stored requests on every day of the range, the files among them, and requests that are not counted as people's for
 -- another reason: own visits, which are not counted, and bots recognized by more than their names (disguised, loaded
 -- ahead and not opened, probes, without a user agent).
 SELECT

@@ -1,4 +1,4 @@
--- When each AI agent of these days first fetched the links in scope within them; without a time, it did not.
+-- The AI agents of these days, with the time at which each first fetched the links in scope; NULL if it did not.
 WITH fetched AS (
     SELECT agent, operator, count(*) AS agent_fetches, min(visited_at) AS first_seen
     FROM ai_link_visits WHERE NOT is_referral GROUP BY ALL
