@@ -71,13 +71,13 @@ _SIZES: Final = f"{VISITS}; with --with: {PAIRED_VISITS}"
 
 def main(
     visits: Annotated[
-        str, typer.Option(help="how many visits of 90 days; several, separated by commas", show_default=_SIZES)
+        str, typer.Option(help="numbers of visits in 90 days, separated by commas", show_default=_SIZES)
     ] = "",
-    organizations: Annotated[int, typer.Option(help="organizations that they belong to; one is asked about")] = 1,
+    organizations: Annotated[int, typer.Option(help="number of organizations with these visits; one is queried")] = 1,
     only: Annotated[str, typer.Option(help="cases to run, separated by commas", show_default=_USUAL)] = "",
-    runs: Annotated[int, typer.Option(min=1, help="how often all of it is measured, one run after the other")] = 1,
+    runs: Annotated[int, typer.Option(min=1, help="number of complete runs, one after another")] = 1,
     minutes: Annotated[float, typer.Option(help="how long visits are posted in the case sustained")] = 10,
-    data: Annotated[Path, typer.Option(help="where lakes, logs and the peers' databases are kept")] = KEPT,
+    data: Annotated[Path, typer.Option(help="folder for lakes, logs and the peers' databases")] = KEPT,
     output: Annotated[Path | None, typer.Option(help="write the figures as JSON to this file too")] = None,
     table: Annotated[
         Path | None, typer.Option(help="write the table into this Markdown file too, as a section")
@@ -88,21 +88,21 @@ def main(
     ] = "",
     pairs: Annotated[int, typer.Option(min=LEAST_PAIRS, help="pairs that count, with --with")] = LEAST_PAIRS,
 ) -> None:
-    """Measure, print one table and, on request, write JSON; ends with 1 if a bar is missed.
+    """Measure, print one table and, on request, write JSON; exit with 1 if a bar is missed.
 
-    With --with, it ends with 1 when a case is slower than in that revision; of the other options, only --only, --visits
-    and --data apply.
+    With --with, exit with 1 if a case is slower than in that revision; of the other options, only --only, --visits and
+    --data apply.
 
     Example: uv run --group bench python -m benchmarks --visits 1000000,20000000 --only cold,serve
 
     Example: uv run python -m benchmarks --with main --only import,operations
     """
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # programs start as they do where they are installed: compiled
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # programs then start from compiled files, as if installed
     known = list(paired.CASES if revision else CASES)
     cases = only.split(",") if only else known if revision else [*USUAL]
     unknown = [name for name in cases if name not in known]
     if unknown:
-        sys.exit(f"there is no case {unknown[0]!r}; known are {', '.join(known)}.")
+        sys.exit(f"unknown case {unknown[0]!r}; use {', '.join(known)}.")
     if revision:
         sys.exit(_compare(revision, cases, int(visits or PAIRED_VISITS), pairs, data))
     sizes = sorted({int(size) for size in (visits or str(VISITS)).split(",")})

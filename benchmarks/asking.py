@@ -1,9 +1,9 @@
 """Requests of several kinds, each at a steady rate, sent from a separate process at their scheduled times.
 
 The time of an answer counts from the scheduled time of its request. Each kind is `name=rate=file`; the file holds
-requests divided by NUL, which are sent once each, in order. Requests of a kind with rate 0 are sent one after another.
-The program prints "ready"; each line that it reads then is a number of seconds to measure, and is answered by one line
-of JSON: by name, `milliseconds` and `failures`.
+requests separated by NUL, which are sent once each, in order. Requests of a kind with rate 0 are sent one after
+another. The program prints "ready". Then, for each line that it reads, a number of seconds, it measures for that long
+and prints a line of JSON: `milliseconds` and `failures` by name.
 """
 
 import asyncio

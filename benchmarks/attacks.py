@@ -43,11 +43,11 @@ DISTINCT_BODIES: Final = 12
 """Number of different bodies of visits, which are sent in turn."""
 VISITS_OF_BODY: Final = 10_000
 RULES: Final = 100
-"""Number of shipped redirects, each with the largest content: 25 MB."""
+"""Number of shipped redirects, each of the maximum size: 25 MB in total."""
 ATTACHMENTS: Final = 50
 """Number of jobs to which redirects are attached again and again."""
 WRITERS: Final = tuple(f"writer-{number}" for number in range(8))
-"""Number of authors of jobs: several, since an organization has at most 100 open jobs of a type."""
+"""Names of organizations that create jobs: several, since each may have at most 100 open jobs of a type."""
 PAGES: Final = 600
 
 _PROGRESS: Final = Console(stderr=True)
@@ -62,7 +62,7 @@ class Measured(TypedDict):
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of the neighbour's requests, made from their numbers."""
+    """A kind of request that the neighbour sends, made from its number."""
 
     rate: float
     """Requests per second, independent of answers; 0: sequential."""
@@ -151,7 +151,7 @@ def _attachments(secrets: Secrets) -> list[bytes]:
 
 
 def _pages(secrets: Secrets) -> Iterator[bytes]:
-    for number in range(PAGES):  # others each time, so that none is cached
+    for number in range(PAGES):  # different each time, so that none is cached
         first = date(2017, 1, 1) + timedelta(number)
         yield request_of(f"GET /app/?start_date={first}&end_date={WHOLE.end_date}", f"Cookie: traffic={secrets.cookie}")
 
@@ -172,7 +172,7 @@ def attacks(setting: Setting) -> Iterator[Figure]:
     lake = lake_of_two(setting)
     for number, attack in enumerate(ATTACKS):
         minutes = math.ceil((len(ATTACKS) - number) * (2 * SECONDS + WARM_SECONDS + SETTLING_SECONDS) / 60)
-        _PROGRESS.print(f"  Attack {number + 1} of {len(ATTACKS)}: {attack.name}; about {minutes} minutes for the rest")
+        _PROGRESS.print(f"  Attack {number + 1} of {len(ATTACKS)}: {attack.name}; about {minutes} minutes left")
         yield from beset(setting.scratch, lake, attack)
 
 
@@ -208,7 +208,7 @@ def beset(scratch: Path, lake: Path, attack: Attack, seconds: float = SECONDS) -
 
 
 def _with_jobs(root: Path, secrets: Secrets) -> Secrets:
-    """Ship rules, approve jobs that accept redirects, and add authors of jobs."""
+    """Ship rules, approve jobs that accept redirects, and add keys of organizations that create jobs."""
     lake = Lake(root)
     with closing(lake.manifest), closing(ControlDatabase(lake)) as control:
         jobs = Jobs(control)

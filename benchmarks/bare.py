@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 
 def serve(port: int, body: bytes) -> None:
-    """Serve `body` at every path's first segment until ended."""
+    """Serve `body` at every path until the process ends."""
 
     async def answer(_: Request) -> Response:
         return Response(body, media_type="application/json")

@@ -32,7 +32,7 @@ _DRIFTS: Final = ("worst of 20, drift 0.3", "worst of 20, drift 0.6")
 
 @dataclass(frozen=True)
 class Bar:
-    """A limit for our own figure, or for its ratio to a peer's, from a number of visits on."""
+    """A limit for our own figure, or for its ratio to a peer's, if there are at least `visits` visits."""
 
     case: str
     who: str = OURS
@@ -40,7 +40,7 @@ class Bar:
     least: float | None = None
     visits: int = 0
     is_aim: bool = False
-    aim: float | None = None  # beyond the bar; to miss it fails nothing
+    aim: float | None = None  # stricter than the bar; missing it fails nothing
     enough: float | None = None  # our own figure, in its unit, that keeps the bar whatever the ratio
 
     def __str__(self) -> str:

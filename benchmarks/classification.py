@@ -1,8 +1,8 @@
 """The quality and speed of classification: `uv run python -m benchmarks.classification`.
 
-Over the labelled corpus of the tests, compared with what people would use instead. The peers answer less: neither knows
-referrals or kinds of AI agents, and ua-parser only recognizes spiders. Each is judged only by the questions that it
-answers.
+Measured over the labelled corpus of the tests, and compared with packages for the same purpose. These answer fewer
+questions: neither recognizes referrals or kinds of AI agents, and ua-parser only recognizes spiders. Each is judged
+only by the questions that it answers.
 """
 
 import json
@@ -83,7 +83,7 @@ def qualities(rows: list[dict[str, Any]]) -> list[Quality]:
 
 
 def logged_shares() -> dict[tuple[str, str], Share]:
-    """Bots in public logs of 2024-26, by line: our answers and a public list's, for each half of the repositories."""
+    """Precision and recall for bots by line of public logs of 2024-26: ours and a public list's, for each half."""
     classifier, shares = Classifier(), {}
     everything = list(logged())
     for half in ("report", "learn"):
@@ -120,7 +120,7 @@ def speeds(user_agents: list[str]) -> list[Figure]:
     for _ in range(RUNS):
         for name, make in ways.items():
             classify = make()
-            classify(user_agents[0])  # whatever is compiled at the first call
+            classify(user_agents[0])  # the first call compiles patterns
             begun = time.process_time()
             for user_agent in user_agents:
                 classify(user_agent)

@@ -63,7 +63,7 @@ def _over_runs(runs: list[Figure]) -> Figure:
 
 
 def in_turn(ways: Mapping[str, Callable[[], float]], runs: int = RUNS) -> dict[str, list[float]]:
-    """Measure the given functions in turn, some times, after one warm-up."""
+    """Measure the given functions in turn, `runs` times, after one warm-up."""
     samples: dict[str, list[float]] = {name: [] for name in ways}
     for run in range(runs + 1):
         for name, way in ways.items():

@@ -1,5 +1,5 @@
-"""Dashboards over HTTP under a filter by one word, which precomputed counts serve for some members only: both
-clicks.
+"""Dashboards over HTTP with a filter by one word, which precomputed counts serve for some members only: the first click
+and the next.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
 """The share of useful jobs among jobs from real logs: `uv run python -m benchmarks.found FOLDER`.
 
 FOLDER has clones of the repositories in found_logs.tsv, as FOLDER/owner/name; their logs are read at the commits that
-it names, and are imported, judged and searched as of the day after the last one. Each finding was read beside its log:
-found_read.tsv says whether the owner of the site would do something about it, and of which cause it is. Findings that
+it names, and are imported, judged and searched as of the day after the last one. Each finding was compared with its
+log: found_read.tsv says whether the owner of the site would do something about it, and names its cause. Findings that
 are not in it are listed.
 """
 
@@ -33,7 +33,7 @@ from service.jobs.findings import Cause, causes_of
 HERE: Final = Path(__file__).parent
 LABELS: Final = ("useful", "doubtful", "misleading")
 """Useful: its statement is true, and the owner would do something about it. Misleading: its statement is false, or it
-sends the owner to do something that helps nobody."""
+makes the owner do something that does not help."""
 UNREAD: Final = "unread"
 
 
@@ -44,7 +44,7 @@ class LogFile(NamedTuple):
     repository: str
     commit: str
     path: str
-    domain: str  # of its lines; "": they name it
+    domain: str  # of its lines; "": the lines have it
     sha256: str
 
 
@@ -60,7 +60,7 @@ class Reading(NamedTuple):
 
 
 class FoundJob(NamedTuple):
-    """A job created from a log, by the reading of its heaviest finding."""
+    """A job created from a log, with the judgement of its heaviest finding."""
 
     log: str
     findings: int
@@ -70,7 +70,7 @@ class FoundJob(NamedTuple):
 
 
 def rows_of(name: str) -> Iterator[list[str]]:
-    """The rows of a table in this folder, without its heading."""
+    """The rows of a table in this folder, without its header."""
     with (HERE / name).open(encoding="utf-8", newline="") as file:
         yield from list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))[1:]
 
@@ -84,7 +84,7 @@ def content_of(file: LogFile, folder: Path) -> bytes | None:
     if shown.returncode:
         return None
     if hashlib.sha256(shown.stdout).hexdigest() != file.sha256:
-        raise typer.BadParameter(f"{clone} has other bytes at {file.commit}:{file.path} than were read.")
+        raise typer.BadParameter(f"{clone}: {file.commit}:{file.path} differs from the file that was read.")
     return gzip.decompress(shown.stdout) if file.path.endswith(".gz") else shown.stdout
 
 
@@ -125,7 +125,7 @@ def judged(log: str, causes: Sequence[Cause], readings: Mapping[tuple[str, str, 
 
 
 def table_of(jobs: Sequence[FoundJob], logs: Sequence[str]) -> Table:
-    """One row for each log, and a row for all."""
+    """One row for each log, and one row for all logs."""
     table = Table("log", "jobs", "findings", "causes", "useful", "doubtful", "misleading", UNREAD, "jobs per cause")
     for name in (*logs, "all"):
         mine = [job for job in jobs if name in {job.log, "all"}]
@@ -139,7 +139,7 @@ def table_of(jobs: Sequence[FoundJob], logs: Sequence[str]) -> Table:
 
 
 def main(folder: Annotated[Path, typer.Argument(help="the folder of the clones")]) -> None:
-    """Print the table of all logs, by job; then the missing logs and the jobs that nobody has read yet."""
+    """Print the missing logs, then a table of the jobs of all others, then the jobs that were not read yet."""
     console, files = Console(width=140), [LogFile(*row) for row in rows_of("found_logs.tsv")]
     readings = {(one.log, one.type, one.subject): one for one in (Reading(*row) for row in rows_of("found_read.tsv"))}
     jobs: list[FoundJob] = []
@@ -149,7 +149,7 @@ def main(folder: Annotated[Path, typer.Argument(help="the folder of the clones")
         present = {file: content for file, content in contents.items() if content is not None}
         if len(present) < len(contents):
             file = next(iter(contents))
-            console.print(f"absent: {log}; clone github.com/{file.repository} into {folder / file.repository}")
+            console.print(f"missing: {log}; clone github.com/{file.repository} into {folder / file.repository}")
             continue
         here.append(log)
         with tempfile.TemporaryDirectory(prefix="traffic-found-") as scratch:

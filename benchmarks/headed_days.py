@@ -1,14 +1,14 @@
 """Visitor-days of three public access logs of Caddy with request headers over TLS, as counts and facts.
 
-headed_days.tsv.gz has rows like those of visitor_days.py, which also tell the headers of the visitor's day, and how
-many others on the domain sent them. They are all 156 visitor-days that every signal but those of headers, networks and
-late browsers leaves to people, of 236 that one reader labelled in their context before any verdict was known: up to 40
-of each domain of a hospital's server (2026, ten domains), 60 of a password manager behind Cloudflare (2023), and both
-of a game in development (2026), drawn by chance from those that landed as people's. Criteria are those of
-visitor_days.py; the data that an open application asks for also makes a session, and half of the headers a machine.
+headed_days.tsv.gz has rows like those of visitor_days.py, with the headers that the visitor sent that day, and how many
+others on the domain sent them. One reader labelled 236 visitor-days in their context before any verdict was known: up
+to 40 of each domain of a hospital's server (2026, ten domains), 60 of a password manager behind Cloudflare (2023), and
+both of a game in development (2026), drawn at random from those that landed as people's. The rows are the 156 that are
+people's by all signals except those of headers, networks and late browsers. The criteria are those of visitor_days.py;
+also, data that an open application requests makes a session, and sending half of the headers makes a machine.
 
-Nearly all people here are the owners: six or so, with current Chrome, and one with Firefox. The rules of headers were
-chosen on other logs, those of networks on other sites.
+Nearly all people here are the owners: about six with current Chrome, and one with Firefox. The rules for headers were
+chosen on other logs, and the rules for networks on other sites.
 """
 
 import json
@@ -28,7 +28,7 @@ class HeadedDay(NamedTuple):
     """A visitor-day, and the headers of its requests; "-": only requests for files lacked them."""
 
     day: VisitorDay
-    serves: bool  # whether anybody is served a page on the domain
+    serves: bool  # whether the domain serves a page to any visitor
     fetch: str  # sent, half (no request had them all), absent, -
     fetching: int  # other visitors on the domain who sent Sec-Fetch-*, at most 3
     language: str  # sent, absent, -
@@ -36,7 +36,7 @@ class HeadedDay(NamedTuple):
 
 
 def headed_days(*, has_list: bool = False) -> Iterator[HeadedDay]:
-    """The rows of the file, with the networks of iporigin, or also with those of the list that is fetched."""
+    """The rows of the file, with the networks of iporigin, or also with those of the list that is downloaded."""
     for site, about, (*cells, serves, fetch, fetching, language, speaking, user_agent) in rows_of(FILE):
         day = of_cells(site, about, (*cells, user_agent), has_list=has_list)
         yield HeadedDay(day, bool(int(serves)), fetch, int(fetching), language, int(speaking))

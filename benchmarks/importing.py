@@ -1,4 +1,4 @@
-"""Resources used by a finished program."""
+"""The case of imports, compared with GoAccess: their duration, processor time and memory."""
 
 import json
 import shutil
@@ -27,7 +27,7 @@ class Ran(NamedTuple):
 
     seconds: float
     processor_seconds: float  # of all cores together
-    megabytes: float  # at most at a time
+    megabytes: float  # peak
     lines: list[tuple[float, str]]  # of standard error, each with the seconds after which it was written
 
     def seconds_until(self, text: str) -> float:
@@ -36,14 +36,14 @@ class Ran(NamedTuple):
 
 
 def importing(setting: Setting) -> Iterator[Figure]:
-    """Import a million lines; and for their memory, ten million lines once if there are as many visits."""
+    """Import a million lines; to measure memory, also ten million lines once if the largest world is as large."""
     if not shutil.which("goaccess"):
         raise SystemExit("goaccess is missing: apt-get install goaccess, or name other cases with --only.")
     log = setting.log(LINES)
     ours, theirs = [], []
     for run in range(RUNS + 1):
         pair = _imported(log, setting.scratch / "lake", LINES), _counted(log, setting.scratch / "counted.json", LINES)
-        if run:  # the first one warms up
+        if run:  # the first run warms up
             ours.append(pair[0])
             theirs.append(pair[1])
     samples = {OURS: [one.seconds for one in ours], GOACCESS: [one.seconds for one in theirs]}
@@ -83,7 +83,7 @@ def _counted(log: Path, output: Path, lines: int) -> Ran:
 
 
 def _few_lines(log: Path, to: Path) -> Path:
-    """Write the first lines of another log."""
+    """Write the first lines of a log to another file."""
     with log.open(encoding="utf-8") as lines:
         to.write_text("".join(islice(lines, FEW_LINES)), "utf-8")
     return to

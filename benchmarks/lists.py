@@ -71,7 +71,7 @@ def _links(lake: Lake) -> Iterator[Figure]:
 
 
 def edits(root: Path, traffic: Path = TRAFFIC) -> Iterator[Figure]:
-    """Edit links one by one, each followed by an uncached dashboard; and the bytes of the remaining files."""
+    """Edit links one by one, each followed by an uncached dashboard; then measure the size of the remaining files."""
     puts = dict[int, list[float]]()
     for count in EDITED:
         lake = Lake(root / str(count), create=True)
@@ -123,7 +123,7 @@ def _taken(browser: Browser, path: str) -> float:
 
 
 def _scanned(root: Path, visits: int) -> Lake:
-    """A lake of this many visits, SCANS of which request a unique path each."""
+    """A lake with this many visits; SCANS of them each request a unique path."""
     lake = Lake(root, create=True)
     land_organization(lake, ORGANIZATION, Sample(visits - SCANS, LAST_DAY, DAYS))
     land_organization(lake, ORGANIZATION, Sample(SCANS, LAST_DAY, DAYS, seed=21), change=_with_paths_of_their_own)

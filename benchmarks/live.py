@@ -54,8 +54,8 @@ def intake(setting: Setting) -> Iterator[Figure]:
 
 
 def reported_bodies(log: Path, size: int, requests: int, scratch: Path) -> Iterator[Path]:
-    """Files with the given numbers of bodies, divided by NUL, each of `size` visits as JSON lines; all visits are
-    distinct.
+    """Write `requests` bodies, separated by NUL, to a file, again and again; yield it each time. A body is `size`
+    visits as JSON lines; all visits are distinct.
     """
     path = scratch / f"bodies-{size}"
     with log.open(encoding="utf-8") as lines:
@@ -66,7 +66,7 @@ def reported_bodies(log: Path, size: int, requests: int, scratch: Path) -> Itera
 
 
 def _reported(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
-    """The requests of a log in the form in which a server reports them, with the current time."""
+    """The requests of a log in the form in which a server reports them, without their times."""
     for line in lines:
         match = _LINE.match(line)
         if match:
@@ -83,7 +83,7 @@ def _seconds_until_seen(port: int, key: str, scratch: Path) -> float:
     load(port, "/visits", key, 1, 1, body)
     begun = time.perf_counter()
     today = datetime.now(UTC).date()
-    for back in range(30_000):  # each start makes another scope, which no cache holds
+    for back in range(30_000):  # each start day makes another scope, which is not cached
         scope = f"short_code={name}&start_date={today - timedelta(days=back)}&end_date={today}"
         if json.loads(get(port, f"/analytics/traffic-overview?{scope}", key))["total_visits"]:
             break

@@ -1,7 +1,7 @@
 """A load driver: keep-alive connections that send the next request after each answer, from a separate process.
 
-Every request has another source address, through X-Forwarded-For, and every answer must be 200. With a file of bodies,
-divided by NUL, these are posted one after another, and every answer must be 202 without rejected visits.
+Every request has a different source address, in X-Forwarded-For, and every answer must be 200. With a file of bodies,
+separated by NUL, these are posted one after another, and every answer must be 202 without rejected visits.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class _Run:
         )
         self._bodies = [b"Content-Length: %d\r\n\r\n%s" % (len(body), body) for body in bodies] or [b"\r\n"]
         self._status = b"202" if bodies else b"200"
-        self._random = random.Random()  # other sources in each run, as each has a limit by the minute
+        self._random = random.Random()  # other sources in each run, since each is limited by the minute
         self.seconds: list[float] = []
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.expected = requests

@@ -1,17 +1,17 @@
 """User agents of public access logs of 2024-26, with the number of their lines and their senders.
 
 user_agents.tsv.gz has one row per repository, year and user agent, without addresses, paths and referrers. Lines that
-begin with # name the repositories, their commits and their half: the rules were learned from one half and are
-reported on the other: frozen on 11 repositories before the other 7, of other owners, were read; one exception (Coc
-Coc's `Chrome/48.2`) was learned from these. One log makes up two thirds of the learned lines. Strings with addresses
-in them were dropped.
+begin with # name the repositories, their commits and their half: the rules were learned from one half, and their
+quality is reported for the other. They were frozen on 11 repositories before the other 7, by other owners, were read;
+one exception (Coc Coc's `Chrome/48.2`) was learned from these. One log makes up two thirds of the learned lines. User
+agents that contain addresses were dropped.
 
-A row is labelled by a grammar of browsers' strings, by the package isbot, and where these are silent by hand, with
-what its clients asked for. The author of the rules did it by hand: read the figures as an upper bound. Real strings
-of browsers that a scanner borrows count as people, since only the path can tell them. 43 rows (976 lines) of versions
-that no browser ever had, by releases.toml, and 81 rows (1,108 lines) of other strings that no browser sends, by
-forged.toml and Firefox's engine, were people's until these rules were there: of these, the figures say nothing.
-19,815 lines of media players are left aside. Before these rules, recall was 0.9845 (report, then with one more
+A row is labelled by a grammar of browsers' user agents, by the package isbot, and, where neither decides, by hand, from
+the requests of its clients. The author of the rules did this: read the figures as an upper bound. Genuine user agents
+of browsers that a scanner borrows count as people's, since only the path gives the scanner away. 43 rows (976 lines)
+with versions that no browser ever had (releases.toml), and 81 rows (1,108 lines) with other user agents that no browser
+sends (forged.toml, and Firefox's engine), were people's until there were such rules: about these, the figures say
+nothing. 19,815 lines of media players are set aside. Before these rules, recall was 0.9845 (report, then with one more
 repository) and 0.9708 (learn).
 """
 

@@ -62,7 +62,7 @@ class Secrets:
     approved_jobs: tuple[str, ...] = ()
     """Jobs of the hostile organization that accept redirects."""
     writer_keys: tuple[str, ...] = ()
-    """Keys of others who write jobs."""
+    """Keys of other organizations that create jobs."""
 
 
 @dataclass
@@ -97,7 +97,7 @@ def neighbours(setting: Setting) -> Iterator[Figure]:
 def _figures(case: str, quiet: _Times, beset: _Times) -> Iterator[Figure]:
     worst = {OURS: [percentile_99(beset.cached)], QUIET: [percentile_99(quiet.cached)]}
     yield from beside(f"another's cached, p99, {case}", "ms", worst)
-    median = sorted(quiet.uncached)[len(quiet.uncached) // 2]  # what each of the others is compared with
+    median = sorted(quiet.uncached)[len(quiet.uncached) // 2]  # each other median is compared with it
     as_many = [median] * len(beset.uncached)
     yield from beside(f"another's uncached, {case}", "ms", {OURS: beset.uncached, QUIET: as_many})
     yield figure(f"another's unanswered, {case}", "questions", [beset.unanswered])
@@ -174,7 +174,7 @@ def lake_of_two(setting: Setting) -> Path:
 
 
 def secrets_of(root: Path) -> Secrets:
-    """New keys, a session and a share in a copy of that lake."""
+    """New keys, a session and a share in a copy of the lake of two organizations."""
     lake = Lake(root)
     settle_copy(lake)
     key, hostile_key = (key_of(root, name) for name in (NEIGHBOUR, HOSTILE))

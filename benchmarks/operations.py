@@ -55,7 +55,7 @@ def _traffic(lake: Path, *arguments: str) -> Ran:
 
 
 def _a_visitor(lake: Lake) -> int:
-    """A visitor of the kept lake: `rebuild` refuses a lake that this process has open."""
+    """A visitor, read from the kept lake, since `rebuild` refuses a lake that this process has open."""
     with closing(OwnSql(lake, ORGANIZATION, seconds=600)) as own_sql:
         found = own_sql.sql("SELECT visitor FROM visits_in_scope WHERE visitor IS NOT NULL LIMIT 1", WHOLE)
     visitor: int = found.rows[0][0]

@@ -31,7 +31,7 @@ _COVERED: Final = frozenset(SHIPPED + timedelta(days=number) for number in range
 _NUMBERS: Final = (*range(-DAYS_BEFORE, 0), *range(1, LAST_DAY + 1))
 
 Model = Callable[[Random, int], tuple[int, int]]
-"""Generates the events and visits of a day, by its number; it is negative before shipping."""
+"""Generates the events and visits of a day from its number, which is negative before shipping."""
 CLOSING: Final = DETECTORS["server_errors"]
 SAYING: Final = DETECTORS["search_errors"]
 WANTED: Final = DETECTORS["referral_drop"]
@@ -195,7 +195,7 @@ def _judged(days: list[DayCount], others: list[list[DayCount]], kind: JobKind) -
 
 
 def _worst(deviation: float, kind: JobKind) -> list[JobOutcome]:
-    """The subject with the most earlier events, of some with shares that drift by this deviation of their logarithm."""
+    """The outcomes of the subject with the most earlier events; shares drift with this deviation of the logarithm."""
     found = []
     for trial in range(TRIALS):
         chance = Random(trial)

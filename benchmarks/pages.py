@@ -216,7 +216,7 @@ def _cpu_milliseconds(step: Callable[[], object]) -> float:
 
 
 def _report(setting: Setting) -> Iterator[Figure]:
-    """GoAccess's report on the log of as many visits: one file with everything."""
+    """GoAccess's report on a log with as many visits: one file with everything."""
     if not shutil.which("goaccess"):
         raise SystemExit("goaccess is missing: apt-get install goaccess, or name other cases with --only.")
     lines = setting.sizes[0]

@@ -1,8 +1,8 @@
 """The share of machines among the visits called people: `uv run python -m benchmarks.people`.
 
-Over page views and visitor-days of public logs that somebody read in their context, and over fleets planted among the
-people of a short-link service. All are written as logs, imported, judged, and queried with SQL: every change of the
-rules changes the tables.
+Measured over page views and visitor-days of public logs that were labelled in their context, and over fleets planted
+among the people of a short-link service. All are written as logs, imported, judged, and queried with SQL, so the tables
+follow every change of the rules.
 """
 
 import tempfile
@@ -33,8 +33,8 @@ from tests.support.visits import links as put_links
 
 PEERS: Final = ("isbot 5.2.3", "Matomo's list (device_detector 6.5.1)", "GoAccess 1.7")
 _BEYOND_THE_LINE: Final = ("outdated", "bot_network", "hosting_", "superseded_")
-"""The first parts of names of signals for which visitor-days were labelled; `outdated` is by lifetimes found in
-them."""
+"""The first parts of names of signals for which visitor-days were labelled; the lifetimes of `outdated` were found in
+these."""
 _ASKED: Final = """
     SELECT domain, utm_campaign, landed_category, coalesce(signals, 0) AS signals, bot_category
     FROM visits_in_scope WHERE utm_campaign IS NOT NULL
@@ -49,7 +49,7 @@ class Row(NamedTuple):
     landed: bool  # called a person's by its own line
     signals: int
     seen: bool  # called a person's in answers
-    peers: tuple[bool, ...] = ()  # who calls it a bot's, of PEERS
+    peers: tuple[bool, ...] = ()  # whether each of PEERS calls it a bot's
 
 
 Called = Callable[[Row], bool]
@@ -126,7 +126,7 @@ def _row(group: str, label: str, visit: dict[str, Any], peers: tuple[bool, ...] 
 
 
 def ways(rows: Sequence[Row]) -> dict[str, Called]:
-    """The judges of who is a person: a visit's own line, the peers, each signal alone, two signals, and all of them."""
+    """Ways to decide who is a person: by its own line, each peer, each signal alone, two signals or all signals."""
     found: dict[str, Called] = {"its line": lambda _row: True}
     for position, name in enumerate(PEERS if rows[0].peers else ()):
         found[name] = lambda row, position=position: not row.peers[position]  # type: ignore[misc]
@@ -138,7 +138,7 @@ def ways(rows: Sequence[Row]) -> dict[str, Called]:
 
 
 def headed_ways() -> dict[str, Called]:
-    """The judges of who is a person where headers are logged: other signals, and one group of signals more each."""
+    """Ways to decide who is a person where headers are logged: by other signals, each time with one more group."""
     found: dict[str, Called] = {"other signals": lambda _row: True}
     mask = 0
     for name, prefixes in (

@@ -1,6 +1,6 @@
 """Batches of live visits at a steady rate, sent from a separate process at their scheduled times.
 
-Bodies and keys are files of parts divided by NUL, which are used in turn. The program prints "ready", posts for the
+Bodies and keys are files of parts separated by NUL, which are used in turn. The program prints "ready", posts for the
 given number of seconds or until SIGTERM, and prints one line of JSON.
 """
 

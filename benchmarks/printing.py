@@ -28,7 +28,7 @@ def table_of(figures: Iterable[Figure]) -> Table:
 
 
 def document_of(told: Mapping[str, Any], figures: Iterable[Figure], document: str = "") -> str:
-    """A document with the table as the section of its cases: it replaces their earlier section, all others stay.
+    """A document with the table as the section of its cases, which replaces their earlier section; other sections stay.
 
     The conditions of the measurement are above the table (`at`, `machine`, `versions`, `runs`, `organizations`, and the
     digests of `visits` by their number).

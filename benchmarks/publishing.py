@@ -1,4 +1,4 @@
-"""Publishing in a bucket on this machine: a lake for the first time, one more day, and while visits arrive.
+"""Publishing to a bucket on this machine: a lake for the first time, one more day, and while visits arrive.
 
 `uv run --group cluster --group publish python -m benchmarks --visits 20000000 --only publish`
 """

@@ -102,7 +102,7 @@ def bare(body: Path) -> Iterator[int]:
 
 @contextmanager
 def _process(command: list[str], environ: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
-    with tempfile.TemporaryFile() as log:  # where an operator's log goes, too
+    with tempfile.TemporaryFile() as log:  # an operator's log goes to a file, too
         process = subprocess.Popen(command, env=environ, stdout=log, stderr=subprocess.PIPE, text=True)
         try:
             yield process

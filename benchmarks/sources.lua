@@ -1,4 +1,4 @@
--- For wrk: every request comes from another source address, as through a trusted proxy.
+-- For wrk: every request has a different source address, as through a trusted proxy.
 request = function()
   local number = math.random(0, 16777215)
   wrk.headers["X-Forwarded-For"] =

@@ -1,8 +1,8 @@
 """Requests at a steady rate from a separate process, sent at their scheduled times whether others are answered or not.
 
 The time of an answer counts from the scheduled time of its request, so it includes waits for a connection or the
-processor. The program requests every path once and prints "ready"; each line that it reads then is a number of seconds
-to measure, and is answered by one line of JSON (see Times).
+processor. The program requests every path once and prints "ready". Then, for each line that it reads, a number of
+seconds, it measures for that long and prints a line of JSON (see Times).
 """
 
 import asyncio
@@ -65,7 +65,7 @@ class _Asker:
     async def _ask(self, path: str, due: float, milliseconds: list[float]) -> None:
         exchange, answer = await self._free.get(), None
         while answer is None and time.perf_counter() < due + MOST_SECONDS:
-            if not exchange.is_open:  # it was closed while idle, or the server has taken no more connections
+            if not exchange.is_open:  # it was closed while idle, or the server accepted no more connections
                 exchange = await self._connect()
             answer = await ask(exchange, get_request(path, self._key))
             if answer is None:

@@ -1,18 +1,18 @@
 """Live visits at a high rate for minutes: backlogs of flushing, compaction and rollups, and the time of cold answers.
 
 They arrive for all organizations of the largest world, in proportion to their stored visits, and are posted, served and
-asked for by separate processes. The server has just started, so after FIRST_HOUR of service/jobs/daily.py it detects
-the jobs of all organizations meanwhile; before, of none.
+queried by separate processes. The server has just started, so if FIRST_HOUR of service/jobs/daily.py has passed, it
+also detects the jobs of all organizations; before that hour, it detects none.
 
-Tried, and not built. Counts of an open day made when visits are stored: dashboards in an eighth to a fourteenth of the
-processor time, but 2.5 to 4.8 times the bytes of the visits and 9 to 18 times the work of writing them. One file for a
-month: a link's visits in an eighth of the time, but retention, erasure, reclassification, manifest and rollups all
-speak of one file for a day. Smaller row groups: 0.73 of the time at 1.29 of the bytes. Two heaps for all threads: 20 MB
+Tried, and not built. Counting an open day when visits are stored: dashboards take an eighth to a fourteenth of the
+processor time, but files take 2.5 to 4.8 times the bytes and 9 to 18 times the work of writing them. One file for a
+month: a link's visits take an eighth of the time, but retention, erasure, reclassification, manifest and rollups all
+assume one file for a day. Smaller row groups: 0.73 of the time at 1.29 of the bytes. Two heaps for all threads: 20 MB
 less, but dashboards take a seventh longer where threads share one. Returning free memory of heaps every five seconds:
-2 to 25 MB. A lower limit for what a merge sorts: erasures that run out of it; sorting in ranges helped instead. Counts
-of today, kept until a file of today is added: 86 instead of 131 ms on an idle server, but here a file
-is added every five seconds, and other dashboards take up to a fifth longer. Maintenance at the lower priority of
-queries: beside four other busy programs, visits wait 1.1 instead of 0.35 s to be acknowledged, and three times as many
+2 to 25 MB less. A lower limit for the memory in which a merge sorts: erasures exceed it; sorting in ranges helped
+instead. Keeping the counts of today until a file of today is added: 86 instead of 131 ms on an idle server, but here a
+file is added every five seconds, and other dashboards take up to a fifth longer. Maintenance at the lower priority of
+queries: with four other busy programs, visits wait 1.1 instead of 0.35 s to be acknowledged, and three times as many
 are without a file.
 """
 
@@ -80,7 +80,7 @@ class _Samples:
     cold: list[float] = field(default_factory=list)  # milliseconds
     refused: int = 0
     memory: list[float] = field(default_factory=list)  # MB
-    files: list[float] = field(default_factory=list)  # of today, of the organization that has most
+    files: list[float] = field(default_factory=list)  # of today, in the organization with the most
     pending: list[float] = field(default_factory=list)  # visits without a file
     uncounted: list[float] = field(default_factory=list)  # months
 
@@ -165,7 +165,9 @@ class _Watch:
         deadline = time.monotonic() + 120
         while waiting := self._number("SELECT coalesce(sum(visits), 0) FROM pending"):
             if time.monotonic() > deadline:
-                raise SystemExit(f"{waiting:,.0f} visits are in no file two minutes after the last one was posted.")
+                raise SystemExit(
+                    f"{waiting:,.0f} visits are still without a file two minutes after the last was posted."
+                )
             time.sleep(1)
 
     def uncount(self) -> None:

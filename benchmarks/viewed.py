@@ -4,23 +4,23 @@ people.tsv.gz has one row per page view: its label, its network, and how much it
 did that day, without addresses, paths and referrers. Lines that begin with # name the repositories, their commits, and
 whether their logs have files.
 
-Up to 45 views of each site were drawn by chance from those that their own line calls a person's (GET, no file), and
-one reader labelled each in its context by criteria that were written down first. A person: its address and user agent
-load what the page names within 90 seconds, or it is a step of a session that does, or of one with forms and right
-referrers where the log has no files; and nothing of its day is a probe, a walk over lists or an emulated device. A
-machine: probes or a list of paths by its address that day, several unrelated user agents of one address within
-minutes, no file where others load dozens and one more sign (a forged referrer, one user agent from many addresses
-with a page each, a cloud's network, an old browser). The others are doubtful and stay in the denominator. Where a
-rule of single lines has learned to tell a view since, it is left out. What isbot 5.2.3, Matomo's list of bots
-(device_detector 6.5.1) and GoAccess 1.7 say of the same user agents was asked once: one view of the 742 is told by
+Up to 45 views of each site were drawn at random from those that their own line calls a person's (GET, no file), and one
+reader labelled each in its context by criteria that were written down first. A person's: its address and user agent
+load what the page names within 90 seconds, or it is a step of a session that does so, or, where the log has no files,
+of a session with forms and correct referrers; and on its day there is no probe, walk over lists or emulated device. A
+machine's: on its day, its address probes or walks over a list of paths; or several unrelated user agents of one address
+come within minutes; or it loads no file where others load dozens, with one more sign (a forged referrer, one user agent
+from many addresses with a page each, a cloud's network, an old browser). The others are doubtful and stay in the
+denominator. Views that a later rule for single lines recognizes are left out. isbot 5.2.3, Matomo's list of bots
+(device_detector 6.5.1) and GoAccess 1.7 classified the same user agents once: one of the 742 views is called a bot's by
 one of them.
 
-Networks are those of iporigin 1.1.2. They were added later, from the address whose day in the log has the same user
-agent and status, and nearly the same number of files and length; the 163 views that no such day fits, or several on
-different networks, count as views from no hosting network.
+Networks are those of iporigin 1.1.2. They were added later, from the address that in the log has a day with the same
+user agent and status, and nearly the same number of files and duration; the 163 views with no such day, or with several
+on different networks, count as views from no hosting network.
 
-Before the thresholds of `outdated`, `errors` and `stale` were chosen on these logs, the rules had left 42 % and lost
-10.6 % of people: nearly all of those were developers of a site that showed its debug bar, a developer whose pages
+Before the thresholds of `outdated`, `errors` and `stale` were chosen on these logs, the rules left 42 % machines, and
+lost 10.6 % of people: nearly all of these were developers of a site that showed its debug bar, a developer whose pages
 named missing images, and phones whose browser is updated late.
 """
 
@@ -49,25 +49,25 @@ class View(NamedTuple):
     label: str  # machine, person, doubtful
     network: str  # hosting, bot, -
     status: int
-    followed: bool  # whether three other visitors missed the same page
+    followed: bool  # whether three other visitors requested the same missing page
     found: int  # distinct pages of the visitor, without probes
-    missing: int  # distinct pages that only this visitor missed, without probes
+    missing: int  # distinct missing pages that only this visitor requested, without probes
     probes_missing: int
     probes_refused: int
     probes_redirected: int
     attacked: bool
-    files: int  # what the visitor loaded of images, stylesheets, scripts and fonts
+    files: int  # images, stylesheets, scripts and fonts that the visitor loaded
     seconds: int  # from the visitor's first request to the last
-    agent_pages: int  # requests of everybody with this user agent; above 300, scaled down together
+    agent_pages: int  # requests of all visitors with this user agent; this and the next scaled down together above 300
     agent_files: int
-    loads: bool  # whether five and more user agents load files with the pages of this site and day
+    loads: bool  # whether five or more user agents load files with the pages of this site and day
     hosted: int  # other visitors of hosting networks with its user agent; this and the next two are at most 50
     hosted_pages: int
     hosted_files: int
-    loading: int  # other user agents that load two images, stylesheets, scripts or fonts and more, at most 3
-    has_files: bool  # whether anybody loads one
-    has_code: bool  # whether the visitor asks for a path that may be that of a short link
-    peers: tuple[bool, ...]  # who calls the user agent a bot's
+    loading: int  # other user agents that load two or more images, stylesheets, scripts or fonts; at most 3
+    has_files: bool  # whether any visitor loads one
+    has_code: bool  # whether the visitor requests a path that may be a short link's
+    peers: tuple[bool, ...]  # whether each peer calls the user agent a bot's
     user_agent: str
 
 
@@ -85,7 +85,7 @@ def views() -> Iterator[View]:
 
 
 def rows_of(path: Path) -> Iterator[tuple[str, str, list[str]]]:
-    """The site of each row of a table (the last word of its comment line), and the other cells."""
+    """Each row of a table: its site, the last cell of the site's comment line, and the other cells of the row."""
     about = {}
     with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
         for line in file:

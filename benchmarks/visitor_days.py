@@ -1,20 +1,22 @@
 """Visitor-days of public access logs of 2023-26 that still count as people's after judging, with their networks.
 
-days.tsv.gz has one row per visitor-day, an address with a user agent on one day of a domain: what it is, and how much
+days.tsv.gz has one row per visitor-day, an address with a user agent on one day of a domain: its label, and how much
 it, its user agent and its domain did that day, without addresses, paths and referrers. Lines that begin with # name the
-repositories, and whether the rules were chosen on them. No site is one of people.tsv.gz.
+repositories, and whether the rules were chosen on them. None of the sites is in people.tsv.gz.
 
-Those of the five later sites were read while user agents that no browser sends were looked for on the other 17, whose
-halves were both seen by then, and measured once these were fixed. Lines from addresses of content delivery networks are
-left out there, since they tell no visitor, and networks are those of iporigin 1.1.2 only.
+Those of the five later sites were read during the search for user agents that no browser sends on the other 17 sites,
+both halves of which had been seen by then, and were measured once these user agents were fixed. For the later sites,
+lines from addresses of content delivery networks are left out, since they do not identify a visitor, and networks are
+those of iporigin 1.1.2 only.
 
-Up to 30 of each site were drawn by chance from the 2,493 that were called people's before signals of networks, and one
-reader labelled each in its context by criteria that were written down first. A person: loads what a page names within
-90 seconds in a plausible order, or is a step of a session with forms, logins or right referrers; where a log has no
-files, asks for data with the referrer of its application and pauses. A machine: probes or walks a list by its address
-that day, several unrelated user agents of one address within minutes, one page without the files that others load there
-and one more sign (a hosting network, a forged referrer, one user agent from many addresses with a page each), icons
-alone from a hosting network, or renders previews. The others are doubtful. The reader knew the names of networks.
+Up to 30 of each site were drawn at random from the 2,493 that were called people's before there were signals of
+networks, and one reader labelled each in its context by criteria that were written down first. A person loads what a
+page names within 90 seconds in a plausible order, or takes a step of a session with forms, logins or correct referrers;
+where a log has no files, a person requests data with the referrer of its application, and pauses. A machine: its
+address probes or walks over a list that day; or several unrelated user agents of one address come within minutes; or it
+loads one page without the files that others load there, with one more sign (a hosting network, a forged referrer, one
+user agent from many addresses with a page each); or it loads only icons, from a hosting network; or it renders
+previews. The others are doubtful. The reader knew the names of networks.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +31,7 @@ BROWSER: Final = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, lik
 
 
 class VisitorDay(NamedTuple):
-    """The requests of a visitor on a domain in a day, and all others there."""
+    """The requests of a visitor on a domain in a day, and of all others there."""
 
     site: str
     part: str  # chosen, unseen, later: whether the rules were chosen on its site
@@ -37,8 +39,8 @@ class VisitorDay(NamedTuple):
     label: str  # machine, person, doubtful
     network: str  # hosting, bot, -; of hosting networks, those of iporigin, or also those of the list of 22 August 2026
     served: int  # pages that were served; this and the next five are at most 50
-    refused: int  # pages that were not, without redirects
-    redirects: int  # of what is no link
+    refused: int  # pages that were not served, without redirects
+    redirects: int  # of paths that are not links
     clicks: int  # links that redirect
     parts: int  # images, stylesheets, scripts and fonts
     icons: int
@@ -49,15 +51,15 @@ class VisitorDay(NamedTuple):
     others: int  # requests with its user agent from other networks
     agent_loads: bool  # whether others with its user agent load parts
     agent_clicks: bool
-    loading: int  # other user agents that load two parts and more, at most 3
-    has_files: bool  # whether somebody loads a part
+    loading: int  # other user agents that load two or more parts, at most 3
+    has_files: bool  # whether any visitor loads a part
     user_agent: str
 
 
 class Request(NamedTuple):
     """A request of a made-up log."""
 
-    visitor: int  # 0: that of the visitor-day
+    visitor: int  # 0: the visitor of the visitor-day
     path: str
     status: int
     user_agent: str
@@ -65,16 +67,16 @@ class Request(NamedTuple):
     second: int = 0  # of the day
 
     def at(self, one: VisitorDay) -> datetime:
-        """Return its time."""
+        """Return the time of the request."""
         return datetime(one.day.year, one.day.month, one.day.day, tzinfo=UTC) + timedelta(seconds=self.second)
 
     def address(self, number: int) -> str:
-        """Return its address, where visitor-days are numbered."""
+        """Return the address of the request in the visitor-day with this number."""
         return f"{NETWORKS[self.network]}:{number:x}::{self.visitor:x}"
 
 
 def visitor_days(*, has_list: bool = False) -> Iterator[VisitorDay]:
-    """The rows of the file, with the networks of iporigin, or also with the fetched list's networks.
+    """The rows of the file, with the networks of iporigin, or also with those of the list that is downloaded.
 
     Networks of later sites were never looked up in that list, so these sites are left out with it.
     """
@@ -84,7 +86,7 @@ def visitor_days(*, has_list: bool = False) -> Iterator[VisitorDay]:
 
 
 def of_cells(site: str, about: str, cells: Sequence[str], *, has_list: bool) -> VisitorDay:
-    """The visitor-day of a row."""
+    """The visitor-day in a row."""
     day, label, bundled, listed, *numbers, user_agent = cells
     own, of_bundled, of_listed = (map(int, numbers[start:end]) for start, end in ((0, 7), (7, 11), (11, 15)))
     loads, clicks, loading, has_files = map(int, numbers[15:])

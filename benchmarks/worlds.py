@@ -19,7 +19,7 @@ WHOLE = Scope(ORGANIZATION, LAST_DAY - timedelta(days=DAYS - 1), LAST_DAY)
 
 @dataclass(frozen=True)
 class Setting:
-    """The subjects of a run, its data folder, and a temporary folder."""
+    """The sizes and organizations of a run, its data folder, and a temporary folder."""
 
     sizes: list[int]
     organizations: int
@@ -44,7 +44,7 @@ class Setting:
 
 
 def average_link(lake: Lake) -> Scope:
-    """The scope of the link with a number of visits closest to the average."""
+    """The scope of the link whose number of visits is closest to the average."""
     with closing(OwnSql(lake, WHOLE.organization, seconds=600)) as own_sql:
         result = own_sql.sql(
             "SELECT short_code FROM visits_in_scope WHERE short_code IS NOT NULL GROUP BY short_code "

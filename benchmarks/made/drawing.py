@@ -17,7 +17,7 @@ AT_ONCE: Final = 400_000
 """Maximum number of visits drawn at once, in whole days."""
 
 BROWSERS: Final = 50_000
-"""User agents to draw for people, some of them more than once."""
+"""Number of user agents drawn for people, some of them more than once."""
 
 Days = list[dict[str, Any]]
 
@@ -42,7 +42,7 @@ class Drawing:
         self._engine.execute("SET TimeZone = 'UTC'")
         self._engine.execute("SET memory_limit = '4GB'")
         self._engine.execute("SET enable_progress_bar = FALSE")
-        self._engine.execute("SET temp_directory = ''")  # what does not fit into memory is a mistake
+        self._engine.execute("SET temp_directory = ''")  # all must fit in memory
         self._engine.execute("SET disabled_optimizers = 'join_order'")  # each of few visits looks its words up, too
 
     def parts(self) -> Iterator[Days]:

@@ -1,7 +1,7 @@
 -- The visits of some days, each drawn by 128 bits that follow from the seed, its day and its position in it.
 -- A person keeps address, country, device, system and browser. Tables: those of draws.py, and days.
 -- Parameters: organization, seed, newcomers (how many people change from day to day), browsers, skew (how much
--- more often one browser comes than another: 1 for alike), pages.
+-- more often some browsers come than others; 1: all alike), pages.
 CREATE OR REPLACE TEMP TABLE drawn AS
 WITH positions AS (
     SELECT *, concat_ws(' ', $seed, $organization, number, unnest(range(visits))) AS place FROM days

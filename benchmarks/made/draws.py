@@ -20,7 +20,7 @@ from service.demo import sample as words
 from service.demo.sample import Sample
 
 PAGES: Final = 500
-"""Pages other than links, requested by automated visitors."""
+"""Number of pages other than links, requested by automated visitors."""
 
 _AUTOMATA: Final = {
     "assistants": words.ASSISTANTS,
@@ -29,7 +29,7 @@ _AUTOMATA: Final = {
     "others": words.OTHERS,
 }
 _PEOPLE: Final = ("people", "referred")
-_STEADY: Final = ("trainers", "others")  # at any hour alike
+_STEADY: Final = ("trainers", "others")  # equally at all hours
 _COUNTRIES: Final = (
     "US", "DE", "GB", "FR", "IN", "CA", "BR", "NL", "ES", "IT", "AU", "PL", "JP", "SE", "MX", "CH", "BE", "AT",
     "ID", "TR", "PT", "NO", "DK", "FI", "IE", "CZ", "AR", "ZA", "KR", "SG", "RO", "HU", "GR", "UA", "IL", "PH",
@@ -37,7 +37,7 @@ _COUNTRIES: Final = (
     "BG", "HR", "LT", "LV", "EE", "SI", "RS", "LU", "IS",
 )  # fmt: skip
 _CLOUDS: Final = (("US", 72), ("IE", 8), ("DE", 7), ("SG", 5), ("NL", 4), ("FR", 2), ("CN", 2))
-_GEOMETRY: Final = 0.93  # each country sends so many times as many people as the one before
+_GEOMETRY: Final = 0.93  # ratio of each country's people to the previous country's
 _BLOGS: Final = tuple((f"https://blog-{n}.example.org/", 6 / 200) for n in range(200))
 
 Weighted = Sequence[tuple[Any, float]]

@@ -44,7 +44,7 @@ def compact(lake: Lake) -> None:
 
 
 def settle_copy(lake: Lake) -> None:
-    """Verify the files of a copied lake, and make them look as if that happened an hour ago.
+    """Verify the files of a copied lake, and record that as having happened an hour ago.
 
     Otherwise, a server would verify them on first use and consider their days active: it merges and counts only days
     without changes for ten minutes.

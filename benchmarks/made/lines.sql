@@ -1,4 +1,4 @@
--- What was drawn as lines of a log in the combined format, in the order of time.
+-- The drawn visits as lines of a log in the combined format, ordered by time.
 SELECT
     format(
         '{} - - [{}] "GET {}{} HTTP/1.1" {} 0 "{}" "{}"', ip, strftime(visited_at, '%d/%b/%Y:%H:%M:%S +0000'), path,

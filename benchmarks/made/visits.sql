@@ -1,4 +1,4 @@
--- What was drawn as the visits that an import of it would have landed: the classifier's answers, joined.
+-- The drawn visits as an import of those lines would have landed them, joined with the classifier's answers.
 -- Parameters: organization, short_code_pattern, probe_pattern, rules_version.
 WITH paths AS (
     SELECT

@@ -38,7 +38,7 @@ class Side:
         return self.run(lake, "import", str(log), "--org", organization, "--domain", DOMAIN)
 
     def lake(self, log: Path, organizations: Sequence[str] = (ORGANIZATION,)) -> Path:
-        """The lake of a log imported by each organization, compacted; built once, and copied for changes."""
+        """A compacted lake with the log imported for each organization; built once, and copied for changes."""
         root = self.home / "-".join(["lake", log.stem, *organizations])
         if not root.exists():
             for organization in organizations:
@@ -61,7 +61,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Address:
-    """A running server: its process, its port, and a key to ask with."""
+    """A running server: its process, its port, and a key for requests."""
 
     pid: int
     port: int

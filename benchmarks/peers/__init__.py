@@ -50,7 +50,7 @@ def check(peer: Peer, name: str, warehouse: Warehouse, scope: Scope) -> None:
         theirs = sorted(comparable(entry, peer.rows(member, peer.ask(member, scope))))
         if ours != theirs:
             first = next((pair for pair in zip(ours, theirs, strict=False) if pair[0] != pair[1]), "their number")
-            raise SystemExit(f"{name} answers {member} otherwise: {len(ours)} and {len(theirs)} rows; {first}")
+            raise SystemExit(f"{name} answers {member} differently: {len(theirs)} rows, not {len(ours)}; {first}")
 
 
 def rows_of(entry: Entry, answer: Result) -> Rows:

@@ -1,5 +1,5 @@
 -- ClickHouse with materialised views: what each member needs, by organization and day, kept as rows land.
--- [visitors of] and [visitors] stand for how visitors are kept and how they are counted; [pages of] and [pages] alike.
+-- [visitors of] and [visitors] stand for how visitors are kept and how they are counted, [pages of] and [pages] likewise.
 
 -- name: table categories
 CREATE TABLE categories ENGINE = AggregatingMergeTree

@@ -23,8 +23,8 @@ _COUNTING: Final = {
         "pages of": "uniqExactIfState(path, path != '')", "pages": "uniqExactIfMerge(pages)",
     },
 }  # fmt: skip
-"""The ways of storing visitors by day. A view that grows as visits land must store their hashes, exactly or
-approximately; a view refreshed once a day is over may store their number only, since visitors differ on the next day.
+"""The ways to store visitors by day. A view that grows as visits land must store their hashes, exactly or
+approximately; a view refreshed after each day may store only their number, since the next day has other visitors.
 """
 
 

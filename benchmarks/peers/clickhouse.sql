@@ -1,5 +1,5 @@
 -- ClickHouse: one MergeTree table, sorted for whole organizations and for single links of some days.
--- '' stands for what is missing. Percentages are rounded half up in whole numbers, as ours are.
+-- '' stands for missing values. Percentages are rounded half up in whole numbers, as ours are.
 
 -- name: visits
 CREATE TABLE visits (

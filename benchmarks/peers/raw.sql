@@ -1,4 +1,4 @@
--- DuckDB straight over the same Parquet files, as an analyst would write it who has nothing but them.
+-- DuckDB directly over the same Parquet files, as an analyst would query them who has only these files.
 
 -- name: visits
 SELECT * EXCLUDE (disguised) REPLACE (

@@ -1,4 +1,4 @@
--- SQLite: one table with the indexes that such tools have: by time, by link, and what is grouped most often.
+-- SQLite: one table with the indexes that such tools have: by time, by link, and by the most frequent groups.
 
 -- name: visits
 CREATE TABLE visits (

@@ -69,7 +69,7 @@ def test_a_peer_with_different_answers_is_rejected(world, warehouse):
         def ask(self, member, scope):
             return super().ask(member, replace(scope, end_date=date(2026, 10, 30)))
 
-    with pytest.raises(SystemExit, match="Other answers traffic-overview otherwise: 1 and 1 rows"):
+    with pytest.raises(SystemExit, match="Other answers traffic-overview differently: 1 rows, not 1"):
         check(Other(world, WHOLE), "Other", warehouse, WHOLE)
 
 
