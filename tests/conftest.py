@@ -231,7 +231,7 @@ def identity_provider():
 
 @pytest.fixture
 def tell(record_property):
-    """Print figures of a proof: at once, and all of them at the end of the run."""
+    """Print the figures of a test: at once, and all figures again at the end of the run."""
 
     def tell(**figures):
         text = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in figures.items())
@@ -248,7 +248,7 @@ def pytest_runtest_logreport(report):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Print the figures of all proofs; if tests run in several processes, nothing else shows them."""
+    """Print the figures of all tests; if tests run in several processes, nothing else shows them."""
     reports = [report for reports in terminalreporter.stats.values() for report in reports]
     told = {
         report.nodeid.partition("::")[2]: value
@@ -266,7 +266,7 @@ INAPPLICABLE = (
     "only Linux",
     "only the newer program",
     "the superuser may",
-    "there is nothing to be said wrongly",
+    "nothing in the request can be invalid",
     "this is the newer program",
 )
 """Beginnings of skip reasons for tests that do not apply here. All other reasons say that something is missing."""
@@ -294,8 +294,8 @@ MEMORY_DISK_MIN_FREE = 4 * 1024**3
 
 
 def pytest_configure(config):
-    """Keep compiled files where the environment forbids that: a program started by a test compiles for longer than it
-    runs, and so does each test process at its start.
+    """Keep compiled files even if the environment forbids that: otherwise, a program started by a test compiles for
+    longer than it runs, and so does each test process at its start.
 
     Folders of tests are in memory if there is room: every landing waits for the disk several times, and no test can
     pull the plug. TRAFFIC_FAULTS=all, --basetemp and PYTEST_DEBUG_TEMPROOT keep them on a disk.

@@ -89,7 +89,7 @@ def mutations(file: str, source: bytes) -> list[Mutation]:
             yield Mutation(file, test.lineno, start(test), end(test), text)
 
     def walk(node: ast.AST) -> Iterator[Mutation]:
-        if not isinstance(node, ast.JoinedStr):  # Python 3.11 does not know the positions of its parts
+        if not isinstance(node, ast.JoinedStr):  # Python 3.11 has no positions of its parts
             yield from of(node)
             for child in ast.iter_child_nodes(node):
                 yield from walk(child)
@@ -157,7 +157,7 @@ class Planter:
         if tests not in self._limits:
             begun = time.monotonic()
             if failed := killer(self._tree, tests):
-                sys.exit(f"Without any mistake planted, {tests} fails by {failed}: mend this first.")
+                sys.exit(f"{failed} in {tests} fails without a planted mistake; fix it first.")
             self._limits[tests] = 60 + 5 * (time.monotonic() - begun)
         path = self._tree / mutation.file
         source = path.read_bytes()

@@ -233,8 +233,8 @@ HEADERS: Final = {
 
 
 def _headerless(visits: Sequence[Visit], browsers: set[str], sent: str, *lacking: str) -> set[tuple[str, int]]:
-    """Return domain and visitor of page views without a header that the browser always sends, and that never came that
-    day."""
+    """Return the domain and visitor of page views that lack a header which the browser always sends, if the visitor
+    never sent it that day."""
 
     known = [visit for visit in visits if visit["visitor"] is not None]
     senders = {visit["visitor"] for visit in known if _has_bit(visit, sent)}
@@ -258,7 +258,7 @@ HOSTING: Final = ("hosting_bare", "hosting_single", "hosting_unserved", "hosting
 
 
 def _hosting(visits: Sequence[Visit]) -> dict[str, set[tuple[str, int]]]:
-    """Return domain and visitor, from hosting networks, by the signal of behaviour that people do not show."""
+    """Return the domains and visitors with addresses of hosting networks that behave unlike people, by signal."""
     found: dict[str, set[tuple[str, int]]] = {name: set() for name in HOSTING}
     people = [visit for visit in visits if visit["bot_category"] in PEOPLE and visit["user_agent"] is not None]
     for domain, here in _grouped(people, lambda visit: visit["domain"] or "").items():
@@ -292,7 +292,7 @@ def _hosting(visits: Sequence[Visit]) -> dict[str, set[tuple[str, int]]]:
 def _late(
     visits: Sequence[Visit], late: Callable[[str], bool], updates_itself: Callable[[str], bool]
 ) -> dict[str, set[tuple[str, int]]]:
-    """Return domain and visitor, with late browsers, by the signal of behaviour that people do not show."""
+    """Return the domains and visitors with late browsers that behave unlike people, by signal."""
     found: dict[str, set[tuple[str, int]]] = {"superseded_bare": set(), "superseded_unserved": set()}
     people = [visit for visit in visits if visit["bot_category"] in PEOPLE and visit["user_agent"] is not None]
     served = {(visit["domain"] or "", visit["visitor"], visit["user_agent"]) for visit in people if _is_page(visit)}
@@ -312,7 +312,7 @@ def _late(
 
 
 def _of_old_protocol(visits: Sequence[Visit], browsers: set[str]) -> dict[str, set[tuple[str, int]]]:
-    """Return domain and visitor of pages without files by HTTP/1, where nearly all others load both by HTTP/2 or 3."""
+    """Return the domain and visitor of HTTP/1 pages without files, if nearly all others load both over HTTP/2 or 3."""
     found = set()
     people = [visit for visit in visits if visit["bot_category"] in PEOPLE and visit["user_agent"] is not None]
     for domain, here in _grouped(people, lambda visit: visit["domain"] or "").items():
@@ -333,12 +333,12 @@ def _of_old_protocol(visits: Sequence[Visit], browsers: set[str]) -> dict[str, s
 
 
 def _kinds_loaded(visits: Sequence[Visit]) -> tuple[bool, bool]:
-    """Return whether any visit is a page that was served, and whether any is a part of a page."""
+    """Return whether any visit is for a page that was served, and whether any is for a part of a page."""
     return any(map(_is_page, visits)), any(map(_is_part, visits))
 
 
 def _is_page(visit: Visit) -> bool:
-    """Whether it is a page that was served."""
+    """Whether a visit is for a page that was served."""
     return not _is_asset(visit["path"]) and _is_ok(visit["status"])
 
 
@@ -347,7 +347,7 @@ def _is_icon(visit: Visit) -> bool:
 
 
 def _is_excused(visit: Visit) -> bool:
-    """Whether it requests a missing link, or meets a server error."""
+    """Whether a visit requests a missing link, or gets a server error."""
     status = visit["status"] or 0
     return status >= 500 or (visit["short_code"] is not None and status in {404, 410})
 
@@ -362,7 +362,7 @@ def _is_click(visit: Visit) -> bool:
 
 
 def _is_part(visit: Visit) -> bool:
-    """Whether a page loads it, except icons of the site."""
+    """Whether a visit is for a part that a page loads, other than the site's icons."""
     return _is_asset(visit["path"]) and not re.search("favicon|apple-touch-icon", visit["path"])
 
 
@@ -415,7 +415,7 @@ def _is_ahead(visit: Visit) -> bool:
 
 
 def _unfollowed_pages(visits: Sequence[Visit]) -> set[tuple[Any, ...]]:
-    """Return the pages that were loaded ahead and that no later request of their visitor on their domain shows as
+    """Return the pages that were loaded ahead, if no later request of the visitor on the domain shows that they were
     opened."""
     found = set()
     for of_one in _grouped(visits, lambda visit: _request(visit)[:2]).values():
@@ -436,7 +436,7 @@ def _is_of_the_page_before(file: Visit, opened: Sequence[Visit]) -> bool:
 
 
 def _is_followed(page: Visit, ahead: Sequence[Visit], opened: Sequence[Visit], files: Sequence[Visit]) -> bool:
-    """Whether the first sign that it was opened comes within half an hour, and before anything newer was loaded
+    """Whether the first sign that the page was opened comes within half an hour, and before anything newer was loaded
     ahead."""
     at = page["visited_at"]
     if any(other["visited_at"] == at and other["path"] > page["path"] for other in ahead):
@@ -1620,7 +1620,7 @@ def _search_errors(subject: Row, group: list[Visit], as_of: date, _: Any) -> Row
 
 
 def _searched(visits: list[Visit], as_of: date, codes: set[str]) -> list[Row]:
-    """Return errors of search crawlers on domains, except errors that people and AI products get, too."""
+    """Return errors that search crawlers get on domains, except errors that people and AI products get, too."""
     erring = {(row["domain"], row["path"]) for row in FINDERS["server_errors"](visits, as_of, codes)}
     rows = []
     for subject, group in _subjects(_asked("search_crawler")(visits), "domain"):

@@ -120,7 +120,7 @@ def test_commands_that_documents_name_exist():
 
 @pytest.mark.parametrize("line", [line for line in SHOWN if "traffic " in line])
 def test_a_command_in_a_document_has_these_flags(line):
-    """The program knows the command and all of its flags."""
+    """The program has the command and all of its flags."""
     name, *words = shlex.split(re.split(r"(?<![\w-])traffic (?=[a-z])", line)[-1].partition(" > ")[0], comments=True)
     subcommands = getattr(PROGRAM.commands[name], "commands", {})
     shown = help_of_command(name, *[word for word in words[:1] if word in subcommands])

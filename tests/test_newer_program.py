@@ -1,4 +1,4 @@
-"""Opens this program's lake with a program that knows one more column, and the result with this program again.
+"""Opens a lake of this program with a program that has one more column, and the result with this program again.
 
 The newer program runs the tests that need the column, over a lake that this program wrote, and the tests of the
 lakes of releases. With `TRAFFIC_FAULTS=all` it answers every endpoint.
@@ -39,7 +39,7 @@ from tests.support.visits import land, links, packed, visit
 FILE = Path(__file__)
 ROOT = FILE.parent.parent
 OLDER, ANSWERS = "TRAFFIC_OLDER_LAKE", "answers.json"
-"""The setting that gives the older program's lake to the newer program, and the file next to it with the older
+"""The variable that names the older program's lake for the newer program, and the file next to that lake with the older
 answers."""
 HAS_COLUMN = any(column.name == "made_up" for column in COLUMNS)
 NOW = datetime(2026, 5, 31, 9, tzinfo=UTC)

@@ -1,7 +1,7 @@
 """Opens the lakes of releases with this program: the answers are the same, and the lakes stay usable.
 
 tests/fixtures has each lake, which is never recreated, and the answers of its release. test_newer_program.py also runs
-these tests with a program that knows one more column.
+these tests with a program that has one more column.
 """
 
 import json

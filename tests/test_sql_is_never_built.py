@@ -47,7 +47,7 @@ PARTS = {
     ast.IfExp: ("body", "orelse"), ast.Subscript: ("value",), ast.Dict: ("values",), ast.Tuple: ("elts",),
     ast.List: ("elts",),
 }  # fmt: skip
-"""The expressions that are our text if these parts of them are."""
+"""The kinds of expressions that are our text if these parts of them are our text."""
 
 
 def is_ours(node, constants):
@@ -117,7 +117,7 @@ def test_sql_is_only_text_from_our_files():
     ]
     assert [(place, sql) for place, sql in found if place not in ALLOWED] == []
     assert {place for place, _ in found} == set(ALLOWED)  # the exceptions still exist
-    print(f"SQL: {len(FILES)} files, {len(found)} places whose SQL is not text of ours, each with its reason")
+    print(f"SQL: {len(FILES)} files, {len(found)} places whose SQL is not our own text, each with its reason")
 
 
 PLANTED = """

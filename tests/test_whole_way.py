@@ -1,6 +1,6 @@
 """From a log to every answer: `traffic import` and `traffic query` agree with a recount in plain Python.
 
-Dashboard reports are requested as its parts, and with `TRAFFIC_FAULTS=all` also separately.
+Reports of the dashboard are requested as parts of it, and with `TRAFFIC_FAULTS=all` also separately.
 """
 
 import datetime as dt
@@ -106,7 +106,7 @@ def test_visits_and_bytes_of_a_real_log_agree_with_goaccess(real):
     assert landed == 2_747_282_740  # general.bandwidth of GoAccess 1.7, --log-format COMBINED
 
 
-def test_six_hundred_links_in_twenty_minutes_are_not_people(tmp_path, capfdbinary):
+def test_a_visitor_of_600_links_in_20_minutes_is_not_a_person(tmp_path, capfdbinary):
     log, lake = tmp_path / "access.log", tmp_path / "lake"
     day = dt.datetime.now(dt.UTC).date() - dt.timedelta(1)
     agent = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/79.0.3945.88 Safari/537.36"

@@ -156,7 +156,7 @@ async def asked(answer, paths, seconds, *, held_back):
             asker.close()
 
 
-def test_waits_are_counted_from_when_a_request_was_due():
+def test_waits_are_counted_from_the_scheduled_time():
     found = asyncio.run(asked(OK, ["/a"], (CONNECTIONS + 10) / RATE, held_back=CONNECTIONS))
     times = [*found[HEALTH], *found["/a"]]
     assert len(times) == len(found["late"]) == CONNECTIONS + 10

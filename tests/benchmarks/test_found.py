@@ -1,4 +1,4 @@
-"""The table of jobs in real logs counts them by their readings, and reads exactly the same bytes as before."""
+"""The table of jobs from real logs counts them by their readings, and reads only logs with unchanged bytes."""
 
 import gzip
 import hashlib
@@ -60,7 +60,7 @@ def test_the_table_counts_jobs_and_causes_by_reading():
     ]
 
 
-def test_readings_are_of_known_logs_types_and_labels():
+def test_readings_have_known_logs_types_and_labels():
     assert {one.log for one in READINGS} <= {file.log for file in FILES}
     assert {one.type for one in READINGS} <= DETECTORS.keys()
     assert {one.label for one in READINGS} == {*LABELS}

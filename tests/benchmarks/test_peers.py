@@ -79,7 +79,7 @@ def test_every_peer_has_every_member(file):
 
 
 @pytest.mark.parametrize(("ours", "quiet", "is_missed"), [(50, 1, False), (51, 26, False), (51, 25, True)])
-def test_an_either_bar_is_met_by_one_of_its_limits(ours, quiet, is_missed):
+def test_a_bar_with_two_limits_is_met_by_either_limit(ours, quiet, is_missed):
     figures = beside("another's cached, p99, pages", "ms", {OURS: [float(ours)], QUIET: [float(quiet)]})
     assert bool(missed(figures)) == is_missed
 

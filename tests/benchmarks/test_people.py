@@ -30,7 +30,7 @@ def test_views_are_labelled_machine_person_or_doubtful():
     assert {view.label for view in views()} == {"machine", "person", "doubtful"}
 
 
-def test_there_are_many_views_many_of_them_by_people():
+def test_there_are_many_views_and_many_are_by_people():
     labels = Counter(view.label for view in views())
     assert labels.total() >= 600
     assert labels["person"] >= 150

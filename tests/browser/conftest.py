@@ -1,7 +1,8 @@
 """Fixtures for tests in a real browser: Chromium, a server with sample traffic, and signed-in pages.
 
-They need Debian's package chromium and the dependency group "browser"; without them they skip and say so, or fail where
-TRAFFIC_TESTS is "all". Every test has its own source address, sent in X-Forwarded-For, to avoid the rate limit.
+They need Debian's package chromium and the dependency group "browser"; without them they are skipped with a reason, or
+fail where TRAFFIC_TESTS is "all". Every test has its own source address, sent in X-Forwarded-For, to avoid the rate
+limit.
 """
 
 import io
@@ -122,7 +123,7 @@ def visits_of_jobs(now):
 
 
 def jobs_of_acme(lake, now):
-    """Make three jobs of acme, and one of attackers for each word.
+    """Make three jobs of acme, and one job of HOSTILE for each word.
 
     Return the ids of acme's shipped job that is being measured, and of the job that accepts an implementation.
     """
@@ -183,7 +184,7 @@ def names(dashboard):
 def opened(chromium, dashboard):
     """Open a page in a browser that is signed out, or signed in to an organization; watch it for errors.
 
-    `address` is the address of another server than the dashboard's.
+    `address` is the address of a server other than the dashboard's.
     """
     contexts = []
 

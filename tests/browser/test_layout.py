@@ -153,7 +153,7 @@ def test_jobs_have_room_on_a_tablet(opened):
     assert page.eval_on_selector_all(".rows.jobs tbody tr", HIGH.replace("3.3", "5.5")) == []  # title and sentences
 
 
-def test_tables_that_compare_fit_a_phone(opened):
+def test_comparison_tables_fit_a_phone(opened):
     for path in ("", "ai", "agents", "people", "paths", "domains"):
         page = opened(viewport={"width": 360, "height": 800}).goto(f"{path}?range=7d&compare=before")
         assert page.locator("table.comparing").count(), path
@@ -163,7 +163,7 @@ def test_tables_that_compare_fit_a_phone(opened):
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if name not in OF_ACME])
-def test_attackers_words_are_only_words(opened, name):
+def test_attackers_texts_are_shown_as_plain_text(opened, name):
     watched = opened(HOSTILE)
     page = watched.goto(PAGES[name])
     for width in WIDTHS:

@@ -1,4 +1,4 @@
-"""An owner's ten questions, each answered within three clicks, by the number counted from the lines of the log."""
+"""An owner's ten questions, each answered within three clicks, with the number counted from the lines of the log."""
 
 import re
 from collections import Counter
@@ -32,7 +32,7 @@ SAMPLES = (
 
 @pytest.fixture(scope="module")
 def shop(chromium, serving, tmp_path_factory):
-    """The dashboard of an organization with these visits; other means count the same visits in its log."""
+    """The dashboard of an organization with these visits; the tests count the same visits in its log by other means."""
     folder = tmp_path_factory.mktemp("shop")
     lake, countries = lake_of(folder, "owner", *SAMPLES), SampleCountries()
     visits = read_log(folder / "access.log", "owner", None)

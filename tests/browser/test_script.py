@@ -218,7 +218,7 @@ def test_every_column_of_a_table_can_be_sorted(opened, names, name):
 
 
 def test_pause_stops_refreshing_the_last_30_minutes(chromium, serving, opened, tmp_path):
-    """A new visit appears by itself, and after a click on Pause no longer."""
+    """New visits appear by themselves, but not after a click on Pause."""
     lake = Lake(tmp_path / "lake", create=True)
 
     def visits():

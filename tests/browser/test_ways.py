@@ -63,7 +63,7 @@ def test_a_key_is_made_used_and_revoked_with_the_keyboard_alone(opened, dashboar
     revoked = time.monotonic()
     while asked(curl).status_code != 401:
         assert time.monotonic() < revoked + 5
-        time.sleep(0.2)  # asked without a pause, the rate limit would answer
+        time.sleep(0.2)  # without a pause, this would exceed the rate limit
     assert watched.problems == []
 
 
@@ -128,7 +128,7 @@ def visitor(chromium, serving, identity_provider, tmp_path):
     port = str(free_port())
     address = f"http://127.0.0.1:{port}"
     with serving(lake, "--port", port, public_url=address, **settings_of(identity_provider)):
-        context = chromium.new_context(reduced_motion="reduce")  # pages change at once, none is left while it fades in
+        context = chromium.new_context(reduced_motion="reduce")  # pages change at once, without fading in
         context.route(re.compile(rf"^(?!{address}/|{identity_provider}/)"), lambda route: route.abort())
         watched = Watched(context.new_page(), address)
         yield watched

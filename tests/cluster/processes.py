@@ -66,7 +66,7 @@ FOR_SMALL_DATA = {
 }
 """Options that avoid compiling and describing each query, which takes longer than counting the visits of tests."""
 JAVA_FOR_SMALL_DATA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Java options for processes that run for minutes only, and outnumber the cores."""
+"""Java options for processes that run only for minutes, and are more than the cores."""
 
 
 class Spark:
@@ -201,5 +201,5 @@ def wait_until(holds, seconds=300):
     """Wait for a condition."""
     end = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < end, "it has not happened in time"
+        assert time.monotonic() < end, "the condition was not met in time"
         time.sleep(0.02)

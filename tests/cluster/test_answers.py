@@ -1,10 +1,10 @@
 """Every compiled query returns the same rows on Spark and on Sail as its original on DuckDB: values, order and types.
 
-Four scopes of a sample lake, and a day with too many words, in sessions in a time zone other than UTC. Spark plans a
-text for a second: with filters, it runs every second text, a list where it is searched and sorted, and in the scope
-without visits only texts that have rows anyway. `TRAFFIC_FAULTS=all uv run --group cluster pytest
-tests/cluster/test_answers.py` runs everything in thirteen scopes, also over files that lack a column, and for all
-rollups.
+Four scopes of a sample lake, and a day with too many words, in sessions in a time zone other than UTC. Spark takes a
+second to plan a text: each of the two scopes with filters runs half of the texts (lists run where they are searched and
+sorted), and the scope without visits runs only texts that have rows anyway. `TRAFFIC_FAULTS=all uv run --group cluster
+pytest tests/cluster/test_answers.py` runs everything in thirteen scopes, also over files that lack a column, and for
+all rollups.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -101,7 +101,7 @@ def some_visit(random):
 
 
 def crowd():
-    """Return a day with more words than are kept for it."""
+    """Return the visits of a day with more words than are kept for it."""
     moment = datetime(2026, 3, 3)
     for number in range(MAX_VALUES_PER_DAY + 60):
         word = f"{number % (MAX_VALUES_PER_DAY + 30):05}"
@@ -113,7 +113,7 @@ def crowd():
 
 
 def take_a_column_away(lake):
-    """Rewrite the files like a program without the column `protocol`."""
+    """Rewrite the files as by a program without the column `protocol`."""
     for file in lake.manifest.files.live("acme"):
         path = lake.root / file.path
         visits = pq.read_table(path, partitioning=None).drop_columns("protocol")
@@ -155,7 +155,7 @@ def session(cluster):
     from queries.connect import ClusterSession  # noqa: PLC0415  # it need not be installed
 
     session = ClusterSession(cluster.address)
-    session.spark.conf.set("spark.sql.session.timeZone", "America/New_York")  # changes no answer
+    session.spark.conf.set("spark.sql.session.timeZone", "America/New_York")  # must not change any answer
     yield session
     session.close()
 
@@ -232,7 +232,7 @@ def test_every_text_answers_like_its_original(session, cluster, text_of, lakes, 
 
 
 def test_detectors_find_planted_problems(lakes):
-    """On this machine, and therefore on clusters, which give the same answers in this scope."""
+    """On this machine; clusters must give the same answers in this scope."""
     _, found = answers_here(lakes["sample"], WHOLE, *TEXTS)
     assert [name for name in (detector.entry.name for detector in DETECTORS.values()) if not found[name][1]] == []
 

@@ -1,4 +1,4 @@
-"""Answers of a real cluster: equal to one machine's, with dying executors, and interrupted."""
+"""Answers of a real cluster: equal to one machine's, also if executors die, and interrupted on request."""
 
 import os
 import signal
@@ -65,7 +65,7 @@ def cluster_at(sample):
         engine.close()
 
 
-def test_the_manifest_decides_which_engine_answers(lake, cluster_at):
+def test_the_number_of_visits_decides_which_engine_answers(lake, cluster_at):
     land(lake, "acme", [visit(visited_at=datetime(2026, 11, 1, hour)) for hour in range(12)])
     nobody = "sc://127.0.0.1:1"
 

@@ -26,7 +26,7 @@ CROWDED = date(2026, 11, 8)
 
 @pytest.fixture(scope="module")
 def landed(tmp_path_factory):
-    """Ten days in two months, and more domains on one of them than a relation keeps words."""
+    """Ten days in two months, one of them with more domains than a relation keeps."""
     folder = tmp_path_factory.mktemp("landed")
     made = Sample(300, date(2026, 11, 9), 10)
     made.write(folder / "access.log")
@@ -89,7 +89,7 @@ def test_rollups_counted_by_sail_equal_ours(counting, counted_here, sail, tell):
 
 
 def test_a_rollup_counted_by_spark_equals_ours(counting, counted_here, spark, tell):
-    """Every relation in the month with the crowded day; Spark plans each for a second."""
+    """Every relation, only in the month with the crowded day: Spark takes a second to plan each."""
     with counting(spark.address) as (lake, builder):
         months = builder._months_to_build()
         builder._months_to_build = lambda: [month for month in months if month.first == CROWDED.replace(day=1)]

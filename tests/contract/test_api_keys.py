@@ -66,7 +66,7 @@ def test_the_use_of_a_key_is_shown_in_the_list(client):
     assert listed | {"last_used_at": None} == {name: made[name] for name in FIELDS}
 
 
-def test_head_of_the_list_returns_its_headers(client):
+def test_head_returns_the_headers_of_the_list(client):
     create(client, "heads")
     listed, head = (client.request(method, PATH, headers=as_("heads")) for method in ("GET", "HEAD"))
     assert (head.status_code, head.content, head.headers["content-length"]) == (200, b"", str(len(listed.content)))

@@ -1,4 +1,4 @@
-"""One organization's unfinished bodies, on every kind of route, do not affect other requests: a real server."""
+"""On a real server, one organization's unfinished bodies, on every kind of route, do not affect other requests."""
 
 import re
 import select

@@ -467,7 +467,7 @@ def until(condition, seconds=30):
     """Wait until a condition is true; return its value."""
     end = time.monotonic() + seconds
     while not (found := condition()):
-        assert time.monotonic() < end, "it has not happened in time"
+        assert time.monotonic() < end, "the condition was not met in time"
         time.sleep(0.01)
     return found
 

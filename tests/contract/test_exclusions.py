@@ -1,4 +1,4 @@
-"""Exclusions over HTTP: permissions to read and change them, and no reclassification in a request."""
+"""Exclusions over HTTP: permissions to read and change them; a request never reclassifies visits."""
 
 import itertools
 from datetime import date, datetime

@@ -167,12 +167,12 @@ def test_bytes_that_are_not_a_request_count_for_their_source(told):
     assert [answer.status for answer in told(request(b"/healthz", CLOSE), address="127.9.9.8")] == [429]
 
 
-def test_a_body_is_complete_although_garbage_follows_it(told, post):
+def test_a_body_is_complete_even_if_garbage_follows_it(told, post):
     sent = post(b"Content-Length: %d" % len(ROW), body=ROW)
     assert [status for status, *_ in told(sent + b"garbage\r\n\r\n")] == [202, 400]
 
 
-def test_garbage_is_answered_after_the_requests_before_it(told, place):
+def test_garbage_is_answered_after_earlier_requests(told, place):
     key = b"Authorization: Bearer " + place[1]
     for number, (garbage, status) in enumerate([(b"garbage\r\n\r\n", 400), (request(b"/", *[b"a: b"] * 200), 431)], 1):
         answers = told(request(SLOW % number, key), request(b"/healthz"), garbage)
@@ -180,7 +180,7 @@ def test_garbage_is_answered_after_the_requests_before_it(told, place):
         assert len(json.loads(answers[0][2])["timeSeries"]) > 3_600
 
 
-def test_few_of_many_pipelined_requests_wait(connected, place):
+def test_only_a_few_of_500_pipelined_requests_wait(connected, place):
     """If the first request is slow, the others wait: at most as many as a source may send."""
     key = b"Authorization: Bearer " + place[1]
     with connected() as connection:

@@ -155,7 +155,7 @@ def test_a_manual_job_is_a_record_that_names_its_writer(asked):
      ("{}/actions", {"action_id": "resolve"}, "note", "x", 2_000), ("{}/implementations", TEXT, "note", "x", 2_000),
      ("{}/implementations", TEXT, "content", "\x01", MAX_CONTENT_BYTES)],
 )  # fmt: skip
-def test_a_body_at_the_limit_is_accepted_and_one_above_is_413(asked, approved, where, body, name, letter, most):
+def test_a_body_at_the_limit_is_accepted_and_a_larger_is_413(asked, approved, where, body, name, letter, most):
     path = where.format(approved)
     response = asked.post(path, json={**body, name: letter * (most + 1)})
     assert (response.status_code, list(response.json())) == (413, ["error", "message"])

@@ -158,7 +158,7 @@ def test_the_rate_limiter_agrees_with_a_naive_model(script):
 @settings(max_examples=200, derandomize=True)
 @given(st.floats(0, 1e6), st.floats(0, 61), st.floats(0, 61))
 @example(4095.538142885824, 60.0, 0.0)  # rounded one way, 60 seconds later; rounded another way, slightly less
-def test_a_429_asks_to_wait_with_any_clock(start, pause, later):
+def test_a_429_rounds_the_wait_up_at_any_time(start, pause, later):
     clock = Clock(start)
     limiter = RateLimiter((), clock)
     for _ in range(LIMIT):
@@ -175,7 +175,7 @@ def test_a_429_asks_to_wait_with_any_clock(start, pause, later):
 
 
 def test_millions_of_forged_sources_need_little_memory(tell, monkeypatch):
-    """A sixteenth of the sources and of the memory, or with TRAFFIC_FAULTS=all ten million sources in all of it."""
+    """A sixteenth of the sources and the memory; with TRAFFIC_FAULTS=all, ten million sources in all of the memory."""
     part = 1 if SHARE == "all" else 16
     monkeypatch.setattr(limits, "MAX_SOURCES", limits.MAX_SOURCES // part)
     sources, chance = 10_000_000 if SHARE == "all" else 6_000, random.Random(1)
@@ -247,8 +247,8 @@ def test_a_trusted_peer_can_forward_addresses(peer):
 
 @pytest.mark.parametrize("peer", [PEER, "fd00::1"])
 def test_a_chain_is_read_from_the_right_while_hops_are_trusted(peer):
-    """P27: a client that can write a header, but has no other address, gets no second limit by spelling its address
-    anew.
+    """P27: a client that can write a header, but has no other address, cannot get a second limit by spelling its
+    address differently.
 
     A chain without an expected source ends at an entry that is not an address: then the source is the nearest trusted
     hop, or the peer. Only IPv6 addresses have zones.

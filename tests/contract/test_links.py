@@ -87,7 +87,7 @@ def test_a_write_for_another_state_of_a_link_is_412(client, stored, method, head
     assert stored() == before
 
 
-def test_writes_for_the_present_state_of_a_link_succeed(client, stored):
+def test_writes_for_the_current_state_of_a_link_succeed(client, stored):
     tag = put(client, "*/sale").headers["etag"]
     tag = put(client, "*/sale", "https://a.example", headers={"If-Match": tag}).headers["etag"]
     assert put(client, "*/sale", "https://b.example", headers={"If-Match": "*"}).status_code == 200
@@ -104,7 +104,7 @@ def test_if_match_never_adds_a_link(client, stored, header):
     assert stored() == []
 
 
-def test_one_of_two_editors_with_the_same_etag_succeeds(client, stored):
+def test_only_one_of_two_editors_with_one_etag_succeeds(client, stored):
     tag = put(client, "*/sale").headers["etag"]
     with ThreadPoolExecutor(2) as pool:
         targets = [f"https://{name}.example" for name in ("anna", "ben")]

@@ -97,7 +97,7 @@ def problem(response):
 
 
 @examples("query", "first", "last")
-def test_the_days_of_a_query(days, query, first, last):
+def test_dates_and_range_determine_the_days_of_a_query(days, query, first, last):
     """Custom dates override `range`, but a single date has no effect; a future end is capped at today."""
     assert days(**query) == (first, last)
 

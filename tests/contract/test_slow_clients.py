@@ -92,7 +92,7 @@ class Honest(threading.Thread):
 
 
 class Slow:
-    """Connections of one kind that send this much and then nothing, and read nothing."""
+    """Connections of one kind that send a beginning and then nothing, and read nothing."""
 
     def __init__(self, port, said, promise, receive=0):
         self._port, self._said, self._receive = port, said, receive
@@ -244,7 +244,7 @@ def test_an_idle_connection_is_closed_without_a_response(port_and_header):
 
 
 def test_computing_time_does_not_count_for_clients(port_and_header):
-    """Long computations at once: each waits longer than any deadline of its client."""
+    """Long computations, several at once: each takes longer than any deadline for its client."""
     port, header = port_and_header
     dashboard = LARGE.replace(b"time-series", b"dashboard")
     longest = HURRIED["IDLE_TIMEOUT_SECONDS"] + 2 * HURRIED["SWEEP_SECONDS"]

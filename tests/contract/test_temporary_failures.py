@@ -81,7 +81,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-def test_a_failure_that_a_retry_may_mend_says_so(lake, opened, monkeypatch, failure):
+def test_a_temporary_failure_advises_to_retry(lake, opened, monkeypatch, failure):
     land(lake, "acme", [visit()])
     raised, error = FAILURES[failure]
     monkeypatch.setattr(
@@ -99,7 +99,7 @@ def test_a_failure_that_a_retry_may_mend_says_so(lake, opened, monkeypatch, fail
     assert [line["error"] for line in told if line["event"] == "failure"] == [raised] * 2
 
 
-def test_the_answer_after_a_temporary_failure_is_given(lake, client, monkeypatch):
+def test_a_query_after_a_temporary_failure_is_answered(lake, client, monkeypatch):
     land(lake, "acme", [visit()])
     with monkeypatch.context() as patch:
         patch.setattr(queries.warehouse, "template", lambda _: DELETED.format(lake=lake.root))
@@ -107,7 +107,7 @@ def test_the_answer_after_a_temporary_failure_is_given(lake, client, monkeypatch
     assert client.get(f"/analytics/devices?{WEEK}").json()[0]["visits"] == 1
 
 
-def test_a_page_names_a_temporary_failure(lake, client, monkeypatch):
+def test_a_page_reports_a_temporary_failure(lake, client, monkeypatch):
     land(lake, "acme", [visit()])
     with open_store(SessionStore, lake) as sessions:
         cookie = sessions.open_by_link(sessions.create_link("acme")).secret
@@ -117,7 +117,7 @@ def test_a_page_names_a_temporary_failure(lake, client, monkeypatch):
     assert "The answer was interrupted." in page.text
 
 
-def test_a_write_that_waits_too_long_for_another_says_so(lake, opened, monkeypatch):
+def test_a_write_that_waits_too_long_is_a_temporary_failure(lake, opened, monkeypatch):
     monkeypatch.setattr(data.manifest.schema, "_MAX_WAIT_SECONDS", 0.1)
     with opened(lake) as client, closing(sqlite3.connect(lake.root / "control.sqlite")) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -139,7 +139,7 @@ def test_every_temporary_failure_says_when_to_retry(error):
     assert "etry" in problem.body["message"]
 
 
-def test_another_error_of_a_database_is_an_internal_error():
+def test_other_database_errors_are_internal_errors():
     assert problem_of(sqlite3.OperationalError("no such table: x")).body["error"] == "The request failed."
 
 

@@ -33,7 +33,7 @@ from tests.support.user_agents import CHROME, GPTBOT
 
 UNAIMED = "url (https://… or a path) or a path that begins with / is required"
 NO_OBJECT = "the visit is not a valid JSON object"
-PATIENCE = 60  # seconds; anything automatic comes within a dozen
+PATIENCE = 60  # seconds; anything automatic happens within twelve
 FOUR = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after"}
 NAMES = itertools.count(1)
 
@@ -326,7 +326,7 @@ def test_reported_visits_are_only_visible_to_their_organization(lake, opened, ke
 
 @pytest.fixture
 def gate(monkeypatch):
-    """Hold landing visits until it is opened; records the number of senders in each group. It starts senders."""
+    """A gate that holds landing visits until it opens, records the number of senders in each group and starts them."""
     land, gate = receiving.VisitReceiver._store, threading.Event()
     gate.groups = []
 
@@ -406,7 +406,7 @@ async def test_large_bodies_of_one_organization_are_parsed_in_turn(lake, monkeyp
 FULL = {"error": "Nothing was stored: the disk is full or fails.", "message": "Retry later."}
 
 
-def test_a_failing_disk_acknowledges_nothing_but_serves_reads(client, lake, monkeypatch):
+def test_on_a_failing_disk_writes_fail_and_reads_work(client, lake, monkeypatch):
     assert send(client, row("/before")).status_code == 202
     full = sqlite3.OperationalError("database or disk is full")
 
@@ -526,7 +526,7 @@ def test_slow_chunks_delay_no_other_request(served):
 
 
 @pytest.mark.parametrize("how", [b"Content-Length: 1000", b"Transfer-Encoding: chunked"])
-def test_nothing_of_a_truncated_body_is_stored(served, how):
+def test_no_visit_of_a_truncated_body_is_stored(served, how):
     caller, lake = served
     path = name()
     with calling(caller) as client:
@@ -584,7 +584,7 @@ def test_visits_of_many_concurrent_senders_are_each_counted_once(served, tell):
     today = datetime.now(UTC).date()  # computed once: after midnight the same query would be sent twice
 
     def visible(days):
-        """Return the answer to a new query, which no cache holds."""
+        """Return the answer to a new query, which is not cached."""
         scope = {"start_date": today - timedelta(days=days), "end_date": "2999-01-01", "domain": "many.example"}
         with calling(caller) as client:
             return client.get("/analytics/traffic-overview", params=scope).json()["total_visits"]

@@ -1,4 +1,4 @@
-"""The proofs of the lake: the program's promises when it is killed, when disks fail, and under concurrent work.
+"""Tests that the lake keeps the program's promises: after kills, on failing disks, and under concurrent work.
 
 All tests together try a sample. `TRAFFIC_FAULTS=10 uv run pytest tests/faults` tries ten times as much;
 `TRAFFIC_FAULTS=all uv run pytest tests/faults` tries every system call, and takes an hour or two. Figures come last.

@@ -115,7 +115,7 @@ def sweep(lake):
 
 
 def strays(lake):
-    """Return superfluous files of a lake; unknown visit files are not for a sweep to judge."""
+    """Return superfluous files of a lake, except unknown visit files, which a sweep keeps."""
     files = {path.relative_to(lake.root).as_posix() for path in lake.root.rglob("*") if path.is_file()}
     live = {
         path

@@ -34,7 +34,7 @@ ROLES = (("import_logs", "a"), ("import_logs", "b"), ("send",), ("send",), ("mai
          ("set_links", "c"), ("set_links", "d"), ("reclassify",), ("forget",), ("read",), ("read",))  # fmt: skip
 
 
-def test_programs_killed_at_random_lose_and_double_nothing(program, tell, tmp_path):
+def test_programs_killed_at_random_lose_or_repeat_no_visit(program, tell, tmp_path):
     """Importers, senders, setters of links, compactors, a reclassifier, retention and readers: every reader sees each
     batch completely or not at all. In the end every acknowledged batch is stored once, and links are as last set.
     """

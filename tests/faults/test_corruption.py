@@ -44,7 +44,7 @@ def filled(lake, tmp_path):
 
 
 def flipped(content, choice, most=64):
-    """Return some bytes with one to this number of changed bits."""
+    """Return some bytes with one to `most` changed bits."""
     changed = bytearray(content)
     for place in choice.sample(range(len(content) * 8), choice.randint(1, most)):
         changed[place // 8] ^= 1 << place % 8

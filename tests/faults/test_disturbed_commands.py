@@ -13,12 +13,12 @@ from tests.faults.trials import IS_LONG, Trial, scaled, some
 from tests.faults.victims import INTO, VICTIMS, grown_log, two_logs
 
 SAMPLED = 1
-"""Number of system calls at which each command is killed, or which fail; in the long form every call that changes the
+"""Number of system calls at which each command is killed, or which fail; in the long form, every call that changes the
 disk."""
 LIMITS = range(20) if IS_LONG else [13]
 """Maximum file sizes, as powers of two."""
 WAYS = ("error=ENOSPC:when={}+", "error=EIO:when={}", "error=ENOSPC:when={}", "error=EIO:when={}+")
-"""Whether a call fails once, or from then on."""
+"""How a call fails: with which error, and once or from then on."""
 MOVES_NO_FILES = {"keys create", "approval", "rebuild", "rebuild of an older manifest", "backup", "publish"}
 """Commands that do not commit files moved into place just before."""
 

@@ -20,12 +20,12 @@ def succeeded(calls):
 
 
 def syncs(calls, path):
-    """Return when a file or folder was synced."""
+    """Return the positions of the calls that synced a file or folder."""
     return [place for place, call in enumerate(calls) if call.name in SYNCS and call.paths[:1] == [str(path)]]
 
 
 def parts(calls, *told):
-    """Return the calls before each of some texts was written, since the previous text."""
+    """Yield the calls before the writing of each text, from the previous text on."""
     begun = 0
     for text in told:
         (end,) = [place for place, call in enumerate(calls) if call.name == "write" and f'"{text}' in call.text]
@@ -43,7 +43,7 @@ def assert_synced(calls, path):
 def assert_in_order(calls, folder):
     """Check that every file placed by these calls was synced, then its name, then the manifest, all before their end.
 
-    Deleted files are removed from the manifest on disk before. Returns the number of placed files.
+    Files must be removed from the manifest on disk before they are deleted. Returns the number of placed files.
     """
     lake, placed = folder / "lake", 0
     for place, call in enumerate(calls):

@@ -32,7 +32,7 @@ class Pair(NamedTuple):
     first: tuple[str, ...]
     second: tuple[str, ...]
     visits: dict[str, int]
-    """Return the number of visits of each batch at the end."""
+    """The number of visits of each batch at the end."""
     codes: tuple[int, int] = (0, 0)
 
 

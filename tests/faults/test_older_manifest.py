@@ -1,7 +1,7 @@
 """A lost, damaged or older manifest: whatever programs did before and continue to do, in any order, a rebuild loses no
 visit, counts none twice, restores no erased visit (P1), and keeps the latest state of each link.
 
-Programs refuse to write over it and name the remedy, unless nothing shows its age.
+Programs refuse to overwrite such a manifest, and name the remedy, unless nothing shows that it is older.
 """
 
 import random
@@ -187,7 +187,7 @@ def lose(world, way, kept):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_programs_lose_and_double_nothing_after_a_rebuild(way, tell, tmp_path, caplog):
+def test_programs_lose_or_repeat_no_visit_after_a_rebuild(way, tell, tmp_path, caplog):
     refused = questions = visits = 0
     for seed in range(REBUILDS):
         (folder := tmp_path / str(seed)).mkdir()
@@ -255,7 +255,9 @@ def is_refused(world, way):
     if way == "older_without_its_number":
         assert "is missing; restore it from a backup" in refusal
         return False
-    is_mixed = way == "older_beside_the_log_of_the_newer_one"  # then it may know files that an erasure deleted
+    is_mixed = (
+        way == "older_beside_the_log_of_the_newer_one"
+    )  # then the manifest may list files that an erasure deleted
     assert "traffic rebuild" in refusal or (is_mixed and "is missing; restore it from a backup" in refusal)
     world.there, world.waiting, world.erased, world.imported, world.links = before
     return True

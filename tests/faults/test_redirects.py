@@ -1,4 +1,4 @@
-"""A kill at any write during the attachment of a redirect leaves it attached with its link, at the latest after the
+"""A kill at any write while a redirect is attached leaves either the redirect and its link, at the latest after the
 next start, or neither. The same redirect never overwrites later edits.
 """
 

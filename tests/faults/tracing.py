@@ -39,7 +39,7 @@ class Call(NamedTuple):
 
     @property
     def kind(self):
-        """Calls of one kind do the same to the same sort of file."""
+        """The kind of the call: its name, and the path of its file without ids and numbers."""
         return self.name, *(re.sub(r"[0-9a-f]{8}-[0-9a-f-]+|\d+", "0", path) for path in self.paths[:1])
 
 
@@ -78,7 +78,7 @@ class Child(NamedTuple):
 class Program:
     """Runs functions of workers.py in forked processes, each in its own folder. Their output is kept in another folder.
 
-    Their engines copy the relations, of both kinds, that an engine of this process has defined.
+    Their engines copy the relations that an engine of this process has defined.
     """
 
     def __init__(self, folder, forks):

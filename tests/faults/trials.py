@@ -13,7 +13,7 @@ from tests.support.lakes import opened
 from tests.support.manifests import database_of
 
 SHARE = os.environ.get("TRAFFIC_FAULTS", "1")
-"""The amount of trials: a factor of the amount in a run of all tests, or "all"."""
+"""The number of trials: a factor for the number in a run of all tests, or "all"."""
 IS_LONG = SHARE == "all"
 P99_SECONDS = 0.05
 """Maximum duration of 99 of a hundred cached answers (P18)."""

@@ -79,7 +79,7 @@ class Victim:
     """Whether one of its libraries has threads with calls that change no file."""
 
     def acknowledged(self, run, state):
-        """Return the work that a run has acknowledged, out of a state."""
+        """Return the part of a state that a run has acknowledged."""
         found = re.findall(self.told, run.told)
         names = {name for name in found if name in state}
         return set(state) if run.code == 0 or (found and not names) else names
@@ -276,7 +276,7 @@ def links_there(folder):
 
 
 def unless_refused(folder):
-    """Return visits and links; nothing for a lake that is rejected with the advice to rebuild it."""
+    """Return visits and links, or nothing if the lake is rejected with the advice to rebuild it."""
     try:
         return everything(folder) | links_there(folder)
     except LakeDamaged as error:
@@ -299,7 +299,7 @@ def secrets_published(folder):
 
 
 def copied(folder):
-    """Return the copy, complete; and the lake itself, which stays."""
+    """Return the copy, which must be complete, and the lake itself, which must not change."""
     there = folder / "copy"
     found = {"lake": everything(folder)}
     if there.exists():

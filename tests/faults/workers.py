@@ -40,13 +40,13 @@ PR_SET_PTRACER, ANY_PROCESS = 0x59616D61, -1
 data.rules.ip_verification.load = functools.cache(data.rules.ip_verification.load)
 
 
-with suppress(SystemExit), redirect_stdout(io.StringIO()):  # for imports of a command's first run only
+with suppress(SystemExit), redirect_stdout(io.StringIO()):  # loads what a command imports when it first runs
     sys.argv = ["traffic", "import", "--help"]
     main()
 
 
 def begin(folder, function, words):
-    """Run one of these functions in a folder, after the end of stderr, which holds this process back; then exit."""
+    """Run one of these functions in a folder once stderr, a pipe that holds this process back, is closed; then exit."""
     ctypes.CDLL(None).prctl(PR_SET_PTRACER, ctypes.c_ulong(ANY_PROCESS), 0, 0, 0)
     os.chdir(folder)
     os.environ["TMPDIR"] = folder

@@ -1,10 +1,10 @@
 """Fixtures for tests of published copies: a bucket on loopback, SeaweedFS, and readers by three other makers.
 
-SeaweedFS archives no objects and delays no puts. It refuses keys with "." and ".." and leaves out slashes at the start
-or twice: of the odd keys, it stores those with a newline. tests/data tests the others against the failing store.
+SeaweedFS archives no objects and delays no puts. It refuses keys with "." and "..", and drops leading and double
+slashes; of the odd keys, it stores only those with a newline. tests/data tests the others against the failing store.
 
-They need the dependency groups "cluster" and "publish"; without them they skip and say so, or fail where TRAFFIC_TESTS
-is "all".
+These tests need the dependency groups "cluster" and "publish"; without them they are skipped with a reason, or fail
+where TRAFFIC_TESTS is "all".
 """
 
 import json
@@ -36,7 +36,7 @@ def _programs():
 
 
 def traffic(*words, **environ):
-    """Run the program without a terminal, with more variables in its environment."""
+    """Run the program without a terminal, with these additional environment variables."""
     command, environ = [PROGRAMS / "traffic", *map(str, words)], {**os.environ, **environ}
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environ, timeout=120)
 

@@ -87,7 +87,9 @@ def test_an_erasure_stays_due_while_the_bucket_is_down(lake, bucket, name):
         assert "may hold visits erased" in status.stdout
     finally:
         bucket.start()
-    wait_until(lambda: traffic("publish", name, "--lake", lake.root).returncode == 0)  # it needs a while to be whole
+    wait_until(
+        lambda: traffic("publish", name, "--lake", lake.root).returncode == 0
+    )  # the bucket needs a while to recover
     assert [copy.due_since for copy in lake.manifest.copies.find()] == [None]
     assert [*verify_copies(lake)] == []
 

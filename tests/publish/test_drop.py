@@ -84,7 +84,7 @@ def test_an_unreachable_bucket_is_retried(lake, bucket, name):
 
 
 @pytest.mark.parametrize("how", ["500", "cut", "slow"])
-def test_a_disturbed_bucket_loses_and_repeats_nothing(how, lake, bucket, name, monkeypatch):
+def test_a_disturbed_bucket_loses_or_repeats_no_visit(how, lake, bucket, name, monkeypatch):
     asked = [f"/{number}" for number in range(40)]
     open_target(name).put("1", content(*asked[:20]))
     open_target(name).put("2", content(*asked[20:]))

@@ -1,4 +1,4 @@
-"""The class of a visit after judging: combined from its landing and its day, in every answer or in none."""
+"""The class of a visit after judging, from its landing and its day: all answers use it, or none does."""
 
 from contextlib import closing
 from datetime import date, datetime

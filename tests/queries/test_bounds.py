@@ -25,7 +25,7 @@ from tests.support.sql import answer, rows
 from tests.support.visits import Visit, land, links, visit
 
 KEPT = 1_200
-"""Number of words kept for a day here, more than an answer has rows: a recount of MAX_VALUES_PER_DAY takes long."""
+"""Number of words kept for a day here, more than an answer has rows: recounting MAX_VALUES_PER_DAY takes too long."""
 CROWDED, QUIET, BUSY = date(2026, 3, 3), date(2026, 3, 4), date(2026, 3, 5)
 DAYS = (CROWDED, BUSY)
 BOUNDED = ("referrers", "utm-campaigns", "domain-breakdown", "bot-traffic")
@@ -114,7 +114,7 @@ def recounted(fewer_words: None) -> Callable[[str, Scope], Any]:
 
 @pytest.fixture(scope="module")
 def warehouse(fewer_words: None, shared_lake: Lake) -> Iterator[Warehouse]:
-    """A lake with the crowd and its rollups; and organizations with some thousand referrers, campaigns, agents,
+    """A lake with the crowd and its rollups, and organizations with a few thousand referrers, campaigns, agents or
     domains.
 
     The last days of the crowd land after the first are counted, so that their rollup is made from an older rollup.
@@ -132,7 +132,7 @@ def warehouse(fewer_words: None, shared_lake: Lake) -> Iterator[Warehouse]:
 
 @pytest.fixture(params=["from rollups", "from visits"])
 def counted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether rollups serve the answers, or there are none."""
+    """Answers served from rollups, then without rollups."""
     if request.param == "from visits":
         monkeypatch.setattr("queries.snapshot.live_rollups", lambda *_: NO_ROLLUPS)
 

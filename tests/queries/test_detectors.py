@@ -165,7 +165,7 @@ def test_a_subject_is_left_out_for_the_first_reason(world, job_type, what, reaso
 
 
 @pytest.mark.parametrize("job_type", DETECTORS)
-def test_what_is_found_is_not_left_out(world, job_type):
+def test_found_subjects_are_not_left_out(world, job_type):
     organization = world.organization(visits_of(POSITIVES[job_type]))
     found = [finding.subject for finding in world.found(job_type, organization)]
     left = [finding.subject for finding, _ in left_out(world.warehouse, DETECTORS[job_type], organization, AS_OF)]
@@ -225,7 +225,7 @@ def test_a_strangers_subject_has_no_measures(world, positive):
     assert measure_all(world.warehouse, DETECTORS[positive.job_type], stranger, subjects, *days_before(AS_OF))[0] == []
 
 
-def test_no_measures_without_a_subject(world, positive):
+def test_a_measure_without_a_subject_has_no_rows(world, positive):
     snapshot = world.warehouse.snapshot(Scope(positive.organization, *days_before(AS_OF)))
     assert world.warehouse.answer(DETECTORS[positive.job_type].measure, snapshot) == []
 
@@ -251,7 +251,7 @@ ABOUT_PROBES = {"exposed_path", "catch_all", "flood", "impersonated_agent", "log
 
 
 def with_columns(job_type: str, **columns: Any) -> list[Visit]:
-    """Return the findings of a detector with other values in some columns."""
+    """Return visits in which a detector finds problems, with other values in some columns."""
     return visits_of((kind, number, days, values | columns) for kind, number, days, values in POSITIVES[job_type])
 
 
@@ -304,7 +304,7 @@ def test_a_person_weighs_as_much_as_ten_requests(world):
 
 
 def planted() -> list[Visit]:
-    """Return the findings of every detector, each on a separate domain."""
+    """Return visits with a problem for every detector, each on a separate domain."""
     return visits_of(
         (kind, number, days, {"domain": f"{job_type}.example"} | columns)
         for job_type, streams in POSITIVES.items()
@@ -426,7 +426,7 @@ def test_a_subject_with_other_columns_is_rejected(world, subject):
         measure_all(world.warehouse, DETECTORS["broken_link"], "acme", [subject], *days_before(AS_OF))
 
 
-def test_exactly_the_listed_job_types_are_special():
+def test_only_the_listed_job_types_have_special_flags():
     def having(flag):
         return {kind.type for kind in JOB_KINDS.values() if getattr(kind, flag)}
 
@@ -460,7 +460,7 @@ def test_the_28_days_end_the_day_before():
     assert days_before(date(2026, 3, 1)) == (date(2026, 2, 1), date(2026, 2, 28))
 
 
-def test_detector_files_are_exactly_the_named_ones():
+def test_detector_files_and_entries_match():
     entries = {entry.name for detector in DETECTORS.values() for entry in (detector.entry, detector.measure)}
     assert entries | {GUESSES.name, REDIRECTED.name, CRAWLER_PLAN.measure.name} == {f"jobs/{name}" for name in FILES}
 

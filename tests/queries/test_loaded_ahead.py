@@ -72,7 +72,7 @@ def views(lake):
 
 
 @needs_driven
-def test_people_in_a_driven_log_are_visitors_of_pages(driven):
+def test_about_45_visits_in_a_driven_log_are_by_people(driven):
     with closing(Warehouse(driven)) as warehouse:
         day = date(2026, 11, 28)
         answer = warehouse.answer(ENTRIES["traffic-overview"], warehouse.snapshot(Scope("acme", day, day)))
@@ -80,7 +80,7 @@ def test_people_in_a_driven_log_are_visitors_of_pages(driven):
 
 
 @needs_driven
-def test_readings_of_a_driven_log_are_wrong_where_documented(driven):
+def test_a_driven_log_has_only_the_documented_errors(driven):
     assert views(driven) == Counter(
         {"page": 28, "link": 8, "error-page": 2, "early-followed": 4, "early-unfollowed": 2}
     )

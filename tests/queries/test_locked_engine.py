@@ -23,7 +23,7 @@ FOR_EVER = "SELECT count(*) FROM range(10000000) AS a(x), range(10000000) AS b(y
 
 @pytest.fixture(scope="module")
 def lake(shared_lake):
-    """Two visits of one organization and one of another."""
+    """A lake with two visits of one organization and one visit of another."""
     land(shared_lake, "acme", [visit(visitor=1), visit(visitor=2)])
     land(shared_lake, "bee", [visit()])
     return shared_lake
@@ -46,7 +46,7 @@ def total(warehouse, snapshot):
     return warehouse.answer(OVERVIEW, snapshot)["total_visits"]
 
 
-def test_a_background_engine_caches_no_footers_and_leaves_cores(lake):
+def test_a_background_engine_uses_one_core_and_caches_no_footers(lake):
     kept, threads = [], []
     for in_background in (False, True):
         with closing(Warehouse(lake, in_background=in_background)) as warehouse:

@@ -41,7 +41,7 @@ def test_an_ai_products_referrer_is_named_like_its_ai_source():
         assert table.find(host, table.path_of(host, "ai")).ai_source == source
 
 
-def test_operators_match_the_rules():
+def test_the_table_of_operators_matches_the_rules():
     assert OPERATORS.read_text("utf-8") == operators_sql(), "run: uv run python -m tests.support.docs"
 
 

@@ -68,7 +68,7 @@ def landed(lake, visits=VISITS):
 
 @pytest.fixture(scope="module", params=["live", "counted ahead", "one day open"])
 def asker(request, tmp_path_factory, new_lake):
-    """The warehouse of a lake with rollups, without, or with rollups for all but one day; read only."""
+    """The read-only warehouse of a lake with rollups, without rollups, or with rollups for all days but one."""
     lake = new_lake(tmp_path_factory.mktemp("asked") / "lake")
     landed(lake, [row for row in VISITS if request.param != "one day open" or row["day"] > FIRST])
     if request.param != "live":
@@ -143,7 +143,7 @@ def test_a_month_too_large_for_memory_has_the_same_links(lake, warehouse, monkey
     assert codes(answer(warehouse, "top-links", SCOPES[name]))["mine", "go.example"] == 3
 
 
-def test_own_sql_has_a_row_without_visits_for_such_a_link(lake):
+def test_own_sql_has_a_row_without_visits_for_an_owners_link(lake):
     landed(lake)
     text = "SELECT visits, last_visit, is_answered FROM daily_links WHERE short_code = 'quiet'"
     with closing(OwnSql(lake, "acme")) as own_sql:

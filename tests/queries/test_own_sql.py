@@ -226,7 +226,7 @@ def test_a_hanging_process_is_killed_and_replaced(lake):
         assert own_sql.sql("SELECT 1", SCOPE).rows == [(1,)]
 
 
-@pytest.mark.parametrize("seconds", [None, 0, 0.2], ids=["before its first question", "idle", "at a question"])
+@pytest.mark.parametrize("seconds", [None, 0, 0.2], ids=["before its first query", "idle", "during a query"])
 def test_a_killed_process_is_reported_clearly(lake, seconds):
     with opened(lake) as own_sql:
         if seconds is not None:
@@ -414,7 +414,7 @@ def test_no_template_parameter_is_interpreted_as_sql(warehouse, untouched):
         name, field = asked[number % len(asked)]
         assert asked_about.__wrapped__(name, field, text) == asked_about(name, field, "nothing")
     assert answer(warehouse, "traffic-overview", SCOPE)["total_visits"] == 2
-    print(f"hostile parameters: {len(texts)} in {len(LEAVES)} templates, 0 taken for SQL")
+    print(f"hostile parameters: {len(texts)} in {len(LEAVES)} templates, none interpreted as SQL")
 
 
 @pytest.fixture(scope="module")

@@ -113,7 +113,7 @@ words = st.one_of(
 
 @settings(max_examples=150, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(st.sampled_from([*PARAMETERS]), words), st.sampled_from([DEVICES, BOTS, DOMAINS]))
-def test_any_parameters_give_a_scope_or_an_error_naming_one(scoped, given, entry):
+def test_any_parameters_give_a_scope_or_an_error_that_names_one(scoped, given, entry):
     refused = None
     try:
         scope = scoped(entry, **given)

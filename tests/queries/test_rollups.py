@@ -476,7 +476,7 @@ def test_silent_damage_of_a_rollup_is_found_in_its_bytes(counted):
     assert closed(warehouse) == 0
 
 
-def test_replaced_rollups_are_deleted_after_the_grace_of_readers(counted, few_relations):
+def test_replaced_rollups_are_deleted_after_a_grace_period(counted, few_relations):
     lake, warehouse = counted
     unknown = rollups(lake)[0].with_name("unknown.parquet")
     unknown.write_bytes(b"")
@@ -537,7 +537,7 @@ def test_one_query_finds_all_months_to_build(lake, monkeypatch, few_relations):
     assert (looks(), len(asked)) == (1, 2)
 
 
-def test_exactly_months_with_uncounted_files_are_built(lake, few_relations):
+def test_only_months_with_uncounted_files_are_built(lake, few_relations):
     """For each organization by its zone and behaviour, after each possible change of a month."""
     builder = RollupBuilder(lake, lambda: datetime(2026, 2, 19, 11, tzinfo=UTC))
     manifest, found = lake.manifest, []
@@ -587,7 +587,7 @@ def test_answers_keep_to_their_snapshot_during_landing(counted):
         while not stop.wait(0.05):
             try:
                 counts.add(answer(warehouse, "traffic-overview", SHORT)["total_visits"])
-            except Exception as error:  # noqa: BLE001  # told below
+            except Exception as error:  # noqa: BLE001  # reported below
                 errors.append(error)
 
     readers = [threading.Thread(target=read) for _ in range(2)]

@@ -151,7 +151,7 @@ def test_only_the_twenty_top_links_of_an_ai_source_are_listed(lake, warehouse):
 # Start
 
 
-def test_a_template_unlike_its_declaration_gives_no_answer(warehouse):
+def test_a_template_that_differs_from_its_entry_fails(warehouse):
     snapshot = warehouse.snapshot(Scope("ant", *DAYS))
     first, *middle, last = ENTRIES["devices"].fields
     unlike = (
@@ -198,7 +198,7 @@ def test_an_altered_or_missing_file_is_reported_by_name(lake, warehouse, place):
         file.unlink()
     else:
         flip(file, place)
-    for _ in range(2):  # it is still found
+    for _ in range(2):  # found again
         with pytest.raises(LakeDamaged, match=file.name):
             warehouse.snapshot(Scope(organization, *DAYS))
     later = warehouse.snapshot(Scope(organization, date(2026, 3, 5), date(2026, 3, 8)))

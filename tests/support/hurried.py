@@ -1,6 +1,6 @@
 """Servers with shorter deadlines for connections than in production, so that tests need not wait that long.
 
-They answer for a hundred years at once, which takes longer and more bytes than any real answer.
+They accept queries over a hundred years at once: these take longer, and have more bytes, than any real answer.
 """
 
 from contextlib import contextmanager

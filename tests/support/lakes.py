@@ -177,7 +177,7 @@ def turn_an_index(manifest: Path) -> None:
 
 
 def date_ahead(lake: Lake) -> None:
-    """Make everything look as if it had landed, and died, while the clock was a year ahead."""
+    """Date everything as if it had landed, and become deletable, while the clock was a year ahead."""
     ahead = datetime.now(UTC) + timedelta(days=365)
     now, dead = [format_time(ahead)], [format_time(ahead + READERS_GRACE)]
     with database_of(lake.manifest).transaction() as db:
@@ -189,7 +189,7 @@ def date_ahead(lake: Lake) -> None:
 
 
 def kill_at_commit(work: Callable[[], object], tidying: str, committing: str) -> None:
-    """Do some work that is killed once its files are placed; `modules` clean up and commit."""
+    """Do some work, killed once its files are placed; the module `committing` commits them, `tidying` cleans up."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(f"{tidying}.discard", lambda *_: None)
         patch.setattr(f"{committing}.insert_files", lambda *_: 1 / 0)

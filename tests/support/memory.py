@@ -14,7 +14,7 @@ with open(sys.argv[1], "w") as file:
     file.write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
 sys.exit(code)
 """
-"""A small process in between: the system attributes to a program the memory of the process that started it."""
+"""A small process in between: the system attributes the memory of a parent process to the program that it starts."""
 
 
 class Ended(NamedTuple):

@@ -27,7 +27,7 @@ def run_read_only(folder: Path, *commands: tuple[str, ...]) -> list[Run]:
     if shutil.which("unshare") and subprocess.run([*mounted, "true"], capture_output=True, check=False).returncode == 0:
         ran = subprocess.run([*mounted, *program], stdin=subprocess.DEVNULL, capture_output=True, check=True)
     elif os.geteuid() == 0:
-        pytest.skip("unshare(1) cannot mount a folder read-only here, and root may write in spite of all rights")
+        pytest.skip("unshare(1) cannot mount a folder read-only here, and root may write despite all permissions")
     else:
         with _without_rights(folder):
             ran = subprocess.run(program, stdin=subprocess.DEVNULL, capture_output=True, check=True)

@@ -143,7 +143,7 @@ class Life:
         }
 
     def rows(self, label: str, organization: str) -> None:
-        """Record every visit of an organization, as its own SQL reads it."""
+        """Record every visit of an organization, as own SQL reads it."""
         days = ("--start-date", self.day(70), "--end-date", self.day(0))
         self.run(
             "query", self.input("rows.sql"), "--org", organization, *days, "--format", "csv", label=f"rows: {label}"

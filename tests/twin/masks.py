@@ -32,7 +32,7 @@ class Clock:
 
     @classmethod
     def now(cls) -> "Clock":
-        """The present time. Raises SystemExit shortly before a midnight."""
+        """The current time. Raises SystemExit shortly before a midnight."""
         now = datetime.now(UTC)
         for zone in ZONES:
             later = (now + timedelta(seconds=MARGIN_SECONDS)).astimezone(ZoneInfo(zone))
@@ -136,7 +136,7 @@ class Masks:
         ]
 
     def masked(self, label: str, text: str) -> str:
-        """Return the text of a step without the fields of MASKS and without the present time."""
+        """Return the text of a step without the fields of MASKS and without the current time."""
         for mask in MASKS:
             if re.fullmatch(mask.steps, label):
                 text = re.sub(mask.pattern, mask.shown, text)
