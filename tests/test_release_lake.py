@@ -139,7 +139,7 @@ def test_two_programs_can_upgrade_the_lake_at_once(root):
     assert version_of(root) == len(database.MIGRATIONS)
 
 
-def test_an_upgrade_leaves_copies_of_older_databases_only(root, release):
+def test_an_upgrade_keeps_a_copy_of_each_older_database(root, release):
     with opened(root) as lake:
         ControlDatabase(lake).close()
     older = {f"{name}.before-{one}" for name, one in VERSIONS[release].items() if one < len(MIGRATIONS[name])}
@@ -193,7 +193,7 @@ def test_answers_are_those_of_the_release(root, stored):
     } == set()
 
 
-def test_the_control_database_tells_what_the_release_told(root, release, stored):
+def test_the_control_database_has_the_content_of_the_release(root, release, stored):
     told = control_of(root)
     for job in told["jobs"] if release == "1.0.0" else ():  # which had one subject, and showed only domain and path
         path = {"domain": job["domain"], "path": job["path"]}

@@ -1,4 +1,4 @@
-"""The lakes of releases in tests/fixtures: what a program tells about them, and a recount of their answers."""
+"""The lakes of releases in tests/fixtures: the answers and stores of a program over them, and a recount."""
 
 from contextlib import closing
 from datetime import UTC, date, datetime
@@ -39,7 +39,7 @@ def answers_of(root):
 
 
 def control_of(root):
-    """Return the content of control.sqlite by the stores of a program."""
+    """Return the content of control.sqlite, as the stores of a program read it."""
     with opened(root) as lake, closing(ControlDatabase(lake)) as control:
         jobs, hooks, keys = Jobs(control), Hooks(control), ApiKeys(control, lambda: NOW)
         shares = ShareStore(control, lambda: NOW)
@@ -73,7 +73,7 @@ def stored_links(lake, organization):
 
 
 def recounted(lake, organization, files_aside=None):
-    """Return the answers by a recount; as the lake was made, files are set aside for cargo only."""
+    """Return the answers by a recount; by default, files are set aside for cargo only, as when the lake was made."""
     is_aside = organization == "cargo" if files_aside is None else files_aside
     visits, links = visits_of(lake, organization), stored_links(lake, organization)
     countries, behaviour = {"DE": "Germany", "US": "United States"}, organization != "berlin"
