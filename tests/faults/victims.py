@@ -193,7 +193,7 @@ def merged_and_waiting(folder):
 
 
 def lost_manifest(folder):
-    """Prepare visits without a manifest; one file was moved away because the manifest did not know it."""
+    """Prepare visits without a manifest; one file was moved away because the manifest did not list it."""
     merged_and_waiting(folder)
     with opened(folder / "lake") as lake:
         flush_all(lake)
@@ -341,7 +341,7 @@ def is_approved(state):
 
 
 def missing_batches(victim, state):
-    """Send missing batches again, like a sender without a response; no other program can know them."""
+    """Send missing batches again, like a sender without a response; no other program has them."""
     root, *names = victim.words
     return [root, *(name for name in names if name not in state)]
 

@@ -101,7 +101,7 @@ def numbers(lake: Lake, organization: str = "acme") -> dict[int, int]:
 
 
 def strays(lake: Lake) -> tuple[list[str], set[str]]:
-    """Return leftover staged files, and visit files that no manifest knows."""
+    """Return leftover staged files, and visit files that no manifest lists."""
     there = {str(path.relative_to(lake.root)) for path in lake.root.glob("visits/organization=[!_]*/*/*")}
     known = {path for (path,) in database_of(lake.manifest).rows("SELECT path FROM files")}
     return [path.name for path in lake.staging.rglob("*") if path.is_file()], there - known

@@ -1,4 +1,4 @@
-"""The database of a manifest, for tests that read or damage it; only its room uses SQL on it otherwise."""
+"""The database of a manifest, for tests that read or damage it; all other SQL on it is in its own room."""
 
 
 def database_of(manifest):

@@ -459,7 +459,7 @@ def speak_mcp(life: Life) -> None:
 
 
 class Killed(NamedTuple):
-    """A command to kill; among its words, a number stands for a day so many days ago, a name in .log for an input."""
+    """A command to kill; among its words, a number stands for the day that long ago, a name in .log for an input."""
 
     words: tuple[str, ...]
     parts: tuple[float, ...] = (0.35, 0.6, 0.8, 0.95)
