@@ -16,6 +16,7 @@ from data import BadInput, TrafficError
 from service import serve
 from service.access.commands import table as access
 from service.core.commands.options import Command, CommandRow
+from service.core.commands.printing import pasteable
 from service.dashboard import command as dashboard
 from service.demo import command as demo
 from service.exclusions import command as exclusions
@@ -113,5 +114,5 @@ def main() -> None:
     except OSError as error:  # a full or failing disk
         message, code = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}.", 1
     if message:
-        print(f"traffic: {message}", file=sys.stderr)
+        print(f"traffic: {pasteable(message)}", file=sys.stderr)
     sys.exit(code)

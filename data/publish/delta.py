@@ -265,7 +265,7 @@ class DeltaLog:
         except _LOG_ERRORS:
             pass
         raise ForeignLog(
-            f"{name} was not written by `traffic publish`, or versions before it are missing: keep other programs from "
+            f"{name} was not written by traffic publish, or versions before it are missing: keep other programs from "
             "writing there; `traffic publish --again` writes a new log."
         )
 

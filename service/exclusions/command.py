@@ -86,7 +86,7 @@ def add(
     if rule.kind == "address":
         inform("Earlier visits still count: their addresses are not stored.")
     else:
-        inform(f"For earlier visits: traffic reclassify --org {organization}")
+        inform(f"For earlier visits, run `traffic reclassify --org {organization}`.")
 
 
 @app.command("list")
@@ -130,7 +130,7 @@ def remove(
     if rule.kind == "address":
         inform("Visits that it has set aside stay aside: addresses are not stored.")
     else:
-        inform(f"For earlier visits: traffic reclassify --org {organization}")
+        inform(f"For earlier visits, run `traffic reclassify --org {organization}`.")
 
 
 _KINDS: Final = {"address": "Visits from", "agent": "Visits by", "path": "Visits to"}

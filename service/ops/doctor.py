@@ -244,7 +244,7 @@ def check_keys(lake: Lake, settings: Settings) -> Check:
 def check_answer(lake: Lake, status: LakeStatus, now: datetime) -> Check:
     """Measure the first answer for the organization with the most visits: its dashboard of 30 days."""
     if not status.total.visits:
-        return Check("warning", "first answer", "no visits to count; run `traffic import`.")
+        return Check("warning", "first answer", "no visits to count; run `traffic import LOG --org NAME`.")
     organization = max(status.organizations, key=lambda name: status.organizations[name].visits)
     started_at = time.perf_counter()
     with closing(Warehouse(lake)) as warehouse:
@@ -262,7 +262,7 @@ def check_cluster(lake: Lake, options: ClusterOptions, status: LakeStatus) -> Ch
     """Check whether the cluster can be reached and each executor reads the lake's newest day; measure an answer."""
     subject = "cluster"
     if not status.total.visits:
-        return Check("warning", subject, "no visits to count; run `traffic import`.")
+        return Check("warning", subject, "no visits to count; run `traffic import LOG --org NAME`.")
     organization = max(status.organizations, key=lambda name: status.organizations[name].visits)
     day = status.organizations[organization].last_day or date.min
     try:

@@ -136,7 +136,7 @@ def test_a_log_without_a_domain_can_be_imported_again_with_one(lake, traffic, tm
     command = ("import", log, "--org", "acme", "--domain", "go.example")
     assert "already imported, without a domain, nothing changed" in traffic(*command).err
     run = traffic(*command, "--again")
-    (erase,) = re.findall("`traffic (erase --org acme .*?)`", run.err)
+    (erase,) = re.findall("`uv run traffic (erase --org acme .*?) --lake .*?`", run.err)
     assert (run.code, erase) == (2, "erase --org acme --no-domain --since 2026-03-04 --before 2026-03-05")
     assert traffic(*erase.split(), "--yes").code == 0
     run = traffic(*command, "--again")

@@ -7,7 +7,7 @@ from typing import TypeVar
 import typer
 
 from data import BadInput
-from service.core.commands.printing import inform
+from service.core.commands.printing import inform, pasteable
 
 Answer = TypeVar("Answer")
 
@@ -30,7 +30,7 @@ def check_can_ask(yes: bool, dry_run: bool = False, otherwise: str = "continue, 
 
 def is_confirmed(question: str) -> bool:
     """Ask a question on stderr; return whether the answer is yes."""
-    typer.echo(f"{question} [y/N] ", nl=False, err=True)  # typer.confirm would write a space to stdout
+    typer.echo(f"{pasteable(question)} [y/N] ", nl=False, err=True)  # typer.confirm would write a space to stdout
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
@@ -46,7 +46,7 @@ def answer_to(question: str, default: str, parse: Callable[[str], Answer]) -> An
     Raises typer.Abort at the end of input.
     """
     while True:
-        typer.echo(f"{question} [{default}]: ", nl=False, err=True)
+        typer.echo(f"{pasteable(question)} [{default}]: ", nl=False, err=True)
         line = sys.stdin.readline()
         if not line:
             raise typer.Abort

@@ -11,8 +11,10 @@ import typer
 from typer.core import TyperCommand, TyperOption
 
 from data import BadInput, Lake, check_organization
-from service.core.commands.printing import inform
+from service.core.commands.printing import LAKE, inform
 from service.core.settings import setting
+
+DEFAULT_LAKE = Path(setting("lake").default)
 
 
 def value_name(name: str) -> str:
@@ -29,7 +31,10 @@ def flag(name: str) -> Any:  # noqa: ANN401  # as typer.Option
 
 
 class Command(TyperCommand):
-    """A command with the last word of each flag as its metavar in the help, as in `--short-code CODE`."""
+    """A command with the last word of each flag as its metavar in the help, as in `--short-code CODE`.
+
+    Its messages name its lake in the commands that they recommend.
+    """
 
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401  # of private types
         """All arguments and options; `--help` is the last."""
@@ -38,6 +43,11 @@ class Command(TyperCommand):
             if isinstance(option, TyperOption) and not option.is_flag:
                 option.metavar = option.metavar or value_name(option.opts[0])
         return params
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401  # of private types
+        """Run the command."""
+        LAKE.set(Path(ctx.params.get("lake", DEFAULT_LAKE)))  # typer makes a Path of it later
+        return super().invoke(ctx)
 
 
 class CommandRow(NamedTuple):
@@ -52,7 +62,6 @@ OrganizationOption = Annotated[str, typer.Option("--org", help="organization: 1 
 OnlyOrganizationOption = Annotated[str, typer.Option("--org", help="only this organization; without it, all of them")]
 FormatOption = Annotated[str, typer.Option("--format", help="table, json, csv or parquet")]
 RawOption = Annotated[bool, typer.Option("--raw", help="csv for programs: do not escape spreadsheet formulas")]
-DEFAULT_LAKE = Path(setting("lake").default)
 
 
 def day_of(flag: str, text: str) -> date:

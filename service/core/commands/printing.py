@@ -4,13 +4,20 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import typer
 
+from service.core.program import with_runnable_commands
+from service.core.settings import setting
+
 if TYPE_CHECKING:
     from rich.console import Console
 
+LAKE: Final = ContextVar("LAKE", default=Path(setting("lake").default))
+"""The lake of the command that runs."""
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -27,7 +34,12 @@ def console(is_wide: bool = False) -> "Console":
 
 def inform(text: str) -> None:
     """Write a message to stderr, without rich: loading it takes longer than reading a small log."""
-    typer.echo(text, err=True)
+    typer.echo(pasteable(text), err=True)
+
+
+def pasteable(text: str) -> str:
+    """Return a message whose commands, between backticks, run when pasted into a shell."""
+    return with_runnable_commands(LAKE.get(), text)
 
 
 def messages() -> "Console":

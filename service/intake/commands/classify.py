@@ -12,7 +12,7 @@ import typer
 from data import BadInput, Lake
 from data.text import plural
 from service.core.commands.options import DEFAULT_LAKE, LakeOption
-from service.core.commands.printing import console, printable
+from service.core.commands.printing import console, pasteable, printable
 
 if TYPE_CHECKING:
     from data.rules.classifier import Classifier, Request
@@ -89,7 +89,7 @@ def _explain(fields: dict[str, str], rules: "_Rules") -> None:
         verdict = verifier.verdict(match.classification.agent, fields["ip"], datetime.now(UTC).date())
         is_disguised = classification.detection_method == "ip_range" and classification.confidence == "medium"
         reason = f"{classification.agent} with a browser's user agent" if is_disguised else verdict.reason
-        table.add_row("address", printable(reason))
+        table.add_row("address", pasteable(printable(reason)))
     for method in verifier.verification_methods(match.classification.agent):
         table.add_row("to verify", method)
     for other in others:

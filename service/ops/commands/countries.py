@@ -42,7 +42,7 @@ def countries(
     if file is None:
         for name, licence, asks, url in FREE_DATABASES:
             typer.echo(f"{name} ({licence}; {asks})\n  {url}")
-        inform("Download one in the format MMDB, then run: traffic countries FILE")
+        inform("Download one in the format MMDB, then run `traffic countries FILE`.")
         return
     from data.store.country_file import read_download, set_up
 
@@ -53,7 +53,7 @@ def countries(
     inform(f"It {'replaces' if before else 'is copied to'} {opened.country_database}.")
     set_up(opened, download)
     inform(
-        "Visits imported from now on have countries; restart `traffic serve` and `traffic follow` to use the database "
+        "Visits imported from now on have countries; restart the server and the follower to use the database "
         "there. Past visits have none, since addresses are not stored."
     )
     if named := os.environ.get(setting("geoip").variable):

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import typer
 
 from service.core.commands.options import DEFAULT_LAKE, LakeOption
-from service.core.commands.printing import printable
+from service.core.commands.printing import pasteable, printable
 from service.core.settings import setting
 
 
@@ -25,7 +25,7 @@ def doctor(lake: LakeOption = DEFAULT_LAKE) -> None:
 
     is_broken = False
     for check in examine({**os.environ, setting("lake").variable: str(lake)}, datetime.now(UTC)):
-        typer.echo(f"{check.level:7}  {check.subject:12}  {printable(check.text)}")
+        typer.echo(f"{check.level:7}  {check.subject:12}  {pasteable(printable(check.text))}")
         is_broken |= check.level == "broken"
     typer.echo("\nBackground tasks of a running server:")
     for task in TASKS:

@@ -10,7 +10,7 @@ from data import Lake
 from data.text import plural
 from service.core.commands.confirmation import check_can_ask, is_confirmed
 from service.core.commands.options import DEFAULT_LAKE, LakeOption
-from service.core.commands.printing import inform, printable, progress_bar
+from service.core.commands.printing import inform, pasteable, printable, progress_bar
 
 
 def rebuild(
@@ -41,14 +41,14 @@ def rebuild(
         with progress_bar("Checking", is_bytes=True) as checking:
             result = one.run(checking)
     for reason in result.damaged:
-        typer.echo(printable(reason))
+        typer.echo(pasteable(printable(reason)))
     inform(f"The manifest now counts {plural(result.visits, 'visit')} in {plural(result.files, 'file')}.")
     if one.old is None:
         inform("Pending visits, not yet in a file, are lost with the manifest.")
     elif result.pending:
         inform(f"Kept {plural(result.pending, 'pending visit')}.")
     if result.copy:
-        inform(f"The old manifest is kept as {result.copy}; `traffic erase` does not change it.")
+        inform(f"The old manifest is kept as {result.copy}; erasing visits does not change it.")
     if one.plan.repeated:
         files = plural(len(one.plan.repeated), "file")
         inform(f"{files} not counted: other files have their visits. See `traffic verify`.")

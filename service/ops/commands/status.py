@@ -15,7 +15,7 @@ from data.text import plural
 from service.core.clock import to_text
 from service.core.commands.answers import check_format
 from service.core.commands.options import DEFAULT_LAKE, LakeOption
-from service.core.commands.printing import console, printable
+from service.core.commands.printing import console, pasteable, printable
 
 if TYPE_CHECKING:
     from data.manifest.copies import Copy
@@ -121,13 +121,13 @@ def _print_lake(
         problem = next((printable(copy.problem) for copy in each if copy.problem), "")
         warning += f"; last publication failed: {problem}" if problem else ""
         whole = f"{plural(len(each), 'organization')}, last complete copy: {_age(oldest, now)}{warning}"
-        copies.append((f"copy at {printable(target)}", whole))
+        copies.append((f"copy at {printable(target)}", pasteable(whole)))
     due = "; older rules classified some visits: run `traffic reclassify`" if status.reclassify_due else ""
     set_aside = ", ".join(f"{name}: {reasons}" for name, of_name in aside.items() if (reasons := of_name.reasons))
     table = Table(box=None, show_header=False)
     for row in (
         ("lake", printable(str(lake.root))),
-        ("manifest", printable(status.manifest_problem) or f"version {status.manifest_version}"),
+        ("manifest", pasteable(printable(status.manifest_problem)) or f"version {status.manifest_version}"),
         ("to be deleted", f"{plural(status.dead_files, 'file')} ({decimal(status.dead_bytes)})"),
         ("set aside", printable(set_aside) or "nothing"),
         ("oldest check of a file", _age(status.oldest_check_at, now)),
@@ -136,12 +136,12 @@ def _print_lake(
         *copies,
         ("jobs", printable(by_status) or "none"),
         ("names", printable(status.names)),
-        ("rules", f"{status.rules_version}{due}"),
+        ("rules", pasteable(f"{status.rules_version}{due}")),
     ):
         table.add_row(*row)
     if outdated := status.total.outdated_days:
-        table.add_row("signals", f"{plural(outdated, 'day')} judged by an earlier version; a server judges them again, "
-                      "or `traffic behaviour rejudge`")  # fmt: skip
+        judged = f"{plural(outdated, 'day')} judged by an earlier version; a server judges them again, or "
+        table.add_row("signals", pasteable(f"{judged}`traffic behaviour rejudge`"))
     if status.clock_was_at:
         was = f"was ahead: times up to {_moment(status.clock_was_at, None)} were recorded; they count as old"
         table.add_row("clock", was)

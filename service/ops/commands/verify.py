@@ -8,7 +8,7 @@ import typer
 from data import Lake, LakeDamaged
 from data.text import plural
 from service.core.commands.options import DEFAULT_LAKE, LakeOption, OnlyOrganizationOption, existing_organization
-from service.core.commands.printing import inform, printable, progress_bar
+from service.core.commands.printing import inform, pasteable, printable, progress_bar
 
 if TYPE_CHECKING:
     from data.recovery.verification import VerificationResult
@@ -36,7 +36,7 @@ def verify(
     try:
         opened = Lake(lake, must_write=False)
     except LakeDamaged as error:  # reported like any damaged file
-        typer.echo(printable(str(error)))
+        typer.echo(pasteable(printable(str(error))))
         raise LakeDamaged(
             "without its manifest nothing can be checked: run `traffic rebuild`, or restore the lake from a backup."
         ) from error
@@ -51,7 +51,7 @@ def verify(
             result.findings += [DamagedFile(CONTROL, reason) for reason in damaged]
         at_copies = [*verify_copies(opened, organization)] if is_published else []
     for path, reason in (*result.findings, *at_copies):
-        typer.echo(printable(f"{path}: {reason}"))
+        typer.echo(pasteable(printable(f"{path}: {reason}")))
     _print_summary(result)
     if at_copies:
         inform(f"{plural(len(at_copies), 'problem')} with published copies; each line has its remedy.")

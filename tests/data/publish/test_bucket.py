@@ -196,8 +196,8 @@ DAMAGES = {
     last_version_gone: "_delta_log ends with version ",
     changed_object: "was changed (its SHA-256 differs)",
     missing_object: "is missing, or its size differs",
-    foreign_version: "was not written by `traffic publish`",
-    garbage_version: "was not written by `traffic publish`",
+    foreign_version: "was not written by traffic publish",
+    garbage_version: "was not written by traffic publish",
     other_files: "was changed; `traffic publish --again` repairs it",
 }
 

@@ -265,7 +265,7 @@ def test_a_version_by_another_program_is_rejected(lake, there, publish):
     log = there / "acme/visits/_delta_log"
     (log / f"{1:020}.json").write_text('{"commitInfo": {"engineInfo": "delta-rs"}}\n')
     land(lake, "acme", [at(3)])
-    with pytest.raises(ForeignLog, match=r"00001\.json was not written by `traffic publish`.*--again"):
+    with pytest.raises(ForeignLog, match=r"00001\.json was not written by traffic publish.*--again"):
         publish()
     (log / f"{0:020}.json").unlink()
     with pytest.raises(ForeignLog, match="versions before it are missing"):
@@ -279,7 +279,7 @@ def test_garbage_as_a_version_leaves_an_erasure_due(lake, there, publish, body):
     (there / f"acme/visits/_delta_log/{1:020}.json").write_bytes(body or b"\n")
     erase(lake, domain="gone.example")
     (followed,) = follow_erasures(lake, "acme")
-    assert "00001.json was not written by `traffic publish`" in followed.problem
+    assert "00001.json was not written by traffic publish" in followed.problem
     assert [copy.due_since is not None for copy in lake.manifest.copies.find()] == [True]
     assert "00001.json was not written by" in [*verify_copies(lake)][-1].reason
 

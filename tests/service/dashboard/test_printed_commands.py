@@ -12,7 +12,7 @@ from typer import Exit
 from service.commands import PROGRAM
 from service.core import program
 from service.core.pages.markup import with_code
-from service.core.program import command_line, runnable
+from service.core.program import command_line, runnable, with_runnable_commands
 from service.core.settings import setting
 from service.jobs.store import Jobs
 from tests.conftest import NOW
@@ -88,10 +88,11 @@ def test_every_command_in_a_message_is_understood():
     assert len(commands) > 30
     for command in commands - NAMES:
         words = shlex.split(command.replace("--org X X X", "--org X --domain X"))  # which days and domains to erase
+        words = shlex.split(command_line(Path("/srv/a"), *words).partition("traffic ")[2])
         try:
             parsed(words)
         except Exit:  # of --help
-            assert words == ["--help"]
+            assert words[0] == "--help"
 
 
 def test_every_printed_command_is_understood(texts, lake):
@@ -114,3 +115,18 @@ def test_the_default_lake_is_not_named(monkeypatch):
 def test_text_other_than_a_bare_command_stays_as_it_is(text):
     assert runnable(lambda *_: "changed", text) == text
     assert with_code(f"Run `{text}` now.") == f"Run <code>{text}</code> now.".replace("'", "&#39;")
+
+
+def test_a_message_names_the_program_and_the_lake(monkeypatch):
+    lake = Path("/srv/a b")
+    assert with_runnable_commands(lake, "Run `traffic verify`, not `GET /x`.") == (
+        "Run `uv run traffic verify --lake '/srv/a b'`, not `GET /x`."
+    )
+    monkeypatch.setattr(program, "_PROGRAM", ("traffic",))
+    default = Path(setting("lake").default)
+    assert with_runnable_commands(default, "Run `traffic verify`.") == "Run `traffic verify`."
+
+
+@pytest.mark.parametrize("command", ["demo", "agents release a.toml", "formats explain a.log"])
+def test_a_command_without_a_lake_names_none(command):
+    assert command_line(Path("/srv/a"), *command.split()) == f"uv run traffic {command}"

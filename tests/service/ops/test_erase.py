@@ -185,7 +185,7 @@ def test_garbage_in_a_published_log_leaves_the_receipt(lake, erase, traffic, tmp
     for command in (("publish", str(copy)), ("verify", "--published")):
         run = traffic(*command)
         assert (run.code, "Traceback" in run.err) == (1, False)
-        assert "00001.json was not written by `traffic publish`" in run.out + run.err
+        assert "00001.json was not written by traffic publish" in run.out + run.err
     assert "may hold visits erased" in traffic("status").out
     assert "last publication failed" in " ".join(traffic("status").out.split())
     assert "copies        acme was not published: " in traffic("doctor").out

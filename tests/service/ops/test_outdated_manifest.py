@@ -78,7 +78,7 @@ def test_the_metrics_and_the_log_report_an_outdated_manifest(outdated, serving, 
     assert "is older than the files of the lake (change 3 of 4)" in json.loads(told[0])["message"]
 
 
-REFUSAL = "until all programs are stopped and `traffic rebuild` is run"
+REFUSAL = "until all programs are stopped and `uv run traffic rebuild "
 
 
 @pytest.mark.parametrize("command", [name for name, row in TRIED.items() if row.outdated == REFUSED])

@@ -187,7 +187,7 @@ def test_a_command_works_or_reports_the_read_only_lake(read_only, command):
         assert (run.code, run.out) == (2, ""), run.err
         assert run.err == (
             f"traffic: the lake at {lake} is read-only, and this command must write to it; "
-            "use a copy made by `traffic backup`.\n"
+            "use a copy made by traffic backup.\n"
         )
 
 
