@@ -1,6 +1,8 @@
 """The sample of `traffic demo` contains a finding for every detector of jobs."""
 
 import io
+import re
+import subprocess
 from contextlib import closing
 from datetime import date, timedelta
 
@@ -13,6 +15,7 @@ from service.core.control_database import ControlDatabase
 from service.demo.command import _fill
 from service.demo.problems import REQUESTS, write_log
 from service.jobs.store import Jobs
+from tests.support.forks import PROGRAM, ROOT
 from tests.support.tables import tables
 
 PLANTED = tables(__file__)["planted"]
@@ -87,3 +90,22 @@ def test_detected_invented_links_match_the_list_in_the_demo(demo, today):
     assert found
     for row in found:
         assert listed[row["path"]] == (row["domain"], row["agent_fetches"], row["ai_referrals"])
+
+
+def test_the_readme_shows_what_the_demo_prints():
+    def without_values(text):
+        return re.sub(r"tak_\w+|code=\S+|--lake \S+|\d+(?:[,:-]\d+)*", "_", text)
+
+    readme = (ROOT / "README.md").read_text()
+    shown = re.search(r"^\S+ generated visits.*?^curl [^\n]*\n", readme, re.DOTALL | re.MULTILINE)
+    command = [PROGRAM, "demo", "--port", "0", "--visits", "1000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        try:
+            printed = []
+            for line in process.stdout:
+                printed.append(line)
+                if line.startswith("curl "):
+                    break
+        finally:
+            process.terminate()
+    assert without_values("".join(printed)) == without_values(shown[0])
