@@ -146,7 +146,7 @@ def test_no_files_import_each_other_in_a_circle():
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}, "e": set()}) == [{"b", "c"}]
 
 
-def test_only_its_room_has_the_database_of_the_manifest():
+def test_only_its_own_room_uses_the_manifests_database():
     outside = [path for path in FILES if not path.is_relative_to(ROOT / "data/manifest")]
     taken = {name for path in outside for name in imports_of(path) if name.startswith("data.manifest.database")}
     assert taken <= {"data.manifest.database.MIGRATIONS"}

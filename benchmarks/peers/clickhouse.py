@@ -90,7 +90,7 @@ class Table:
         return self._told(filled(self._texts[member], {"scope": condition(scope)}))
 
     def rows(self, _: str, answer: object) -> Rows:
-        """The fields of its lines."""
+        """Return the fields of each line of an answer."""
         assert isinstance(answer, bytes)
         return [tuple(line.split("\t")) for line in answer.decode().splitlines()]
 

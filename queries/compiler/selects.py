@@ -8,7 +8,7 @@ from queries.compiler.constructs import Unsupported
 
 
 def call(name: str, *arguments: exp.Expr | str | int) -> exp.Anonymous:
-    """A call of a Spark function by exactly this name; texts and numbers become literals."""
+    """A call to a Spark function with exactly this name; texts and numbers become literals."""
     return exp.Anonymous(this=name, expressions=[exp.convert(argument) for argument in arguments])
 
 

@@ -23,7 +23,7 @@ def test_rows_are_from_the_last_three_years():
     assert {row.year for row in ROWS} <= {2024, 2025, 2026}
 
 
-def test_every_row_represents_lines():
+def test_every_row_counts_at_least_one_line():
     assert min(row.lines for row in ROWS) > 0
 
 

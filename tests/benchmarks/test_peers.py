@@ -89,7 +89,7 @@ def cold(ratio, visits):
     return beside("cold dashboard", "ms", {OURS: [ratio] * 3, MERGE_TREE: [1.0] * 3}, visits)
 
 
-def test_a_bar_counts_from_its_number_of_visits():
+def test_a_bar_applies_from_its_number_of_visits():
     kept, too_slow, small = cold(0.04, 20_000_000), cold(0.06, 20_000_000), cold(0.06, 1_000_000)
     assert missed([*kept, *too_slow, *small]) == [too_slow[1]]
 

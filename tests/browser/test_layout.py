@@ -104,7 +104,7 @@ def test_rows_have_three_lines_at_most_and_whole_words(opened, width):
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_long_paths_are_not_printed_over_numbers(opened, width):
+def test_long_paths_do_not_overlap_numbers(opened, width):
     page = opened(HOSTILE, viewport={"width": width, "height": 900}).goto("paths?range=7d")
     assert page.locator("#paths tbody tr").count() > 5
     assert page.eval_on_selector_all("#paths tbody tr", HIGH) == []
@@ -130,14 +130,14 @@ def test_a_phone_shows_heading_tabs_and_visits_without_scrolling(opened):
 
 
 @pytest.mark.parametrize(("width", "rows"), [(390, 2), (768, 1), (1280, 1)])
-def test_the_figures_of_the_overview_are_in_whole_rows(opened, width, rows):
+def test_the_figures_of_the_overview_fill_whole_rows(opened, width, rows):
     page = opened(viewport={"width": width, "height": 900}).goto("")
     for part in ("label", "value"):
         tops = page.eval_on_selector_all(f".tile .{part}", "all => all.map(one => one.getBoundingClientRect().top)")
         assert (len(tops), len(set(tops))) == (6, rows)
 
 
-def test_a_phone_shows_priority_and_status_of_jobs_in_low_rows(opened):
+def test_a_phone_shows_priority_and_status_of_jobs_in_short_rows(opened):
     page = opened(viewport={"width": 390, "height": 844}).goto("jobs")
     boxes = page.eval_on_selector_all(
         ".rows.jobs tr > :nth-child(-n + 3)", "cells => cells.map(one => one.getBoundingClientRect().right)"

@@ -1,4 +1,4 @@
-"""Printed pages, and the report as a file without a network, contain the tables, but no screen controls."""
+"""Printed pages, and a saved report opened without a network, contain the tables, but no screen controls."""
 
 import unicodedata
 from datetime import UTC, datetime

@@ -97,7 +97,7 @@ def test_a_touched_country_shows_its_number(opened):
     assert page.locator("#geographic .tip").inner_text() in {f"{name}: {visits}" for name, visits, *_ in rows}
 
 
-def test_the_chosen_theme_outlives_the_page(opened):
+def test_the_chosen_theme_is_kept_for_later_pages(opened):
     watched = opened()
     page = watched.goto("")
     ground = "getComputedStyle(document.body).backgroundColor"

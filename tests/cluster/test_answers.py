@@ -220,7 +220,7 @@ def assert_alike(session, text_of, lake, scope, names, only_with_rows=False):
 
 
 @pytest.mark.parametrize("scope", SCOPES, ids=lambda scope: "-".join(str(part) for part in astuple(scope) if part))
-def test_every_text_answers_like_its_original(session, cluster, text_of, lakes, scope):
+def test_every_compiled_query_answers_like_its_original(session, cluster, text_of, lakes, scope):
     names, is_short = list(TEXTS), isinstance(cluster, Spark) and not IS_LONG
     if is_short and scope in FILTERED:
         turn = FILTERED.index(scope)

@@ -1,4 +1,4 @@
-"""The client that users install, the extra `cluster`, with the servers of these tests."""
+"""The client that the extra `cluster` installs for users, with the servers of these tests."""
 
 import os
 import shutil

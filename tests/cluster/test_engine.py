@@ -109,7 +109,7 @@ def test_another_organization_sees_nothing(cluster, cluster_at):
     assert answer(engine, "devices", Scope("other", *DAYS)) == []
 
 
-def test_an_executor_that_is_killed_changes_no_answer(warehouse, cluster_at, spark):
+def test_a_killed_executor_changes_no_answer(warehouse, cluster_at, spark):
     engine = cluster_at(spark.address)
     snapshot = engine.snapshot(ACME)
     entry, expected = ENTRIES["bot-traffic"], answer(warehouse, "bot-traffic", ACME)

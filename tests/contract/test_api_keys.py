@@ -119,7 +119,7 @@ def test_a_revoked_key_stays_in_the_list(client, revoked):
     assert [one["id"] for one in client.get(PATH, headers=as_(organization)).json()] == [made["id"]]
 
 
-def test_an_expired_key_gets_401_from_that_second_on(keys_at):
+def test_a_key_gets_401_from_the_second_when_it_expires(keys_at):
     client, clock = keys_at
     made = create(client, expires_at="2026-03-15").json()
     assert made["expires_at"] == "2026-03-15T23:59:59Z"

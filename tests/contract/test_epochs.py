@@ -83,7 +83,7 @@ def test_after_a_change_endpoints_answer_like_a_fresh_server(lake, client, opene
     assert {name for name in ENDPOINTS if told[name] != held[name]} >= must_differ
 
 
-def test_landed_visits_wait_five_minutes_around_reclassification(lake, client):
+def test_landing_keeps_cached_answers_but_reclassifying_does_not(lake, client):
     land(lake, "acme", STALE)
     for expected in ((10, 0, 0), (0, 7, 4)):
         assert counts(client) == expected

@@ -1,4 +1,4 @@
-"""The real server's reaction to the bytes of a connection: one answer, or one JSON error and a close."""
+"""The real server's reaction to any bytes on a connection: answers, or one JSON error and a close."""
 
 import itertools
 import json

@@ -140,7 +140,7 @@ def test_a_write_with_an_outdated_if_match_is_412(asked, found):
     assert act(asked, found, "approve_fix", {"If-Match": "*"}).json()["version"] == 3
 
 
-def test_a_manual_job_is_a_record_that_names_its_writer(asked):
+def test_a_manual_job_names_its_author(asked):
     response = asked.post("/jobs", json={**MANUAL, "domain": "GO.example.com", "short_code": "launch"})
     job = response.json()
     assert (response.status_code, response.headers["etag"], job["type"]) == (201, '"1"', "manual")

@@ -76,7 +76,7 @@ def test_a_link_has_an_etag_that_its_state_determines(client):
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
 @pytest.mark.parametrize("header", ['"{old}"', "{weak}", "{bare}", '"{now}", "{old}"', '"*"', '""', "x"])
-def test_a_write_for_another_state_of_a_link_is_412(client, stored, method, header):
+def test_a_write_with_an_unmet_condition_is_412(client, stored, method, header):
     targets = "https://a.example", "https://b.example"
     old, now = (put(client, "*/sale", target).headers["etag"][1:-1] for target in targets)
     before = stored()

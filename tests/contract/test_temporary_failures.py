@@ -56,7 +56,7 @@ def on_an_ended_engine(cursor):
 
 
 def fail_by(monkeypatch, lake, failure):
-    """Let every answer fail like the real engine or manifest."""
+    """Let every answer fail as the real engine or manifest would."""
     if failure == "engine lost":
         lose_engine(monkeypatch)
     elif failure == "files replaced":

@@ -60,7 +60,7 @@ def send(client, *rows, **how):
 
 
 def body(accepted, *errors):
-    """The exact bytes of responses."""
+    """Return the exact bytes of a response."""
     told = [f'{{"index":{index},"error":"{error}"}}' for index, error in errors]
     return f'{{"accepted":{accepted},"refused":{len(errors)},"errors":[{",".join(told)}]}}'
 

@@ -1,5 +1,5 @@
 """A command that is killed at any system call, or whose disk is full or fails, acknowledges nothing that is not stored,
-doubles nothing and leaves a sound lake without a client's address; the next run finishes its work.
+stores nothing twice and leaves a sound lake without a client's address; the next run finishes its work.
 """
 
 import itertools

@@ -1,6 +1,6 @@
 """Concurrent programs on one lake and on its copy in a bucket, many of them killed, over a store that fails on purpose.
 
-`TRAFFIC_FAULTS=all uv run pytest -n 0 tests/faults/test_published_chaos.py` kills 100 times, in some minutes.
+`TRAFFIC_FAULTS=all uv run pytest -n 0 tests/faults/test_published_chaos.py` kills 100 times, in a few minutes.
 """
 
 import io

@@ -111,7 +111,7 @@ def grown_log(folder):
 
 
 def rotated_log(folder):
-    """Prepare a log that was followed, and then grew, was renamed, and started anew."""
+    """Prepare a log that was followed, then grew, was renamed, and began again."""
     with opened(folder / "lake", create=True) as lake:
         (folder / "a.log").write_text(log("a", 4))
         Importer(lake).run(folder / "a.log", Options("acme"))

@@ -1,4 +1,4 @@
-"""Pages loaded ahead by browsers: who counts as a person, after judging, and in a log made by a browser."""
+"""Pages that browsers load ahead: which visits count as people's, after judging, also in a log of a real browser."""
 
 from collections import Counter
 from contextlib import closing

@@ -194,7 +194,7 @@ def test_a_table_is_stopped_at_its_time_limit(lake):
         own_sql.table(slow, SCOPE)
 
 
-def test_a_table_that_fails_amid_its_rows_tells_why(own_sql):
+def test_an_error_in_the_middle_of_a_table_is_reported(own_sql):
     text = "SELECT CAST(if(number = 60000, 'sixty', '1') AS INTEGER) FROM range(70000) AS numbers(number)"
     with pytest.raises(QueryFailed, match=r"^Conversion Error: Could not convert string 'sixty' to INT32") as failed:
         own_sql.table(text, SCOPE)

@@ -115,7 +115,7 @@ _EPOCH: Final = re.compile(r"\b(1[789]\d{8})(\d{3}|\.\d+)?\b")
 
 
 class Masks:
-    """Normalizes the records of lives that took place within one span of time."""
+    """Normalizes the records of lives that were lived at the same time."""
 
     def __init__(self, clock: Clock, ended: float) -> None:
         self._window = clock.started - 1, ended + 1
