@@ -33,7 +33,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """SLOWER or FASTER, if the interval excludes 1 and the median is at least MATTERS away from it, else NOT_SLOWER."""
+        """Return SLOWER or FASTER if the interval excludes 1 and the median is at least MATTERS off, or NOT_SLOWER."""
         if self.low > 1 and self.ratio >= MATTERS:
             return SLOWER
         return FASTER if self.high < 1 and self.ratio <= 1 / MATTERS else NOT_SLOWER
