@@ -59,7 +59,7 @@ def _utc_offset(minute: datetime, zone: str) -> int:
 
 
 def utc_offsets(moments: pa.Array, zone: str) -> pa.Array:
-    """The offset of each time in UTC (timestamp, no null) as int16: `utc_offset` once for each distinct minute."""
+    """Return the offset of each time in UTC (timestamps, not null) as int16; each distinct minute is computed once."""
     if zone == DEFAULT_ZONE:
         return pa.repeat(pa.scalar(0, pa.int16()), len(moments))
     minutes = pc.floor_temporal(moments, unit="minute").dictionary_encode()

@@ -12,7 +12,7 @@ def python_path() -> str:
 
 
 def end_without(parent: int, clean_up: Callable[[], None] = lambda: None) -> None:
-    """End this process at any point, within a second after its parent process ended; clean up first."""
+    """End this process within a second after its parent process ended, whatever it is doing; clean up first."""
     while os.getppid() == parent:
         time.sleep(1)
     clean_up()

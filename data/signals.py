@@ -1,15 +1,15 @@
 """The bits of the column `signals`: evidence from a visit's own line, and from the visits of its day.
 
 SIGNALS are evidence against a visit, REQUEST_FACTS repeat facts of its request, REASONS_ASIDE are reasons why it may
-not be counted. Files keep observations; answers interpret them by the masks below, and read no fact but `signed`. SQL
-gets its bits and masks from here: as parameters in data/ingest and data/tasks, as a macro and a table in
-queries/prelude. A day is judged once it is past, also by facts, in data/tasks/judging.py.
+not be counted. Files store observations; answers interpret them by the masks below, and `signed` is the only fact that
+they read. SQL gets its bits and masks from here: as parameters in data/ingest and data/tasks, as a macro and a table in
+queries/prelude. A past day is judged in data/tasks/judging.py, by facts as well.
 """
 
 from typing import Final, Literal, NamedTuple
 
 BEHAVIOUR_VERSION: Final = 15
-"""The version of the judgement of days. Raise it with every change in the meaning of a signal; 0: not judged.
+"""The version of the rules for judging days. Raise it with every change in the meaning of a signal; 0: not judged.
 
 It is stored with each file. Days judged by an earlier version are judged again, by a server, by `traffic compact` and
 by `traffic behaviour rejudge`.
@@ -23,7 +23,7 @@ class Signal(NamedTuple):
     bit: int
     set_at: Literal["landing", "judging"]
     convicts: bool
-    """Whether a person's visit with it is a bot in disguise."""
+    """Whether a visit with it that looks like a person's is a bot in disguise."""
     meaning: str
 
 
@@ -110,9 +110,9 @@ SIGNALS: Final = (
         meaning="its visitor, by HTTP/1 where others use HTTP/2 or 3, loaded a page without files",
     ),
 )  # fmt: skip
-"""Every signal. A bit keeps its meaning forever, since files store it; with the facts, there is room for 63.
+"""Every signal. A bit keeps its meaning forever, since files store it; there is room for 63 signals and facts.
 
-A combination that convicts although neither of its signals does has its own row, with a bit that is set by judging.
+A combination that convicts, although neither of its signals does alone, has its own row, and a bit set by judging.
 """
 
 REQUEST_FACTS: Final = tuple(
@@ -123,7 +123,7 @@ REQUEST_FACTS: Final = tuple(
         (10, "fetch_absent", "by the log, one of `Sec-Fetch-Mode`, `-Dest` and `-Site` was not sent"),
         (11, "fetch_sent", "it had all of these three headers that the log has"),
         (12, "navigation", "by `Sec-Fetch-*`, a page was opened, not in a frame"),
-        (13, "page_part", "by `Sec-Fetch-*`, a page loaded a part of itself: a style, a script, data, a worker"),
+        (13, "page_part", "by `Sec-Fetch-*`, a page loaded a part of itself: a stylesheet, a script, data, a worker"),
         (14, "loaded_ahead", "a browser requested it in advance (`Sec-Purpose` and its older names)"),
         (15, "link_preview", "Firefox requested it to preview a link"),
         (16, "language_absent", "the log has the `Accept-Language` header, and it was not sent"),
@@ -141,7 +141,7 @@ REQUEST_FACTS: Final = tuple(
         (35, "from_bot", "its address is in a network that only a known bot uses"),
     )
 )
-"""Facts of the request. Without either bit of a pair, such as `https` and `plain_http`, the fact is unknown."""
+"""Facts about the request. Without either bit of a pair, such as `https` and `plain_http`, the fact is unknown."""
 
 REASONS_ASIDE: Final = (
     Signal(
@@ -151,26 +151,25 @@ REASONS_ASIDE: Final = (
     Signal("own_address", 1 << 28, "landing", convicts=False, meaning="it came from an address of the owner"),
     Signal("own_rule", 1 << 29, "landing", convicts=False, meaning="its user agent or path is excluded by the owner"),
 )  # fmt: skip
-"""Reasons why a visit is set aside, which means stored and judged, but not counted; files only if the owner chooses
-so."""
+"""Reasons to set a visit aside: it is stored and judged, but not counted; files, only if the owner chooses that."""
 
 _ALL: Final = (*SIGNALS, *REQUEST_FACTS, *REASONS_ASIDE)
 BITS: Final = {signal.name: signal.bit for signal in _ALL}
 FACTS: Final = sum(fact.bit for fact in REQUEST_FACTS)
 HEADERS: Final = sum(BITS[name] for name in ("fetch_absent", "fetch_sent", "language_absent", "language_sent"))
-"""Facts that each show that the headers used for judging were logged."""
+"""Facts, each of which shows that the headers used for judging were logged."""
 NETWORKS: Final = 1 << 62
-"""A fact of a file: networks of addresses were looked up when its visits landed, unlike in 1.0.0."""
+"""A fact about a file: the networks of addresses were looked up when its visits landed, unlike in 1.0.0."""
 LANDED: Final = sum(signal.bit for signal in _ALL if signal.set_at == "landing")
-"""The bits with which a visit lands. Judging keeps them, since no later day can reveal them.
+"""The bits with which a visit lands. Judging keeps them, since they cannot be determined later.
 
 Reclassifying keeps them, too, except `file` and `own_rule`, which are determined again from the stored request.
 """
 SCANNED: Final = BITS["scanned"]
 """The bit that withdraws the name of an AI agent or crawler, unless its address was verified."""
 PROBING: Final = BITS["probed"] | BITS["scanned"]
-"""The bits of visitors who request paths that only scanners request: their errors are not evidence of a site's
-problem."""
+"""The bits of visitors who request paths that only scanners request: their errors do not show a problem of the site.
+"""
 UNFOLLOWED: Final = BITS["unfollowed"]
 """The bit of a page that was loaded ahead and not opened. Alone, it makes a visit a prefetch, not a bot in disguise."""
 OWN: Final = BITS["own_address"] | BITS["own_rule"]

@@ -9,13 +9,13 @@ from data.errors import BadInput
 
 CachedValue = TypeVar("CachedValue")
 MAX_CACHED_LENGTH: Final = 512
-"""Maximum total length of the arguments of a call. Clients may send 16,384 characters in each visit, which filled
-caches with a gigabyte."""
+"""Maximum total length of the cached arguments of a call. Clients may send 16,384 characters in each visit, which once
+filled caches with a gigabyte."""
 _UNITS: Final = {"MB": 10**6, "GB": 10**9, "MiB": 2**20, "GiB": 2**30}
 
 
 def plural(count: int, noun: str) -> str:
-    """A number and its noun: 1 visit, 2,000 visits."""
+    """Format a number and its noun: 1 visit, 2,000 visits."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
@@ -28,7 +28,7 @@ def bytes_of_memory(text: str) -> int:
 
 
 class ShortTextCache(Generic[CachedValue]):
-    """A function of texts that remembers its latest results, except those for texts over MAX_CACHED_LENGTH."""
+    """A function of texts that caches its latest results, except for texts over MAX_CACHED_LENGTH."""
 
     def __init__(self, size: int, function: Callable[..., CachedValue]) -> None:
         """`size` is the maximum number of results."""
@@ -42,7 +42,7 @@ class ShortTextCache(Generic[CachedValue]):
 
 
 def percentage(count: int, total: int) -> str:
-    """A share with one decimal; only zero is 0.0 %, and only the total is 100.0 %."""
+    """Format a share with one decimal; only zero is 0.0 %, and only the total is 100.0 %."""
     tenths = round(1_000 * count / total)
     tenths = min(max(tenths, 1), 999) if 0 < count < total else tenths
     return f"{tenths / 10:.1f} %"

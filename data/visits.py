@@ -117,14 +117,14 @@ def visits_schema(version: int) -> pa.Schema:
 
 
 VISITS: Final = visits_schema(SCHEMA_VERSION)
-"""The schema of one Parquet file. Organization and day, in its zone, are in the file's path."""
+"""The schema of one Parquet file. The organization, and the day in its zone, are in the file's path."""
 VISITS_OF_DAYS: Final = VISITS.insert(0, pa.field("day", pa.date32()))
-"""The schema of visits that are not in files yet; `day`, in the organization's zone, decides which file gets them."""
+"""The schema of visits that are not in files yet. `day`, in the organization's zone, decides which file gets them."""
 UTM_FIELDS: Final = columns_filled_by("campaign")
 
 
 def version_problem(version: int) -> str:
-    """Why this program cannot read visits of a schema version; '' when it can."""
+    """Return why this program cannot read visits of a schema version; '' if it can."""
     if version <= SCHEMA_VERSION:
         return ""
     return (
@@ -134,7 +134,7 @@ def version_problem(version: int) -> str:
 
 
 def check_version(version: int, what: str) -> None:
-    """Raise NewerVersion when this program cannot read visits of a schema version; `what` holds them."""
+    """Raise NewerVersion if this program cannot read visits of a schema version; `what` begins the message."""
     if problem := version_problem(version):
         raise NewerVersion(f"{what} {problem}.")
 

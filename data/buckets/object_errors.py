@@ -29,7 +29,7 @@ class ObjectUnavailable(TargetUnavailable):
 
 
 def unavailable(name: str, key: str, error: str, timeout: timedelta) -> TargetUnavailable:
-    """The exception for a client error or a store's error response; its message has only the status and code."""
+    """Return the exception for a client error or a store's error response. Its message has only the status and code."""
     causes = [*_CAUSE.finditer(error)]
     status = next((cause["status"] for cause in causes if cause["status"]), "")
     code = next((cause["code"] for cause in causes if cause["code"]), "")

@@ -1,4 +1,4 @@
-"""Makes requests to a bucket that obstore lacks: listing unmodified keys, versions, and parts of uploads.
+"""Makes requests to a bucket that obstore does not support: listing unmodified keys, versions, and parts of uploads.
 
 obstore signs each request, so credentials are found and used in one way.
 """
@@ -48,7 +48,7 @@ class S3Requests:
         self._prefix = f"{prefix}/" if prefix else ""
 
     def problem(self, error: str, key: str = "") -> TargetUnavailable:
-        """The exception for a client error or an error response, about one object or the whole bucket."""
+        """Return the exception for a client error or an error response about one object or the whole bucket."""
         return unavailable(self._name, key, error, self._timeout)
 
     def pages(self, prefix: str = "") -> Iterator[list[ListedObject]]:
@@ -59,7 +59,7 @@ class S3Requests:
             page = []
             for each in found.iterfind("Contents"):
                 key, size = self._key_of(each), int(each.findtext("Size", "0"))
-                # a substitute for a missing etag
+                # the time and size stand in for a missing etag
                 page.append(ListedObject(key, size, each.findtext("ETag") or f"{each.findtext('LastModified')} {size}"))
             yield page
             if found.findtext("IsTruncated") != "true":
@@ -156,10 +156,10 @@ class S3Requests:
         raise AssertionError
 
     def _sign(self, method: str, key: str, query: Mapping[str, str]) -> str:
-        """A signed URL with this query, valid for a minute.
+        """Return a signed URL with this query, valid for a minute.
 
-        obstore signs the URLs of objects: the endpoint given to it is the requested URL with its query, and the last
-        parameter, which stores ignore, absorbs what obstore appends.
+        obstore only signs URLs of objects, so the endpoint given to it is the requested URL with its query; the last
+        parameter, which stores ignore, absorbs the path that obstore appends.
         """
         from obstore.store import S3Store  # noqa: PLC0415  # only the extra installs it
 
@@ -185,9 +185,9 @@ class _ErrorAnswer(TargetUnavailable):
 def _answer(method: str, address: str, timeout: float) -> bytes:
     """Send a request, and read the response within the time-out. Raises OSError."""
     ends_at, body = time.monotonic() + timeout, bytearray()
-    import urllib.request  # noqa: PLC0415  # slow, and commands import this file without asking a store
+    import urllib.request  # noqa: PLC0415  # slow to import, and commands import this file without using a store
 
-    request = urllib.request.Request(address, method=method)  # noqa: S310  # the address is that of the store
+    request = urllib.request.Request(address, method=method)  # noqa: S310  # the address is the store's
     with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310
         while piece := answer.read1(_PIECE_BYTES):
             body += piece
@@ -202,7 +202,7 @@ def _answer(method: str, address: str, timeout: float) -> bytes:
 
 def _parse_xml(body: bytes) -> Xml.Element:
     """Parse a response, ignoring its namespace."""
-    root = Xml.fromstring(body)  # noqa: S314  # expat bounds what entities grow to
+    root = Xml.fromstring(body)  # noqa: S314  # expat limits the expansion of entities
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]
     return root

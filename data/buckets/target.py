@@ -35,13 +35,13 @@ PARTIAL: Final = ".partial-"
 
 
 def is_odd(key: str) -> bool:
-    """Whether a key is not allowed here, because it has empty segments, `.`, `..` or control characters."""
+    """Whether a key is rejected because it has empty segments, `.`, `..` or control characters."""
     return not {"", ".", ".."}.isdisjoint(key.split("/")) or bool(_CONTROL.search(key))
 
 
 def parse_target(text: str) -> str:
     """Return the normalized target: an absolute folder or s3://bucket/prefix; "" for none. Raises BadInput."""
-    if not re.match(r"\w+:/", text):  # would be a folder called `s3:`
+    if not re.match(r"\w+:/", text):  # otherwise s3:/x would be a folder called `s3:`
         return str(Path(text).absolute()) if text else ""
     if not (match := _BUCKET.fullmatch(text)):
         raise BadInput(f"{text!r} is not a target; write a folder or a bucket like s3://bucket/prefix.")
@@ -216,9 +216,7 @@ class Bucket:
                 return None
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        """Return a range of bytes of an object that is long enough. Raises TargetUnavailable also if the object is
-        missing.
-        """
+        """Return `length` bytes of an object, which must be long enough. Raises TargetUnavailable if it is missing."""
         with self._errors(key):
             return bytes(self._client.get_range(self._store, key, start=start, length=length))
 
@@ -252,7 +250,7 @@ class Bucket:
 
     def abort_uploads(self) -> None:
         """See Folder."""
-        for _ in range(_ABORTS):  # a part still in flight may arrive after the first abort
+        for _ in range(_ABORTS):  # a part that is still being sent may arrive after the first abort
             uploads = [upload for upload in self._requests.uploads() if not is_odd(upload.key)]
             for upload in uploads:
                 self._requests.abort(upload)
@@ -270,4 +268,4 @@ class Bucket:
 
 
 ObjectStore: TypeAlias = Folder | Bucket
-"""Objects by key."""
+"""A store of objects by key."""

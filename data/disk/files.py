@@ -16,7 +16,7 @@ NETWORK: Final = frozenset({
     "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "fuse.ceph", "fuse.gcsfuse", "fuse.glusterfs", "fuse.rclone",
     "fuse.s3fs", "fuse.sshfs", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4", "ocfs2", "smb3", "smbfs",
 })  # fmt: skip
-"""File systems of other machines, as Linux names them in /proc/self/mountinfo (proc_pid_mountinfo(5))."""
+"""Network file systems, as Linux names them in /proc/self/mountinfo (proc_pid_mountinfo(5))."""
 
 READ_ERRORS: Final = (OSError, ValueError, OverflowError, pa.ArrowException)
 """Exceptions raised by reading a missing or damaged Parquet file; ValueError if a name in it is not UTF-8."""
@@ -132,8 +132,8 @@ def write_parquet(
 def _without_unused_values(table: pa.Table) -> pa.Table:
     """Return the table with its dictionaries reduced to the values of its own rows.
 
-    A slice shares the dictionary of the table it was cut from. pyarrow writes dictionaries whole, so a file would
-    contain values of rows in other files, out of reach of an erasure of those rows.
+    A slice shares the dictionary of the table it was cut from, and pyarrow writes whole dictionaries. A file would thus
+    contain values from rows in other files, which an erasure of those rows would not reach.
     """
     for at, column in enumerate(table.columns):
         if pa.types.is_dictionary(column.type):

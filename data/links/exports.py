@@ -27,7 +27,7 @@ _TIMES: Final = (
     "%Y-%m-%d %H:%M:%S %z", "%Y-%m-%d %I:%M %p", "%b %d, %Y %H:%M", "%b %d, %Y %I:%M %p", "%b %d, %Y, %I:%M %p",
     "%B %d, %Y %I:%M %p", "%B %d, %Y, %I:%M %p", "%a %b %d %Y %H:%M:%S GMT%z",
 )  # fmt: skip
-"""Time formats of exports and spreadsheets, in addition to ISO 8601. None leaves open which part is the month."""
+"""Time formats of exports and spreadsheets, in addition to ISO 8601. In each, it is clear which part is the month."""
 _SECONDS: Final = {10: 1, 13: 1_000}
 """Divisor that converts a number with this many digits to seconds since 1970."""
 _UNDECODABLE: Final = re.compile("[\udc80-\udcff]")  # a byte that is not UTF-8, as surrogateescape decodes it
@@ -60,7 +60,7 @@ class LinkExport(NamedTuple):
 
     links: list[Link]
     left_out: list[str]  # the problem of each link that was left out, in a sentence with its line
-    missing: int  # number of links that the service has but the file lacks, as when pages are missing
+    missing: int  # number of links that the service has but the file lacks, such as when pages are missing
 
 
 class _ExportRow(NamedTuple):
@@ -101,8 +101,8 @@ def read_export(
 ) -> LinkExport:
     """Read the links in a file: CSV with a header line, or JSON.
 
-    JSON may be one page of an API, or several, concatenated or in a list. `columns` maps the columns of a CSV as
-    parse_columns reads them. Links without a time of creation were created `now`. With `skip_invalid`, invalid
+    JSON may be one page of an API, or several, concatenated or in a list. `columns` maps the columns of a CSV file in
+    the syntax of parse_columns. Links without a creation time count as created `now`. With `skip_invalid`, invalid
     links are left out. Raises BadInput naming the line, or the page and the number of the link on it.
     """
     if format_name not in format_names():
@@ -187,16 +187,16 @@ def _links_in(row: _ExportRow) -> Iterator[dict[str, str]]:
 
 
 def _time_in(value: object) -> str:
-    """Return a time in ISO 8601, from a format in _TIMES or from seconds or milliseconds since 1970; else the text."""
+    """Convert a time in a format of _TIMES, or in seconds or milliseconds since 1970, to ISO 8601; else return it."""
     text = str(value) if isinstance(value, int) else _text(value).partition(" (")[0]
     if text.isascii() and text.isdecimal() and len(text) in _SECONDS:
         return datetime.fromtimestamp(int(text) / _SECONDS[len(text)], UTC).isoformat()
     with suppress(ValueError):
         datetime.fromisoformat(text)
-        return text  # first, as trying a format takes longer than the rest of a link
+        return text  # checked first, since trying the formats takes longer than the rest of a link
     for spelling in _TIMES:
         with suppress(ValueError):
-            return datetime.strptime(text, spelling).isoformat()  # without a zone, it is taken for UTC
+            return datetime.strptime(text, spelling).isoformat()  # without a zone, it counts as UTC
     return text
 
 
@@ -210,7 +210,7 @@ def _split(short_url: str) -> tuple[str, str]:
 
 
 def fold_name(name: str) -> str:
-    """Normalize the name of a column: Long URL, longUrl and long_url are equal."""
+    """Normalize the name of a column, so that Long URL, longUrl and long_url are equal."""
     return "".join(character for character in name.lower() if character not in " _-")
 
 
@@ -219,7 +219,7 @@ def _text(value: object) -> str:
 
 
 def _texts(value: object) -> list[str]:
-    """Return the strings in a string, a list of strings, or an object with a string as its member `url`."""
+    """Return the strings in a value: a string, a list of strings, or an object with a string as its member `url`."""
     if isinstance(value, Mapping):
         value = value.get("url")
     values = value if isinstance(value, list) else [value]
@@ -262,7 +262,7 @@ def _pages(path: Path, text: str, known: Sequence[LinkShape]) -> Iterator[tuple[
         except (ValueError, RecursionError) as error:
             line = text.count("\n", 0, getattr(error, "pos", position)) + 1
             raise BadInput(
-                f"{path}, line {line}: this is not JSON; save the answers of the API as they are."
+                f"{path}, line {line}: this is not JSON; save the responses of the API unchanged."
             ) from error
         shape = _shape_of(document, known)
         if shape is None and isinstance(document, list):

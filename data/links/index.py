@@ -1,4 +1,4 @@
-"""The links of organizations as lookups need them: by short code, by domain, and by target URL."""
+"""The links of organizations, looked up by short code, domain or target URL."""
 
 import threading
 from functools import cached_property, lru_cache
@@ -21,7 +21,7 @@ _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
 
 class IndexedLinks:
-    """The links in some files, which are read when they are looked up: there may be hundreds of thousands."""
+    """The links in some files, read only when they are looked up: there may be hundreds of thousands."""
 
     def __init__(self, paths: LinkPaths) -> None:
         """`paths` lead to files of links, which are never changed."""
@@ -41,7 +41,7 @@ class IndexedLinks:
         return frozenset(self._values("domain").to_pylist()) - {""}
 
     def short_code_of(self, target_url: str) -> str | None:
-        """Return the short code of the newest link to a URL; None without such a link."""
+        """Return the short code of the newest link to a URL; None if there is no such link."""
         return self._resolve(normalized_url(target_url))[0]
 
     def codes_to(self, target_url: str) -> int:
@@ -85,18 +85,18 @@ class TaggedLinks(NamedTuple):
 
     words: str
     """Their short codes, separated by spaces, for is_tagged() of prelude/3_scope.sql. If domains matter, also
-    `domain/code` of each, without a domain for a link on every domain, and `?domain/code` of links without the tag that
-    take precedence on their own domain."""
-    found: int  # with more than MAX_TAGGED, there are no words
+    `domain/code` for each (`/code` for a link on every domain), and `?domain/code` for links without the tag that take
+    precedence on their own domain."""
+    found: int  # if it is more than MAX_TAGGED, `words` is empty
 
 
 NO_LINKS: Final = IndexedLinks(LinkPaths())
 
 
 class LinkIndex:
-    """Knows which files have the links of each organization now. Safe to use from several threads.
+    """Finds the current links of each organization, and its time zone. Safe to use from several threads.
 
-    Parameters are resolved with it: target URLs to their links, and times to days of the organization's zone.
+    It resolves parameters: target URLs to their links, and times to days in the organization's zone.
     """
 
     def __init__(self, lake: Lake) -> None:
@@ -133,7 +133,7 @@ def normalized_url(url: str) -> str:
 
 
 def _lower(text: str) -> str:
-    """Return a text in lower case letter by letter, as in a column of texts."""
+    """Return a text in lower case, converted like a column of texts: letter by letter."""
     lower: str = pc.utf8_lower(text).as_py()
     return lower
 
@@ -141,7 +141,7 @@ def _lower(text: str) -> str:
 def _same(links: pa.Table, url: str) -> pa.Table:
     """Return the links to a normalized target URL.
 
-    Every spelling of the URL is looked up: there may be hundreds of thousands of URLs, too many to normalize each.
+    Every spelling of the URL is looked up, since there may be hundreds of thousands of URLs, too many to normalize.
     """
     try:
         parts = urlsplit(url)

@@ -56,14 +56,14 @@ class LinkChanges(NamedTuple):
 
 
 class LinkEdit(NamedTuple):
-    """The wanted state of a link, by its short code and domain: None removes it, unless only its tags are set."""
+    """The desired state of the link with this short code and domain: None removes it, unless only tags are given."""
 
     short_code: str
     domain: str
     link: Link | None
-    tags: tuple[str, ...] | None = None  # of the link as it is, if it exists
+    tags: tuple[str, ...] | None = None  # new tags for the existing link, instead of `link`
     version: str | None = None
-    """The version that the link must have, or else nothing is changed; ANY_VERSION: the link must exist."""
+    """The version that the link must have; otherwise, nothing is changed. ANY_VERSION: the link must exist."""
 
     def fits(self, link: Link | None) -> bool:
         """Return whether the link has the version that this edit is for."""
@@ -71,7 +71,7 @@ class LinkEdit(NamedTuple):
 
 
 def version_of(link: Link) -> str:
-    """Return a text that changes with the target, the tags and the creation of a link."""
+    """Return a text that changes with the target, the tags and the creation time of a link."""
     values = link.target_url, link.created_at.replace(microsecond=0).isoformat(), *(link.tags or ())
     return hashlib.sha256("\0".join(values).encode()).hexdigest()[:32]
 
@@ -84,7 +84,7 @@ def is_short_code(text: str) -> bool:
 def new_link(
     short_code: str, domain: str, target_url: str, now: datetime, tags: Iterable[object] | None = None
 ) -> Link:
-    """Return a link created now; without `tags`, it keeps the tags it has. Raises BadInput if it is invalid."""
+    """Return a link created now; without `tags`, an existing link keeps its tags. Raises BadInput if it is invalid."""
     row = {"short_code": short_code, "domain": domain, "target_url": target_url}
     return parse_link(row, "the link", now, tags)
 
@@ -101,7 +101,7 @@ def change_links(
 ) -> LinkChanges:
     """Add or change links of an organization; with `replace`, remove all others.
 
-    A link that leads to the same URL already keeps its creation time. `added_tags` returns more tags for each link.
+    A link that already leads to the same URL keeps its creation time. `added_tags` returns more tags for each link.
     Raises BadInput if a link gets too many tags, and LakeDamaged if the links cannot be read; damaged links can still
     be replaced.
     """
@@ -136,8 +136,8 @@ def change_links(
 def edit_links(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> list[tuple[Link | None, Link | None]]:
     """Apply edits in order and write them together. Returns the link before and after each edit.
 
-    A link that already leads to the same URL keeps its creation time, and a link without new tags its tags. An edit for
-    another version of the link changes nothing. Raises LakeDamaged.
+    A link that already leads to the same URL keeps its creation time; a link without new tags keeps its tags. An edit
+    for another version of the link changes nothing. Raises LakeDamaged.
     """
     check_organization(organization)
     with editing(lake, organization) as read:
@@ -150,7 +150,7 @@ def edit_links(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> list
 def edit_links_once(lake: Lake, organization: str, waiting: Callable[[], Mapping[str, LinkEdit]]) -> list[str]:
     """Apply the pending edits of an organization, each exactly once, even if this is repeated or killed.
 
-    `waiting` reads them by id, in order, while other edits of links are locked out. Returns the ids of applied edits,
+    `waiting` reads them by id, in order, while a lock excludes other edits of links. Returns the ids of applied edits,
     which the caller may delete; the manifest records them until then. Raises LakeDamaged.
     """
     check_organization(organization)
@@ -209,7 +209,7 @@ def remove_link(lake: Lake, organization: str, short_code: str, domain: str) -> 
 
 
 def _with_tags(link: Link, before: Link | None, added: Iterable[str] = ()) -> Link:
-    """Return a link with its own tags, or else its tags before, plus `added`. Raises BadInput for too many."""
+    """Return a link with its own tags, otherwise its previous tags, plus `added`. Raises BadInput for too many."""
     own = link.tags if link.tags is not None else (before and before.tags) or ()
     return dataclasses.replace(link, tags=check_tags({*own, *added}, f"the link {link.short_code}"))
 
@@ -250,8 +250,8 @@ def links_of(lake: Lake, organization: str) -> list[Link]:
 def first_links(lake: Lake, organization: str, search: str, most: int) -> tuple[list[Link], bool]:
     """Return the first links by short code and domain, and whether there are more. Reads no more than it needs.
 
-    Only links with `search` in the short code, domain or target URL, in any case. Raises LakeDamaged, or BadInput if
-    `search` is longer than any target URL.
+    Only links with `search` in the short code, domain or target URL are returned; case is ignored. Raises LakeDamaged,
+    or BadInput if `search` is longer than any target URL.
     """
     if len(search) > MAX_TARGET_URL_LENGTH:
         raise BadInput(f"search must have at most {MAX_TARGET_URL_LENGTH:,} characters.")
@@ -266,7 +266,7 @@ def first_links(lake: Lake, organization: str, search: str, most: int) -> tuple[
 
 
 def _containing(links: pa.Table, search: str) -> pa.Table:
-    """Return the links with a text in the short code, domain or target URL, in any case."""
+    """Return the links with a text in the short code, domain or target URL, ignoring case."""
     texts = [pc.match_substring(pc.utf8_lower(links[name]), search.lower()) for name in COLUMNS[:3]]
     return links.filter(reduce(pc.or_, texts))
 
@@ -283,7 +283,7 @@ def links_with(lake: Lake, organization: str, short_code: str) -> list[Link]:
 
 
 def parse_link(row: Mapping[str, str | None], line: str, now: datetime, tags: Iterable[object] | None = None) -> Link:
-    """Parse a link from its columns as text; without created_at it was created `now`. Raises BadInput naming `line`."""
+    """Parse a link from its columns; without created_at, it counts as created `now`. Raises BadInput naming `line`."""
     short_code, domain, target_url, created_at = ((row.get(name) or "").strip() for name in COLUMNS[:4])
     if not is_short_code(short_code):
         raise BadInput(f"{line}: {short_code!r} is not a valid short code; use {SHORT_CODE_RULE}.")

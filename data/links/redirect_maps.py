@@ -13,9 +13,9 @@ from data.text import plural
 _URL_CHARACTERS: Final = "!#$%&'()*+,/:;=?@[]~"
 """Characters that stay unencoded in a URL, besides letters, digits and -._; all others are percent-encoded."""
 _MAX_NGINX_PATH: Final = 255
-"""Bytes; nginx keeps the length of a location in one byte, so a longer path hides other locations."""
+"""In bytes. nginx stores the length of a location in one byte, so a longer path would hide other locations."""
 _MAX_NGINX_WORD: Final = 4_000
-"""Bytes; nginx refuses words of its configuration that are longer than 4,096."""
+"""In bytes. nginx rejects words of its configuration that are longer than 4,096 bytes."""
 _DOLLAR: Final = "traffic_dollar"
 """The variable for a dollar sign, which nginx cannot escape."""
 
@@ -51,9 +51,9 @@ class _Redirect(NamedTuple):
 
 
 def links_on(links: Iterable[Link], domain: str) -> list[Link]:
-    """Return the links that work on a domain: its own, and links for every domain unless it has its own for the code.
+    """Return the links that work on a domain: its own links, and links for every domain with other short codes.
 
-    Without a domain, all links. Raises BadInput if a link names a domain.
+    Without a domain, return all links; raise BadInput if one of them names a domain.
     """
     all_links = list(links)
     if not domain:
@@ -66,10 +66,7 @@ def links_on(links: Iterable[Link], domain: str) -> list[Link]:
 
 
 def nginx_map(links: Iterable[Link]) -> RedirectMap:
-    """Return locations for a server block of nginx.
-
-    Locations, not a `map`: an nginx map ignores case.
-    """
+    """Return locations for a server block of nginx. They are not a `map`, since an nginx map ignores case."""
     redirects, left_out = _redirects(links)
     locations = []
     for link, path, target in redirects:
@@ -110,8 +107,8 @@ def caddy_map(links: Iterable[Link]) -> RedirectMap:
 def _redirects(links: Iterable[Link]) -> tuple[list[_Redirect], list[OmittedLink]]:
     """Return the redirects that any web server can serve, and the links that none can.
 
-    Among links with one path, a link for one domain takes precedence over a link for every domain, and then a short
-    code that is written like the path.
+    Among links with the same path, a link for one domain takes precedence over a link for every domain; after that, a
+    short code that is spelled like the path does.
     """
     redirects, left_out, taken = list[_Redirect](), list[OmittedLink](), set[str]()
     for link in sorted(links, key=lambda link: (not link.domain, "%" in link.short_code)):
@@ -160,7 +157,7 @@ def location_of(target_url: str) -> str:
 
 
 def nginx_path(path: str) -> str:
-    """Return a decoded path as the word of a location of nginx. Raises BadInput if nginx would match it wrongly."""
+    """Quote a decoded path for a location of nginx. Raises BadInput if nginx would match it wrongly."""
     if len(path.encode()) > _MAX_NGINX_PATH:
         raise BadInput(f"nginx compares no more than {_MAX_NGINX_PATH} bytes of a path")
     if is_shortened(path):

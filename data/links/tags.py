@@ -10,12 +10,12 @@ from urllib.parse import parse_qsl, urlsplit
 from data.errors import BadInput
 
 MAX_TAGS: Final = 20
-"""Tags that one link may have."""
+"""Maximum number of tags of one link."""
 MAX_TAG_LENGTH: Final = 64
 TAG_RULE: Final = f"1 to {MAX_TAG_LENGTH} characters, without line breaks and other control characters"
 _TAG: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 _MAX_SHOWN: Final = 40
-"""Maximum characters of an invalid tag in its error."""
+"""Maximum number of characters of an invalid tag in the error message."""
 
 
 def check_tags(tags: Iterable[object], where: str) -> tuple[str, ...]:
@@ -49,7 +49,7 @@ def split_tags(text: str, separator: str = ",") -> list[str]:
 
 
 def tags_in(value: object, separator: str) -> list[object] | None:
-    """Return the tags in a value of an export, one cell or a list of texts or of objects with a `name`; else None."""
+    """Return the tags in a value of an export: one cell, or a list of texts or of objects with a `name`; else None."""
     if isinstance(value, str):
         return [*split_tags(value, separator)]
     if not isinstance(value, list):

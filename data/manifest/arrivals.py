@@ -21,7 +21,7 @@ WEEKS: Final = 4
 MIN_VISITS: Final = 10
 """Minimum number of visits in the same hours of the weekday, in each of the last WEEKS weeks."""
 _LATE_HOURS: Final = {"drop": SILENT_HOURS}
-"""Additional delay allowed for visits, in hours, by source: objects may be delivered once a day, for example."""
+"""Additional hours of delay allowed, by source: log objects may be delivered only once a day, for example."""
 _EPOCH: Final = datetime(1970, 1, 1)  # UTC, like times of visits
 _HOUR: Final = timedelta(hours=1)
 
@@ -45,7 +45,7 @@ class Silence(NamedTuple):
     source: SourceKind
     domain: str  # domain of the log or drop; "": none was given, or reported visits
     since: datetime  # the end of the hour of its last visit
-    before: list[int]  # visits in the hours of the first six silent ones, in each of the previous weeks
+    before: list[int]  # visits in the same hours as the first six silent hours, in each of the previous weeks
 
 
 def hours_of(visits: pa.Table) -> dict[int, int]:

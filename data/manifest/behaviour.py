@@ -1,4 +1,4 @@
-"""Records for which organizations the use of behaviour signals in answers is switched off; it is on by default."""
+"""Records the organizations whose answers do not use behaviour signals; by default, answers use them."""
 
 from collections.abc import Iterable
 from datetime import date
@@ -31,7 +31,5 @@ class Behaviour:
 
 
 def unjudged_days(files: Iterable[LandedFile]) -> set[date]:
-    """Return the days with visits that are not judged yet, given an organization's live files; always includes
-    today.
-    """
+    """Return the days of live files whose visits have not been judged; today's visits never have been."""
     return {file.day for file in files if file.visits and not file.behaviour_version}

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 TOLERANCE: Final = timedelta(minutes=5)
-"""Maximum distance of a time in the future: clocks are corrected by seconds, and `now` ages while waiting for a
+"""How far in the future a recorded time may be: clocks are corrected by seconds, and `now` ages while waiting for a
 lock."""
 
 
@@ -19,10 +19,10 @@ def format_time(moment: datetime) -> str:
 
 
 def parse_time(text: str | None) -> datetime | None:
-    """Parse a time written by format_time; None for none."""
+    """Parse a time written by format_time; return None for no text."""
     return datetime.fromisoformat(text) if text else None
 
 
 def unchecked_bounds(before: datetime | None) -> tuple[str, str]:
-    """The range of `checked_at` that counts as checked since `before`; empty if it is None."""
+    """Return the range of `checked_at` that counts as checked since `before`; an empty range if `before` is None."""
     return (format_time(before), format_time(datetime.now(UTC) + TOLERANCE)) if before else ("~", "")

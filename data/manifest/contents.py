@@ -82,8 +82,8 @@ class NewContents:
     old: OldManifest
     generation: int
     batches: Sequence[tuple[str, Batch]]  # with their organizations
-    files: Sequence[LandedFile]  # live ones
-    replaced: Sequence[LandedFile]  # dead ones
+    files: Sequence[LandedFile]  # live files
+    replaced: Sequence[LandedFile]  # dead files
     zones: Sequence[tuple[str, str]]
     pending: Sequence[tuple[Any, ...]]  # rows that are not in any file
     received: Sequence[tuple[str, str, str]]

@@ -1,6 +1,6 @@
 """Computes the days covered by an organization's logs, each from its first to its last visit, and reported visits.
 
-A day without visits may be a quiet day, or a day with a log that was never imported. Comparisons of days depend on it.
+A day without visits may be a quiet day, or a day whose log was never imported. Comparisons of days must know which.
 """
 
 import sqlite3
@@ -23,13 +23,13 @@ def is_pause(last_at: str, first_at: str) -> bool:
 
 
 def span(*spans: tuple[str, str]) -> tuple[str, str]:
-    """Return the earliest and the latest of times in the manifest's format; "" is ignored."""
+    """Return the earliest first time and the latest last time, in the manifest's format; "" is ignored."""
     firsts, lasts = [first for first, _ in spans if first], [last for _, last in spans if last]
     return min(firsts, default=""), max(lasts, default="")
 
 
 def note_received(db: sqlite3.Connection, organization: str, first_at: str, last_at: str) -> None:
-    """Record in a transaction when reported visits were received. Extends the last interval, unless after a pause."""
+    """Record in a transaction when reported visits were received; only after a pause does this begin a new interval."""
     row = db.execute(
         "SELECT rowid, last_at FROM received WHERE organization = ? ORDER BY last_at DESC LIMIT 1", [organization]
     ).fetchone()
@@ -89,6 +89,6 @@ class Coverage:
         return parse_time(newest) if newest else None
 
     def uncovered_days(self, organization: str, domain: str, first: date, last: date) -> frozenset[date]:
-        """Return the other days from `first` to `last`: their visits are missing, or there were none."""
+        """Return the days from `first` to `last` that are not covered: visits are missing, or there were none."""
         days = {first + timedelta(number) for number in range((last - first).days + 1)}
         return frozenset(days - self.covered_days(organization, domain, first, last))

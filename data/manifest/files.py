@@ -34,8 +34,8 @@ class LandedFile:
     inode: int
     checked_at: datetime  # when its bytes were last verified
     unfinished_of: int | None = None  # the batch whose unfinished last line (without a newline) it contains
-    schema_version: int = SCHEMA_VERSION  # of its visits
-    behaviour_version: int = 0  # of the signals that judged its visits, with all visits of its day; 0: not judged
+    schema_version: int = SCHEMA_VERSION  # the schema version of its visits
+    behaviour_version: int = 0  # the BEHAVIOUR_VERSION by which its visits were judged; 0: not judged
     facts: int = 0  # the bits of REQUEST_FACTS and NETWORKS that at least one of its visits has
 
 
@@ -105,7 +105,7 @@ class Files:
         ]
 
     def first_and_last_days(self, organization: str = "") -> list[tuple[str, str]]:
-        """Organization and path of each live file of the first and the last day, of one organization or all."""
+        """Organization and path of each live file from the first or last day of one organization, or of every one."""
         return [(owner, path) for owner, path in self._database.rows(_ENDS, [organization])]
 
     def span(self, organization: str) -> tuple[date, date] | None:
@@ -117,7 +117,7 @@ class Files:
         return (date.fromisoformat(first), date.fromisoformat(last)) if first else None
 
     def facts_by_day(self, organization: str, start: date, end: date) -> dict[date, int]:
-        """The facts of requests on each day with visits from `start` to `end` (inclusive), as the OR of all visits."""
+        """Return the facts of requests for each day with visits from `start` to `end` (inclusive), ORed over visits."""
         rows = self._database.rows(
             "SELECT DISTINCT day, facts FROM files "
             "WHERE organization = ? AND day BETWEEN ? AND ? AND deletable_at IS NULL AND visits > 0",
@@ -140,7 +140,8 @@ class Files:
         self, now: datetime, most_open: int, organization: str | None, version: int
     ) -> list[tuple[str, date]]:
         """Return the organizations and days with several files (or more than `most_open`, for days that are not over),
-        and the past days not judged by this `version` or a later one. Without `organization`, of all organizations.
+        and the past days not judged by this `version` or a later version. Without `organization`, for all
+        organizations.
 
         Days that were never judged come first, then days with the most files.
         """
@@ -180,16 +181,14 @@ class Files:
         return bool(self._database.rows("SELECT 1 FROM registered_files WHERE path = ?", [path]))
 
     def refresh_stat(self, path: str, changed_ns: int, inode: int, now: datetime) -> None:
-        """Record the status of a file of any kind after hashing its bytes; `changed_ns` 0 has it hashed again."""
+        """Record the status of a file of any kind after hashing its bytes; with `changed_ns` 0, it is hashed again."""
         with self._database.transaction() as db:
             row = [changed_ns, inode, format_time(now), path]
             for kind in KINDS:
                 kind.execute("UPDATE of_kind SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?", db, row)
 
     def deletable(self, now: datetime) -> list[str]:
-        """The paths of dead files of any kind with an expired grace period, or with a grace period that ends impossibly
-        late.
-        """
+        """The paths of dead files of any kind whose grace period has expired, or would end impossibly late."""
         bounds = [format_time(now), format_time(now + READERS_GRACE + TOLERANCE)]
         rows = self._database.rows(
             "SELECT path FROM registered_files WHERE deletable_at <= ? OR deletable_at > ?", bounds
@@ -197,8 +196,7 @@ class Files:
         return [path for (path,) in rows]
 
     def expire_now(self, organization: str, before: date | None, deletable_at: datetime) -> list[str]:
-        """Make dead files and rollups of an organization deletable at `deletable_at`, unless deletable earlier; return
-        their paths.
+        """Make dead files and rollups of an organization deletable at `deletable_at` at the latest; return their paths.
 
         With `before`, only files of days before that date.
         """

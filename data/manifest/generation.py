@@ -23,7 +23,8 @@ from data.manifest.database import MIGRATIONS, Connect, Database
 
 _LOG: Final = logging.getLogger(__name__)
 _MAX_UPGRADE_WAIT_SECONDS: Final = 5.0
-"""Maximum time to wait until no other program has the lake open: one that starts closes it soon, a server does not."""
+"""Maximum time to wait until no other program has the lake open: a starting program soon closes it, a server does not.
+"""
 _NUMBER_OF_CHANGES: Final = "SELECT number FROM generation"
 _REMEDY: Final = "nothing is written until all programs are stopped and `traffic rebuild` is run"
 
@@ -73,7 +74,7 @@ class GenerationCopy:
 
 
 def generation_problem(database: Database, root: Path) -> str:
-    """Why nothing may be written into the lake at `root`, as a sentence with the remedy; "" if all is well."""
+    """Return why nothing may be written into the lake at `root`, as a sentence with the remedy; "" if all is well."""
     newest = GenerationCopy(root).number()  # read first: other programs may commit before the manifest is read
     rows = database.rows(
         "SELECT number, files, batches, (SELECT count(*) FROM files), (SELECT count(*) FROM batches) FROM generation"
@@ -91,7 +92,7 @@ def generation_problem(database: Database, root: Path) -> str:
 
 
 def older_manifest_problem(number: int, newest: int, root: Path) -> str:
-    """Like `generation_problem`, by the manifest's number alone; it must be read after `newest`, the copy's number."""
+    """Like `generation_problem`, but by the manifest's number alone, which must be read after the copy's, `newest`."""
     if newest <= number:
         return ""
     return (
@@ -163,7 +164,7 @@ def _upgrade(path: Path, refuse_new: str, connect: Connect) -> None:
         except Conflict as error:
             if time.monotonic() > ends_at:
                 raise Conflict(
-                    f"{path} is of an older version and cannot be upgraded while another program has the lake open: "
+                    f"{path} has an older version and cannot be upgraded while another program has the lake open: "
                     "stop the server, imports and followers of that version, then try again."
                 ) from error
             time.sleep(0.05)

@@ -52,7 +52,7 @@ class LinkFiles:
         return [file for kind in kinds for file in live_of_kind(self._database, kind, organization, before)]
 
     def to_fold(self, most: int, before: datetime) -> list[str]:
-        """The organizations with more than `most` changes, or with changes since before a time."""
+        """The organizations with more than `most` changes, or whose oldest change was made before a time."""
         rows = self._database.rows(
             "SELECT organization FROM link_changes "
             "WHERE deletable_at IS NULL AND (changes > ? OR since NOT BETWEEN ? AND ?) ORDER BY organization",
@@ -79,10 +79,10 @@ class LinkFiles:
     def replace(
         self, organization: str, read: LiveLinks, move: MoveLinks, now: datetime, *, made: Collection[str] = ()
     ) -> None:
-        """Make the file that `move` moves into place the base file, without a file of changes.
+        """Move a file into place with `move` and make it the base file; it replaces the file of changes, too.
 
-        With `made`, record which queued edits it applies. Raises Conflict unless the live files are still the `read`
-        files.
+        `made` are the ids of the queued edits that it applies, to be recorded. Raises Conflict unless the live files
+        are still the `read` files.
         """
         with self._database.transaction() as db:
             _check_live(db, organization, read)
@@ -102,7 +102,7 @@ class LinkFiles:
         changes: int,
         made: Collection[str] = (),
     ) -> None:
-        """Make the file that `move` moves into place the file of changes to the base file, with this number of changes.
+        """Move a file into place with `move` and make it the file of changes; `changes` is their number.
 
         `made` and exceptions are the same as for `replace`.
         """

@@ -85,13 +85,13 @@ class Manifest:
         self._database.check_current()
 
     def check_writable(self) -> None:
-        """Commit without a change. Raises sqlite3.OperationalError if the disk fails, and like `check_current`."""
+        """Commit without a change. Raises sqlite3.OperationalError if the disk fails, and as `check_current` does."""
         with self._database.transaction() as db:
             db.execute("UPDATE generation SET number = number")
 
     @property
     def problem(self) -> str:
-        """Why nothing may be written into the lake, as a sentence with the remedy; "" if all is well."""
+        """The reason why nothing may be written into the lake, with the remedy, as a sentence; "" if all is well."""
         return generation_problem(self._database, self._path.parent)
 
     def land(

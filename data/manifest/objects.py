@@ -10,8 +10,8 @@ from data.manifest.database import Database
 from data.manifest.logs import Batch, ObjectVersion, batch_of, insert_objects
 
 BEGINNINGS: Final = (*range(64, 4_096, 64), *accumulate(repeat(4_096, 64), lambda length, _: length * 5 // 4))
-"""Lengths of the prefixes of an object's content to record, in bytes: short lines differ within the first steps."""
-_DIGITS: Final = 8  # hexadecimal digits kept of each SHA-256
+"""Lengths in bytes of the prefixes of an object's content to record; the first are close, to tell short logs apart."""
+_DIGITS: Final = 8  # hexadecimal digits of each SHA-256 that are kept
 
 
 class Objects:
@@ -27,9 +27,7 @@ class Objects:
             db.execute("INSERT OR REPLACE INTO beginnings VALUES (?, ?)", [batch, bytes.fromhex(hashes)])
 
     def batch_beginning_with(self, batches: Sequence[Batch], size: int, prefixes: Mapping[int, str]) -> Batch | None:
-        """Return the batch with a longer content that begins with this content, judging by recorded prefixes; or
-        None.
-        """
+        """Return a batch whose longer content begins with this content, judging by recorded prefixes; or None."""
         count = bisect(BEGINNINGS, size)
         for batch in batches if count else ():
             if batch.size > size:
@@ -42,7 +40,7 @@ class Objects:
         return None
 
     def known_versions(self, organization: str, bucket: str, keys: Sequence[str]) -> set[ObjectVersion]:
-        """Return which of these keys' versions in a bucket were read for an organization."""
+        """Return the versions of these keys in a bucket that were read for an organization."""
         rows = self._database.rows(
             "SELECT bucket, key, etag FROM objects WHERE organization = ? AND bucket = ? "
             "AND key IN (SELECT value FROM json_each(?))",
@@ -66,7 +64,7 @@ class Objects:
         return [batch_of(row) for row in rows]
 
     def note(self, organization: str, read: Sequence[tuple[ObjectVersion, int]]) -> None:
-        """Record objects with contents that had already landed, with the batches that landed them."""
+        """Record objects whose contents had already landed, and the batches that landed them."""
         if read:
             with self._database.transaction() as db:
                 insert_objects(db, organization, read)

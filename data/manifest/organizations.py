@@ -29,7 +29,7 @@ class ZoneChanged(Conflict):
 
 
 class OrganizationState(NamedTuple):
-    """Number of changes to landed visits of an organization, the zone of its days, and the revision of the lake."""
+    """The number of changes to an organization's landed visits, the zone of its days, and the revision of the lake."""
 
     epoch: int
     zone: str
@@ -49,7 +49,7 @@ class Organizations:
         self._reader.close()
 
     def names(self) -> list[str]:
-        """All organizations with imports, files or changes, sorted."""
+        """The names of all organizations with imports, files or changes, sorted."""
         rows = self._database.rows(
             "SELECT organization FROM batches UNION SELECT organization FROM files "
             "UNION SELECT organization FROM epochs ORDER BY organization"
@@ -86,7 +86,7 @@ class Organizations:
     def set_zone(self, organization: str, zone: str) -> None:
         """Set the zone of an organization without visits.
 
-        Raises BadInput for an unknown zone, and if there are visits, even removed ones, which may still be on disk.
+        Raises BadInput for an unknown zone, or if there are visits, even removed visits, which may still be on disk.
         """
         check_organization(organization)
         check_zone(zone)

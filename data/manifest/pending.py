@@ -73,7 +73,7 @@ class Pending:
         self._session = 0  # of the visits added by this object (session_of); 0: none yet
 
     def add(self, packs: Collection[PendingPack], now: datetime) -> None:
-        """Store visits. They are durable when this returns. If it raises ZoneChanged, none was stored."""
+        """Store visits, which are durable when this returns. If it raises ZoneChanged, none were stored."""
         with self._database.transaction() as db:
             for pack in packs:
                 check_zone_is(db, pack.organization, pack.zone)
@@ -111,7 +111,7 @@ class Pending:
         return latest  # type: ignore[no-any-return]
 
     def has_any_received_until(self, latest: str | None) -> bool:
-        """Whether visits received until then are still pending; False if `latest` is None."""
+        """Whether any visits received up to the time `latest` are still pending; False if it is None."""
         return bool(self._database.rows("SELECT 1 FROM pending WHERE received_at <= ? LIMIT 1", [latest]))
 
     def oldest(self, after: int, until: int | None, most: int) -> list[PendingBatch]:
@@ -136,7 +136,7 @@ class Pending:
         return [PendingBatch(*row) for row in rows]
 
     def land(self, ids: Iterable[int], received: tuple[str, str], landed: Sequence[ReportedVisits]) -> None:
-        """Replace rows, received between two times, with files that their `move` moves into place.
+        """Delete rows received between two times, and move the files with their visits into place.
 
         Raises Conflict if another process moved the visits, ZoneChanged if a zone was changed.
         """

@@ -6,22 +6,22 @@ from typing import Final, Literal, NamedTuple
 class Policy(NamedTuple):
     """How a task replaces files."""
 
-    waiting: Literal["imports and rewriters", "rewriters", "those of its caller"]
-    """Tasks that wait for a lock meanwhile, which `rewrite` takes or its caller holds.
+    waiting: Literal["imports and rewriters", "rewriters", "as its caller decides"]
+    """Tasks that wait meanwhile, for a lock that `rewrite` takes or its caller holds.
 
     Live visits never wait. If another process has replaced one of the files meanwhile, Conflict is raised.
     """
     changes_answers: bool
-    """Whether visits change or disappear, which invalidates answers and rollups of the old files."""
+    """Whether visits change or disappear, which invalidates answers and the rollups of the old files."""
     judges: bool = False
     """Whether visits get signals, which invalidates answers, but not the rollups of other days."""
     erases: bool = False
-    """Whether visits are deleted: they must be deleted in copies, too, and the rest of an unfinished last line must not
-land."""
+    """Whether visits are deleted: they must then be deleted in copies, too, and the rest of an unfinished last line
+    must not land."""
 
 
-MERGING: Final = Policy("those of its caller", changes_answers=False)
-JUDGING: Final = Policy("those of its caller", changes_answers=False, judges=True)
+MERGING: Final = Policy("as its caller decides", changes_answers=False)
+JUDGING: Final = Policy("as its caller decides", changes_answers=False, judges=True)
 """Merging and judging are parts of one run, which skips days that other tasks are rewriting."""
 RECLASSIFYING: Final = Policy("imports and rewriters", changes_answers=True)
 """Imports wait: otherwise, an import that has read its lines by older rules would add them afterwards."""

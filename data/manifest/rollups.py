@@ -1,4 +1,4 @@
-"""The files of rollups, and the files of visits that each was counted from."""
+"""The files of rollups, and the files of visits from which each was computed."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ SourceFiles = Mapping[date, frozenset[str]]
 """The paths of the visit files of each day."""
 
 Versions = Sequence[Sequence[str]]
-"""The version of a rollup by whether behaviour is used, and by whether files are set aside."""
+"""The version of a rollup, indexed by whether behaviour is used and whether files are set aside."""
 
 _MONTHS_TO_COUNT: Final = read_sql("data.manifest", "sql/months_to_count")
 
@@ -72,7 +72,7 @@ class RollupFiles:
     def months_to_count(
         self, now: datetime, quiet_period: timedelta, versions: Versions, lost: list[str]
     ) -> list[tuple[str, date]]:
-        """The organizations and months that lack a valid rollup for a past day, and in which nothing landed recently.
+        """The organizations and months with a past day without a valid rollup, and in which nothing landed recently.
 
         Rollups with the `lost` paths are invalid. Runs a single query.
         """
@@ -93,7 +93,7 @@ class RollupFiles:
             expire(db, ROLLUP_FILES, path, datetime.now(UTC))
 
     def replace(self, rollup: Rollup, move: Callable[[], RegisteredFile], now: datetime) -> None:
-        """Make the file that `move` moves into place the live rollup of its month.
+        """Move a file into place with `move`, and make it the live rollup of its month.
 
         Raises Conflict unless its sources are live.
         """

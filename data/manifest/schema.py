@@ -34,7 +34,7 @@ def _close_all() -> None:
 
 
 class Readers:
-    """A pool of connections for reads: a caller has its own connection, so it never waits for reads or writes."""
+    """A pool of connections for reads: each caller gets its own connection, so it never waits for others."""
 
     def __init__(self, opening: Callable[[], sqlite3.Connection]) -> None:
         """Open the first connection; `opening` opens another while all are in use."""
@@ -65,8 +65,8 @@ class Readers:
 def open_database(path: Path, migrations: Sequence[str], refuse_new: str = "") -> sqlite3.Connection:
     """Open or create a database in write-ahead mode with full syncing, and apply missing migrations.
 
-    With `refuse_new`, a missing or empty database (version 0) is not created, but counts as damaged. `refuse_new` is
-    the end of a sentence with the remedy, also for a file that is not a database.
+    With `refuse_new`, a missing or empty database (version 0) is not created, but counts as damaged. `refuse_new` ends
+    the message with the remedy, also for a file that is not a database.
 
     Entry n of `migrations` migrates version n to n + 1; each statement ends with ; at the end of a line.
     Before a migration, the database is copied to <name>.before-<version> in the same folder.

@@ -1,4 +1,4 @@
-"""Statistics on the lake as a whole: numbers for status, not for answers."""
+"""Statistics on the whole lake: numbers for status, not for answers."""
 
 import json
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ class FileCounts(NamedTuple):
 
 
 class StoredSpan(NamedTuple):
-    """The span of days with visit files of an organization (None: no files), and whether live visits are pending."""
+    """The first and last day with visit files of an organization (None: no files), and whether visits are pending."""
 
     first_day: date | None
     last_day: date | None

@@ -15,12 +15,12 @@ _checked_agents: Final = lru_cache(4)(checked_agents)
 
 
 def own_agents(lake: LakeFolders) -> tuple[OwnAgent, ...]:
-    """The agents in a lake's own table; none without a table. Raises BadInput with the problem and a remedy."""
+    """Return the agents in a lake's own table; () if it has none. Raises BadInput with the problem and a remedy."""
     return _checked_agents(str(lake.own_agents), content_of(lake.own_agents, MAX_BYTES))
 
 
 def content_of(path: Path, most: int) -> bytes:
-    """The bytes of a file; none if it is missing. Raises BadInput when it cannot be read or is too large."""
+    """Return the bytes of a file; b"" if it is missing. Raises BadInput if it cannot be read or is too large."""
     try:
         status = path.lstat()
         if stat.S_ISLNK(status.st_mode):

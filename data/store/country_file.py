@@ -31,9 +31,9 @@ def country_database(lake: Lake, path: Path | None) -> CountryDatabase | None:
 
 
 def read_download(file: Path) -> Download:
-    """Unpack a file as publishers pack it (.mmdb, .mmdb.gz or .tar.gz), and look an address up in it. Raises BadInput.
+    """Unpack a file in a format of its publishers (.mmdb, .mmdb.gz or .tar.gz) and test it with a lookup.
 
-    No lake is needed, so an unusable file changes nothing.
+    It is read before any lake is changed, so an unusable file changes nothing. Raises BadInput.
     """
     try:
         if file.name.endswith((".tar.gz", ".tgz")):

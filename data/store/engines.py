@@ -15,17 +15,17 @@ from data.store.layout import spill_folder
 MIN_MEMORY: Final = 192 << 20
 """DuckDB's memory limit in bytes, above which it spills into the lake's staging folder.
 
-Merging and counting five million visits of a day takes a process of at most 501 MB; with a limit of 160 MB it takes
-479, with 256 MB 564 and with 512 MB 806 MB.
+With this limit, merging and counting a day of five million visits takes at most 501 MB for the whole process; with a
+limit of 160 MB it takes 479 MB, with 256 MB 564 MB, and with 512 MB 806 MB.
 """
 MEMORY_PER_VISIT: Final = 32
-"""Bytes of the limit for each visit rewritten or counted at once, if that is more: each spilled part still needs
+"""Bytes for each visit rewritten or counted at once, if their sum exceeds MIN_MEMORY: each spilled part still needs
 memory. A day of 15 million visits was merged with 384 MB, but not with 256 MB."""
 
 
 @contextmanager
 def rewriting_engine(staging: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A DuckDB connection that may spill to disk (visits contain no IP addresses). DuckDB errors become LakeDamaged."""
+    """Yield a DuckDB connection that may spill to disk (visits have no IP addresses). Its errors become LakeDamaged."""
     with closing(duckdb.connect()) as engine:
         engine.execute("SET TimeZone = 'UTC'")
         limit_memory(engine)
@@ -46,7 +46,7 @@ def limit_memory(engine: duckdb.DuckDBPyConnection, visits: int = 0) -> None:
 
 
 def until_memory_suffices(rewrite: Callable[[int], None], sizes: Sequence[int]) -> None:
-    """Call `rewrite` with the first size; with the next size if a rewriting engine ran out of memory, and so on.
+    """Call `rewrite` with the first size, and with the next size each time that a rewriting engine runs out of memory.
 
     Visits with long texts from clients, such as user agents, may need a hundred times the memory of others.
     """
@@ -75,9 +75,9 @@ def run_side_by_side(rewrites: Sequence[Callable[[], None]]) -> None:
 
 
 class InterruptibleEngine:
-    """The rewriting engine of a maintenance task, open while the task runs, which another thread may interrupt.
+    """The rewriting engine of a maintenance task, which another thread may interrupt.
 
-    It may be opened several times: each time is a separate engine, and all are interrupted.
+    It may be opened several times: each time gives a separate engine, and all of them are interrupted.
     """
 
     def __init__(self, lake: Lake) -> None:
@@ -86,7 +86,7 @@ class InterruptibleEngine:
 
     @contextmanager
     def open(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A rewriting_engine with one thread: the other cores are left to queries."""
+        """Yield a rewriting_engine with one thread, which leaves the other cores to queries."""
         with rewriting_engine(self._lake.staging) as connection:
             connection.execute("SET threads = 1")
             self._connections.append(connection)
@@ -96,7 +96,7 @@ class InterruptibleEngine:
                 self._connections.remove(connection)
 
     def interrupt(self) -> None:
-        """Cancel running queries from another thread: they end with LakeDamaged. Otherwise do nothing."""
+        """Cancel running queries, if any, from another thread: they end with LakeDamaged."""
         for connection in [*self._connections]:
             with suppress(duckdb.Error):  # the connection was just closed
                 connection.interrupt()

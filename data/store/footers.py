@@ -57,12 +57,12 @@ class Footer(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def metadata(self) -> dict[str, str]:
-        """The record as key-value metadata of a Parquet file, with the schema version of its visits."""
+        """The record and the schema version of the visits, as key-value metadata of a Parquet file."""
         return {**versioned(SCHEMA_VERSION), _KEY: msgspec.json.encode(self).decode()}
 
 
 class VisitFile(NamedTuple):
-    """A visit file on disk, as its footer describes it."""
+    """A visit file on disk, described by its footer."""
 
     path: Path
     visits: int
@@ -83,7 +83,7 @@ def read_visit_file(path: Path) -> VisitFile:
 
 
 def readable_visit_file(path: Path) -> VisitFile | None:
-    """Read the footer of a visit file; None when it cannot be read."""
+    """Return the footer of a visit file; None if it cannot be read."""
     with suppress(LakeDamaged):
         return read_visit_file(path)
     return None
@@ -106,10 +106,10 @@ def footer_of(
 
 
 def replacing_footer(lake: Lake, files: Sequence[LandedFile], removals: Sequence[LandedFile] = ()) -> Footer:
-    """Return the footer for a file that replaces live files of one organization, with the day of the last of them.
+    """Return the footer for a file that replaces live files of one organization; its day is the last file's.
 
-    `removals` are records of earlier removals, which the new record includes. A file with an unreadable footer adds
-    nothing.
+    `removals` are records of earlier removals, which the new record includes. Files with an unreadable footer are
+    ignored.
     """
     removed, kept = (
         [there.footer for file in some if (there := readable_visit_file(lake.root / file.path))]
@@ -118,14 +118,14 @@ def replacing_footer(lake: Lake, files: Sequence[LandedFile], removals: Sequence
     footers = [*removed, *kept]
     batches = merged_batches(batch for footer in footers for batch in footer.batches)
     registered = lake.manifest.logs.batches_by_id(batch.id for batch in batches)
-    # still on disk: a chain of replacements does not break when a file is deleted
+    # these are still on disk; deleting one does not break a chain of replacements
     dead = {Path(file.path).name for file in lake.manifest.files.dead(files[-1].organization)}
     earlier = [name for footer in removed for name in footer.replaces]
     earlier += [name for footer in footers for name in footer.replaces if name in dead]
     return footer_of(
         files[-1].organization,
         files[-1].day,
-        [*batches, *registered],  # they may have grown meanwhile
+        [*batches, *registered],  # registered batches may have grown since
         pending=merged_ranges(part for footer in footers for part in footer.pending),
         replaces=[*(file.path for file in (*files, *removals)), *earlier],
         unfinished_of=files[-1].unfinished_of if len(files) == 1 else None,
@@ -134,7 +134,7 @@ def replacing_footer(lake: Lake, files: Sequence[LandedFile], removals: Sequence
 
 
 def merged_batches(records: Iterable[Batch]) -> tuple[Batch, ...]:
-    """One record for each batch: its longest content, with the earliest and the latest time of all its records."""
+    """Merge the records of each batch into its longest content, with the earliest and latest time of all records."""
     merged: dict[int, Batch] = {}
     for record in records:
         other = merged.get(record.id, record)

@@ -34,7 +34,7 @@ def snapshots(lake: Lake) -> dict[str, FetchedList]:
 
 
 def intact_snapshots(lake: Lake) -> dict[str, FetchedList]:
-    """Return the stored snapshots, except for unreadable files, which are logged: they must not block visits."""
+    """Return the stored snapshots; log and skip unreadable files, which must not block visits."""
     found = {}
     for path in sorted(lake.ip_lists.glob("*.json")):
         try:
@@ -54,7 +54,7 @@ def _snapshot(path: Path) -> FetchedList:
 
 
 def changed_at(lake: Lake) -> int:
-    """The time when any list was last replaced: the change time of their folder, in nanoseconds since 1970."""
+    """Return when a list was last replaced: the modification time of their folder, in nanoseconds since 1970."""
     return lake.ip_lists.stat().st_mtime_ns
 
 

@@ -28,21 +28,21 @@ StoredFile: TypeAlias = LandedFile | RegisteredFile
 """A file with a checksum in the manifest."""
 
 _LOST_MANIFEST: Final = (
-    "but the lake contains visits: run `traffic rebuild`, which recreates it from their files, or restore a backup."
+    "but the lake contains visits: run `traffic rebuild` to recreate it from their files, or restore a backup."
 )
 _PATH_WILDCARDS: Final = "*?[]{}="
-"""DuckDB interprets paths with these characters as patterns or as partitions."""
+"""Characters in a path that DuckDB interprets as a pattern or as partitions."""
 
 
 class Lake(LakeFolders):
     """An open lake. The manifest lists the live visit files.
 
-    A lake that is read-only or on a full disk can be opened if nothing must be written. Copies of databases in use,
-    missing seeds and spilled data of queries are then in a temporary folder.
+    A lake that is read-only or on a full disk can be opened if nothing must be written. Copies of databases, missing
+    seeds and spilled data of queries are then in a temporary folder.
     """
 
     def __init__(self, root: Path, create: bool = False, must_write: bool = True) -> None:
-        """Open the lake at `root`, or with `create`, create a missing one. Raises BadInput when it cannot be used."""
+        """Open the lake at `root`; with `create`, create it if it is missing. Raises BadInput if it cannot be used."""
         at = root.absolute()
         self.must_write = must_write  # whether missing files of the lake may be created
         has_manifest = (at / "manifest.sqlite").exists()
@@ -87,19 +87,19 @@ class Lake(LakeFolders):
         )
 
     def open_database(self, path: Path, migrations: Sequence[str], refuse_new: str) -> sqlite3.Connection:
-        """Open a database of this lake like `schema.open_database`, for reading only if the lake is read-only."""
+        """Open a database of this lake like `schema.open_database`; read-only if the lake is."""
         if self.is_read_only:
             return _open_read_only(self._copies, path, migrations, refuse_new)
         return open_database(path, migrations, refuse_new)
 
     def read_database(self, path: Path) -> sqlite3.Connection:
-        """Open an existing database of this lake for reading, as it is. Raises sqlite3.Error or OSError."""
+        """Open an existing database of this lake for reading, without migrating it. Raises sqlite3.Error or OSError."""
         if self.is_read_only:
             return connect_read_only(path, self._copies)
         return sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=60)
 
     def has_visits(self) -> bool:
-        """Whether there are visit files, known to the manifest or not. If so, its databases cannot be new."""
+        """Whether there are visit files, registered in the manifest or not. If so, its databases cannot be new."""
         return next(self.root.glob("visits/organization=[!_]*/day=*/*.parquet"), None) is not None
 
     @contextmanager
@@ -136,10 +136,10 @@ class Lake(LakeFolders):
             yield has_lock
 
     def delete_uncommitted(self, paths: Iterable[str]) -> None:
-        """Delete files that were moved to their places before their commit failed, except registered files.
+        """Delete files that were moved into place before their commit failed, except registered files.
 
-        While the disk fails, they stay: the write-ahead log may contain the commit, and the next program that opens the
-        manifest would apply it. A later commit replaces it first.
+        While the disk fails, they stay: the write-ahead log may contain their commit, which the next program that opens
+        the manifest would apply. Therefore, another commit replaces it first.
         """
         with suppress(sqlite3.OperationalError, OutdatedManifest):
             self.manifest.check_writable()
@@ -158,21 +158,21 @@ class Lake(LakeFolders):
         return has_seeds
 
     def visit_files(self, organization: str, start: date, end: date) -> list[str]:
-        """The paths of the live files of one organization and range of days, the seed first.
+        """Return the paths of an organization's live files in a range of days, the seed first.
 
-        Files with a size, change time or inode other than in the manifest are hashed first. Raises LakeDamaged.
+        Files whose size, change time or inode differs from the manifest are hashed first. Raises LakeDamaged.
         """
         return [self.seed_visits, *(self.verified_path(file) for file in self.live_files(organization, start, end))]
 
     def live_files(self, organization: str, start: date, end: date) -> list[LandedFile]:
-        """The live files of one organization and range of days, without verifying them."""
+        """Return an organization's live files in a range of days, without verifying them."""
         files = self.manifest.files.live(organization, start, end)
         if not all(os.path.exists(f"{self.root}/{file.path}") for file in files):  # noqa: PTH110  # three times as fast
             files = self.manifest.files.live(organization, start, end)  # read again: some files were just erased
         return files
 
     def verified_path(self, file: LandedFile) -> str:
-        """The path of a live file of visits, verified by `intact_path`.
+        """Return the path of a live file of visits after verifying it with `intact_path`.
 
         Raises LakeDamaged when it is missing or damaged, NewerVersion when a newer version of this program wrote it.
         """
@@ -180,12 +180,12 @@ class Lake(LakeFolders):
         return self.intact_path(file)
 
     def domains_in(self, file: LandedFile) -> set[str | None]:
-        """The domains of the visits in a live file; None: visits without a domain. Raises like verified_path."""
+        """Return the domains of the visits in a live file; None for visits without one. Raises like verified_path."""
         domains = pq.read_table(self.verified_path(file), columns=["domain"])["domain"]
         return set(domains.unique().to_pylist())
 
     def intact_path(self, file: StoredFile) -> str:
-        """The path of a live file, which is hashed first if its size, change time or inode differs.
+        """Return the path of a live file; hash it first if its size, change time or inode differs.
 
         Raises LakeDamaged when it is missing or damaged.
         """

@@ -21,17 +21,17 @@ _checked_release: Final = lru_cache(2)(checked_release)
 class Names(NamedTuple):
     """The source of the names of agents and referrers in use."""
 
-    source: str  # "shipped", or the file of a release
+    source: str  # "shipped", or the path of a release
     checked: str  # the last day on which a row was checked, such as 2026-11-29
     is_outdated: bool = False
     """Whether the lake has a release that is older than the shipped tables, so the shipped tables are used."""
 
     def __str__(self) -> str:
-        return f"{self.source}, of {self.checked}"
+        return f"{self.source}, checked {self.checked}"
 
 
 def released_tables(lake: LakeFolders) -> Released | None:
-    """The tables of the release in a lake; None without a release, or if the shipped tables are newer.
+    """Return the tables of the release in a lake; None if it has no release, or if the shipped tables are newer.
 
     Raises BadInput with the problem and a remedy.
     """
@@ -51,7 +51,7 @@ def names_in_use(lake: LakeFolders) -> Names:
 
 
 def sha256_of_release(lake: LakeFolders) -> str:
-    """The SHA-256 of the release in a lake, used or not; "" without a release."""
+    """Return the SHA-256 of the release in a lake, whether used or not; "" if there is no release."""
     content = content_of(lake.released, MAX_BYTES)
     return hashlib.sha256(content).hexdigest() if content else ""
 
@@ -65,9 +65,9 @@ def names_of(lake: LakeFolders) -> Names:
 
 
 def store_release(lake: LakeFolders, name: str, content: bytes, sha256: str) -> None:
-    """Store a release in a lake, replacing any other.
+    """Store a release in a lake, replacing any earlier release.
 
-    Raises BadInput when it has another checksum, is not valid, or is older than the shipped tables.
+    Raises BadInput if its checksum differs, it is not valid, or it is older than the shipped tables.
     """
     found = hashlib.sha256(content).hexdigest()
     if found != sha256:
@@ -86,7 +86,7 @@ def lake_tables(lake: LakeFolders) -> LakeTables:
 
 
 def rules_version_of(lake: LakeFolders) -> str:
-    """The version of the rules of a lake, with its own tables unless they cannot be read."""
+    """Return the version of a lake's rules, including its own tables unless they cannot be read."""
     try:
         return rules_version(lake_tables(lake))
     except BadInput:  # reported by `traffic doctor` and every command that classifies

@@ -52,10 +52,11 @@ class Landing:
     """The files of one batch that is being written. They become visible with `commit`."""
 
     def __init__(self, lake: Lake, organization: str, content: str = "", pending: PendingRange | None = None) -> None:
-        """`content` identifies the landing visits, such as the SHA-256 of a log: its files always get the same names.
+        """`content` identifies the landing visits, such as by the SHA-256 of a log, so that their files always get the
+        same names.
 
-        So the next attempt overwrites the files of an interrupted landing, but not another file of the same name that
-        is only unknown because an older manifest was restored. `pending` are the rows to be moved.
+        The next attempt then overwrites the files of an interrupted landing, but no other file of the same name, which
+        may be unregistered only because an older manifest was restored. `pending` are the rows to be moved.
         """
         self.visits = 0
         self.counts_hours = pending is not None
@@ -72,7 +73,7 @@ class Landing:
         self._span = "", ""  # the times of the first and the last visit
         self.arrived = Counter[int]()
         """The number of staged visits by hour, without the visit of an unfinished line, which will land again."""
-        self._excluded = Counter[Exclusion]()  # without the unfinished line, too
+        self._excluded = Counter[Exclusion]()  # also without the visit of an unfinished line
 
     def stage(self, visits: pa.Table, unfinished: bool = False, excluded: ExcludedVisits = NONE_EXCLUDED) -> None:
         """Write a table of VISITS_OF_DAYS, sorted by day, into one file for each day.
@@ -105,17 +106,17 @@ class Landing:
     def commit(self, batch: Batch, continues: Batch | None, arrived: Arrivals | None = None) -> Batch:
         """Make all staged files visible at once, as the batch with the id `self.batch`, which is returned.
 
-        It is a new batch, or an earlier batch to extend, if the caller has set `self.batch` to its id before staging.
-        `arrived` are its new visits, if its source is continuous.
+        It is a new batch unless the caller has set `self.batch` to the id of an earlier batch, to extend it, before
+        staging. `arrived` are its new visits, if its source is continuous.
         """
         before = self._lake.manifest.logs.times(continues.id) if continues else []
         first_at, last_at = span(self._span, *before)
         batch = replace(batch, id=self.batch, first_at=first_at, last_at=last_at)
         has_line = continues and self._lake.manifest.files.with_unfinished_line(continues.id)
-        # a concurrent rewrite of its file would be newer, so a rebuild would keep it instead of the landed file
+        # if the line's file were rewritten meanwhile, a rebuild would keep that newer file instead of the landed file
         with self._lake.rewrite_lock(organization=self.organization) if has_line else nullcontext():
             unfinished = self._lake.manifest.files.with_unfinished_line(continues.id) if continues else []
-            if unfinished and not self._staged:  # no file replaced them, which must be recorded
+            if unfinished and not self._staged:  # record that they were removed without a replacement
                 self._add(unfinished[-1].day, 0, None)
                 self._last_part = VISITS.empty_table()
             move = self._prepare_move(batch, unfinished)
@@ -177,14 +178,14 @@ class Landing:
 
 
 def _facts(visits: pa.Table) -> int:
-    """The facts of requests in any of the visits, and the bit that their networks were looked up."""
+    """Return the facts of requests that any of the visits has, and NETWORKS, since networks were looked up."""
     if "signals" not in visits.column_names:
         return NETWORKS
     return reduce(or_, pc.unique(visits["signals"]).drop_null().to_pylist(), 0) & FACTS | NETWORKS
 
 
 def new_path(lake: Lake) -> Path:
-    """A new path in the staging folder with a unique name, which the file keeps."""
+    """Return a new path in the staging folder with a unique name, which the file keeps."""
     return lake.staging / f"{uuid.uuid4()}.parquet"
 
 
@@ -202,7 +203,7 @@ def atomic_write(path: Path, staging: Path) -> Iterator[Path]:
 def write_visits(visits: pa.Table | Iterable[pa.RecordBatch], path: Path, footer: Footer) -> None:
     """Write and sync the visits of one organization's day, in the given order.
 
-    Columns are matched by name; missing ones (as in visits of an earlier schema version) are null.
+    Columns are matched by name; missing columns, such as in visits of an earlier schema version, are null.
     """
     parts: Iterable[pa.Table]
     compression, schema = dict.fromkeys(VISITS.names, "zstd"), VISITS

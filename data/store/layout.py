@@ -24,7 +24,7 @@ LINKS: Final = pa.schema(
         ("domain", pa.string()),  # "": the link works on every domain
         ("target_url", pa.string()),
         ("created_at", pa.timestamp("us")),  # UTC
-        ("tags", pa.list_(pa.string())),  # sorted; null: it has none, as have all links in files by 1.0.0
+        ("tags", pa.list_(pa.string())),  # sorted; null: the link has none, like all links in files of 1.0.0
     ]
 )
 """The columns of the file with one organization's links."""
@@ -38,7 +38,7 @@ SPILL_LOCK: Final = "spilling-"
 class LakeFolders:
     """The folders of a lake, and its seeds.
 
-    A seed is an empty file with all columns that always exists, so that queries also work without other files.
+    A seed is an empty file with all columns, which always exists so that queries also work without other files.
     """
 
     def __init__(self, root: Path, seeds: Path) -> None:
@@ -75,7 +75,7 @@ class LakeFolders:
         return self.seed("links/organization=_seed/changes.parquet", LINK_CHANGES)
 
     def seed(self, name: str, schema: pa.Schema, metadata: Mapping[str, str] | None = None) -> str:
-        """The path of an empty file; write it if it is missing or damaged, or has other columns."""
+        """Return the path of an empty file; write it first if it is missing or damaged, or has other columns."""
         with suppress(*READ_ERRORS):
             if pq.read_schema(self.root / name).equals(schema):
                 return f"{self.root}/{name}"
@@ -89,8 +89,8 @@ def spill_folder(staging: Path, engine: object) -> tuple[str, Callable[[], objec
     """Return a new folder for an engine of this process to spill into, and a function to call when the engine is
     closed.
 
-    DuckDB mixes up the files of two engines, and creates the folder late. Until the engine is closed or freed, a locked
-    file shows that it is in use. Leftovers of ended processes are deleted first.
+    DuckDB would mix up the files of two engines, and creates the folder late. Until the engine is closed or freed, a
+    locked file shows that the folder is in use. Leftovers of ended processes are deleted first.
     """
     name, held = f"{os.getpid()}-{uuid.uuid4().hex}", ExitStack()
     with suppress(OSError):  # a full disk: leftovers of this engine are deleted after a day
@@ -104,7 +104,7 @@ def spill_folder(staging: Path, engine: object) -> tuple[str, Callable[[], objec
 
 
 def holder_of(staging: Path, name: str) -> str:
-    """Return the text of the program that holds a claim of this name; "" if none does."""
+    """Return the text that the holder of this claim gave; "" if no program holds it."""
     with suppress(FileNotFoundError), (staging / f"{SPILL_LOCK}{name}").open() as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -115,7 +115,7 @@ def holder_of(staging: Path, name: str) -> str:
 
 @contextmanager
 def claim(staging: Path, name: str, text: str) -> Iterator[None]:
-    """Hold a claim of this name while in this context, with a text for `holder_of`, unless another program holds it."""
+    """Hold a claim with this name in the context, unless another program holds it; `text` is for `holder_of`."""
     with (staging / f"{SPILL_LOCK}{name}").open("a+") as file:
         with suppress(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -126,7 +126,7 @@ def claim(staging: Path, name: str, text: str) -> Iterator[None]:
 
 
 def delete_abandoned(staging: Path) -> None:
-    """Delete spilled files of ended processes. A process id may have been reused, but a lock is released at the end."""
+    """Delete spilled files whose lock is free: a process id may be reused, but a lock ends with its process."""
     for lock in staging.glob(f"{SPILL_LOCK}*"):
         with suppress(OSError), lock.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

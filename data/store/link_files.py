@@ -32,19 +32,19 @@ MAX_CHANGES: Final = 1_000
 FOLDED_FROM: Final = 200
 """Number of changes above which the background task folds them."""
 FOLDED_AFTER: Final = timedelta(days=1)
-"""Age of the oldest change from which the background task folds them."""
+"""Age of the oldest change at which the background task folds the changes."""
 _KEY: Final = ["short_code", "domain"]
 _ORDER: Final = [(name, "ascending") for name in _KEY]
 _ROW_GROUP: Final = 10_000
-"""Number of rows in a row group; an edit reads the row group of its link."""
+"""Number of rows in a row group: an edit reads only the row group of its link."""
 
 
 @contextmanager
 def editing(lake: Lake, organization: str) -> Iterator[LiveLinks]:
-    """Exclude others that change links; yields the live files of an organization.
+    """Lock out other edits of links, and yield the live files of an organization.
 
-    Newer files that the manifest does not know become live first: either an older manifest was restored, or a program
-    was killed during an edit. Raises OutdatedManifest.
+    Newer files that are not in the manifest become live first: either an older manifest was restored, or a program was
+    killed during an edit. Raises OutdatedManifest.
     """
     with locked(lake.links_root, wait=True):
         _adopt_newer(lake, organization)
@@ -54,7 +54,7 @@ def editing(lake: Lake, organization: str) -> Iterator[LiveLinks]:
 def _adopt_newer(lake: Lake, organization: str) -> None:
     if unknown := _unknown(lake, organization):
         read = lake.manifest.links.live(organization)
-        there = [path for path in _paths(lake, read) if path.exists()]  # an older manifest may know deleted files
+        there = [path for path in _paths(lake, read) if path.exists()]  # an older manifest may list deleted files
         last = max(map(sequence_of, there), default=0)
         if newer := [lake.root / name for name in unknown if sequence_of(lake.root / name) > last]:
             newest = newest_of(lake.root, [*there, *newer])
@@ -70,11 +70,10 @@ class LinkPaths(NamedTuple):
 
 
 def replace_links(lake: Lake, organization: str, read: LiveLinks, links: pa.Table, made: Collection[str] = ()) -> None:
-    """Replace the links of an organization with a table of LINKS, atomically: a kill leaves the old or the new links
-    live.
+    """Replace the links of an organization with a table of LINKS atomically: a kill leaves the old or the new links.
 
-    A sweep deletes the old files after READERS_GRACE. `made` are ids of pending edits that this applies, recorded in
-    the same transaction. Raises Conflict unless the files that were `read` are still live.
+    A sweep deletes the old files after READERS_GRACE. `made` are the ids of pending edits that the table applies; they
+    are recorded in the same transaction. Raises Conflict unless the files that were `read` are still live.
     """
     now = datetime.now(UTC)
     footer = {SEQUENCE: str(next_sequence(_paths(lake, read), now))}
@@ -86,9 +85,9 @@ def replace_links(lake: Lake, organization: str, read: LiveLinks, links: pa.Tabl
 
 
 def lay_over(lake: Lake, organization: str, read: LiveLinks, changes: pa.Table, made: Collection[str] = ()) -> None:
-    """Apply a table of LINK_CHANGES over the links of an organization; `read`, `made` and kills as for replace_links.
+    """Apply a table of LINK_CHANGES over the links of an organization, atomically; arguments as for replace_links.
 
-    Folds too many changes, and the first change.
+    The changes are folded if there are too many, or if there is no base file yet.
     """
     paths = intact_links(lake, read)
     if read.changes:
@@ -120,7 +119,7 @@ def fold_links(lake: Lake, organization: str) -> bool:
 
 
 def fold_due(lake: Lake, now: datetime, most: int = FOLDED_FROM) -> None:
-    """Fold the changes of each organization with more than `most` changes, or with changes older than FOLDED_AFTER.
+    """Fold the changes of each organization that has more than `most`, or a change older than FOLDED_AFTER.
 
     Raises LakeDamaged for the first organization with damaged files, after folding the others.
     """
@@ -143,7 +142,7 @@ def read_links(paths: LinkPaths, columns: Sequence[str] = LINKS.names) -> pa.Tab
 
 
 def link_batches(paths: LinkPaths, rows: int) -> Iterator[pa.Table]:
-    """Yield the unchanged links of the base file by short code and domain, at most `rows` at a time."""
+    """Yield the unchanged links of the base file, sorted by short code and domain, at most `rows` at a time."""
     changes = _read(paths.changes, LINK_CHANGES, _KEY)
     if paths.whole:
         for batch in pq.ParquetFile(paths.whole).iter_batches(rows, use_threads=False):
@@ -152,7 +151,7 @@ def link_batches(paths: LinkPaths, rows: int) -> Iterator[pa.Table]:
 
 
 def find_links(paths: LinkPaths, short_codes: Collection[str]) -> pa.Table:
-    """Read the links with these short codes from live files, on any domain. Skips row groups that cannot have them."""
+    """Read the links with these short codes on any domain from live files. Skips row groups that cannot have them."""
     codes = pa.array(sorted(short_codes), pa.string())
     near = LINKS.empty_table()
     if paths.whole:
@@ -172,7 +171,7 @@ def _may_have(file: pq.ParquetFile, number: int, short_codes: Collection[str]) -
 
 
 def link_files(lake: Lake, organization: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the paths of base files and of changes of an organization's links, seeds first. Raises LakeDamaged."""
+    """Return the paths of an organization's base files and files of changes, seeds first. Raises LakeDamaged."""
     paths = intact_links(lake, lake.manifest.links.live(organization))
     seeds = LinkPaths(lake.seed_links, lake.seed_link_changes)
     whole, changes = (tuple(path for path in pair if path) for pair in zip(seeds, paths, strict=True))
@@ -190,7 +189,7 @@ def without_tags(schema: pa.Schema) -> pa.Schema:
 
 
 def intact_links(lake: Lake, live: LiveLinks) -> LinkPaths:
-    """The paths of live files of links, hashed first if they seem to have changed. Raises LakeDamaged."""
+    """Return the paths of live files of links, after hashing files that seem changed. Raises LakeDamaged."""
     try:
         return LinkPaths(*(lake.intact_path(file) if file else "" for file in live))
     except LakeDamaged as error:
@@ -207,7 +206,7 @@ def _write(
     try:
         write_parquet([rows], rows.schema, staged, statistics=["short_code"], row_group=_ROW_GROUP, metadata=footer)
         sha256 = sha256_of(staged)
-        # a new name even for the same content, as readers still use the old file
+        # a new name even for the same content, since readers may still use the old file
         target = lake.links_folder(organization) / f"{sha256}-{uuid.uuid4().hex[:8]}{ending}"
         name = str(target.relative_to(lake.root))
         try:
@@ -221,7 +220,7 @@ def _write(
 
 
 def _clear_left(lake: Lake, organization: str) -> None:
-    """Delete files that the manifest does not know, so that no rebuild takes them for the newest files."""
+    """Delete files that are not in the manifest, so that no rebuild takes them for the newest files."""
     if left := _unknown(lake, organization):
         with suppress(sqlite3.OperationalError), lake.manifest.exclusive():  # no other process moves files meanwhile
             for name in left:
@@ -230,7 +229,7 @@ def _clear_left(lake: Lake, organization: str) -> None:
 
 
 def _unknown(lake: Lake, organization: str) -> set[str]:
-    """Return the files of an organization's links that the manifest does not know."""
+    """Return the files of an organization's links that are not in the manifest."""
     there = {str(path.relative_to(lake.root)) for path in lake.links_folder(organization).glob("*.parquet")}
     return there - lake.manifest.links.paths(organization)
 
@@ -240,13 +239,13 @@ def _paths(lake: Lake, live: LiveLinks) -> list[Path]:
 
 
 def _read(path: str, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read columns of a file, with the types of its schema; no rows without a file."""
+    """Read columns of a file with the types of its schema; no rows if the path is ""."""
     wanted = pa.schema([schema.field(name) for name in columns or schema.names])
     return _as(wanted, pq.ParquetFile(path).read(columns=wanted.names)) if path else wanted.empty_table()
 
 
 def _as(schema: pa.Schema, rows: pa.Table) -> pa.Table:
-    """Return rows of a file with the columns of a schema; files of 1.0.0 lack the tags."""
+    """Return the rows of a file with the columns of a schema; tags, which files of 1.0.0 lack, are null."""
     for field in schema:
         if field.name not in rows.column_names:
             rows = rows.append_column(field, pa.nulls(len(rows), field.type))
@@ -260,7 +259,7 @@ def _overlaid(whole: pa.Table, changes: pa.Table) -> pa.Table:
 
 
 def _without(rows: pa.Table, changes: pa.Table) -> pa.Table:
-    """Return the rows of links without changes."""
+    """Return the rows of links that have no change."""
     if not len(changes):
         return rows
     numbered = rows.select(_KEY).append_column("number", pa.arange(0, len(rows)))

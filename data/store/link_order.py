@@ -1,4 +1,4 @@
-"""The order of files of links: footers number them, and name the base file of changes, whatever a manifest says."""
+"""The order of files of links, by footers alone: each has a number, and a file of changes names its base file."""
 
 import sys
 from collections.abc import Iterable
@@ -22,9 +22,7 @@ _IMPORTED_AT: Final = "traffic.imported_at"
 
 
 def newest_links(root: Path) -> dict[str, LiveLinks]:
-    """Return the newest file of links of each organization in the lake at `root`, regardless of the manifest; a file of
-    changes comes with its base file.
-    """
+    """Return the newest files of links of each organization in the lake at `root`, without reading the manifest."""
     folders = sorted((root / "links").glob("organization=[!_]*"))
     found = {folder.name.removeprefix("organization="): newest_of(root, folder.glob("*.parquet")) for folder in folders}
     return {organization: newest for organization, newest in found.items() if newest.paths}
@@ -33,7 +31,7 @@ def newest_links(root: Path) -> dict[str, LiveLinks]:
 def newest_of(root: Path, paths: Iterable[Path]) -> LiveLinks:
     """Return the newest of an organization's files of links; a file of changes comes with its base file.
 
-    Damaged files count as the newest, so that they are noticed, as is a missing base file.
+    Damaged files count as the newest, so that they are noticed; so is a missing base file.
     """
     ordered = sorted(paths, key=lambda path: (sequence_of(path), path.name))
     whole, changes = [path for path in ordered if not path.name.endswith(OF_CHANGES)], None
@@ -70,6 +68,6 @@ def _footer(path: Path) -> dict[str, str]:
 
 
 def _registered(root: Path, path: Path) -> RegisteredFile:
-    """Return a manifest's record of a file that it did not know, with the hash in the file's name."""
+    """Return a record for the manifest of a file that is not in it, with the hash in the file's name."""
     size, inode = (path.stat().st_size, path.stat().st_ino) if path.exists() else (0, 0)
     return RegisteredFile(path.relative_to(root).as_posix(), size, path.name.partition("-")[0], 0, inode)

@@ -1,6 +1,6 @@
-"""The format of pending visits: columns by name, where repeated combinations of values are stored once.
+"""The format of pending visits: columns by name, with repeated combinations of values stored once.
 
-Packing is cheap, because clients wait for it; the conversion to a table happens when the file is written. pending.py
+Packing is cheap, because clients wait for it; visits are converted to a table when the file is written. pending.py
 stores the packed visits.
 """
 
@@ -20,7 +20,7 @@ from data.rules.exclusions import NONE_EXCLUDED, ExcludedVisits
 from data.visits import COLUMNS, SCHEMA_VERSION, VISITS_OF_DAYS, check_version
 
 ColumnValues = Mapping[str, Sequence[Any]]
-"""Columns of visits by name. A missing column is null."""
+"""The columns of visits by name. Missing columns are null."""
 
 
 class PackedVisits(NamedTuple):
@@ -33,7 +33,7 @@ class PackedVisits(NamedTuple):
 
 
 class UnpackedVisits(NamedTuple):
-    """Visits as `columns` with one value for each, and `shared` columns, where `numbers` is the row of each visit."""
+    """Visits as `columns` with a value for each visit, and `shared` columns; `numbers` has each visit's row in them."""
 
     columns: ColumnValues
     numbers: Sequence[int]
@@ -102,7 +102,7 @@ def _present(values: msgspec.Struct) -> ColumnValues:
 
 
 def table_of(parts: Sequence[UnpackedVisits]) -> pa.Table:
-    """The visits of all parts, concatenated as a table with the columns of VISITS_OF_DAYS, texts as dictionaries."""
+    """Concatenate the visits of all parts into a table with the columns of VISITS_OF_DAYS, texts as dictionaries."""
     starts = accumulate((_count(part.shared) for part in parts), initial=0)
     numbers = [start + number for start, part in zip(starts, parts, strict=False) for number in part.numbers]
     rows = pa.array(numbers, pa.int32())
@@ -113,7 +113,7 @@ def table_of(parts: Sequence[UnpackedVisits]) -> pa.Table:
 
 
 def _column(name: str, kind: pa.DataType, parts: Sequence[UnpackedVisits], rows: pa.Array) -> pa.Array:
-    """One column of all visits. In each part it may be in `columns`, in `shared` or missing."""
+    """Return a column of all visits. In each part, it may be in `columns`, in `shared` or missing."""
     columns = [part.columns.get(name, ()) for part in parts]
     if all(columns):
         return _encode(pa.array(chain.from_iterable(columns), kind))
@@ -132,7 +132,7 @@ def _encode(values: pa.Array) -> pa.Array:
 
 
 def _expand(part: UnpackedVisits, name: str) -> list[Any]:
-    """The value of a shared column for each visit of a part; null when the part does not have the column."""
+    """Return the value of a shared column for each visit of a part; nulls if the part does not have the column."""
     shared = part.shared.get(name)
     return [shared[number] for number in part.numbers] if shared else [None] * len(part.numbers)
 

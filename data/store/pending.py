@@ -20,8 +20,8 @@ from data.text import plural
 from data.visits import VISITS_OF_DAYS
 
 MAX_VISITS_PER_TRANSACTION: Final = 20_000
-"""Maximum number of visits moved in one transaction, to limit memory: with distinct texts to about 60 MB (50,000 visits
-take 112 MB)."""
+"""Maximum number of visits moved in one transaction, which limits memory to about 60 MB even if all texts are distinct
+(50,000 visits take 112 MB)."""
 PIECE_VISITS: Final = 5_000
 """Approximate number of visits unpacked at once: Python objects take many times the memory of a table."""
 _ORDER: Final = [(name, "ascending") for name in ("day", "short_code", "visited_at")]
@@ -33,7 +33,7 @@ _DamagedBatches = list[tuple[PendingBatch, LakeDamaged]]
 def enqueue(manifest: Manifest, visits: Collection[tuple[str, PackedVisits]], now: datetime) -> None:
     """Store packed visits, each pack with its organization. They are durable when this returns.
 
-    Raises ZoneChanged; then none was stored.
+    Raises ZoneChanged, if so without storing any.
     """
     packs = [
         PendingPack(organization, packed.visits, packed.body, packed.zone, packed.excluded)
@@ -45,8 +45,8 @@ def enqueue(manifest: Manifest, visits: Collection[tuple[str, PackedVisits]], no
 def flush_all(lake: Lake) -> int:
     """Move all pending visits into Parquet files; return how many were moved.
 
-    Visits that cannot be read stay pending. Once all others were moved, LakeDamaged is raised for them, or NewerVersion
-    if all of them were packed by a newer version of this program.
+    Visits that cannot be read stay pending. Once all others have been moved, LakeDamaged is raised for them, or
+    NewerVersion if a newer version of this program packed all of them.
     """
     latest = lake.manifest.pending.latest_id()
     moved, last, unreadable = 0, 0, _DamagedBatches()
@@ -61,7 +61,7 @@ def flush_all(lake: Lake) -> int:
 
 
 def check_pending(manifest: Manifest, organization: str = "") -> None:
-    """Check the pending visits of one organization, or of all. Raises like `flush_all`, but moves nothing."""
+    """Check the pending visits of one organization, or of all, without moving them. Raises like `flush_all`."""
     unreadable = _DamagedBatches()
     for batch in manifest.pending.batches(organization):
         _read(batch, unreadable)
@@ -69,7 +69,7 @@ def check_pending(manifest: Manifest, organization: str = "") -> None:
 
 
 def _raise_for(unreadable: _DamagedBatches) -> None:
-    """Raise LakeDamaged if a batch is damaged, NewerVersion if a newer version of this program wrote one."""
+    """Raise LakeDamaged if a batch is damaged; otherwise NewerVersion if a newer version of this program wrote one."""
     damaged = [batch for batch, error in unreadable if not isinstance(error, NewerVersion)]
     if damaged:
         visits, ids = sum(batch.visits for batch in damaged), ", ".join(str(batch.id) for batch in damaged[:5])
@@ -91,9 +91,9 @@ def _read(batch: PendingBatch, unreadable: _DamagedBatches) -> UnpackedVisits | 
 
 
 def _flush(lake: Lake, batches: list[PendingBatch], unreadable: _DamagedBatches) -> int:
-    """Move batches into files, one organization after the other; return their number of visits.
+    """Move batches into files, one organization after another; return the number of moved visits.
 
-    If some are unreadable, all others are moved.
+    Unreadable batches are skipped.
     """
     if not batches:
         return 0

@@ -1,6 +1,6 @@
 """Replaces live files: the only module that takes the locks, and stages, hashes, moves and registers the new files.
 
-Tasks produce the new content; a policy (data/manifest/policies.py) has the other differences between them.
+Tasks produce the new content; other differences between them are in their policies (data/manifest/policies.py).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -36,16 +36,16 @@ class Partition(NamedTuple):
 
 
 def partitions(lake: Lake, organization: str) -> Iterator[tuple[Partition, list[LandedFile]]]:
-    """The partitions of an organization, oldest first, each with its live files."""
+    """Yield the partitions of an organization, oldest first, each with its live files."""
     files = sorted(lake.manifest.files.live(organization), key=lambda file: file.day)
     for day, group in groupby(files, lambda file: file.day):
         yield Partition(organization, day), list(group)
 
 
 def readable(lake: Lake, *files: LandedFile) -> list[str]:
-    """The paths of live files for `read_parquet(…, union_by_name := TRUE)`. The seed adds columns that they lack.
+    """Return the paths of live files for `read_parquet(…, union_by_name := TRUE)`. The seed adds columns they lack.
 
-    Each is hashed: otherwise bit rot would get a valid checksum. Raises LakeDamaged.
+    Each file is hashed; otherwise, bit rot would get a valid checksum. Raises LakeDamaged.
     """
     paths = [lake.verified_path(file) for file in files]
     for path, file in zip(paths, files, strict=True):
@@ -64,10 +64,9 @@ class Rewrite:
         self._removed: list[LandedFile] = []
 
     def stage(self, files: Sequence[LandedFile], visits: int, behaviour_version: int = 0) -> tuple[Path, Footer]:
-        """Replace the files of a day with one file of this number of visits; return the path and the footer for writing
-        it.
+        """Replace the files of a day with one file, which will have this number of visits.
 
-        `behaviour_version` is the version of the signals in it.
+        Returns the path and the footer for writing it. `behaviour_version` is the version of its signals.
         """
         first = files[0]
         staged = StagedFile(new_path(self._lake), first.organization, first.day, visits, first.unfinished_of)
@@ -94,7 +93,7 @@ class Rewrite:
         """Write a file without visits, which records that live files are removed.
 
         Returns the earlier records that it includes and replaces. If the manifest is lost, the record shows that the
-        logs of the removed visits were imported, and that the visits stay removed.
+        logs of the removed visits were imported, and that the visits must stay removed.
         """
         earlier = self._lake.manifest.files.removal_records(self._removed[0].organization)
         footer = replacing_footer(self._lake, self._removed, earlier)
@@ -112,10 +111,10 @@ def rewrite(
     now: Callable[[], datetime],
     grace: timedelta,
 ) -> list[LandedFile]:
-    """Replace live files of an organization atomically, as staged and removed by `produce`; return the new files.
+    """Replace live files of an organization atomically with the files that `produce` stages; return the new files.
 
     `produce` runs under the locks of the policy, so it lists the files itself. The old files are deleted after `grace`.
-    After any failure or kill, they stay live. Raises Conflict when a file was replaced meanwhile, and the exceptions of
+    After any failure or kill, they stay live. Raises Conflict if a file was replaced meanwhile, and the exceptions of
     `produce`.
     """
     work = Rewrite(lake)
@@ -123,7 +122,7 @@ def rewrite(
         with ExitStack() as locks:
             if policy.waiting == "imports and rewriters":
                 locks.enter_context(lake.import_lock())
-            if policy.waiting != "those of its caller":
+            if policy.waiting != "as its caller decides":
                 locks.enter_context(lake.rewrite_lock(organization=organization))
             produce(work)
             return work.commit(policy, now(), grace)
@@ -143,9 +142,9 @@ def rewrite_each(
 ) -> int:
     """Take parts from a queue and rewrite them one by one, at most `limit`; return the number of rewritten parts.
 
-    Each belongs to one organization. Parts that changed meanwhile or have a damaged file are skipped; without `wait`,
-    also parts of organizations with files being rewritten by other programs. Once the rest is done, LakeDamaged is
-    raised for the first damaged file.
+    Each part belongs to one organization. Parts that changed meanwhile or have a damaged file are skipped; without
+    `wait`, so are parts of organizations whose files another program is rewriting. Once the rest is done, LakeDamaged
+    is raised for the first damaged file.
     """
     done, number, damage = 0, 0, None
     while queue:

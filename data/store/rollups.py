@@ -40,7 +40,7 @@ class LiveRollups(NamedTuple):
 
     files: list[str]
     days: frozenset[date]
-    days_without_domains: frozenset[date]  # the `days` without rows for single domains
+    days_without_domains: frozenset[date]  # those of `days` without rows for single domains
 
 
 class RelationRows(NamedTuple):
@@ -51,7 +51,7 @@ class RelationRows(NamedTuple):
 
 
 def source_files_by_day(files: Iterable[LandedFile]) -> dict[date, frozenset[str]]:
-    """The paths of visit files by their days."""
+    """Return the paths of visit files by day."""
     paths_by_day: defaultdict[date, list[str]] = defaultdict(list)
     for file in files:
         paths_by_day[file.day].append(file.path)
@@ -59,12 +59,12 @@ def source_files_by_day(files: Iterable[LandedFile]) -> dict[date, frozenset[str
 
 
 def month_of(day: date) -> date:
-    """The first day of the month of `day`."""
+    """Return the first day of the month of `day`."""
     return day.replace(day=1)
 
 
 def live_rollups(lake: Lake, organization: str, version: str, live: Sequence[LandedFile]) -> LiveRollups:
-    """The rollups that are valid for the given live visit files. Damaged ones are left out."""
+    """Return the rollups that are valid for the given live visit files, without damaged rollups."""
     if not live:
         return LiveRollups([], frozenset(), frozenset())
     wanted, files, days, without_domains = source_files_by_day(live), [], set[date](), set[date]()
@@ -78,15 +78,15 @@ def live_rollups(lake: Lake, organization: str, version: str, live: Sequence[Lan
 
 
 def months_to_count(lake: Lake, now: datetime, quiet_period: timedelta, versions: Versions) -> list[tuple[str, date]]:
-    """The organizations and months that have a past day without a valid rollup, and in which nothing landed
-    recently.
-    """
+    """Return the organizations and months with a past day without a valid rollup, in which nothing landed recently."""
     lost = [file.path for file in lake.manifest.rollups.all_live() if not _is_intact(lake, file)]
     return lake.manifest.rollups.months_to_count(now, quiet_period, versions, lost)
 
 
 def _is_intact(lake: Lake, file: RegisteredFile) -> bool:
-    """Whether a rollup is unchanged; if not, it expires. Hashed only if its size, change time or inode differs."""
+    """Return whether a rollup is unchanged; otherwise it expires. Hash it only if its size, change time or inode
+    differs.
+    """
     try:
         lake.intact_path(file)
     except (LakeDamaged, OSError):
@@ -114,7 +114,7 @@ def damaged_rollups(lake: Lake, organization: str = "", before: datetime | None 
 
 
 def seed_path(lake: LakeFolders) -> Path:
-    """The path of the empty rollup, which queries read together with the others, so that they always have a file."""
+    """Return the path of the empty rollup: queries read it with the others, so that they always have a file to read."""
     own = lake.seeds / _SEED
     return own if own.exists() else lake.root / _SEED
 
@@ -130,17 +130,17 @@ def write_seed(lake: LakeFolders, schema: Schema) -> None:
 def write_rollup(relations: Iterable[RelationRows], schema: Schema, path: Path) -> None:
     """Write and sync the rows of all relations. No row group contains rows of two relations.
 
-    They are not compressed: this takes 40 % more space, little compared with visits, and less time to read.
+    They are not compressed: they take 40 % more space, which is little compared with visits, but less time to read.
     """
     parts = chain.from_iterable(map(_row_groups, relations, repeat(schema)))  # a loop would keep rows for too long
     write_parquet(parts, schema, path, statistics=_STATISTICS, row_group=ROW_GROUP, compression="none")
 
 
 def _row_groups(rows: RelationRows, schema: Schema) -> Iterator[pa.Table]:
-    """The rows of one relation with all columns of the schema, sorted for skipping row groups, then by their texts.
+    """Yield the rows of one relation with all columns of the schema, sorted to skip row groups, then by their texts.
 
-    Sorting groups equal texts, which takes less space and speeds up grouping over a month.
-    Only one row group at a time is sorted and has all columns of the schema: each relation leaves most of them NULL.
+    Sorting puts equal texts together, which saves space and speeds up grouping over a month.
+    Only one row group at a time is sorted and extended to all columns: each relation leaves most of them NULL.
     """
     table = pa.concat_tables(rows.tables, promote_options="default")
     fields = [field for field in schema if field.name in table.column_names]

@@ -1,4 +1,4 @@
-"""The status of a lake, from its manifest. Only footers and rule versions of visit files are read."""
+"""The status of a lake, from its manifest. Of visit files, only footers, rule versions and signals are read."""
 
 import json
 import sqlite3
@@ -25,9 +25,9 @@ from data.store.lake_tables import names_of, rules_version_of
 from data.text import percentage
 
 MAX_FOOTERS: Final = 500
-"""With more files than this, footers (about 0.2 ms each) are not read, and times of visits are unknown."""
+"""If there are more files than this, footers (0.2 ms each) are not read, and the times of visits are unknown."""
 MAX_COUNTED: Final = 2_000
-"""With more files of an organization than this, their signals (about 0.6 ms for each file) are not read."""
+"""If an organization has more files than this, their signals (0.6 ms for each file) are not read."""
 
 
 @dataclass
@@ -44,7 +44,7 @@ class LakeStatus:
     oldest_salt_at: datetime | None
     agents_refreshed_at: datetime | None
     clock_was_at: datetime | None
-    """The latest recorded time, if that is in the future because the clock was ahead. Such times count as old."""
+    """The latest recorded time, if it is in the future because the clock was ahead. Such times count as old."""
     rules_version: str
     names: str
     """The source of the names of agents and referrers, and their date."""
@@ -105,7 +105,7 @@ def _organizations(lake: Lake, now: datetime, organization: str = "") -> dict[st
 
 
 def count_with_bits(lake: Lake, files: Iterable[LandedFile], bits: int) -> int | None:
-    """Number of visits in some files that have any of these bits of `signals`; None if a file cannot be read."""
+    """Count the visits in some files that have any of these bits of `signals`; None if a file cannot be read."""
     count = 0
     for file in files:
         try:
@@ -128,7 +128,7 @@ def _has_old_rules(lake: Lake, rules_version: str) -> bool:
 
 
 class FileShare(NamedTuple):
-    """The number of files among the stored visits of a day."""
+    """The number of stored visits of a day, and how many of them are requests for files."""
 
     day: date
     visits: int
@@ -141,9 +141,9 @@ class FileShare(NamedTuple):
 
 
 def large_file_share(lake: Lake, organization: str, first: date, last: date, today: date) -> FileShare | None:
-    """The files of the newest day with visits from `first` to `last`, if they count and are more than a third of all.
+    """Return the share of files on the newest day with visits from `first` to `last`, if they count and exceed a third.
 
-    A past day is preferred. One day represents all days well enough, at the cost of reading a file or two.
+    A past day is preferred. One day represents all days well enough, and takes reading only a file or two.
     """
     if lake.manifest.exclusions.are_files_aside(organization):
         return None
@@ -157,9 +157,9 @@ def large_file_share(lake: Lake, organization: str, first: date, last: date, tod
 
 
 def marks_all_files(lake: Lake, organization: str) -> bool:
-    """Whether the current shipped rules, which mark files, classified every stored visit of an organization.
+    """Whether every stored visit of an organization was classified by the current shipped rules, which mark files.
 
-    False, too, if more than MAX_FOOTERS files would have to be read, or if a file cannot be read.
+    Also False if more than MAX_FOOTERS files would have to be read, or if a file cannot be read.
     """
     stored, shipped = lake.manifest.files.oldest(MAX_FOOTERS + 1, organization), rules_version()
     return len(stored) <= MAX_FOOTERS and all(
@@ -169,7 +169,7 @@ def marks_all_files(lake: Lake, organization: str) -> bool:
 
 
 def _rules_of(path: Path) -> list[str | None] | None:
-    """The distinct versions of the rules that classified the visits of a file; None when it cannot be read."""
+    """Return the distinct versions of the rules that classified a file's visits; None if it cannot be read."""
     try:
         file = pq.ParquetFile(path, read_dictionary=["rules_version"])
         versions: list[str | None] = file.read(columns=["rules_version"])["rules_version"].unique().to_pylist()
@@ -179,7 +179,7 @@ def _rules_of(path: Path) -> list[str | None] | None:
 
 
 def _span(path: Path) -> tuple[datetime, datetime] | None:
-    """The times of the first and last visit of a file, by its footer; None when it cannot be read."""
+    """Return the times of the first and last visit of a file, from its footer; None if it cannot be read."""
     try:
         footer = pq.read_metadata(path)
         column = footer.schema.names.index("visited_at")
@@ -213,13 +213,13 @@ def _total(rows: list[OrganizationStatus]) -> OrganizationStatus:
 
 
 def _salt_times(lake: Lake) -> tuple[datetime | None, datetime | None]:
-    """The creation times of the oldest and the newest salt. The salts themselves are not read."""
+    """Return the creation times of the oldest and the newest salt, without reading the salts."""
     if not lake.salts.exists():
         return None, None
     try:
         with closing(lake.read_database(lake.salts)) as db:
             ((oldest, newest),) = db.execute("SELECT min(created_at), max(created_at) FROM salts").fetchall()
-    except (sqlite3.DatabaseError, OSError):  # just being created, another user's, or damaged, which an import reports
+    except (sqlite3.DatabaseError, OSError):  # being created, another user's, or damaged, which an import reports
         return None, None
     if oldest is None:
         return None, None

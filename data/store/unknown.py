@@ -1,8 +1,7 @@
-"""Visit files that the manifest does not know, after a crash or because the manifest was lost or replaced by an older
-one.
+"""Unknown files: visit files that are not in the manifest, because of a crash, or because it was lost or is too old.
 
 No query reads them. They are never deleted automatically, because they may be the only copy of some visits: after a
-day they are moved to the folder unknown/. `traffic rebuild` makes them count or deletes them.
+day, they are moved to the folder unknown/. `traffic rebuild` makes them count or deletes them.
 """
 
 import logging
@@ -29,7 +28,7 @@ MOVED_AFTER: Final = timedelta(days=1)
 
 
 def unknown_files(lake: Lake, organization: str = "") -> list[Path]:
-    """The visit files of one organization, or of all, that the manifest does not know; sorted."""
+    """Return the visit files of one organization, or of all, that are not in the manifest; sorted."""
     pattern = f"organization={organization or '[!_]*'}/day=*/*"
     paths = [path for folder in ("visits", "unknown") for path in (lake.root / folder).glob(pattern)]
     registered = {lake.root / path for path in lake.manifest.files.paths()}
@@ -44,19 +43,18 @@ def unknown_files(lake: Lake, organization: str = "") -> list[Path]:
 
 
 def partition_of(path: Path) -> tuple[str, date]:
-    """The organization and the day of a visit file, from its folders. Raises LakeDamaged."""
+    """Return the organization and the day of a visit file, from its folders. Raises LakeDamaged."""
     try:
         day = date.fromisoformat(path.parent.name.removeprefix("day="))
     except ValueError:
-        raise LakeDamaged(f"{path} is not in a folder of a day.") from None
+        raise LakeDamaged(f"{path} is not in the folder of a day; move it out of the lake.") from None
     return path.parent.parent.name.removeprefix("organization="), day
 
 
 def clear_unknown(lake: Lake) -> int:
-    """Delete leftovers of a killed merge, and move other unknown files that are a day old; return the number of deleted
-    files.
+    """Delete leftovers of a killed merge, and move other unknown files that are a day old away.
 
-    Their age is computed by the clock of the file system, which may differ from ours.
+    Returns the number of deleted files. Ages are by the clock of the file system, which may differ from ours.
     """
     unknown = [path for path in unknown_files(lake) if path.is_relative_to(lake.root / "visits")]
     leftovers = [path for path in unknown if _is_leftover(lake, path)]
@@ -80,10 +78,10 @@ def clear_unknown(lake: Lake) -> int:
 def expire_unknown(
     lake: Lake, age: timedelta, now: datetime, dry_run: bool, organization: str = ""
 ) -> list[tuple[str, date, int]]:
-    """Delete the visits in unknown files of days more than `age` before today, of one organization, or of all.
+    """Delete the visits in unknown files of days more than `age` ago, for one organization or for all.
 
-    Today is the day in the zone of a file's footer. Returns organization, day and number of visits of each file (0 for
-    an unreadable file). The record in a file's footer is kept, in a file without visits.
+    Today is determined in the zone in each file's footer. Returns the organization, day and number of visits of each
+    file (0 for an unreadable file). The record in a file's footer is kept, in a file without visits.
     """
     expired = []
     for path in unknown_files(lake, organization):
@@ -108,19 +106,19 @@ def expire_unknown(
 
 
 def remove_all_visits(lake: Lake, file: VisitFile) -> None:
-    """Replace an unknown file with a file without visits, with the same record."""
+    """Replace an unknown file with a file that has the same record, but no visits."""
     with atomic_write(file.path, lake.staging) as staged:
         write_visits(VISITS.empty_table(), staged, file.footer)
 
 
 def describe_unknown(path: Path) -> str:
-    """The number of visits in an unknown file, as a text."""
+    """Describe an unknown file: its number of visits, or that it cannot be read."""
     file = readable_visit_file(path)
     return plural(file.visits, "visit") if file else "cannot be read"
 
 
 def discard_unknown(lake: Lake, paths: Iterable[Path]) -> None:
-    """Delete unknown files for good, except those that an import has registered since they were listed."""
+    """Delete unknown files for good, except files that an import has registered since they were listed."""
     for path in paths:
         with _unknown_file_locked(lake, path) as is_unknown:
             if is_unknown:
@@ -131,14 +129,14 @@ def discard_unknown(lake: Lake, paths: Iterable[Path]) -> None:
 def _unknown_file_locked(lake: Lake, path: Path) -> Iterator[bool]:
     """Yield whether a file exists and is still unknown. Inside the context, no other process moves or registers files.
 
-    A repeated import writes files with the same names again, and registers them.
+    A repeated import may have written a file with the same name, and registered it.
     """
     with lake.manifest.exclusive():
         yield path.is_file() and not lake.manifest.files.is_registered(_relative(lake, path))
 
 
 def _is_leftover(lake: Lake, path: Path) -> bool:
-    """Whether an unknown file is a merge, and the live files that it was to replace contain all of its visits."""
+    """Whether an unknown file is the result of a merge, and the live files that it merged contain all of its visits."""
     file = readable_visit_file(path)
     if file is None:
         return False

@@ -290,8 +290,8 @@ def test_no_manifest_is_created_if_visits_exist(lake, landed, lose, problem, cre
     with pytest.raises(LakeDamaged) as refused:
         Lake(lake.root, create=create)
     assert str(refused.value) == (
-        f"{lake.root}/manifest.sqlite {problem}, but the lake contains visits: run `traffic rebuild`, which "
-        "recreates it from their files, or restore a backup."
+        f"{lake.root}/manifest.sqlite {problem}, but the lake contains visits: run `traffic rebuild` to "
+        "recreate it from their files, or restore a backup."
     )
     assert bytes_on_disk(lake) == before
 

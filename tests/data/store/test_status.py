@@ -65,7 +65,7 @@ def test_a_new_lake_has_nothing(lake):
         None,
         None,
         rules_version(),
-        f"shipped, of {CHECKED}",
+        f"shipped, checked {CHECKED}",
         reclassify_due=False,
     )
 

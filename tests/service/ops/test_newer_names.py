@@ -56,7 +56,7 @@ def test_an_unreachable_release_changes_nothing(refresh, lake, answered, problem
 
 
 def test_names_kept_in_use_are_reported(refresh):
-    assert refresh(NOT_FOUND).err.endswith(f"\nNames of agents and referrers in use: shipped, of {CHECKED}.\n")
+    assert refresh(NOT_FOUND).err.endswith(f"\nNames of agents and referrers in use: shipped, checked {CHECKED}.\n")
 
 
 def test_a_missing_network_is_reported(traffic, lake, monkeypatch):
@@ -102,7 +102,7 @@ def test_a_release_that_cannot_be_written_is_an_error(traffic, tmp_path):
 
 
 def test_the_status_shows_the_names_in_use(refresh, traffic, lake):
-    assert f"names  shipped, of {CHECKED}" in re.sub(" {3,}", "  ", traffic("status").out)
+    assert f"names  shipped, checked {CHECKED}" in re.sub(" {3,}", "  ", traffic("status").out)
     refresh(answer(NEWER))
     assert f"names  {lake.released}, of 2099-01-02" in re.sub(" {3,}", "  ", traffic("status").out)
 
