@@ -38,10 +38,10 @@ _NO_TEXT: Final = pa.scalar("", pa.string())
 
 @dataclass(frozen=True)
 class Options:
-    """The options of one import. Raises BadInput when they are invalid or contradict each other."""
+    """The options of one import. Raises BadInput if they are invalid or contradict each other."""
 
     organization: str
-    domain: str = ""  # of lines without a host; recorded in the manifest with the log, as given
+    domain: str = ""  # the domain of lines without a host; recorded in the manifest with the log, as given
     log_format: str = "auto"
     short_code_pattern: str = SHORT_CODE_PATTERN
     columns: ColumnNames = field(default_factory=ColumnNames)
@@ -65,14 +65,14 @@ class Options:
         if self.layout and (self.log_format != "auto" or self.columns.renamed):
             raise BadInput("--log-format describes the whole line; omit --format and --columns.")
         if self.columns.renamed and self.log_format not in ("auto", *NAMED_COLUMN_FORMATS):
-            raise BadInput(f"--columns goes with {' and '.join(NAMED_COLUMN_FORMATS)}, not with {self.log_format}.")
+            raise BadInput(f"--columns works only with {' and '.join(NAMED_COLUMN_FORMATS)}, not {self.log_format}.")
         if self.captures and (self.flag != "--captures" or self.log_format not in {"auto", "haproxy"}):
             other = self.log_format if self.flag == "--captures" else self.flag
-            raise BadInput(f"--captures goes with haproxy, not with {other}; omit one of the two.")
+            raise BadInput(f"--captures works only with haproxy, not {other}; omit one of the two.")
 
     @property
     def flag(self) -> str:
-        """The command-line flag also required to import later lines of this log; '' if none is."""
+        """The command-line flag that is required again to import later lines of this log; '' if there is none."""
         if self.layout:
             return "--log-format"
         if self.columns.renamed:
@@ -87,7 +87,7 @@ class Options:
 
     @property
     def may_be_mixed(self) -> bool:
-        """Whether lines may be in other formats than their log's: if the user gave neither format nor columns."""
+        """Whether lines may be in formats other than their log's: if the user gave neither a format nor columns."""
         return self.reader == "auto" and not self.columns.renamed
 
     def with_flag(self, log_format: str) -> str:
@@ -97,7 +97,7 @@ class Options:
 
 @dataclass(frozen=True)
 class BlockResult:
-    """The visits of one block of a log, and statistics on its lines."""
+    """The visits of one block of a log, and statistics about its lines."""
 
     block: Block
     visits: pa.Table  # `day` and the columns of VISITS, sorted by day, short code and time
@@ -107,10 +107,10 @@ class BlockResult:
     invalid_domains: int  # visits with an invalid host in their line
     names_hosts: bool  # whether any line names a host
     assets: int  # requests that were left out
-    local: Counter[str]  # number of visits from the most frequent address, if it is local
+    local: Counter[str]  # number of visits from the most frequent address, if that is local
     rejects: list[tuple[int, str]]  # line number and reason
     excluded: Counter[Exclusion]  # visits set aside by each rule of their owner
-    others: Counter[str]  # lines in other formats than the log's
+    others: Counter[str]  # lines in formats other than the log's
 
 
 class BlockReader:
@@ -131,10 +131,10 @@ class BlockReader:
         self._engine.close()
 
     def resolve_format(self, block: Block, log_format: str, options: Options) -> str:
-        """Return `log_format`, or if it is auto, the format detected from this block.
+        """Return `log_format`, or the format detected from this block if it is auto.
 
-        JSON with guessed columns is returned with the equivalent flag. Raises BadInput when no
-        format matches, or when the block lacks a column that the format needs.
+        For JSON with guessed columns, the equivalent flag is appended. Raises BadInput if no format matches, or if the
+        block lacks a column that the format needs.
         """
         lines, context = formats.first_lines(block.text, block.first_line), self._context(block, log_format, options)
         if log_format == "auto":
@@ -153,7 +153,7 @@ class BlockReader:
 
     def read(self, block: Block, log_format: str, options: Options) -> BlockResult:
         """Parse and classify the lines of a block. Lines that cannot be parsed are in `rejects`."""
-        log_format = "w3c" if log_format == "auto" else log_format  # auto: only directives so far
+        log_format = "w3c" if log_format == "auto" else log_format  # still auto: only directives have been read
         lines = formats.split_lines(block.text, block.first_line)
         context = self._context(block, log_format, options)
         if options.may_be_mixed:
@@ -197,7 +197,7 @@ class BlockReader:
 
 
 def _guessed_format(guess: ColumnGuess, options: Options, error: formats.UnknownFormat) -> str:
-    """Return the format of JSON with columns guessed by name. Raises UnknownFormat for an uncertain guess."""
+    """Return ndjson with the flag for columns guessed by name. Raises UnknownFormat for an uncertain guess."""
     if guess.rivals and not guess.missing:
         keys = "; ".join(f"{' and '.join(columns)} for {name}" for name, columns in guess.rivals.items())
         raise formats.UnknownFormat(f"{error}; its JSON has more than one key for a field: {keys}") from error
@@ -229,7 +229,7 @@ class ReaderPool:
                 return reader.resolve_format(block, log_format, options)
         except formats.UnknownFormat as error:
             explain = f"`traffic formats explain {shlex.quote(str(path))}`"
-            remedy = "shows how far they match, and proposes --log-format or --columns"
+            remedy = "shows where they differ, and proposes --log-format or --columns"
             raise BadInput(f"{path}: {error}; {explain} {remedy}.") from error
         except BadInput as error:
             raise BadInput(f"{path}: {error}") from error

@@ -27,7 +27,7 @@ LOCAL: Final = tuple(
         ),
     )
 )  # fmt: skip
-"""Networks that are not routed on the internet: a connection from them is assumed to be a proxy's."""
+"""Networks that are not routed on the internet: connections from them are assumed to come from a proxy."""
 
 _LOCAL: Final = Networks(LOCAL)
 _OTHER_STARTS: Final = "0|:|[0-9a-f]{1,3}:|unix:"
@@ -38,7 +38,7 @@ _FORWARDED_PROTO: Final = re.compile(r'(?i)(?:^|[;,\s])proto="?([a-z]+)')
 
 
 class ClientAddresses:
-    """Distinguishes clients from proxies, which are in the networks `proxies`, by default LOCAL, or in proxies.toml."""
+    """Distinguishes clients from proxies: addresses in proxies.toml, or in `proxies` (networks; by default, LOCAL)."""
 
     def __init__(self, proxies: Iterable[Network] = ()) -> None:
         networks = [*known_proxies(), *(tuple(proxies) or LOCAL)]
@@ -47,10 +47,10 @@ class ClientAddresses:
         self.client = lru_cache(1 << 14)(self._client_uncached)
 
     def resolve(self, requests: pa.Table) -> pa.Table:
-        """The requests of a log format with the client's address as `ip`, without `forwarded`.
+        """Return requests parsed from a log with the client's address as `ip`, and without `forwarded`.
 
-        In a server's log, which has `forwarded_proto`, `scheme` and `protocol` are replaced by those of the client's
-        connection: behind a proxy, the scheme that it reports, and no protocol.
+        In a server's log, which has `forwarded_proto`, `scheme` and `protocol` become those of the client's connection:
+        behind a proxy, the scheme that the proxy reports, and no protocol.
         """
         requests = self._of_own_connection(requests)
         peers, forwarded = requests["ip"], requests["forwarded"]
@@ -76,30 +76,30 @@ class ClientAddresses:
         is_chain = pc.or_(pc.not_equal(chains, _NO_TEXT), pc.match_substring(peers, ","))
         may_be = pc.or_(is_chain, pc.match_substring_regex(peers, self._may_be_proxy))
         found = [*map(self._is_behind_proxy, *(texts.filter(may_be).to_pylist() for texts in (peers, chains)))]
-        scheme, told = requests["scheme"], requests["forwarded_proto"]
+        scheme, reported = requests["scheme"], requests["forwarded_proto"]
         requests = requests.drop_columns(["scheme", "forwarded_proto"])
         if any(found):
             is_behind = pc.replace_with_mask(pa.repeat(False, len(may_be)), may_be, pa.array(found, pa.bool_()))
             in_chain = pa.array(map(self._scheme_in, chains.to_pylist()), pa.string()).take(pairs.indices)
             is_behind = is_behind.take(pairs.indices)
-            scheme = pc.if_else(is_behind, pc.coalesce(told, in_chain), scheme)
+            scheme = pc.if_else(is_behind, pc.coalesce(reported, in_chain), scheme)
             protocol = pc.if_else(is_behind, _NO_TEXT, requests["protocol"])
             requests = requests.set_column(requests.schema.get_field_index("protocol"), "protocol", protocol)
         return requests if scheme.null_count == len(scheme) else requests.append_column("scheme", scheme)
 
     def _scheme_in(self, chain: str) -> str | None:
-        """The scheme of the client's connection to the first proxy, from `Forwarded`; None if it has none."""
+        """Return the scheme of the client's connection to the first proxy, from `Forwarded`; None if it has none."""
         for hop in reversed(chain.split(",")) if "=" in chain else ():
             address, scheme = _FORWARDED_FOR.search(hop), _FORWARDED_PROTO.search(hop)
-            if address is None or not self._is_proxy(address[1].strip()):  # anything further left may be forged
+            if address is None or not self._is_proxy(address[1].strip()):  # everything further left may be forged
                 return scheme[1].lower() if scheme else None
         return None
 
     def _is_behind_proxy(self, peer: str, forwarded: str) -> bool:
         """Whether the scheme and protocol in the log describe a proxy's connection.
 
-        True if the peer is a proxy, or the server has replaced it with an address of the chain. Without a chain, an
-        address of this machine is a client's: a local test.
+        True if the peer is a proxy, or if the server has replaced it with an address from the chain. Without a chain,
+        this machine's own address is taken for a client's, as in local tests.
         """
         if "," in peer:
             return self._is_proxy(peer.rpartition(",")[2].strip())
@@ -110,15 +110,15 @@ class ClientAddresses:
     def _client_uncached(self, peer: str, forwarded: str) -> str:
         """Return the normalized address of the client; "" if the log has none.
 
-        `peer` is the address that connected, "" if the log has none, or the whole chain. `forwarded` is the
-        chain that came with the request: `X-Forwarded-For`, or `Forwarded` (RFC 7239). Each proxy adds the address
-        that connected to it at the right end, so everything to the left of the first address beyond the proxies
-        was sent by that client, and may be forged.
+        `peer` is the address that connected, the whole chain, or "" if the log has neither. `forwarded` is the chain
+        that came with the request: `X-Forwarded-For`, or `Forwarded` (RFC 7239). Each proxy appends the address that
+        connected to it on the right. So everything to the left of the rightmost address that is not a proxy's was sent
+        by that client, and may be forged.
         """
         near, far = _hops(peer), _hops(forwarded)
         hops = [*takewhile(parse_address, [*reversed(near), *reversed(far)])]  # ends at an invalid entry
         clients = [*filterfalse(self._is_proxy, hops)]
-        if not clients:  # the address that the nearest proxy reports: a client in the same network, or another proxy
+        if not clients:  # take the address reported by the nearest proxy: a client in its network, or another proxy
             clients = (hops[1:] if len(near) == 1 else hops) or near
         return normalized_address(clients[0]) if clients else ""
 
@@ -139,16 +139,14 @@ def most_common_local(addresses: pa.ChunkedArray) -> Counter[str]:
 
 
 def _start_of(network: Network) -> str:
-    """A pattern for the prefix of a network's addresses, in addition to _OTHER_STARTS; it excludes most others
-    unparsed.
-    """
+    """Return a pattern for the start of a network's addresses, which with _OTHER_STARTS spares parsing most others."""
     if network.version == 6:
         return f"{int(network.network_address) >> 112:04x}"[: network.prefixlen // 4]
     return r"\.".join([*str(network).split(".")[: min(network.prefixlen // 8, 3)], ""])
 
 
 def _hops(text: str) -> list[str]:
-    """The addresses of a chain, from left to right."""
+    """Return the addresses of a chain, from left to right."""
     if text in ("", "-") or text.startswith("unix:"):
         return []
     if found := _FORWARDED_FOR.findall(text):

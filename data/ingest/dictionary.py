@@ -23,7 +23,7 @@ class DictionaryColumn(NamedTuple):
     dictionary: pa.Array
 
     def map_texts(self, function: Callable[[str], str | None]) -> "DictionaryColumn":
-        """The column with each distinct text replaced."""
+        """Return the column with the function applied to each distinct text."""
         return dictionary_column(pa.array(map(function, self.dictionary.to_pylist()), pa.string()), self.indices)
 
     def where(self, mask: pa.Array) -> "DictionaryColumn":
@@ -60,7 +60,7 @@ class DistinctColumn(NamedTuple, Generic[Value]):
 
 
 def dictionary_column(values: pa.Array, indices: pa.Array) -> DictionaryColumn:
-    """The column of `values` at `indices`; `values` may contain duplicates."""
+    """Return the column that has `values` at `indices`; `values` may contain duplicates."""
     encoded = values.dictionary_encode("encode")
     return DictionaryColumn(encoded.indices.take(indices), encoded.dictionary)
 
@@ -73,12 +73,12 @@ def dictionary_encoded(column: pa.ChunkedArray) -> DictionaryColumn:
 
 
 def or_null(texts: pa.Array) -> pa.Array:
-    """`texts` with empty strings replaced by null."""
+    """Return `texts` with empty strings replaced by null."""
     return pc.if_else(pc.equal(texts, pa.scalar("", pa.string())), pa.scalar(None, pa.string()), texts)
 
 
 def expand(values: pa.Array, indices: pa.Array) -> pa.Array:
-    """The value of each row. Strings of few distinct values stay dictionary-encoded, which is faster to write."""
+    """Return the value of each row. Strings with few distinct values stay dictionary-encoded, to be written faster."""
     if not pa.types.is_string(values.type):
         return values.take(indices)
     encoded = values.dictionary_encode()
@@ -110,7 +110,7 @@ def composite_key(*columns: pa.Array) -> CompositeKey:
 def map_distinct(
     function: Callable[..., Value], *columns: DictionaryColumn | DistinctColumn[Any]
 ) -> DistinctColumn[Value]:
-    """The result of a function for each row, called once for each distinct combination of the columns' values."""
+    """Return the result of a function for each row; it is called once for each distinct combination of values."""
     if len(columns) == 1:
         rows, parts = columns[0].indices, [pa.arange(0, columns[0].size)]
     else:
@@ -122,7 +122,7 @@ def map_distinct(
 
 
 def intern_values(numbers: dict[Value, int], values: Sequence[Value]) -> pa.Array:
-    """The number of each value in `numbers`, which counts from 0 in order of first use; new values are added to it."""
+    """Return each value's number in `numbers`, which numbers values from 0 by first use; new values are added to it."""
     return pa.array([numbers.setdefault(value, len(numbers)) for value in values], pa.int32())
 
 

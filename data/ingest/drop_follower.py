@@ -1,7 +1,7 @@
-"""Follows log objects that other programs write whole into a folder or a bucket: lands each content exactly once.
+"""Follows log objects that other programs write to a folder or a bucket as a whole: lands each content exactly once.
 
-Everything is listed each time, since new keys may sort before older ones. Each version read gets a row in the table
-`objects`, in the transaction in which its visits land.
+All objects are listed each time, since new keys may sort before older keys. Each version that was read gets a row in
+the table `objects`, in the transaction in which its visits land.
 """
 
 import sqlite3
@@ -24,11 +24,11 @@ from data.store.lake import Lake
 from data.text import plural
 
 _FAILURES: Final = 3
-"""Number of consecutive failures to read objects that ends a pass."""
+"""Number of consecutive failures to read objects after which a pass ends."""
 _FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS = 60, 3_600
 """First and maximum delay before retrying an object that cannot be read; it doubles each time."""
 _NAMED: Final = 3
-"""Maximum number of objects per pass that messages name; others are counted."""
+"""Maximum number of objects per pass that messages name; further objects are only counted."""
 _NOTED_AT_ONCE: Final = 1_000
 
 
@@ -38,11 +38,11 @@ class DropTotals(FollowTotals):
 
     objects: int = 0
     repeated: int = 0  # objects with content that had already landed
-    refused: int = 0  # objects that are not logs, or with odd keys
+    refused: int = 0  # objects that are not logs, or have odd keys
 
     @property
     def read(self) -> str:
-        """Number of objects read, as part of a sentence."""
+        """The number of objects read, as part of a sentence."""
         repeated = f", {self.repeated:,} of them with content that was already imported" if self.repeated else ""
         refused = f"; {plural(self.refused, 'object')} refused" if self.refused else ""
         return f"{plural(self.objects, 'object')} read{repeated}{refused}"
@@ -78,10 +78,10 @@ class DropFollower:
         self._messages: list[str] = []  # problems with single objects, sent after each pass
         self._repeated: list[tuple[ObjectVersion, int]] = []  # not recorded yet
         self._last_error = ""
-        self._told_old = False
+        self._has_warned_of_old = False
 
     def tick(self) -> None:
-        """Land all new objects. A failure to read or store one is reported once, and retried at the next tick."""
+        """Land all new objects. A failure to read or store an object is reported once, and retried at the next tick."""
         try:
             error = self._pass()
         except TargetUnavailable as unavailable:
@@ -92,7 +92,7 @@ class DropFollower:
         if error and error != self._last_error:
             self._notify(f"{error} Nothing is lost; retrying.")
         elif self._last_error and not error:
-            self._notify("objects are read again.")
+            self._notify("objects can be read again.")
         self._last_error = error
 
     @property
@@ -131,7 +131,7 @@ class DropFollower:
         return error
 
     def _new_objects(self) -> list[DroppedObject]:
-        """The objects to read now; objects that failed before come last, so that they do not delay others."""
+        """Return the objects to read now; objects that failed before come last, so that they do not delay others."""
         manifest, organization, new = self._lake.manifest, self._options.organization, list[DroppedObject]()
         for page in self._drop.pages():
             keys = [dropped.version.key for dropped in page]
@@ -142,8 +142,8 @@ class DropFollower:
                 self._done.add(dropped.version)
                 self.totals.refused += 1
                 self._messages.append(
-                    f"{dropped.version.key!r} is skipped: keys with empty parts, `.`, `..` or control characters "
-                    "are not read; rename it."
+                    f"{dropped.version.key!r} is skipped: a key must not have empty parts, `.`, `..` or control "
+                    "characters; rename it."
                 )
         listed, now = {dropped.version for dropped in new}, time.monotonic()
         self._waiting = {version: wait for version, wait in self._waiting.items() if version in listed}
@@ -184,8 +184,8 @@ class DropFollower:
         if summary.is_truncated:
             self._notify(f"{source} is truncated: its readable part counts.")
         oldest = (datetime.now(UTC) - LIFETIME - timedelta(days=1)).date()
-        if summary.first_day and summary.first_day < oldest and not self._told_old:
-            self._told_old = True
+        if summary.first_day and summary.first_day < oldest and not self._has_warned_of_old:
+            self._has_warned_of_old = True
             self._notify(
                 f"{source} has visits of {summary.first_day}, older than 48 hours: they count, but visitors who "
                 "already had visits on such a day more than 48 hours ago count twice."

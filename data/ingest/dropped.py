@@ -16,9 +16,9 @@ from data.logs.source import Source
 from data.manifest.logs import ObjectVersion
 
 REST_SECONDS: Final = 10
-"""Minimum age of a file's last change: until then it may still be growing."""
+"""Minimum time since a file's last change: before that, it may still be growing."""
 IN_MEMORY_BYTES: Final = 64 << 20
-"""Objects up to this size are downloaded once, into memory. Larger ones are read twice, in pieces."""
+"""Objects up to this size are downloaded once, into memory. Larger objects are read twice, in pieces."""
 _PIECE_BYTES: Final = 8 << 20
 _PAGE: Final = 1_000
 
@@ -28,7 +28,7 @@ class DroppedObject(NamedTuple):
 
     version: ObjectVersion
     size: int
-    is_odd: bool  # by its key; it cannot be read
+    is_odd: bool  # whether its key is odd, so that it cannot be read
 
 
 def open_drop(name: str) -> "Drop":
@@ -49,7 +49,7 @@ class FolderDrop:
         self._folder = folder.absolute()
 
     def pages(self) -> Iterator[list[DroppedObject]]:
-        """Yield lists of all objects, except empty and just written files. Raises TargetUnavailable."""
+        """Yield lists of all objects, except files that are empty or just being written. Raises TargetUnavailable."""
         if not self._folder.is_dir():
             raise TargetUnavailable(f"{self._folder} cannot be read: it is no longer a folder.")
         page: list[DroppedObject] = []
@@ -70,7 +70,7 @@ class FolderDrop:
         yield page
 
     def source(self, dropped: DroppedObject) -> Source | None:
-        """The source of an object; None if it was deleted."""
+        """Return the source of an object; None if it was deleted."""
         path = Path("/", dropped.version.key)
         return path if path.exists() else None
 
@@ -95,7 +95,7 @@ class BucketDrop:
             ]
 
     def source(self, dropped: DroppedObject) -> Source | None:
-        """The source of an object; None if it was deleted. Raises TargetUnavailable.
+        """Return the source of an object; None if it was deleted. Raises TargetUnavailable.
 
         An object of up to IN_MEMORY_BYTES is downloaded now, before its import makes others wait.
         """
@@ -122,7 +122,7 @@ class _Object(NamedTuple):
 
 
 class _Pieces(io.RawIOBase):
-    """An object that is downloaded in pieces, each time it is read."""
+    """An object that is downloaded in pieces each time it is read."""
 
     def __init__(self, store: Bucket, key: str, size: int) -> None:
         self._store, self._key, self._size, self._at = store, key, size, 0
@@ -137,7 +137,7 @@ class _Pieces(io.RawIOBase):
         self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
         return self._at
 
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # of any writable buffer
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # any writable buffer
         wanted = max(0, min(len(buffer), self._size - self._at))
         piece = self._store.get_range(self._key, self._at, wanted) if wanted else b""
         buffer[: len(piece)] = piece

@@ -37,7 +37,7 @@ from data.store.landing import Landing
 from data.text import plural
 
 MIN_SAMPLE_LINES: Final = 100
-"""A format detected from fewer lines may be wrong, so it is detected again from the next ones."""
+"""A format detected from fewer lines may be wrong, so it is detected again from the next lines."""
 RETRY_SECONDS: Final = 60
 """Delay before retrying a rotated file that could not be read."""
 MARKS: Final = 128
@@ -53,10 +53,10 @@ class FollowTotals:
     rejected: int = 0
     assets: int = 0  # requests that were left out
     invalid_domains: int = 0  # visits with an invalid host in their line
-    rejects_file: Path | None = None  # the newest
+    rejects_file: Path | None = None  # the newest rejects file
     last_visit_at: datetime | None = None
     position: int = 0  # the offset up to which the current log has been read
-    size: int = 0  # of the current log
+    size: int = 0  # the size of the current log
 
     @property
     def read(self) -> str:
@@ -102,7 +102,7 @@ class Follower:
         self._is_new = not lake.manifest.logs.batches(options.organization, options.domain)
         self._live: Tail | None = None
         if not path.parent.is_dir():
-            raise BadInput(f"{path} cannot be followed: missing folder {path.parent}.")
+            raise BadInput(f"{path} cannot be followed: the folder {path.parent} is missing; create it.")
         try:
             self._live = Tail(path)
         except FileNotFoundError:
@@ -113,7 +113,7 @@ class Follower:
     def tick(self) -> None:
         """Land all new lines. A disk error is reported once, and retried at the next tick.
 
-        Raises BadInput when nothing of the log has landed yet and none of its lines can be parsed.
+        Raises BadInput if no part of the log has landed yet and none of its lines can be parsed.
         """
         try:
             self._importer.refresh_rules()
@@ -140,7 +140,7 @@ class Follower:
             tail.close()
 
     def _catch_up(self) -> None:
-        """Import the missing parts of rotated files. A disk error is reported once, and the file is retried."""
+        """Import the missing parts of rotated files. A disk error is reported once, and retried later."""
         try:
             for summary in self._rotated.catch_up(self._live, self._late, self._marks, self._progress):
                 self.totals.add(summary)
@@ -190,7 +190,7 @@ class Follower:
             self._late.remove(tail)
 
     def _land_next(self, tail: Tail, end: int, is_over: bool) -> bool:
-        """Land the next block of a log after its imported part; return whether there was a block.
+        """Land the next block after the imported part of a log; return whether there was a block.
 
         Raises BadInput when the log was imported with another domain.
         """
@@ -201,7 +201,7 @@ class Follower:
                 check_domain(tail.path, tail.batch, domain)
                 if tail.batch.visits and tail.batch.domain != domain:
                     self._notify(
-                        f"{tail.path}: earlier lines were imported without a domain; later ones have {domain}."
+                        f"{tail.path}: earlier lines were imported without a domain; later lines have {domain}."
                     )
             self._mark(tail)
             block_and_position = tail.read(end, is_over)
@@ -218,9 +218,9 @@ class Follower:
             0, self._options.domain, position.sha256, position.offset, whole_size, len(part.visits), log_format,
             format_time(datetime.now(UTC)),
         )  # fmt: skip
-        is_landing = tail.batch or len(part.visits) or not block.finished  # otherwise other logs may begin alike
+        is_landing = tail.batch or len(part.visits) or not block.finished  # otherwise, other logs may begin like it
         landed = self._commit(tail, part, batch) if is_landing else None
-        if landed and not tail.batch and block.finished:  # the first visit identifies later copies
+        if landed and not tail.batch and block.finished:  # the content up to its first visit identifies later copies
             self._marks.append(first_mark(tail.position, block, tail.log_format))
         tail.accept(block, position, landed)
         self._mark(tail)
@@ -239,7 +239,7 @@ class Follower:
                 csv.writer(file).writerows([*([("line", "reason")] if is_new else []), *part.rejects])
 
     def _mark(self, tail: Tail) -> None:
-        """Remember the landed content of a log, to recognize a copy of it later."""
+        """Remember the landed content of a log, to recognize its copies later."""
         if tail.batch and (mark := (tail.batch.size, tail.batch.sha256)) not in self._marks:
             self._marks.append(mark)
 
@@ -278,7 +278,7 @@ class Follower:
             problem = problem or f"{self._path}: it has {lines}, but none in the {log_format} format."
             if self._is_new:
                 raise BadInput(problem)
-            self._notify(f"{problem} Continuing with later lines.")  # which may be valid
+            self._notify(f"{problem} Continuing with later lines.")  # later lines may be valid
         check_hosts(self._path, part, log_format, self._options, is_new=not tail.batch and not self.totals.visits)
         tail.log_format = log_format
         return part, before if before == "auto" and part.lines < MIN_SAMPLE_LINES else log_format

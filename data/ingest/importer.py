@@ -1,4 +1,4 @@
-"""Imports a log file into the lake: identifies its content, reads its blocks in parallel, lands them as one batch."""
+"""Imports a log into the lake: identifies its content, reads its blocks in parallel, and lands them as one batch."""
 
 import csv
 import os
@@ -48,7 +48,7 @@ MAX_PARALLEL_BLOCKS: Final = 2
 
 
 _ATTEMPTS: Final = 5
-"""Maximum number of times an object is read when other programs land parts of it meanwhile."""
+"""Maximum number of times to read an object while other programs land parts of it."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,10 @@ class _LogFile:
     content: Content
     before: Batch | None
     earlier_domains: tuple[str, ...]  # domains of earlier imports of its beginning or all of it
-    reimport: ReimportCheck | None = None  # for importing a log again
-    replaces: Batch | None = None  # the earlier import that this one repeats
-    version: ObjectVersion | None = None  # of a log object
-    known: tuple[Batch, ...] = ()  # batches of this object and content that had landed when it was read
+    reimport: ReimportCheck | None = None  # the check before importing a log again
+    replaces: Batch | None = None  # the earlier import that this import repeats
+    version: ObjectVersion | None = None  # the version of a log object
+    known: tuple[Batch, ...] = ()  # the batches of this object or content that had landed when it was read
 
 
 class _LandedByAnother(Conflict):
@@ -72,8 +72,8 @@ class _LandedByAnother(Conflict):
 class Importer:
     """Imports logs into one lake. Loading the rules is slow, so use one importer for many files.
 
-    Addresses in `proxies` are not clients: requests are attributed to the clients that these proxies report, and
-    these addresses neither verify nor contradict agents.
+    Addresses in `proxies` are not clients: requests count for the clients that these proxies report, and these
+    addresses neither verify nor contradict agents.
     """
 
     def __init__(
@@ -93,15 +93,15 @@ class Importer:
         self._countries = countries
         self._links = LinkIndex(lake)
         self.readers = ReaderPool(self.reader)
-        self._reimport: ReimportCheck | None = None  # the lake's content before the first import with `again`
+        self._reimport: ReimportCheck | None = None  # created at the first import with `again`
         self.refresh_rules()
 
     def refresh_rules(self) -> None:
         """Load the current IP lists and tables of the lake."""
         lists_changed_at, tables = changed_at(self._lake), self._current_tables.current()
         if tables != self._tables:
-            pool = ThreadPoolExecutor(1)  # the thread ends with its work
-            self._classifier = pool.submit(shared_classifier, tables)  # a log is hashed and parsed meanwhile
+            pool = ThreadPoolExecutor(1)  # its thread ends when the rules are loaded
+            self._classifier = pool.submit(shared_classifier, tables)  # meanwhile, a log is hashed and parsed
             pool.shutdown(wait=False)
         if lists_changed_at != self._lists_changed_at or tables != self._tables:
             self._networks = NetworkKinds(lists := intact_snapshots(self._lake))
@@ -110,7 +110,7 @@ class Importer:
             self._lists_changed_at, self._tables = lists_changed_at, tables
 
     def reader(self) -> BlockReader:
-        """A new reader with this importer's rules, salts, IP lists, countries and links. The caller closes it."""
+        """Return a new reader with the current rules, salts, IP lists, countries and links. The caller closes it."""
         manifest = self._lake.manifest
 
         def salts(zone: str, days: list[date]) -> dict[date, str]:
@@ -135,11 +135,11 @@ class Importer:
     ) -> Summary:
         """Import the lines of a log that were not imported before, atomically.
 
-        With `again`, all lines are imported, including lines that were imported before and erased. Raises BadInput
-        for a file that cannot be read or that matches no format, and with `again`, when visits of its days and domain
-        are in the lake; then nothing was changed. Only an earlier `version` of the same object is continued; other
-        contents, which may begin alike by chance, are compared as a whole. An object may be slow to read, so other
-        imports wait only while its visits land: if they landed a part of it meanwhile, it is read again.
+        With `again`, all lines are imported, including lines that were imported before and erased. Raises BadInput,
+        without changing anything, if the file cannot be read or matches no format, or with `again`, if visits of its
+        days and domain are in the lake. Only an earlier `version` of the same object is continued; other contents,
+        which may have the same beginning by chance, are compared as a whole. An object may be slow to read, so other
+        imports wait only while its visits land: if they land a part of it meanwhile, it is read again.
         """
         for _ in range(_ATTEMPTS - 1 if version else 0):
             with suppress(_LandedByAnother, ZoneChanged):
@@ -203,7 +203,7 @@ class Importer:
                 )
             if log.reimport and summary.first_day and summary.last_day:
                 default, domains = normalized_host(options.domain), summary.domains
-                if domains <= {default}:  # all of the log's visits have the domain of the import
+                if domains <= {default}:  # all visits in the log have the domain of the import
                     domains = domains | set(map(normalized_host, log.earlier_domains))
                 log.reimport.run(log.path, summary.first_day, summary.last_day, domains)
                 summary.erasures = self._lake.manifest.erasures.of_days(
@@ -234,7 +234,7 @@ class Importer:
 
     @contextmanager
     def _turn_of(self, log: _LogFile, organization: str) -> Iterator[None]:
-        """Lock out other imports while an object lands; a log has the lock from the start. Raises _LandedByAnother."""
+        """Lock out other imports while an object lands; files already have the lock. Raises _LandedByAnother."""
         if not log.version:
             yield
             return

@@ -1,6 +1,6 @@
-"""Accepts visits that programs report: classifies them like log lines and stores them as pending visits.
+"""Accepts visits that programs report: classifies them like log lines, and stores them as pending visits.
 
-They are parsed by data/logs/reported.py. Client addresses are kept in memory only.
+data/logs/reported.py parses them. Client addresses are kept in memory only.
 """
 
 import logging
@@ -53,7 +53,7 @@ _OWN: Final = (
     "visited_at", "domain", "short_code", "path", "method", "status", "country", "visitor", "is_malicious",
     "user_agent", "utc_offset", "signals", "bytes_sent",
 )  # fmt: skip
-"""The columns stored for each visit, in this order. The others have few distinct combinations."""
+"""The columns stored for each visit, in this order. The other columns have few distinct combinations of values."""
 
 
 class LiveIngest:
@@ -95,7 +95,7 @@ class LiveIngest:
                 return self.store([PreparedVisits(submission) for submission in submissions])
 
     def prepare(self, prepared: PreparedVisits) -> None:
-        """Parse, classify and pack visits of a submission for STEP_SECONDS. Invalid visits are rejected individually.
+        """Parse, classify and pack visits of a submission for STEP_SECONDS. Each invalid visit is rejected on its own.
 
         Raises sqlite3.OperationalError or OSError when the disk fails.
         """
@@ -109,9 +109,9 @@ class LiveIngest:
     def store(self, batch: Sequence[PreparedVisits]) -> list[IngestResult]:
         """Store submissions durably in one transaction.
 
-        Submissions that are not prepared yet are prepared first, all of an organization together. Raises ZoneChanged if
-        all must be prepared again from the beginning, and sqlite3.OperationalError or OSError when the disk fails; then
-        nothing was stored.
+        Submissions that are not prepared yet are prepared first, those of an organization together. Raises ZoneChanged
+        if all must be prepared again from the beginning, sqlite3.OperationalError or OSError if the disk fails; in
+        these cases, nothing was stored.
         """
         visits = [(prepared.submission.organization, packed) for prepared in batch for packed in prepared.packs]
         together: dict[str, ClassifiedVisits] = {}
@@ -150,7 +150,7 @@ class LiveIngest:
             self._user_agent.clear()
 
     def _classify(self, prepared: PreparedVisits, classified: ClassifiedVisits, ends_at: float = inf) -> None:
-        """Add the rows of the next visits: at least one chunk, then until `ends_at` (perf_counter) or PACK rows."""
+        """Add the rows of the next visits: at least one chunk, and more until `ends_at` (perf_counter) or PACK rows."""
         organization = prepared.submission.organization
         self._refresh(self._now())
         try:
@@ -164,7 +164,7 @@ class LiveIngest:
                 break
 
     def _next_rows(self, prepared: PreparedVisits, classified: ClassifiedVisits, links: IndexedLinks) -> list[VisitRow]:
-        """The rows of the valid visits among the next CHUNK visits."""
+        """Return the rows of the valid visits among the next CHUNK visits."""
         now = self._now()
         facts = prepared.parse(now.replace(tzinfo=None))
         organization, shared = prepared.submission.organization, classified.shared
@@ -211,19 +211,19 @@ class LiveIngest:
         return rows
 
     def _user_agent_uncached(self, sent: str) -> tuple[str, Classification, bool]:
-        """A user agent, unescaped; its classification; and whether a client address can verify or contradict it."""
-        user_agent = readable_user_agent(sent.replace("\0", "\ufffd").replace("\\", r"\\"))  # as a log writes it
+        """Return a user agent, unescaped; its classification; whether an address can verify or contradict that."""
+        user_agent = readable_user_agent(sent.replace("\0", "\ufffd").replace("\\", r"\\"))  # escaped as in a log
         classification = self._classifier.classify_user_agent(user_agent)
         return user_agent, classification, self._verifier.can_verify(classification)
 
     def _referral_uncached(self, method: str, referrer: str, query: str) -> tuple[Classification, Origin, int]:
-        """The classification by referral, the origin, and the signals: attacked if the query is an attack."""
+        """Return the classification by referral, the origin, and the signals: `attacked` if the query is an attack."""
         request = Request("", method, referrer, query)
         signals = BITS["attacked"] if self._classifier.paths.is_attack(query) else 0
         return self._classifier.classify_referral(request), self._classifier.origin(request), signals
 
     def _match_path_uncached(self, path: str) -> tuple[str | None, bool, bool, bool]:
-        """The short code of a path (None without one), and whether the patterns match it: probes, programs, files."""
+        """Return the short code of a path (None if it has none), and whether it matches probes, programs, files."""
         code = self._short_code.search(path)
         short_code = code[1] or None if code else None
         is_file = short_code is None and _FILE.search(encodable(path)) is not None

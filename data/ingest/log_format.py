@@ -8,10 +8,10 @@ from data.manifest.logs import Batch
 
 
 def initial_format(path: Source, before: Batch | None, options: Options) -> str:
-    """Return the format from the options, or if it is auto, the format in which the log's beginning was imported.
+    """Return the format from the options, or if that is auto, the format in which the log's beginning was imported.
 
-    Raises BadInput if the earlier import needed a flag that is missing now, or guessed the format and this import must
-    not.
+    Raises BadInput if the earlier import needed a flag that is missing now, or guessed columns and this import must
+    not guess.
     """
     log_format = before.log_format if before and options.reader == "auto" else options.reader
     name, _, flag = log_format.partition(" ")
@@ -24,7 +24,7 @@ def initial_format(path: Source, before: Batch | None, options: Options) -> str:
 
 
 def check_hosts(path: Source, part: BlockResult, log_format: str, options: Options, is_new: bool) -> None:
-    """Raise BadInput when the visits of a block, the first block of a log, would have no domain.
+    """Raise BadInput if the visits in the first block of a log would have no domain.
 
     In a log that is not new, single lines may lack a host, unless the format has none.
     """

@@ -1,4 +1,4 @@
-"""Identifies the agents of a block of requests beyond their user agents: by addresses, signatures and the edge.
+"""Identifies the agents of a block of requests by more than their user agents: by addresses, signatures and the edge.
 
 Live visits, which have no verdict of an edge, take the other steps in live.py. Nothing read here is stored.
 """
@@ -18,7 +18,7 @@ from data.rules.signers import Signers
 from data.visits import Classification
 
 _EDGE: Final = ("verified_bot", "address_class", "bot_score")
-"""The columns of the edge's verdict; a format has all or none."""
+"""The columns of the edge's verdict; a format has all of them or none."""
 
 
 def named_agents(
@@ -28,7 +28,7 @@ def named_agents(
     signers: Signers,
     verifier: Verifier,
 ) -> DistinctColumn[Classification]:
-    """The classification of each row by its user agent, after checking its address, `Signature-Agent` and the edge."""
+    """Return the classification of each row, corrected by its address, `Signature-Agent` and the edge's verdict."""
     named = _verified(verifier, by_agent, encoded)
     if _has_text(requests, "signature_agent"):
         named = map_distinct(signers.named, named, dictionary_encoded(requests["signature_agent"]))
@@ -49,7 +49,7 @@ def _verified(
     encoded: dict[str, DictionaryColumn],
     is_new: Callable[[Classification], bool] = lambda _: True,
 ) -> DistinctColumn[Classification]:
-    """The classification of each row after checking its address, if it `is_new` and an address can matter."""
+    """Return the classifications, checked against addresses if they satisfy `is_new` and an address can matter."""
     values = enumerate(by_agent.values)
     verifiable = [index for index, value in values if is_new(value) and verifier.can_verify(value)]
     is_claim = pc.is_in(by_agent.indices, pa.array(verifiable, pa.int32()))
@@ -58,5 +58,5 @@ def _verified(
 
 
 def _verify(verifier: Verifier, by_agent: Classification, ip: str | None, day: date | None) -> Classification:
-    """A classification after checking the address, if one is given."""
+    """Return a classification after checking it against the address, if there is an address."""
     return by_agent if ip is None or day is None else verifier.verify(by_agent, ip, day)

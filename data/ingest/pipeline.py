@@ -1,6 +1,6 @@
 """Builds the visits of a block of requests; every distinct value is processed only once.
 
-An example of three lines, by two of their columns. Each column is dictionary-encoded:
+For example, here are two columns of three lines. Each column is dictionary-encoded:
 
     line  user_agent  referrer              user_agent                 referrer
     1     Safari      chatgpt.com           indices   dictionary       indices   dictionary
@@ -14,7 +14,7 @@ An example of three lines, by two of their columns. Each column is dictionary-en
     3. combine each pair                combined      0: ai_referral, desktop        1: ai_training, bot
     4. expand to the rows               bot_category  ai_referral, ai_training, ai_referral
 
-Steps 2 and 3 are `map_distinct`. The functions that it calls are those of a live visit (live.py).
+Steps 2 and 3 are `map_distinct`, which calls the same functions as for a live visit (live.py).
 300,000 lines have only a few thousand distinct user agents and referrers, and not many more combinations.
 Client addresses are kept in memory only, here and in block_reader.py.
 """
@@ -64,7 +64,7 @@ from data.visits import VISITS_OF_DAYS, Classification, columns_filled_by
 ArrowColumns = dict[str, pa.Array]
 
 _CLASSIFY_LOCK: Final = threading.Lock()
-"""Threads that classify or hash at the same time compete for the interpreter lock at every value, which is slower."""
+"""Held while classifying or hashing: threads would compete for the interpreter lock at every value, which is slower."""
 
 _ENCODED_COLUMNS: Final = ("day", "domain", "ip", "country", "method", "target", "protocol", "referrer", "user_agent")
 
@@ -73,11 +73,11 @@ class Countries(Protocol):
     """Looks up the countries of addresses."""
 
     def lookup(self, address: str, /) -> str | None:
-        """The ISO 3166-1 alpha-2 code of an IP address's country; None when it is unknown."""
+        """Return the ISO 3166-1 alpha-2 code of an IP address's country; None if it is unknown."""
 
 
 class Tenant(NamedTuple):
-    """The organization of the visits, the domain for visits without one, and the pattern (RE2) of its short codes."""
+    """The organization of the visits, the domain of visits without a host, and the pattern (RE2) of its short codes."""
 
     organization: str
     domain: str
@@ -86,7 +86,7 @@ class Tenant(NamedTuple):
 
 @dataclass(frozen=True)
 class Rules:
-    """The inputs of classification: rules, salts of visitor hashes, IP lists, countries of addresses."""
+    """The inputs of classification: rules, salts for visitor hashes, IP lists, countries of addresses."""
 
     classifier: Callable[[], Classifier]  # returns the rules, and waits until they are loaded
     salts: Callable[[str, list[date]], dict[date, str]]  # returns the salt of each day in a zone
@@ -107,11 +107,10 @@ class VisitBuilder:
         self._rules = rules
 
     def visits(self, requests: pa.Table, tenant: Tenant) -> tuple[pa.Table, Counter[Exclusion]]:
-        """Return the visits of requests without a `reason`, and the number of visits that each of the owner's rules
-        sets aside.
+        """Return the visits of requests without a `reason`, and the number set aside by each of the owner's rules.
 
-        They are a table of VISITS_OF_DAYS, sorted by day, short code and time. Strings of few distinct values are
-        dictionary-encoded. Columns that the format of the log lacks are missing.
+        The visits are a table of VISITS_OF_DAYS, sorted by day, short code and time. Strings with few distinct values
+        are dictionary-encoded. Columns that the format of the log lacks are missing.
         """
         if not len(requests):
             return VISITS_OF_DAYS.empty_table(), Counter()
@@ -152,7 +151,7 @@ class VisitBuilder:
         return pa.table(columns), excluded
 
     def _targets(self, targets: pa.Array, tenant: Tenant, own: OwnRules) -> ArrowColumns:
-        """Path, query, short code, its rank, path_kind, is_malicious and signals of each distinct target."""
+        """Return path, query, short code, its rank, path_kind, is_malicious and signals for each distinct target."""
         paths = self._rules.classifier().paths
         patterns = {
             "short_code_pattern": tenant.short_code_pattern,
@@ -180,7 +179,7 @@ class VisitBuilder:
         return columns
 
     def _visitors(self, encoded: dict[str, DictionaryColumn], organization: str, zone: str) -> pa.Array:
-        """The visitor hash of each row, computed once for each day, address and user agent."""
+        """Return the visitor hash of each row, computed once for each combination of day, address and user agent."""
         days, ips, agents = (encoded[name] for name in ("day", "ip", "user_agent"))
         salts = self._rules.salts(zone, days.dictionary.to_pylist())
         visitors = composite_key(days.indices, ips.indices, agents.indices)
@@ -193,7 +192,7 @@ class VisitBuilder:
         return pc.if_else(is_known, hashes, None).take(visitors.indices)
 
     def _countries(self, logged: DictionaryColumn, ips: DictionaryColumn) -> pa.Array:
-        """The country of each row: as logged, otherwise looked up by the client address."""
+        """Return the country of each row: as logged, otherwise looked up by the client's address."""
         if self._rules.countries is None:
             return expand(or_null(logged.dictionary), logged.indices)
         countries = or_null(logged.dictionary).take(logged.indices)
@@ -205,7 +204,7 @@ class VisitBuilder:
     def _classify(
         self, encoded: dict[str, DictionaryColumn], requests: pa.Table, targets: ArrowColumns, organization: str
     ) -> list[tuple[pa.Array, ArrowColumns]]:
-        """Classification and origin, each as the index of every row and the columns of distinct values."""
+        """Return classification and origin, each as the rows' indices into columns of distinct values."""
         classifier = self._rules.classifier()
         referrals = _referrals(encoded, targets["query"])
         with _CLASSIFY_LOCK:
@@ -225,10 +224,11 @@ class VisitBuilder:
 
 
 def _sort_order(*keys: pa.Array) -> pa.Array:
-    """The indices that sort rows by several columns.
+    """Return the indices that sort rows by several columns.
 
     Sorting is stable, so the columns are sorted one after another, the last column first. This takes a quarter of the
-    time of a combined sort: times and numbers are mostly sorted, and the few days and ranks use a counting sort.
+    time of a combined sort: times and numbers are mostly sorted already, and the few days and ranks use a counting
+    sort.
     """
     order = pc.sort_indices(keys[-1])
     for key in reversed(keys[:-1]):
@@ -239,7 +239,7 @@ def _sort_order(*keys: pa.Array) -> pa.Array:
 def _signals(
     encoded: dict[str, DictionaryColumn], targets: ArrowColumns, requests: pa.Table, own: OwnRules, rules: Rules
 ) -> pa.Array:
-    """Return the initial signals of each row, or null: from its target, address, user agent, and logged texts."""
+    """Return the initial signals of each row (null: none), from its target, address, user agent and logged texts."""
 
     def bits(column: DictionaryColumn, bits_of: Callable[[str], int]) -> pa.Array:
         return pa.array((int(bits_of(text)) for text in column.dictionary.to_pylist()), pa.int64()).take(column.indices)
@@ -262,7 +262,7 @@ def _signals(
     is_part = pc.not_equal(pc.bit_wise_and(all_bits, BITS["page_part"]), 0)
     is_part = pc.or_(is_part, pc.fill_null(pc.equal(requests["status"].combine_chunks(), UPGRADED), False))
     is_data = pc.not_equal(pc.bit_wise_and(all_bits, BITS["accepts_no_page"]), 0)
-    if pc.any(is_data).as_py():  # bots may request pages in this way
+    if pc.any(is_data).as_py():  # bots may request pages without naming them in `Accept`, so only people's count
         classify = rules.classifier().classify_user_agent
         people = bits(encoded["user_agent"], lambda agent: classify(agent).bot_category == "human")
         is_part = pc.or_(is_part, pc.and_(is_data, pc.not_equal(people, 0)))
@@ -275,7 +275,7 @@ def _signals(
 def _excluded(
     signals: pa.Array, encoded: dict[str, DictionaryColumn], targets: ArrowColumns, own: OwnRules
 ) -> Counter[Exclusion]:
-    """The number of rows that each of the owner's rules sets aside."""
+    """Return the number of rows that each of the owner's rules sets aside."""
     is_own = pc.not_equal(pc.bit_wise_and(pc.fill_null(signals, 0), OWN), 0)
     excluded = Counter[Exclusion]()
     if pc.any(is_own).as_py():
@@ -290,7 +290,7 @@ def _excluded(
 
 
 def _referrals(encoded: dict[str, DictionaryColumn], queries: pa.Array) -> DistinctColumn[Request]:
-    """Method, referrer and query of each row, as a request without a user agent."""
+    """Return the method, referrer and query of each row as a request without a user agent."""
     methods, targets, referrers = (encoded[name] for name in ("method", "target", "referrer"))
     pages = referrers.map_texts(lambda referrer: referrer.partition("#")[0].partition("?")[0])
     return map_distinct(partial(Request, ""), methods, pages, dictionary_column(queries, targets.indices))

@@ -14,13 +14,13 @@ class ReimportCheck:
     """
 
     def __init__(self, lake: Lake, organization: str) -> None:
-        self.landed: set[int] = set()  # ids of the batches imported again since
+        self.landed: set[int] = set()  # ids of the batches that have been imported again since
         self._lake = lake
         self._organization = organization
         self._files = {file.path for file in lake.manifest.files.live(organization)}
 
     def run(self, log: object, first_day: date, last_day: date, domains: Collection[str | None]) -> None:
-        """Raise BadInput when there are visits of these days (inclusive) and domains; None stands for no domain."""
+        """Raise BadInput if there are visits on these days (inclusive) and domains; None: visits without a domain."""
         found: set[str | None] = set()
         for file in self._lake.live_files(self._organization, first_day, last_day):
             if file.path in self._files:

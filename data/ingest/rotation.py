@@ -1,4 +1,4 @@
-"""Finds rotated files of a followed log with lines that were not imported, and imports them."""
+"""Finds rotated files of a followed log whose lines were not all imported, and imports the rest."""
 
 import os
 import re
@@ -26,7 +26,7 @@ LATE_SECONDS: Final = 60
 """How long a server may keep writing to a renamed log before it opens the new one."""
 
 Mark = tuple[int, str]
-"""Size and SHA-256 of the content of a log at a time when all of it was imported."""
+"""The size and SHA-256 of a log's content at a time when all of it had been imported."""
 
 _ROTATED: Final = re.compile(r"[._-]\d[\d._:TZ-]*(\.(gz|zst))?")
 """Suffix that rotation appends to the name of a log: a number or a time. Files with other suffixes may be anything."""
@@ -36,7 +36,7 @@ _PREAMBLE: Final = re.compile(rb"(?:\xef\xbb\xbf)?(?:#[^\n]*\n|\r?\n)*")
 
 
 def first_mark(position: ReadPosition, block: Block, log_format: str) -> Mark:
-    """The mark after a log's first visit, in the finished block after a position: many logs share their headers."""
+    """Return the mark after the first line below the header of a log's first block: many logs share their headers."""
     end = _PREAMBLE.match(block.text).end()  # type: ignore[union-attr]  # it matches everything
     if log_format.startswith("csv") and not position.offset:
         end = block.text.find(b"\n", end) + 1
@@ -63,22 +63,22 @@ class Sibling(NamedTuple):
 
     @property
     def file(self) -> tuple[int, ...]:
-        """Device and inode, like Tail.file."""
+        """The device and inode, like Tail.file."""
         return self.stamp[1:3]
 
     @property
     def key(self) -> tuple[int, ...]:
-        """A key that changes when the file must be checked again. Another growing log is checked only once."""
+        """A key that changes when the file must be checked again. Another log that is growing is checked only once."""
         return self.stamp if self.is_rotated else self.file
 
 
 class SiblingState(Enum):
-    """The part of a sibling that was imported."""
+    """How much of a sibling was imported."""
 
     LANDED = auto()  # all was imported
     PARTIAL = auto()  # its beginning was imported
-    UNKNOWN = auto()  # nothing was imported, as far as known
-    IGNORED = auto()  # it does not matter: a copy of the log, incomplete, not a log, or too old
+    UNKNOWN = auto()  # as far as is known, nothing was imported
+    IGNORED = auto()  # it does not matter: it is a copy of the log, incomplete, not a log, or too old
 
 
 class _ImportedContents(NamedTuple):
@@ -112,11 +112,11 @@ class RotatedFiles:
     def catch_up(
         self, live: Tail | None, late: Sequence[Tail], marks: Collection[Mark], progress: Progress
     ) -> Iterator[Summary]:
-        """Import missing content, oldest file first: the rest of partly imported files, and complete later ones.
+        """Import missing content, oldest file first: the rest of partly imported files, and whole later files.
 
-        Files that `live` and `late` have open are skipped; `marks` are earlier contents of these files. Raises
-        LogUnavailable while a file cannot be read. Later files wait for it, because files older than an imported file
-        are not searched.
+        Files that `live` and `late` have open are skipped; `marks` identify their earlier contents. Raises
+        LogUnavailable if a file cannot be read at the moment. Later files wait for it, because files older than an
+        imported file are not searched.
         """
         siblings = [sibling for sibling in self._siblings() if live is None or sibling.file != live.file]
         open_files: set[tuple[int, ...]] = {tail.file for tail in late}
@@ -162,7 +162,7 @@ class RotatedFiles:
         """Return the siblings to import, oldest first.
 
         They are checked from the most recently written file back to an imported file, and a little further, because a
-        server may write to an old log for longer than to the next one.
+        server may keep writing to an old log for longer than to the next.
         """
         earliest = datetime.fromisoformat(min(batch.imported_at for batch in imported.batches)) - timedelta(days=1)
         until = earliest.timestamp() * 1e9  # files last written earlier cannot continue any import
@@ -196,7 +196,7 @@ class RotatedFiles:
         return state
 
     def _examine(self, sibling: Sibling, imported: _ImportedContents) -> SiblingState:
-        """The state of a sibling by its content. Raises BadInput when it cannot be read."""
+        """Return the state of a sibling, determined from its content. Raises BadInput if it cannot be read."""
         content = identify(sibling.path, {row.size for row in imported.batches} | {size for size, _ in imported.marks})
         prefixes = [row for row in imported.batches if content.prefixes.get(row.size) == row.sha256]
         before = continued_batch(prefixes, content.size, self._options.domain)
@@ -208,7 +208,7 @@ class RotatedFiles:
         if not before:
             _check(sibling, is_same=True)
         if mark > (before.size if before else 0):
-            # imported as the beginning of a longer content: an earlier copy of the log
+            # it was imported as the beginning of longer content, so it is an earlier copy of the log
             batch = Batch(0, self._options.domain, content.sha256, content.size, content.size, 0, "auto",
                           format_time(datetime.now(UTC)))  # fmt: skip
             with self._lake.import_lock(), suppress(IntegrityError, Conflict):  # it was registered meanwhile
@@ -218,7 +218,7 @@ class RotatedFiles:
 
 
 def _check(sibling: Sibling, is_same: bool = False) -> None:
-    """Raise _RotationInProgress when the path leads to another file; with `is_same`, also when the file changed."""
+    """Raise _RotationInProgress if the path leads to another file; with `is_same`, also if the file changed."""
     try:
         stamp = _stamp(sibling.path.stat())
     except FileNotFoundError as error:
@@ -228,7 +228,7 @@ def _check(sibling: Sibling, is_same: bool = False) -> None:
 
 
 def _raise_passing(error: BadInput) -> None:
-    """Raise an error of the disk again: the file may be read later, unlike a forbidden or a damaged one."""
+    """Raise an error again if the disk caused it: the file may be read later, unlike a forbidden or damaged file."""
     if isinstance(error, LogUnavailable) and not isinstance(error.__cause__, PermissionError):
         raise error
 

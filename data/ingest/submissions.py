@@ -1,6 +1,4 @@
-"""Live visits between a request and the manifest: parsed and classified in short steps, so that others need not
-wait.
-"""
+"""Live visits between a request and the manifest: parsed and classified in short steps, so that others do not wait."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,11 +14,11 @@ from data.store.packing import PackedVisits
 from data.visits import Classification
 
 MAX_DAYS: Final = 366
-"""The maximum number of days in one request, because each day becomes a file."""
+"""Maximum number of days in one request: each day becomes a file."""
 CHUNK: Final = 20
 """Number of visits parsed and classified together; a step ends after a chunk."""
 STEP_SECONDS: Final = 0.005
-"""Duration of a step; visits to be stored wait for its end."""
+"""Duration of a step: visits that are ready to be stored wait for its end."""
 PACK: Final = 500
 """Number of visits packed together; more would take longer than a step."""
 
@@ -31,7 +29,7 @@ VisitRow = tuple[Any, ...]
 
 
 class IngestResult(NamedTuple):
-    """The number of accepted visits of a submission, and the rejected visits."""
+    """The number of accepted visits of a submission, and its rejected visits."""
 
     accepted: int
     refused: list[RefusedVisit]
@@ -43,7 +41,7 @@ class ClassifiedVisits:
     def __init__(self, zone: str, own: OwnRules, rules_version: str) -> None:
         self.zone = zone
         self.own = own
-        self.rules_version = rules_version  # of the rules when the first visit was classified
+        self.rules_version = rules_version  # the version of the rules when the first visit was classified
         self.rows: list[VisitRow] = []
         self.shared: dict[SharedKey, int] = {}
         self.excluded = Counter[Exclusion]()  # visits by rule of their owner
@@ -57,7 +55,7 @@ class PreparedVisits:
         self.accepted = 0
         self.refused: list[RefusedVisit] = []
         self.classified: ClassifiedVisits | None = None
-        """The last classified visits, if not packed yet."""
+        """The latest classified visits, if they are not packed yet."""
         self.packs: list[PackedVisits] = []
         self._read = 0
         self._days = set[date]()

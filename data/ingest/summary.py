@@ -16,9 +16,9 @@ from data.signals import BITS, REASONS_ASIDE
 from data.text import plural
 
 MAX_SHORT_CODES: Final = 10
-"""The number of short codes in a summary."""
+"""Maximum number of short codes in a summary."""
 MIN_BEHIND_PROXY: Final = 20
-"""Minimum number of visits to conclude from their addresses that a proxy is in front of the server."""
+"""Minimum number of visits from whose addresses a proxy in front of the server is inferred."""
 NEARLY_ALL: Final = 0.95
 _FETCH_METADATA: Final = BITS["fetch_absent"] | BITS["fetch_sent"]
 MAX_REJECTS: Final = 100_000
@@ -36,7 +36,7 @@ class Summary:
     already_imported: bool = False
     batch: int | None = None  # the batch that already landed this content
     continued: bool = False  # the beginning of this file was imported before
-    begun_without_domain: bool = False  # and it had no domain, unlike this import
+    begun_without_domain: bool = False  # it was imported without a domain, unlike this import
     is_truncated: bool = False
     without_user_agent: int = 0
     assets: int = 0  # requests that were left out
@@ -46,14 +46,14 @@ class Summary:
     categories: Counter[str] = field(default_factory=Counter)
     aside: Counter[str] = field(default_factory=Counter)  # visits by the reason for not counting them: REASONS_ASIDE
     excluded: Counter[Exclusion] = field(default_factory=Counter)  # visits by rule of their owner
-    with_fetch_metadata: int = 0  # visits with `Sec-Fetch-*` known as sent or not sent
+    with_fetch_metadata: int = 0  # visits of which it is known whether `Sec-Fetch-*` was sent
     with_short_code: int = 0  # visits whose path matches the short-code pattern
-    domains: set[str | None] = field(default_factory=set)  # of the visits
+    domains: set[str | None] = field(default_factory=set)  # the domains of the visits
     short_codes: list[str] = field(default_factory=list)  # the first MAX_SHORT_CODES of them
-    erasures: list[Erasure] = field(default_factory=list)  # of single links or visitors, which --again undoes
-    contradicted: Counter[str] = field(default_factory=Counter)  # claimed agent
+    erasures: list[Erasure] = field(default_factory=list)  # erasures of single links or visitors, undone by --again
+    contradicted: Counter[str] = field(default_factory=Counter)  # visits by the agent that they falsely claim to be
     local: Counter[str] = field(default_factory=Counter)  # visits by local address
-    others: Counter[str] = field(default_factory=Counter)  # lines in other formats than the log's
+    others: Counter[str] = field(default_factory=Counter)  # lines in formats other than the log's
     rejected: int = 0  # lines that could not be read
     in_future: int = 0  # rejected lines that are more than a day in the future
     rejects: list[tuple[int, str]] = field(default_factory=list)  # the first MAX_REJECTS of them: number and reason
@@ -67,9 +67,7 @@ class Summary:
 
     @property
     def behind_proxy(self) -> int:
-        """Return the number of visits from a single local address that nearly all visits have; 0 if they have other
-        addresses.
-        """
+        """The number of visits from a local address, if nearly all visits come from it; otherwise 0."""
         most = max(self.local.values(), default=0)
         return most if self.visits >= MIN_BEHIND_PROXY and most >= NEARLY_ALL * self.visits else 0
 

@@ -28,7 +28,7 @@ from data.manifest.logs import Batch, continued_batch
 from data.manifest.manifest import Manifest
 
 HEAD_BYTES: Final = 4096
-"""The first bytes of a file, which contain times and so distinguish it from a file that overwrote it."""
+"""Number of first bytes that show whether a file was overwritten: they contain times, so they differ."""
 
 
 class ReadPosition:
@@ -47,7 +47,7 @@ class ReadPosition:
         return self._digest.hexdigest()
 
     def copy(self) -> "ReadPosition":
-        """An independent copy of this position."""
+        """Return an independent copy of this position."""
         other = copy.copy(self)
         other._digest, other._preamble = self._digest.copy(), copy.copy(self._preamble)  # noqa: SLF001  # its own class
         return other
@@ -61,7 +61,7 @@ class ReadPosition:
         self._preamble.add(text)
 
     def block(self, text: bytes, end: int, finished: bool) -> Block:
-        """The next bytes of the file as a block."""
+        """Return the next bytes of the file as a block."""
         return self._preamble.annotate(Block(self.lines + 1, text, end, finished))
 
 
@@ -94,7 +94,7 @@ class Tail:
 
     @property
     def landed_bytes(self) -> int:
-        """Number of bytes that have landed or contained no visits, including an unfinished last line."""
+        """The number of bytes that have landed or contain no visits, including an unfinished last line."""
         return self.batch.size if self.batch else self.position.offset
 
     def was_truncated(self) -> bool:
@@ -107,14 +107,14 @@ class Tail:
         self.checked_size, self.log_format, self.rejects_file = -1, "auto", None
 
     def resume(self, manifest: Manifest, organization: str, domain: str) -> None:
-        """Continue after the longest import that is a prefix of the file, as chosen by `continued_batch`."""
+        """Continue after the longest import whose content is a prefix of the file, as chosen by `continued_batch`."""
         is_known = self.batch is None or manifest.logs.is_registered(self.batch)
         if not self._resume_at(manifest, organization, domain) and not is_known:  # an older manifest was restored
             self.reset()
             self._resume_at(manifest, organization, domain)
 
     def read(self, end: int, is_over: bool) -> tuple[Block, ReadPosition] | None:
-        """The next block of finished lines before byte `end`, and the position after it; None when there is none.
+        """Return the next block of finished lines before byte `end`, and the position after it; None if there is none.
 
         With `is_over`, the last line is included even if it is unfinished.
         """
@@ -124,7 +124,7 @@ class Tail:
         cut = whole_lines_end(text)
         if len(text) == BLOCK_BYTES:
             cut = cut or text.rfind(b"\n") + 1
-        if len(text) == BLOCK_BYTES and not cut:  # a line longer than a block: truncated to a length that is rejected
+        if len(text) == BLOCK_BYTES and not cut:  # a line longer than a block: truncate it, but so that it is rejected
             start = text[: MAX_LINE_BYTES + 1]
             while text:
                 newline = text.find(b"\n") + 1
@@ -150,7 +150,7 @@ class Tail:
         return position.offset == content.size and position.sha256 == content.sha256
 
     def sync(self) -> None:
-        """Sync the log to disk: if a power failure cut it, its content would no longer match its import."""
+        """Sync the log to disk: if a power failure truncated it, its content would no longer match its import."""
         with suppress(OSError):  # some file systems do not support it
             os.fsync(self._handle)
 

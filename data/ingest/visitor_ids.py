@@ -1,8 +1,8 @@
-"""Visitor hashes, and the random salt of each zone and day that they depend on.
+"""Visitor hashes, and the random salts that they depend on: one for each zone and day.
 
 Salts are stored in a separate file, readable only by its owner, shared by concurrent writers and left out of backups.
 A salt is deleted 48 hours after its creation, or if its creation time is in the future because the clock was wrong.
-From then on hashes of that day cannot be linked to addresses, and later imports of that day count its visitors as new.
+From then on, hashes of its day cannot be linked to addresses, and later imports of that day count its visitors as new.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ _TABLE: Final = read_sql("data.ingest", "sql/salts")
 
 
 def daily_salts(path: Path, days: Iterable[date], now: datetime, zone: str = DEFAULT_ZONE) -> dict[date, str]:
-    """The salt of each day in a zone, 64 hexadecimal digits; missing salts are created.
+    """Return the salt of each day in a zone, in 64 hexadecimal digits; create missing salts.
 
     `now` is a timezone-aware UTC time. Salts older than 48 hours are deleted first.
     """
@@ -51,15 +51,15 @@ def daily_salts(path: Path, days: Iterable[date], now: datetime, zone: str = DEF
 
 
 def visitor_hash(salt: str, organization: str, address: str, user_agent: str) -> int:
-    """The hash that identifies a visitor: the first 64 bits of SHA-256, signed. `visitor_hashes` computes many."""
+    """Return the hash that identifies a visitor: the first 64 bits of a SHA-256, signed. See also `visitor_hashes`."""
     digest = hashlib.sha256("\0".join((salt, organization, address, user_agent)).encode()).digest()
     return int.from_bytes(digest[:8], signed=True)
 
 
 def visitor_hashes(salts: Sequence[str], organization: str, days: pa.Array, clients: pa.Array) -> pa.Int64Array:
-    """The hash of each visitor. `days` are indices of `salts`, `clients` are address, NUL and user agent; none is null.
+    """Return each visitor's hash. `days` are indices into `salts`, `clients` are address, NUL and user agent; not null.
 
-    OpenSSL uses the processor's SHA instructions, and the common prefix of a day's visitors is hashed once, so this
+    OpenSSL uses the processor's SHA instructions, and the prefix shared by a day's visitors is hashed once, so this
     takes half the time of DuckDB's sha256.
     """
     begun = [hashlib.sha256(f"{salt}\0{organization}\0".encode()).copy for salt in salts]

@@ -1,4 +1,4 @@
-"""Request headers captured by HAProxy. Its log lines hold them by position, without names."""
+"""Request headers captured by HAProxy, whose log lines have them in a fixed order, without names."""
 
 import re
 from typing import Final
@@ -10,18 +10,16 @@ HEADERS: Final = (
     "signature-agent", "x-forwarded-for", "x-forwarded-proto", "sec-fetch-site", "x-firefox-ai", "signature-input",
     "accept",
 )  # fmt: skip
-"""The headers that are read, in lower case. Others are ignored."""
+"""The headers that are read, in lower case. Other headers are ignored."""
 RECOMMENDED: Final = HEADERS[:10]
-"""The default captures of a log, without --captures: the headers in the order that README.md recommends."""
+"""The captures that are assumed without --captures: the headers in the order that README.md recommends."""
 
 _NAME: Final = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
-"""A header's name, or the dash. Evidence: https://www.rfc-editor.org/rfc/rfc9110#section-5.6.2"""
+"""The name of a header, or a dash. Evidence: https://www.rfc-editor.org/rfc/rfc9110#section-5.6.2"""
 
 
 def parse_captures(text: str) -> tuple[str, ...]:
-    """Return the names in a list such as `Host,User-Agent,-,Referer`, in lower case. Raises BadInput for an invalid
-    name.
-    """
+    """Parse a list of names such as `Host,User-Agent,-,Referer`, into lower case. Raises BadInput if it is invalid."""
     names = tuple(name.strip().lower() for name in text.split(","))
     for name in names:
         if not _NAME.fullmatch(name):
@@ -30,10 +28,10 @@ def parse_captures(text: str) -> tuple[str, ...]:
                 "Host,User-Agent,-,Referer, and write - for a capture that is not needed."
             )
         if name != "-" and names.count(name) > 1:
-            raise BadInput(f"--captures names {name} twice; write - for the capture to ignore.")
+            raise BadInput(f"--captures names {name} twice; replace one of them with -, which ignores a capture.")
     return names
 
 
 def positions(names: tuple[str, ...]) -> dict[str, int]:
-    """The position of each of HEADERS among the captures that have these names, from 1; 0 for none."""
+    """Return the position of each of HEADERS among captures with these names, from 1; 0 if it is not captured."""
     return {header: names.index(header) + 1 if header in names else 0 for header in HEADERS}

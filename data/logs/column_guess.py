@@ -22,7 +22,7 @@ def _shape(pattern: str) -> Callable[[str], object]:
 
 
 class _ColumnShape(NamedTuple):
-    """The shape of the values of a field, and the usual names of its column, as _plain() writes them."""
+    """The shape of a field's values, and the usual names of its column, as written by _plain()."""
 
     fits: Callable[[str], object]
     synonyms: frozenset[str]
@@ -76,7 +76,7 @@ _OUTER: Final = {
     "http", "request", "req", "response", "res", "client", "source", "url", "headers", "header", "body", "httprequest",
 }  # fmt: skip
 """Objects that may contain a field, as in `request.headers.user-agent`. Fields of other objects, such as `upstream`,
-are not the request's."""
+do not belong to the request."""
 _NAME: Final = re.compile(r"[\w.@#/ -]+")
 """Column names that can be guessed. Such a name has no comma, since --columns separates pairs by commas."""
 

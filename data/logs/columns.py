@@ -11,10 +11,10 @@ from data.errors import BadInput
 from data.logs.reported import Reported
 
 FIELD_NAMES: Final = (*Reported.__struct_fields__, "protocol")
-"""The fields of a visit that a file may have columns for: the fields of POST /visits, and the HTTP version."""
+"""The fields of a visit for which a file may have columns: the fields of POST /visits, and the HTTP version."""
 
 MAX_LISTED_COLUMNS: Final = 30
-"""The number of columns that an error message lists."""
+"""Maximum number of columns that an error message lists."""
 
 _COLUMN_NAME: Final = re.compile(r"[^\W\d][\w .@#-]*")
 """Column names that messages may repeat: without a header, the first line of a file may contain an IP address."""
@@ -27,27 +27,27 @@ class ColumnNames:
     renamed: dict[str, str] = field(default_factory=dict)
 
     def name(self, field_name: str) -> str:
-        """The column of a field."""
+        """Return the name of a field's column."""
         return self.renamed.get(field_name, field_name)
 
     def paths(self) -> list[str]:
-        """A JSON pointer (RFC 6901) for each of FIELD_NAMES; a dot in a column's name separates nested keys."""
+        """Return a JSON pointer (RFC 6901) for each of FIELD_NAMES; a dot in a column's name separates nested keys."""
         steps = [self.name(name).replace("~", "~0").replace("/", "~1").split(".") for name in FIELD_NAMES]
         return ["".join(f"/{step}" for step in path) for path in steps]
 
     def positions(self, columns: list[str]) -> list[int]:
-        """The position of each of FIELD_NAMES among `columns`, from 1; 0 when it has no column."""
+        """Return the position of each of FIELD_NAMES among `columns`, from 1; 0 if it has no column."""
         return [columns.index(self.name(name)) + 1 if self.name(name) in columns else 0 for name in FIELD_NAMES]
 
     def missing(self, columns: Iterable[str]) -> str:
-        """The first required field without a column; '' when every required field has one."""
+        """Return the first required field without a column; '' if every required field has a column."""
         present = set(columns)
         if self.name("time") not in present:
             return "time"
         return "" if present & {self.name("url"), self.name("path")} else "url"
 
     def require(self, columns: Iterable[str], all_renamed: bool = False) -> None:
-        """Raise BadInput when a required field has no column; with `all_renamed`, also for any renamed field."""
+        """Raise BadInput if a required field has no column; with `all_renamed`, also if any renamed field has none."""
         present = list(dict.fromkeys(columns))
         absent = [name for name, column in self.renamed.items() if all_renamed and column not in present]
         if missing := self.missing(present) or next(iter(absent), ""):
@@ -68,7 +68,7 @@ def columns_from(text: str) -> ColumnNames:
         if name not in FIELD_NAMES:
             raise BadInput(
                 f"--columns: unknown field {name!r}; use one of {', '.join(FIELD_NAMES)}. "
-                "Write pairs like time=ts,ip=client: field=column."
+                "Write pairs of field=column, like time=ts,ip=client."
             )
         if not column or name in renamed:
             raise BadInput(f"--columns: give {name} exactly one column, like {name}=NAME.")
@@ -77,12 +77,12 @@ def columns_from(text: str) -> ColumnNames:
 
 
 def columns_in_header(header: bytes) -> list[str]:
-    """The names in the first line of a CSV file; none when it is not CSV, for example with a carriage return inside."""
+    """Return the names in the first line of a CSV file; [] if it is not CSV, such as with a carriage return inside."""
     return cells_in(header.decode("utf-8", errors="replace").replace("\0", "\ufffd"))
 
 
 def cells_in(line: str) -> list[str]:
-    """The cells of a line of CSV; none when it is not CSV."""
+    """Return the cells of a line of CSV; [] if it is not CSV."""
     try:
         return [cell.strip() for cell in next(csv.reader([line]), [])]
     except csv.Error:
@@ -90,12 +90,12 @@ def cells_in(line: str) -> list[str]:
 
 
 def columns_in_objects(lines: Iterable[str]) -> list[str]:
-    """The keys of the JSON objects among `lines`; nested keys are joined by dots."""
+    """Return the keys of the JSON objects among `lines`; nested keys are joined by dots."""
     return list(dict.fromkeys(name for row in rows_in_objects(lines) for name in row))
 
 
 def rows_in_objects(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """The values of each JSON object among `lines` by key; nested keys are joined by dots."""
+    """Yield each JSON object among `lines` as values by key; nested keys are joined by dots."""
     for line in lines:
         try:
             yield dict(_items(json.loads(line)))

@@ -1,4 +1,4 @@
-"""Explains why a log is not read, and proposes a flag that reads it, tried on its first lines."""
+"""Explains why a log cannot be read, and proposes a flag to read it, after trying the flag on its first lines."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ from data.logs.nearest_format import Difference, nearest_format
 from data.logs.source import Block, Preamble, Source, beginning
 
 MAX_UNREAD: Final = 3
-"""The number of kinds of unread lines that are explained."""
+"""Maximum number of kinds of unread lines to explain."""
 
 _TOLD: Final = ("number", "reason")
 _SAMPLE_BYTES: Final = 1 << 20
@@ -35,7 +35,7 @@ _MIN_COLUMNS: Final = 3
 
 
 class UnreadLine(NamedTuple):
-    """An unread line, the first of its kind."""
+    """The first unread line of its kind."""
 
     number: int
     line: str
@@ -113,11 +113,11 @@ class _Explainer:
         return dict(zip(numbers, reasons, strict=True))
 
     def _unread(self, reasons: dict[int, str | None]) -> Iterator[UnreadLine]:
-        """Yield the first line of each of the first kinds of unread lines."""
+        """Yield the first line of each kind of unread line, up to MAX_UNREAD kinds."""
         kinds = set[tuple[str, ...]]()
         for number, line in zip(self._sample["number"].to_pylist(), self._lines, strict=True):
             kind = texts_between(line, split_fields(line))
-            is_read = line.startswith("#") or (reasons and reasons.get(number) is None)  # or left out on purpose
+            is_read = line.startswith("#") or (reasons and reasons.get(number) is None)  # read, or left out on purpose
             if is_read or kind in kinds or len(kinds) == MAX_UNREAD:
                 continue
             kinds.add(kind)

@@ -7,8 +7,8 @@ FORMATS: Final = (
     "fastly", "vercel", "netlify", "npm", "heroku", "nginx-json", "google-cloud", "azure-front-door",
     "azure-application-gateway", "bunny", "s3", "envoy", "envoy-json", "cloudfront-json", "akamai", "ndjson", "csv",
 )  # fmt: skip
-"""Strictest first: if two formats match a log equally well, the first is used. No line matches two of the first three;
-most logs are `combined`, so it is tried before the others."""
+"""The strictest format is first: if two formats match a log equally well, the earlier one is used. No line matches two
+of the first three; `combined` is tried before the others because most logs are in it."""
 
 HOSTLESS_FORMATS: Final = ("combined", "common")
 """Formats without a host in their lines."""
@@ -17,5 +17,5 @@ NAMED_COLUMN_FORMATS: Final = ("ndjson", "csv")
 """Formats with columns that --columns can rename."""
 
 WHOLE_FILE_FORMATS: Final = ("common", "cloudfront", "w3c", "ndjson", "csv")
-"""Formats that cannot be recognized from a single line: earlier lines define the columns, the line may be an unfinished
-line of `combined`, or the columns may have any names."""
+"""Formats that cannot be recognized by a single line: earlier lines define the columns, the line may be an unfinished
+line in `combined`, or the columns may have any names."""

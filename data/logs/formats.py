@@ -1,14 +1,14 @@
 """Parses log lines into requests. Each format is one SQL file in formats/, named after it.
 
-A format's SQL selects from the relation `lines` (number, line) the columns number, bytes, domain, ip, forwarded,
+The SQL of a format selects, from the relation `lines` (number, line), the columns number, bytes, domain, ip, forwarded,
 visited_at (UTC), method, target, protocol, status (0: none was sent), bytes_sent (text), referrer, user_agent, country,
 is_complete, reject_reason and is_repaired, and any other column of a visit that it has, with its type.
-A format with more facts of the request adds columns of RequestRecord (data/logs/request_facts.py), NULL where they are
-not logged. A server's format has `scheme` and `forwarded_proto` (X-Forwarded-Proto), since its own scheme and protocol
-may be a proxy's.
-`ip` is the address that connected, or where a log lacks it, a chain like `forwarded`: the addresses that came with the
-request, to which each proxy appended one.
-`reject_reason` may explain why a line is not complete. Missing text is ''. When a request line cannot be parsed,
+A format with more facts about the request adds columns of RequestRecord (data/logs/request_facts.py), NULL where they
+are not logged. A server's format has `scheme` and `forwarded_proto` (X-Forwarded-Proto), since the scheme and protocol
+that it logs may be those of a proxy's connection.
+`ip` is the address that connected, or if the log lacks that, a chain like `forwarded`: the addresses that came with
+the request, to which each proxy has appended an address.
+`reject_reason` may explain why a line is not complete. Missing text is ''. If a request line cannot be parsed,
 method and target are ''. Directives, such as #Fields, give no rows.
 """
 
@@ -45,10 +45,10 @@ REQUIRED_TEXTS: Final = {
     "bunny": "|", "s3": "] ", "envoy": '] "', "envoy-json": "{", "cloudfront-json": "uri", "akamai": '"reqTimeSec"',
     "ndjson": "{",
 }  # fmt: skip
-"""A text that every line of a format contains: lines without it need not be parsed to rule the format out."""
+"""Texts that every line in a format contains. Without it, the format is ruled out before parsing."""
 
 IN_FUTURE: Final = "more than a day in the future"
-"""The reason for a line with a time later than FormatContext.latest."""
+"""The reason for rejecting a line whose time is later than FormatContext.latest."""
 
 _NO_TIME: Final = "no valid time"
 _NO_STATUS: Final = "no valid status"
@@ -56,8 +56,8 @@ _NO_STATUS: Final = "no valid status"
 SAMPLE_LINES = 1000
 
 _BATCH_ROWS: Final = 16_384
-"""Number of requests fetched from DuckDB at a time: the columns of a whole block would grow by repeated copying into
-memory that the system has to clear first."""
+"""Number of requests fetched from DuckDB at a time: the columns of a whole block would be copied repeatedly as they
+grow, into memory that the system has to clear first."""
 _TEXT = re.compile(rb"^[^\S\n]*[^#\s]", re.MULTILINE)
 
 
@@ -65,15 +65,15 @@ _TEXT = re.compile(rb"^[^\S\n]*[^#\s]", re.MULTILINE)
 class FormatContext:
     """The context for parsing lines: earlier lines of their file, and the user's options."""
 
-    header: bytes = b""  # the first line of their file
-    fields: bytes = b""  # the last line before them that begins with #Fields:
+    header: bytes = b""  # the first line of the file
+    fields: bytes = b""  # the last preceding line that begins with #Fields:
     columns: ColumnNames = field(default_factory=ColumnNames)
     layout: LineLayout | None = None
     captures: tuple[str, ...] = ()  # the headers that HAProxy captures; (): RECOMMENDED
-    latest: datetime = datetime.max  # (naive, UTC) a later time is an error
+    latest: datetime = datetime.max  # naive, UTC; later times are errors
 
     def parameters(self, name: str) -> dict[str, Any]:
-        """The parameters of a format's SQL."""
+        """Return the parameters for the SQL of a format."""
         found: dict[str, Any] = {}
         if name in ("w3c", "cloudfront"):
             found = {"fields": self.fields.decode("utf-8", errors="replace")}
@@ -95,12 +95,12 @@ _NO_CONTEXT: Final = FormatContext()
 
 
 def _not_in(log_format: str) -> str:
-    """Return the reason for a line that a format rejects without giving its own reason."""
+    """Return the reason for a line that a format rejects without a reason of its own."""
     return f"not in the {log_format.partition(' ')[0]} format"
 
 
 def vague_reasons(log_format: str) -> tuple[str, str, str]:
-    """Return the reasons for a line that may be in another format: it does not match this format, or only by chance."""
+    """Return the reasons for lines that may be in another format: they match this format not at all, or by chance."""
     return _not_in(log_format), _NO_TIME, _NO_STATUS
 
 
@@ -110,7 +110,7 @@ def has_text(text: bytes) -> bool:
 
 
 def first_lines(text: bytes, first_line: int) -> pa.Table:
-    """The first SAMPLE_LINES lines of `text` after leading empty ones, for format detection, as (number, line)."""
+    """Return the first SAMPLE_LINES lines of `text` for detecting its format, as (number, line); skip empty lines."""
     start = end = len(text) - len(text.lstrip(b"\r\n"))
     for _ in range(SAMPLE_LINES):
         end = text.find(b"\n", end) + 1 or len(text)
@@ -118,7 +118,7 @@ def first_lines(text: bytes, first_line: int) -> pa.Table:
 
 
 def split_lines(text: bytes, first_line: int) -> pa.Table:
-    """The non-empty lines of `text` as a table (number, line). Undecodable bytes and NULs become U+FFFD.
+    """Return the non-empty lines of `text` as a table (number, line). Undecodable bytes and NULs become U+FFFD.
 
     A line that is too long is truncated to the length at which it is rejected.
     """
@@ -155,7 +155,7 @@ class LineReader:
         self._has_field_macros = False
 
     def read(self, lines: pa.Table, log_format: str, context: FormatContext = _NO_CONTEXT) -> pa.Table:
-        """The requests in `lines`, one row each; `reason` is null when the line could be parsed."""
+        """Return the requests in `lines`, one row each; `reason` is null if the line could be parsed."""
         log_format = log_format.partition(" ")[0]  # without the command-line flag that may follow it
         if log_format not in _POSITIONAL_FORMATS:
             self._add_field_macros()
@@ -182,10 +182,10 @@ class LineReader:
         return requests
 
     def read_all(self, lines: pa.Table, log_format: str, context: FormatContext = _NO_CONTEXT) -> pa.Table:
-        """The requests in `lines`, as returned by `read`, and the requests in lines that rejected lines wrap.
+        """Return the requests in `lines`, as returned by `read`, and the requests in lines wrapped by rejected lines.
 
-        A line in several parts is numbered by its last part. If the wrapped line is rejected, too, its wrapper keeps
-        its own reason if that is more specific.
+        A line in several parts is numbered by its last part. If the wrapped line is also rejected, the wrapper's reason
+        is kept if it is more specific.
         """
         requests = self.read(lines, log_format, context)
         refused = requests["number"].filter(requests["reason"].is_valid()).combine_chunks()
@@ -195,15 +195,15 @@ class LineReader:
         found = self.read_all(inner.select(["number", "line"]), log_format, context)
         is_vague = pc.is_in(requests["reason"], pa.array(vague_reasons(log_format)))
         vague = requests["number"].filter(is_vague).combine_chunks()
-        is_told = pc.fill_null(pc.not_equal(found["reason"], _not_in(log_format)), True)
-        is_told = pc.or_(is_told, pc.is_in(found["number"], vague))
-        untold = found["number"].filter(pc.invert(is_told)).combine_chunks()
+        is_specific = pc.fill_null(pc.not_equal(found["reason"], _not_in(log_format)), True)
+        is_specific = pc.or_(is_specific, pc.is_in(found["number"], vague))
+        unspecific = found["number"].filter(pc.invert(is_specific)).combine_chunks()
         is_inside = pc.is_in(requests["number"], pc.list_flatten(inner["parts"]).combine_chunks())
-        is_kept = pc.or_(pc.invert(is_inside), pc.is_in(requests["number"], untold))
-        return pa.concat_tables([requests.filter(is_kept), found.filter(is_told)])
+        is_kept = pc.or_(pc.invert(is_inside), pc.is_in(requests["number"], unspecific))
+        return pa.concat_tables([requests.filter(is_kept), found.filter(is_specific)])
 
     def unwrap(self, lines: pa.Table) -> pa.Table:
-        """The lines that JSON objects among `lines` wrap, as a table (number, line, parts)."""
+        """Return the lines wrapped by JSON objects among `lines`, as a table (number, line, parts)."""
         lines = lines.filter(pc.match_substring(lines["line"], "{"))
         if not len(lines):
             return lines
@@ -216,14 +216,14 @@ class LineReader:
         return found
 
     def _add_field_macros(self) -> None:
-        """Define the macros for formats with named fields, on first use, because this is slow."""
+        """Define the macros for formats with named fields, only on first use, because this is slow."""
         if not self._has_field_macros:
             self._engine.execute(VARIABLES_TYPE)
             self._engine.execute(read_sql("data.logs", "formats/fields"))
             self._has_field_macros = True
 
     def detect(self, lines: pa.Table, context: FormatContext = _NO_CONTEXT) -> str:
-        """The format that matches most of the first lines. Raises UnknownFormat when no format matches any line."""
+        """Return the format that matches most of the first lines. Raises UnknownFormat if none matches any line."""
         sample, best, most = lines.slice(0, SAMPLE_LINES), "", 0
         context = replace(context, latest=datetime.max)
         if context.columns.renamed:

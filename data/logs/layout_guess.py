@@ -1,7 +1,7 @@
-"""Proposes a --log-format for lines of no known format: finds their time, request, addresses and quoted texts.
+"""Proposes a --log-format for lines in no known format: finds their time, request, addresses and quoted texts.
 
-Lines are cut into fields. Lines with the same text between their fields are compared by column: the shape of all
-values of a column identifies the variable of nginx. Only the user can judge whether a proposal is right.
+Lines are split into fields. Lines with the same text between their fields are compared by column: the shape of a
+column's values identifies the variable of nginx. Only the user can judge whether a proposal is right.
 """
 
 import re
@@ -56,7 +56,7 @@ class _FieldShape(NamedTuple):
     variable: str
     fits: Callable[[str], object]
     share: float = 1
-    unless: tuple[str, ...] = ()  # variables of the line that make it superfluous
+    unless: tuple[str, ...] = ()  # if one of these was found in the line, this variable is not needed
 
 
 def is_address(text: str) -> bool:
@@ -106,7 +106,7 @@ _ADDRESSES: Final = {"$remote_addr", "$remote_addr:$remote_port"}
 
 
 def proposed_layouts(lines: Sequence[str]) -> list[str]:
-    """Possible values of --log-format for these lines, the most widely matching first."""
+    """Return possible values of --log-format for these lines; the value that matches most lines is first."""
     delimiter = _delimiter(lines)
     kinds = defaultdict[tuple[str, ...], list[tuple[str, tuple[LineField, ...]]]](list)
     for line in lines:
@@ -126,13 +126,13 @@ def split_fields(line: str, delimiter: str = "") -> tuple[LineField, ...]:
 
 
 def texts_between(line: str, fields: Sequence[LineField]) -> tuple[str, ...]:
-    """The text before the first field, between the fields, and after the last."""
+    """Return the text before the first field, between the fields, and after the last."""
     ends, starts = [0, *(field.end for field in fields)], [*(field.start for field in fields), len(line)]
     return tuple(line[end:start] for end, start in zip(ends, starts, strict=True))
 
 
 def _delimiter(lines: Sequence[str]) -> str:
-    """A character so frequent in most lines that it must separate their fields; '' for spaces."""
+    """Return a character so frequent in most lines that it must separate their fields; '' for spaces."""
     for delimiter in ("\t", "|"):
         if 2 * sum(line.count(delimiter) >= _MIN_DELIMITERS for line in lines) > len(lines):
             return delimiter
@@ -140,7 +140,7 @@ def _delimiter(lines: Sequence[str]) -> str:
 
 
 def _layout(texts: tuple[str, ...], lines: Sequence[tuple[str, tuple[LineField, ...]]]) -> str:
-    """Return a layout for lines that share the texts between fields; '' without a time or a request."""
+    """Return a layout for lines with the same texts between fields; '' if they have no time or no request."""
     columns = []
     for number, first in enumerate(lines[0][1]):
         values = (line[fields[number].start : fields[number].end] for line, fields in lines)
@@ -152,14 +152,14 @@ def _layout(texts: tuple[str, ...], lines: Sequence[tuple[str, tuple[LineField, 
 
 
 def _variables(columns: Sequence[_LineColumn]) -> list[str]:
-    """The variable of each column, with its dollar sign."""
+    """Return the variable of each column, with its dollar sign."""
     found: dict[str, int] = {}
     for shape in SHAPES:
         if not found.keys().isdisjoint(shape.unless):
             continue
         free = [number for number in range(len(columns)) if number not in found.values()]
         fitting = [number for number in free if columns[number].share(shape.fits) >= shape.share]
-        if shape.variable == "$status":  # before the request, numbers may be anything
+        if shape.variable == "$status":  # a number before the request may be anything
             request = max((found[name] for name in _REQUESTS & found.keys()), default=0)
             fitting = [number for number in fitting if number > request] or fitting
         if shape.variable == "$http_x_forwarded_for":  # other addresses, such as those of targets, are not the client's

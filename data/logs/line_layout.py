@@ -1,7 +1,7 @@
 """Compiles the layout of a log's lines, a log_format of nginx or a LogFormat of Apache, into an RE2 pattern.
 
-The macros in formats/fields.sql map the variables of nginx to the columns of a request. Directives of Apache are named
-after the variable that has the same value.
+The macros in formats/fields.sql map the variables of nginx to the columns of a request. Directives of Apache get the
+name of the variable with the same value.
 """
 
 import re
@@ -22,7 +22,7 @@ VARIABLES: Final = (
     "http_purpose", "http_x_purpose", "http_x_moz", "http_x_firefox_ai", "http_accept", "http_accept_language",
     "http_signature_agent", "http_signature_input",
 )  # fmt: skip
-"""The variables of nginx that are used. Others are matched and ignored."""
+"""The variables of nginx that are used. Other variables are matched and ignored."""
 VARIABLES_TYPE: Final = f"CREATE TYPE layout_variables AS STRUCT({', '.join(f'{name} VARCHAR' for name in VARIABLES)});"
 """The type of a line's variables; variables that are not logged are NULL."""
 
@@ -68,7 +68,7 @@ class LineLayout:
 
 
 class _Piece(NamedTuple):
-    """A variable in a description, with the literal text before it."""
+    """A variable in a layout, with the literal text before it."""
 
     before: str
     written: str
@@ -77,10 +77,10 @@ class _Piece(NamedTuple):
 
 
 def parse_layout(text: str) -> LineLayout:
-    r"""Compile a description: `$remote_addr [$time_local] "$request" $status` of nginx, `%h %t "%r" %>s` of Apache.
+    r"""Compile a layout like `$remote_addr [$time_local] "$request" $status` (nginx) or `%h %t "%r" %>s` (Apache).
 
-    Quotes may be written as `\"`, as in Apache's configuration. Raises BadInput when it lacks the time or the request,
-    or when two variables have no text between them.
+    Quotes may be written as `\"`, as in Apache's configuration. Raises BadInput if it lacks the time or the request, or
+    if two variables have no text between them.
     """
     text = text.replace(r"\t", "\t").replace(r"\"", '"')  # as the servers read it
     is_apache = not _VARIABLE.search(text) and _DIRECTIVE.search(text) is not None
@@ -107,7 +107,7 @@ def parse_layout(text: str) -> LineLayout:
 
 
 def _pieces_of_nginx(text: str) -> tuple[list[_Piece], str]:
-    """The variables of a log_format, and the text after the last."""
+    """Return the variables in a log_format, and the text after the last."""
     pieces, end = list[_Piece](), 0
     for match in _VARIABLE.finditer(text):
         name = match[1] or match[2]
@@ -117,7 +117,7 @@ def _pieces_of_nginx(text: str) -> tuple[list[_Piece], str]:
 
 
 def _pieces_of_apache(text: str) -> tuple[list[_Piece], str]:
-    """The directives of a LogFormat, and the text after the last."""
+    """Return the directives in a LogFormat, and the text after the last."""
     pieces, before, end = list[_Piece](), "", 0
     for match in _DIRECTIVE.finditer(text):
         before += text[end : match.start()]
@@ -130,12 +130,12 @@ def _pieces_of_apache(text: str) -> tuple[list[_Piece], str]:
         name, pattern = _APACHE.get(directive, ("", _ANY))
         if letter == "i" and parameter:
             name = f"http_{parameter[1:-1].lower().replace('-', '_')}"
-        # with a list of statuses, all others log a dash, which would mean that nothing was sent
+        # a directive with a list of statuses logs a dash for other statuses, which would be read as an absent header
         pieces.append(_Piece(before, match[0], "" if statuses else name, pattern))
         before = ""
     return pieces, before + text[end:]
 
 
 def _without_group(shape: str) -> str:
-    """A pattern of _APACHE or _NGINX_SHAPES without its group, for text to be matched and ignored."""
+    """Return a pattern of _APACHE or _NGINX_SHAPES without its group, to match text and ignore it."""
     return re.sub(r"(?<!\\)\((?!\?)", "(?:", shape, count=1)

@@ -1,7 +1,8 @@
-"""Reads logs with several formats: lines that are not in the format of their log are read in other formats.
+"""Reads logs in several formats: lines that are not in the format of their log are read in other formats.
 
 Each line is read separately, so the result depends on the content alone, not on how it is split into blocks. The
-format of a log comes first: other formats read only the remaining lines, and only if a single line identifies them.
+format of the log comes first: other formats are tried for the remaining lines only, and only if they can be recognized
+by a single line.
 """
 
 from typing import Final
@@ -16,13 +17,13 @@ _OTHERS: Final = tuple(name for name in FORMATS if name not in WHOLE_FILE_FORMAT
 
 
 def read_mixed(reader: LineReader, lines: pa.Table, log_format: str, context: FormatContext) -> dict[str, pa.Table]:
-    """The requests in `lines` by format, as returned by LineReader.read_all, starting with the log's own format.
+    """Return the requests in `lines` by format, as read by LineReader.read_all, starting with the log's own format.
 
     Lines that no format reads are in the first table, with their reason.
     """
     requests = reader.read_all(lines, log_format, context)
     found, reason = {log_format: requests}, requests["reason"]
-    if reason.null_count == len(reason):  # as in most blocks
+    if reason.null_count == len(reason):  # most blocks are in one format
         return found
     rest = _of_numbers(lines, requests["number"].filter(pc.is_in(reason, pa.array(vague_reasons(log_format)))))
     for other in _OTHERS:
@@ -39,6 +40,6 @@ def read_mixed(reader: LineReader, lines: pa.Table, log_format: str, context: Fo
 
 
 def _of_numbers(table: pa.Table, numbers: pa.ChunkedArray, are_left_out: bool = False) -> pa.Table:
-    """The rows with these line numbers; with `are_left_out`, all others."""
+    """Return the rows with these line numbers; with `are_left_out`, all other rows."""
     are_there = pc.is_in(table["number"], numbers.combine_chunks())
     return table.filter(pc.invert(are_there) if are_left_out else are_there)

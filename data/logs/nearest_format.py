@@ -1,4 +1,4 @@
-"""Finds the nearest format of a line, and where the line differs from it, by an example of each format.
+"""Finds the format nearest to a line, and where the line differs from it, by an example of each format.
 
 Examples are in the SQL file of each format, in comments that begin with `Example:`.
 """
@@ -14,7 +14,7 @@ from data.logs.layout_guess import SHAPES, split_fields, texts_between
 from data.sql import read_sql
 
 MAX_SKIPPED: Final = 8
-"""Maximum number of fields before a format's own, such as a syslog prefix."""
+"""Maximum number of fields before those of the format, such as in a syslog prefix."""
 MIN_FIELDS: Final = 3
 """Minimum number of fields that must match a format: an address alone occurs in all logs."""
 
@@ -33,7 +33,7 @@ class Difference(NamedTuple):
 
     log_format: str  # '' when no format is near
     at: int | None = None  # index of the first different character; None if the format has no fixed order
-    wanted: str = ""  # the text of the example there, or the missing keys
+    wanted: str = ""  # the example's text at this index, or the missing keys
 
 
 class _Token(NamedTuple):
@@ -44,12 +44,12 @@ class _Token(NamedTuple):
 
 
 def example(log_format: str) -> str:
-    """An example of a log in this format."""
+    """Return an example of a log in this format."""
     return "\n".join(_EXAMPLE.findall(read_sql("data.logs", f"formats/{log_format}")))
 
 
 def nearest_format(line: str) -> Difference:
-    """Return the nearest format, and where the line differs from it."""
+    """Return the format nearest to a line, and where the line differs from it."""
     return _nearest_object(line) if line.lstrip().startswith("{") else _nearest_text(line)
 
 
@@ -82,7 +82,7 @@ def _nearest_text(line: str) -> Difference:
 
 
 def _agreement(wanted: list[_Token], tokens: list[_Token]) -> tuple[int, int]:
-    """Number of fields before the first difference, and how many of them are characteristic of a format."""
+    """Return the number of fields before the first difference, and how many of them are characteristic of a format."""
     count = found = 0
     for one, other in zip(wanted, tokens, strict=False):
         is_same = one.kind == other.kind or one.kind in _NUMBERS >= {other.kind} or "dash" in {one.kind, other.kind}

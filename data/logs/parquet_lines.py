@@ -1,4 +1,4 @@
-"""Rows of a Parquet file as JSON lines, in bounded memory."""
+"""Converts the rows of a Parquet file to JSON lines, in bounded memory."""
 
 from collections.abc import Iterator
 from typing import BinaryIO, Final
@@ -14,16 +14,16 @@ from data.logs.parquet_pages import column_memory, longest_shared, row_groups
 _ROWS: Final = 16_384
 _NESTED_ROWS: Final = 256
 _LINES_BYTES: Final = 32 << 20
-"""Maximum number of Parquet rows converted to lines at a time; the same for rows with texts in lists or structs; and
-the maximum size of these lines in bytes."""
+"""Maximum number of rows read from Parquet at a time, the same if they have texts in lists or structs, and the maximum
+size in bytes of rows read or lines made at a time."""
 MAX_ROW_BYTES: Final = 128 << 20
 MAX_ROW_GROUP_BYTES: Final = 2 << 30
 MAX_GROUP_BYTES: Final = 512 << 20
-"""Maximum memory of a row group while one page of each column is read."""
+"""Maximum memory for a row group while one page of each column is read."""
 
 
 def rows_as_lines(path: object, file: BinaryIO) -> Iterator[bytes]:
-    """One JSON line with all columns by name for each row of a Parquet file; the same file gives the same lines.
+    """Yield each row of a Parquet file as a JSON line with all columns by name; the same file gives the same lines.
 
     Texts that many rows share are expanded for only a few rows at a time.
     """
@@ -59,7 +59,7 @@ def rows_as_lines(path: object, file: BinaryIO) -> Iterator[bytes]:
         for batch in parquet.iter_batches(read):
             most = sum(_max_bytes(column) for column in batch.columns)
             if most > MAX_ROW_BYTES:
-                raise BadInput(f"{path} may have {most:,} bytes in one of the rows from {done + 1:,} on; shorten them.")
+                raise BadInput(f"{path} may have {most:,} bytes in a row, from row {done + 1:,} on; shorten its texts.")
             done += len(batch)
             step = max(1, _LINES_BYTES // (most + 1))
             for start in range(0, len(batch), step):
@@ -69,7 +69,7 @@ def rows_as_lines(path: object, file: BinaryIO) -> Iterator[bytes]:
 
 
 def _max_bytes(column: pa.Array) -> int:
-    """Maximum size of an expanded value of a column in bytes; the size of numbers is estimated."""
+    """Return the maximum size in bytes of an expanded value in a column; the size of numbers is estimated."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _max_bytes(column.dictionary)

@@ -1,4 +1,4 @@
-"""Computes the memory for the pages of a Parquet file from their headers: PyArrow allocates it before checking a page.
+"""Computes the memory for the pages of a Parquet file from their headers, since PyArrow allocates it unchecked.
 
 https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift defines the headers, and
 https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md their encoding.
@@ -11,22 +11,22 @@ from typing import BinaryIO, Final, NamedTuple
 import pyarrow as pa
 
 _DETAILS: Final = {0: 5, 2: 7, 3: 8}
-"""The field of a header that describes a page of each type: data, a dictionary, data of version 2."""
+"""The field of a header that describes the page, by its type: data, a dictionary, data of version 2."""
 _DICTIONARY, _DATA_V2 = 2, 3
 _DELTA_BYTE_ARRAY: Final = 7
 _DELTA_TEXTS: Final = {6, _DELTA_BYTE_ARRAY}
-_WITH_LENGTHS: Final = {5, *_DELTA_TEXTS}  # encodings for which a number per value is decoded at once
+_WITH_LENGTHS: Final = {5, *_DELTA_TEXTS}  # encodings for which a number for each value is decoded in advance
 _MAX_TEXTS: Final = 1 << 20  # maximum number of dictionary entries that are measured
 _COPIES: Final = 2  # copies of a page in memory: decompressed bytes and values
 _CODECS: Final = {0: "", 1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
 _FIRST_BYTES: Final = 1 << 12  # first read of a header, before its length is known
 _MAX_BYTES: Final = 1 << 24  # maximum size of a header or of the footer; PyArrow's own limit
-_PADDING: Final = 100  # bytes after a column that PyArrow may read: old writers did not count them
-_LISTED_BYTES: Final = 16  # of each number in a list, with its levels; all numbers may be in one row
+_PADDING: Final = 100  # bytes that PyArrow may read after a column, since old writers did not count them
+_LISTED_BYTES: Final = 16  # size of each number in a list, with its levels; all numbers may be in one row
 
 
 class ColumnChunk(NamedTuple):
-    """Location of the pages of one column of a row group, from the footer."""
+    """The location of the pages of one column in a row group, from the footer."""
 
     start: int
     bytes: int
@@ -35,23 +35,23 @@ class ColumnChunk(NamedTuple):
 
 
 class ColumnMemory(NamedTuple):
-    """Memory for reading one column of a row group, from its headers."""
+    """The memory for reading one column of a row group, from its headers."""
 
     bytes: int  # memory needed to read it
     is_delta: bool  # whether texts are delta-encoded, so that PyArrow cannot read them as dictionaries
 
 
 class _PageHeader(NamedTuple):
-    size: int  # of its content, decompressed
+    size: int  # size of its decompressed content
     values: int
     encoding: int
     is_dictionary: bool
-    start: int  # of its content in the file
+    start: int  # offset of its content in the file
     compressed: int
 
 
 def row_groups(file: BinaryIO) -> list[list[ColumnChunk]]:
-    """The columns of each row group. Raises ArrowInvalid for a footer that cannot be read.
+    """Return the columns of each row group. Raises ArrowInvalid for a footer that cannot be read.
 
     PyArrow would abort the process on a column with contradictory metadata.
     """
@@ -77,7 +77,7 @@ def _column(chunk: "_Fields") -> ColumnChunk:
 
 
 def column_memory(file: BinaryIO, column: ColumnChunk, is_listed: bool) -> ColumnMemory:
-    """Return the bytes of memory that reading a column of a row group takes. With `is_listed`, a row has many values.
+    """Return the memory that reading a column of a row group takes. With `is_listed`, a row may have many values.
 
     Raises ArrowInvalid for headers that cannot be read.
     """
@@ -91,7 +91,7 @@ def column_memory(file: BinaryIO, column: ColumnChunk, is_listed: bool) -> Colum
 
 
 def longest_shared(file: BinaryIO, column: ColumnChunk) -> int:
-    """Maximum size in bytes of a text that is stored once, at least in part, and shared by many rows."""
+    """Return the maximum size in bytes of a text that many rows share, because it is stored only once, even in part."""
     longest = 0
     for page in _pages(file, column):
         if page.is_dictionary:
@@ -102,7 +102,7 @@ def longest_shared(file: BinaryIO, column: ColumnChunk) -> int:
 
 
 def _longest_text(file: BinaryIO, page: _PageHeader, codec: str | None) -> int:
-    """Length of the longest text of a dictionary page; the size of the page if that is unknown."""
+    """Return the length of the longest text in a dictionary page; the size of the page if it is unknown."""
     if page.values > _MAX_TEXTS or codec is None:
         return page.size
     file.seek(page.start)
@@ -135,7 +135,7 @@ def _pages(file: BinaryIO, column: ColumnChunk) -> Iterator[_PageHeader]:
 
 
 def _header(file: BinaryIO, at: int) -> tuple["_Fields", int]:
-    """The fields of the header at an offset in the file, and its length."""
+    """Return the fields of the header at an offset in the file, and its length."""
     wanted = _FIRST_BYTES
     while True:
         file.seek(at)
@@ -150,10 +150,10 @@ def _header(file: BinaryIO, at: int) -> tuple["_Fields", int]:
 
 
 class _Fields(NamedTuple):
-    """The fields of a struct of Thrift by their numbers; values of other types are skipped."""
+    """The fields of a Thrift struct by number; values of other types are skipped."""
 
     numbers: dict[int, int]
-    structs: dict[int, list["_Fields"]]  # in a list; otherwise 1
+    structs: dict[int, list["_Fields"]]  # all structs of a list, or a single struct
 
 
 _NO_FIELDS: Final = _Fields({}, {})
@@ -167,7 +167,7 @@ class _CompactReader:
         self.at = 0
 
     def struct(self) -> _Fields:
-        """The fields of a struct. Raises ArrowInvalid for a duplicate field."""
+        """Read the fields of a struct. Raises ArrowInvalid for a duplicate field."""
         fields, seen, number = _Fields({}, {}), set[int](), 0
         while head := self._byte():
             number = number + (head >> 4) if head >> 4 else self._integer()
@@ -207,7 +207,7 @@ class _CompactReader:
                 raise pa.ArrowInvalid(f"a page header has a value of the unknown type {kind}")
 
     def _structs(self) -> list[_Fields]:
-        """The structs of a list; an empty list if it holds other values."""
+        """Read the structs of a list; return [] if the list has other values."""
         head = self._byte()
         count, kind = head >> 4, head & 15
         count = self._unsigned() if count == 15 else count

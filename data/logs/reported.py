@@ -21,14 +21,13 @@ from data.logs.request_facts import NO_RECORD, RequestRecord
 from data.text import ShortTextCache
 
 MAX_CLOCK_SKEW: Final = timedelta(days=1)
-"""Maximum distance of a time in the future. A later time is an error, such as a wrong unit, rather than a wrong
-clock."""
+"""How far in the future a time may be. A later time is an error, such as a wrong unit, rather than a wrong clock."""
 MAX_ROW_BYTES: Final = 16_384
-"""The maximum size of one row. Servers reject longer request lines and headers."""
+"""Maximum size of a row. Servers reject longer request lines and headers."""
 MAX_ROWS: Final = 10_000
-"""The maximum number of rows in one body."""
+"""Maximum number of rows in a body."""
 MAX_BYTES_SENT: Final = 1 << 40
-"""The maximum size of a response. A larger one is an error, and would make sums overflow."""
+"""Maximum size of a response. A larger size is an error, and would make sums overflow."""
 
 
 class Reported(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -101,7 +100,7 @@ class Target(NamedTuple):
 
 
 class ReportedVisit(msgspec.Struct, frozen=True, gc=False):
-    """One validated request; '' when a value is missing."""
+    """One validated request; missing values are ''."""
 
     visited_at: datetime  # naive, UTC
     ip: str
@@ -124,13 +123,14 @@ _ERROR_PATH: Final = re.compile(r" - at `\$\.?(.*)`$")
 _METHOD: Final = re.compile(r"[A-Za-z]{2,20}")
 _COUNTRY: Final = re.compile(r"[A-Za-z]{2}")
 _UNKNOWN_COUNTRIES: Final = ("", "-", "XX", "T1")
-"""The codes that content delivery networks send for an unknown country."""
+"""Codes that content delivery networks send for an unknown country."""
 
 
 def split_rows(body: bytes) -> Sequence[JsonObject]:
     """Split a JSON array or JSON lines into objects that are not parsed yet.
 
-    Raises BadInput for an invalid array, and TooManyRows as soon as the limit is passed: two million rows take 0.1 s.
+    Raises BadInput for an invalid array, and TooManyRows as soon as the limit is exceeded: two million rows would take
+    0.1 s.
     """
     body = body.removeprefix(codecs.BOM_UTF8)
     if body.lstrip()[:1] != b"[":
@@ -150,7 +150,7 @@ def split_rows(body: bytes) -> Sequence[JsonObject]:
 
 @cache
 def _short_array() -> msgspec.json.Decoder[msgspec.Struct]:
-    """Decodes arrays of at most MAX_ROWS items; raises ValidationError at the first item beyond them.
+    """Return a decoder for arrays of at most MAX_ROWS items; it raises ValidationError at the first item beyond.
 
     msgspec checks the maximum length of a list after decoding all of it, but the length of a struct at each field.
     """
@@ -204,7 +204,7 @@ def _time(value: datetime | float, now: datetime) -> datetime:
     try:
         if not isinstance(value, datetime):
             for _ in range(3):  # milli-, micro-, nanoseconds
-                if value > 1e11:  # seconds reach that in the year 5138
+                if value > 1e11:  # in seconds, this is the year 5138
                     value /= 1_000
             value = datetime.fromtimestamp(value, UTC)
         moment = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
@@ -226,7 +226,7 @@ def _ip(text: str) -> str:
 
 
 def _parse_target(url: str, domain: str, path: str) -> Target:
-    """The target from an absolute URL, or from a domain and a path with or without a query."""
+    """Return the target given by an absolute URL, or by a domain and a path with or without a query."""
     if url and path:
         raise BadInput("send either url or path, not both")
     address, field = _clean(url or path), "domain"

@@ -1,4 +1,4 @@
-"""Derives facts of a request from its scheme, its headers and the network in front of the server: bits of `signals`."""
+"""Derives facts about a request, bits of `signals`, from its scheme, its headers and the network at the edge."""
 
 from typing import Final, NamedTuple
 
@@ -15,23 +15,23 @@ _CLASSES: Final = {
     "badHost": "edge_suspected", "scan": "edge_suspected", "searchEngine": "edge_verified",
     "monitoringService": "edge_verified", "tor": "from_tor",
 }  # fmt: skip
-"""Facts by Cloudflare's class of the address; noRecord and allowlist give none.
+"""The fact for each of Cloudflare's classes of addresses; noRecord and allowlist give none.
 
 Evidence: https://developers.cloudflare.com/logs/logpush/logpush-job/datasets/zone/http_requests/#clientipclass
 """
 _SCORES: Final = frozenset(map(str, range(1, 100)))
 _ENCRYPTED: Final = frozenset(("https", "wss", "h2", "grpcs"))
 _PLAIN: Final = frozenset(("http", "ws"))
-"""Schemes, and the types that an AWS load balancer logs instead.
+"""Schemes, and the connection types that an AWS load balancer logs instead.
 
 Evidence: https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-access-logs.html
 """
 
 
 class RequestRecord(NamedTuple):
-    """Texts of one request besides its request line. None: not logged; "": not sent with the request.
+    """Logged texts of one request, other than its request line. None: not logged; "": not sent with the request.
 
-    They are read when a visit lands and never stored. A log format has the columns that it can fill.
+    They are read when a visit lands, and never stored. A log format has the columns that it can fill.
     """
 
     scheme: str | None = None  # of the client's connection
@@ -53,11 +53,11 @@ NO_RECORD: Final = RequestRecord()
 
 
 def request_facts(record: RequestRecord) -> int | None:
-    """Return the bits of the facts in a record; None if there are none."""
+    """Return the bits of the facts that follow from a record; None if there are none."""
     mode, dest = record.fetch_mode, record.fetch_dest
     purpose = (record.purpose or "").lower()
     score = int(record.bot_score) if record.bot_score in _SCORES else 0
-    told = _CLASSES.get(record.address_class or "")
+    by_class = _CLASSES.get(record.address_class or "")
     fetch = (mode, dest, record.fetch_site)
     is_fetch_sent = any(fetch) and "" not in fetch  # browsers send all three; Node.js sends the mode only
     is_opened = mode == "navigate" and dest in {None, "document", "empty"}  # empty: passed on by a service worker
@@ -78,8 +78,8 @@ def request_facts(record: RequestRecord) -> int | None:
         "language_sent": bool(record.accept_language),
         "signed": bool(record.signature_agent or record.signature_input),
         "edge_automated": score == 1,
-        "edge_suspected": 2 <= score < 30 or told == "edge_suspected",
-        "edge_verified": bool(record.verified_bot) or told == "edge_verified",
-        "from_tor": told == "from_tor",
+        "edge_suspected": 2 <= score < 30 or by_class == "edge_suspected",
+        "edge_verified": bool(record.verified_bot) or by_class == "edge_verified",
+        "from_tor": by_class == "from_tor",
     }
     return sum(BITS[name] for name, is_so in facts.items() if is_so) or None

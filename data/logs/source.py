@@ -22,11 +22,12 @@ CHUNK_BYTES = 1 << 20
 _FIRST_PIECE_BYTES: Final = 128
 BLOCK_BYTES = 16 << 20
 MAX_BLOCK_LINES: Final = 1 << 18
-"""Maximum number of lines in a block, since each takes extra memory: 16 MiB of log have about 100,000."""
+"""Maximum number of lines in a block, since each takes extra memory. Usually, 16 MiB of a log have about 100,000 lines.
+"""
 MAX_EXPANSION: Final = 1_000
 """Maximum compression ratio of a log: usual ratios are 5 to 100, and gzip's limit is 1,032."""
 MAX_UNCHECKED_BYTES: Final = 256 << 20
-"""Expanded size up to which the compression ratio does not matter."""
+"""Decompressed size up to which the compression ratio does not matter."""
 MAX_LINE_BYTES = 1 << 16
 """Maximum length of a line. Longer lines are rejected, and truncated so that they never fill more than one block."""
 
@@ -40,7 +41,7 @@ _ZSTD: Final = (b"\x28\xb5\x2f\xfd", *(bytes([number]) + b"\x2a\x4d\x18" for num
 
 
 class Source(Protocol):
-    """Where a log is read from: a path, or an object in a bucket. `str()` gives its name for messages."""
+    """The source of a log: a path, or an object in a bucket. `str()` gives its name for messages."""
 
     def open(self, mode: Literal["rb"], /) -> BinaryIO:
         """Open a seekable stream at the beginning."""
@@ -51,7 +52,7 @@ class LogUnavailable(BadInput):
 
 
 class TruncatedLog(Exception):
-    """A compressed file is truncated. Its readable part has been yielded."""
+    """A compressed file is truncated; its readable part has already been yielded."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def is_plain(beginning: bytes) -> bool:
 
 
 def identify(path: Source, lengths: Iterable[int]) -> Content:
-    """Read the file once and hash it: all of it, and its first n bytes for every n in `lengths` up to its size."""
+    """Read a file once and hash it: all of it, and its first n bytes for each n in `lengths` up to its size."""
     marks = sorted(set(lengths), reverse=True)
     digest, size, prefixes, is_truncated = hashlib.sha256(), 0, {}, False
     try:
@@ -101,14 +102,14 @@ def identify(path: Source, lengths: Iterable[int]) -> Content:
 
 
 def beginning(path: Source, size: int) -> bytes:
-    """The first `size` decompressed bytes of a log. Raises BadInput when it cannot be read."""
+    """Return the first `size` decompressed bytes of a log. Raises BadInput if it cannot be read."""
     return b"".join(_readable(path, size))
 
 
 def blocks(path: Source, content: Content, start: int = 0) -> Iterator[Block]:
-    """Split the bytes from `start` to `content.size` between lines into blocks of about 16 MiB.
+    """Yield the bytes from `start` to `content.size` in blocks of about 16 MiB, split after lines.
 
-    Raises BadInput when the file no longer begins with the content that `content` identifies.
+    Raises BadInput if the file no longer begins with the content that `content` identifies.
     """
     preamble = Preamble()
     for block in _cut(path, content, start, preamble):
@@ -133,13 +134,13 @@ class Preamble:
             return
         if self._header is None:
             self._header = _first_line(text)
-        has_directives = b"#" in text  # most logs have none, and this check is faster than finding the last one
+        has_directives = b"#" in text  # most logs have none, and checking this is faster than finding the last
         at = text.rfind(b"\n#Fields:", 0, end) + 1 if has_directives else 0
         if at or text.startswith((b"#Fields:", BOM + b"#Fields:")):
             self._fields = _first_line(text[at : at + MAX_LINE_BYTES])
 
     def annotate(self, block: Block) -> Block:
-        """The block with its header and its last #Fields directive."""
+        """Return the block with its header and its last #Fields directive."""
         header = _first_line(block.text) if self._header is None else self._header
         return replace(block, header=header, fields=self._fields)
 
@@ -183,7 +184,7 @@ def _cut(path: Source, content: Content, start: int, preamble: Preamble) -> Iter
 
 
 def _whole_line_blocks(line: int, text: bytes, end: int) -> Iterator[Block]:
-    """Whole lines as blocks, the first from line number `line` on; `end` is the offset after the last."""
+    """Yield whole lines in blocks, the first of which begins at line `line`; `end` is the offset after the last."""
     offset = end - len(text)
     for part in split_after_lines(text):
         offset += len(part)
@@ -192,7 +193,7 @@ def _whole_line_blocks(line: int, text: bytes, end: int) -> Iterator[Block]:
 
 
 def split_after_lines(text: bytes) -> Iterator[bytes]:
-    """Cut a text after newlines into parts of at most MAX_BLOCK_LINES lines."""
+    """Split a text after newlines into parts of at most MAX_BLOCK_LINES lines."""
     if text.count(b"\n") <= MAX_BLOCK_LINES:
         yield text
         return
@@ -202,10 +203,10 @@ def split_after_lines(text: bytes) -> Iterator[bytes]:
 
 
 def _whole_lines(pieces: list[bytes]) -> tuple[bytes, bytes]:
-    """The text of all pieces up to the end of the last whole line, usually copied only once, and the rest."""
+    """Return the text of all pieces up to the last whole line, usually after a single copy, and the rest."""
     *before, last = pieces or [b""]
     cut = whole_lines_end(last)
-    if last.rfind(b"\n", 0, max(cut - 1, 0)) >= 0:  # all of that line is in this piece
+    if last.rfind(b"\n", 0, max(cut - 1, 0)) >= 0:  # the whole last line is in this piece
         return b"".join((*before, last[:cut])), last[cut:]
     text = b"".join(pieces)
     cut = whole_lines_end(text)
@@ -213,7 +214,7 @@ def _whole_lines(pieces: list[bytes]) -> tuple[bytes, bytes]:
 
 
 def _readable(path: Source, size: int) -> Iterator[bytes]:
-    """The first `size` decompressed bytes. Truncation is not an error here: `identify` has reported it."""
+    """Yield the first `size` decompressed bytes. Truncation is no error here, since `identify` has reported it."""
     try:
         for chunk in _chunks(path):
             yield chunk[:size]
@@ -239,21 +240,21 @@ def _chunks(path: Source) -> Iterator[bytes]:
             else:
                 yield from iter(lambda: file.read(CHUNK_BYTES), b"")
     except (zlib.error, pa.ArrowException, duckdb.Error, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} is damaged ({error}); nothing of it was imported.") from error
+        raise BadInput(f"{path} is damaged ({error}); none of it was imported; import an intact copy.") from error
     except OSError as error:
         if error.errno is None:  # such as for Parquet that cannot be decoded
-            raise BadInput(f"{path} is damaged ({error}); nothing of it was imported.") from error
+            raise BadInput(f"{path} is damaged ({error}); none of it was imported; import an intact copy.") from error
         raise LogUnavailable(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
 def _limited(room: int, path: Source, chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The chunks of a compressed file. Raises BadInput when they exceed `room` bytes."""
+    """Yield the chunks of a compressed file. Raises BadInput if they exceed `room` bytes."""
     for chunk in chunks:
         room -= len(chunk)
         if room < 0:
             raise BadInput(
-                f"{path} expands to more than {MAX_EXPANSION:,} times its size, unlike any log; if it is a log, "
-                "import it decompressed (Parquet as lines of JSON)."
+                f"{path} expands to more than {MAX_EXPANSION:,} times its size, unlike a log; if it is a log, import "
+                "it decompressed (Parquet as JSON lines)."
             )
         yield chunk
 
@@ -261,7 +262,7 @@ def _limited(room: int, path: Source, chunks: Iterable[bytes]) -> Iterator[bytes
 def _gunzipped(file: BinaryIO) -> Iterator[bytes]:
     """Decompress all members of a gzip file in chunks, so that nothing before a damaged end is lost.
 
-    zlib copies everything after a member, so each member is fed small pieces first, doubling in size.
+    zlib copies everything after a member, so each member is fed pieces that begin small and double in size.
     """
     member = None
     while raw := file.read(CHUNK_BYTES):

@@ -1,4 +1,4 @@
-"""Finds log lines in the JSON objects that Docker and log collectors wrap them in, and joins lines split by Docker.
+"""Finds log lines in the JSON objects in which Docker and log collectors wrap them, and joins lines split by Docker.
 
 formats/wrapped.sql extracts the lines.
 """
@@ -10,7 +10,7 @@ TEXT_PATHS: Final = (
     "/event/original", "/event.original", "/log", "/message", "/_raw", "/result/_raw", "/line", "/MESSAGE",
     "/textPayload",
 )  # fmt: skip
-"""JSON pointers of the keys that may hold a line, the most certain first.
+"""JSON pointers to the keys that may hold a line, the most reliable first.
 
 Evidence, in this order:
 - Filebeat, Logstash: https://www.elastic.co/docs/reference/ecs/ecs-event
@@ -31,24 +31,24 @@ _PART_BYTES: Final = 1 << 14
 Evidence: https://github.com/moby/moby (daemon/logger/copier.go)
 """
 _MAX_PARTS: Final = 8
-"""Maximum number of parts; a line with more is too long to be read."""
+"""Maximum number of parts; a line with more parts is too long to be read."""
 _MAX_ENTRY_BYTES: Final = 1 << 17
-"""Maximum size of an entry with a part of a line; longer entries are whole lines."""
+"""Maximum size of an entry with part of a line; a longer entry has a whole line."""
 _TEXT: Final = re.compile(rb'\{"log": ?"(?:[^"\\]|\\.)*?(\\n)?", ?"stream"')
 
 
 def whole_lines_end(text: bytes) -> int:
-    """Offset after the last whole line, 0 if there is none; parts of a line split by Docker stay together."""
+    """Return the offset after the last whole line (0: there is none). Parts of a line split by Docker stay together."""
     cut = end = text.rfind(b"\n") + 1
     for _ in range(_MAX_PARTS):
         start = text.rfind(b"\n", 0, max(cut - 1, 0)) + 1
-        if not _goes_on(text[start : min(cut, start + _MAX_ENTRY_BYTES)]):
+        if not _is_continued(text[start : min(cut, start + _MAX_ENTRY_BYTES)]):
             return cut
         cut = start
     return end
 
 
-def _goes_on(entry: bytes) -> bool:
-    """Whether an entry of Docker's json-file holds a part of a line, but not its last part."""
+def _is_continued(entry: bytes) -> bool:
+    """Whether an entry of Docker's json-file holds part of a line, but not the last part."""
     found = _TEXT.match(entry) if len(entry) > _PART_BYTES and entry.startswith(b'{"log"') else None
     return found is not None and not found[1]

@@ -80,7 +80,7 @@ def test_an_unreachable_bucket_is_retried(lake, bucket, name):
     assert len(following.told) >= 2
     assert following.told[0].startswith(f"{name} cannot be used: ")
     assert following.told[0].endswith(" Nothing is lost; retrying.")
-    assert following.told[-1] == "objects are read again."
+    assert following.told[-1] == "objects can be read again."
 
 
 @pytest.mark.parametrize("how", ["500", "cut", "slow"])
@@ -96,7 +96,7 @@ def test_a_disturbed_bucket_loses_or_repeats_no_visit(how, lake, bucket, name, m
             assert following.told[0].startswith(f"{name} cannot be used: ")
             server.how = ""
             following.tick()
-            assert following.told[1:] == ["objects are read again."]
+            assert following.told[1:] == ["objects can be read again."]
     assert paths(lake) == Counter(asked)
 
 

@@ -97,7 +97,7 @@ def test_objects_rejected_by_a_store_come_last_next_time(store, following, lake)
     store.mend()
     following.tick()
     assert sum(paths(lake).values()) == 5
-    assert following.told[-1] == "objects are read again."
+    assert following.told[-1] == "objects can be read again."
 
 
 @pytest.mark.parametrize("count", [1, 5, 14])

@@ -187,7 +187,7 @@ def test_an_unreadable_object_does_not_delay_the_others(place):
     follower.tick()
     assert (follower.totals.visits, follower.has_failed) == (5, False)
     assert [text for text in place.told if "older" not in text] == [
-        "the bucket cannot be used: 500. Nothing is lost; retrying.", "objects are read again.",
+        "the bucket cannot be used: 500. Nothing is lost; retrying.", "objects can be read again.",
     ]  # fmt: skip
     failing.update("56789")
     asked.clear()

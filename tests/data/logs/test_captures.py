@@ -123,7 +123,7 @@ def test_captures_named_as_recommended_give_the_same_facts(load):
 @pytest.mark.parametrize(
     ("captures", "problem"),
     [
-        ("Host,host", "--captures names host twice; write - for the capture"),
+        ("Host,host", "--captures names host twice; replace one of them with -"),
         ("Host,,Referer", "--captures: '' is not the name of a header; separate names by commas"),
         ("Host User-Agent", "--captures: 'host user-agent' is not the name of a header"),
         ("Host:len", "--captures: 'host:len' is not the name of a header"),

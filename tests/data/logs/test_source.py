@@ -288,7 +288,7 @@ def test_a_file_may_expand_a_thousand_times_and_no_more(tmp_path, monkeypatch):
     monkeypatch.setattr(source, "MAX_EXPANSION", 15_000 // path.stat().st_size + 1)
     assert identify(path, ()).size == 15_000
     monkeypatch.setattr(source, "MAX_EXPANSION", 15_000 // path.stat().st_size)
-    with pytest.raises(BadInput, match=r"expands to more than [\d,]+ times its size, unlike any log"):
+    with pytest.raises(BadInput, match=r"expands to more than [\d,]+ times its size, unlike a log"):
         identify(path, ())
 
 
@@ -325,5 +325,5 @@ def blocks_text(path):
 def test_a_parquet_row_that_is_far_too_large_is_rejected(tmp_path, monkeypatch):
     pq.write_table(pa.table({"text": ["a"] * 5 + ["x" * 2_000]}), tmp_path / "log.parquet")
     monkeypatch.setattr(parquet_lines, "MAX_ROW_BYTES", 1_000)
-    with pytest.raises(BadInput, match=r"may have 2,000 bytes in one of the rows from 1 on; shorten them\."):
+    with pytest.raises(BadInput, match=r"may have 2,000 bytes in a row, from row 1 on; shorten its texts\."):
         identify(tmp_path / "log.parquet", ())
