@@ -84,11 +84,11 @@ class PublishedFile(NamedTuple):
 
 
 class TableChange(NamedTuple):
-    """The files added and removed by the next version of a table."""
+    """The files that the next version of a table adds and removes."""
 
     added: Collection[PublishedFile]
     removed: Collection[str]  # paths
-    moved: Collection[str] = ()  # the paths of added and removed files in which no value changed, as after a merge
+    moved: Collection[str] = ()  # the paths of added and removed files in which no value changed, such as by a merge
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class TableState:
     version: int = -1  # -1 before the log exists
     files: Mapping[str, PublishedFile] = field(default_factory=dict)  # by path
     epoch: int = 0  # the organization's epoch when the version was written
-    schema: str = ""  # the columns, as the log writes them
+    schema: str = ""  # the columns, in the format of the log
     checkpoint: int = -1  # the version of the last checkpoint
     is_damaged: bool = False  # the checkpoint or _last_checkpoint cannot be read: both must be rewritten
 
@@ -122,7 +122,7 @@ class DeltaLog:
         self._schema = json.dumps({"type": "struct", "fields": fields})
 
     def read(self) -> TableState:
-        """The last version. Raises ForeignLog if any version since the last checkpoint was written by others.
+        """Return the last version. Raises ForeignLog if others have written a version since the last checkpoint.
 
         If the checkpoint is missing or damaged, the state comes from the previous checkpoint, from all versions, or
         from the objects in the folder, with unknown row counts.
@@ -131,7 +131,7 @@ class DeltaLog:
         versions = sorted(int(name[1]) for key in keys if (name := _NAME.fullmatch(key)))
         checkpoints = sorted((int(name[1]) for key in keys if (name := _CHECKPOINT_NAME.fullmatch(key))), reverse=True)
         last = self._last_checkpoint()
-        is_damaged = last != next(iter(checkpoints), None)  # such as after a kill between writing both
+        is_damaged = last != next(iter(checkpoints), None)  # such as after a kill between the two writes
         for checkpoint in checkpoints:
             try:
                 state = self._read_checkpoint(checkpoint)
@@ -150,7 +150,7 @@ class DeltaLog:
         return replace(state, is_damaged=is_damaged)
 
     def _last_checkpoint(self) -> int | None:
-        """The version that _last_checkpoint names; -1 if it is garbage, None if it is missing."""
+        """Return the version that _last_checkpoint names; -1 if it is damaged, None if it is missing."""
         body = self._target.get(f"{self._log}/{_LAST_CHECKPOINT}")
         try:
             return None if body is None else int(json.loads(body)["version"])
@@ -158,7 +158,7 @@ class DeltaLog:
             return -1
 
     def _read_checkpoint(self, version: int) -> TableState:
-        """The state in the checkpoint of a version. Raises one of _LOG_ERRORS."""
+        """Return the state in the checkpoint of a version. Raises one of _LOG_ERRORS."""
         body = self._target.get(self._key(version, "checkpoint.parquet")) or b""
         rows = pq.read_table(io.BytesIO(body), columns=["metaData", "add"]).to_pylist(maps_as_pydicts="strict")
         (schema,) = {row["metaData"]["schemaString"] for row in rows if row["metaData"]}
@@ -166,7 +166,7 @@ class DeltaLog:
         return TableState(version - 1, files, 0, schema, version)
 
     def _listed_files(self) -> dict[str, PublishedFile]:
-        """All objects in the table's folder, listed in the log or not."""
+        """Return all objects in the table's folder, whether or not the log lists them."""
         files = {}
         for key, size in self._target.list(f"{self.folder}/").items():
             path = key.removeprefix(f"{self.folder}/")
@@ -176,21 +176,21 @@ class DeltaLog:
         return files
 
     def is_there(self, state: TableState) -> bool:
-        """Whether the log still has the version of a state that was read or written."""
+        """Whether the log still has the version of a state that was read or written before."""
         return state.version < 0 or self._target.has(self._key(state.version))
 
     def missing_version_error(self, state: TableState, version: int) -> ForeignLog:
-        """The exception for a log that has lost a version; `state` is its last remaining version."""
+        """Return the exception for a log that has lost a version; `state` is its last remaining version."""
         is_behind = f"ends with version {state.version}, though version {version} was published"
         what = is_behind if state.version >= 0 else "is gone"
         return ForeignLog(f"{self._target.name}/{self._log} {what}: `traffic publish --again` repairs it.")
 
     def clear(self) -> None:
-        """Delete the log; the next version is the first again."""
+        """Delete the log; versions start again from 0."""
         self._target.delete(self._target.list(f"{self._log}/"))
 
     def read_on(self, state: TableState) -> TableState:
-        """The last version after an earlier state, as far as versions still exist. Raises ForeignLog like `read`."""
+        """Apply later versions to an earlier state, as far as they still exist. Raises ForeignLog like `read`."""
         while body := self._target.get(self._key(state.version + 1)):
             state = self._next_state(state, state.version + 1, body)
         return state
@@ -217,7 +217,7 @@ class DeltaLog:
         if not self.is_there(state):
             raise Conflict(f"{self._target.name}/{self._key(state.version)} is gone; try again.")
         key, body = self._key(version), "".join(f"{json.dumps(action)}\n" for action in actions).encode()
-        if not self._target.put_if_absent(key, body) and self._target.get(key) != body:  # or this is a retry
+        if not self._target.put_if_absent(key, body) and self._target.get(key) != body:  # equal after a retry
             raise Conflict(f"{self._target.name}/{key} was written by another program meanwhile; try again.")
         gone, new = set(change.removed), {file.path: file for file in change.added}
         files = {path: file for path, file in state.files.items() if path not in gone} | new
@@ -235,7 +235,7 @@ class DeltaLog:
         return TableState(state.version, state.files, state.epoch, state.schema, state.version)
 
     def keys(self, state: TableState) -> set[str]:
-        """The objects of the log required by a version."""
+        """Return the objects of the log that a version needs."""
         versions = {self._key(version) for version in range(max(state.checkpoint, 0), state.version + 1)}
         if state.checkpoint < 0:
             return versions
@@ -251,7 +251,7 @@ class DeltaLog:
         }  # fmt: skip
 
     def _next_state(self, state: TableState, version: int, body: bytes) -> TableState:
-        """The state after the next version. Raises ForeignLog."""
+        """Return the state after the next version. Raises ForeignLog."""
         name = f"{self._target.name}/{self._key(version)}"
         try:
             actions = [json.loads(line) for line in body.splitlines()]
@@ -271,7 +271,7 @@ class DeltaLog:
 
 
 def _after(state: TableState, version: int, actions: Iterable[dict[str, Any]], epoch: int) -> TableState:
-    """The state after the actions of a version."""
+    """Return the state after the actions of a version."""
     files, schema = dict(state.files), state.schema
     for action in actions:
         if "remove" in action:

@@ -13,7 +13,7 @@ _VERSIONS: Final = "it keeps earlier versions of objects"
 
 
 def check_target(target: ObjectStore, lake: Lake) -> None:
-    """Raise BadInput unless a target is marked as belonging to the lake and keeps no versions."""
+    """Raise BadInput unless a target is marked as belonging to the lake, and keeps no earlier versions of objects."""
     _check_mark(target, lake)
     problem = target.versions_problem()
     if problem is None and target.put(MARK, _mark_body(lake)) is not None:  # the store does not report its versioning
@@ -23,7 +23,7 @@ def check_target(target: ObjectStore, lake: Lake) -> None:
 
 
 def mark_problem(target: ObjectStore, lake: Lake) -> str:
-    """Why a target is not marked as belonging to the lake; "" if it is."""
+    """Return why a target is not marked as belonging to the lake; "" if it is."""
     found = target.get(MARK)
     if found == _mark_body(lake):
         return ""

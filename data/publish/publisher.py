@@ -1,8 +1,8 @@
-"""Publishes live visits and links: copies of their files at a target, and Delta logs of them, for each organization.
+"""Publishes the live visits and links of each organization: copies of their files at a target, with Delta logs.
 
 The manifest alone decides what is published. The log of a table is changed only after all objects of its new version
 exist, and objects are deleted only when neither the log nor the manifest lists them: a killed program may leave extra
-objects, but never removes needed ones.
+objects, but never removes objects that are needed.
 """
 
 import hashlib
@@ -40,13 +40,13 @@ from data.store.lake import Lake, StoredFile
 from data.store.link_files import fold_links
 
 RECORDED_AFTER: Final = timedelta(minutes=2)
-"""How often to record that a copy still matches the manifest."""
+"""Interval for recording that a copy still matches the manifest."""
 MAX_VERSIONS: Final = 100
-"""Number of versions after which a checkpoint is written, so that readers need not read all of them."""
+"""Number of versions after which a checkpoint is written, so that readers need not read all versions."""
 _LOG: Final = logging.getLogger(__name__)
 _PARALLEL_PUTS: Final = 8
 _ATTEMPTS: Final = 5
-"""Maximum number of attempts, since files may be replaced and deleted while being published."""
+"""Maximum number of attempts, since files may be replaced and deleted while they are being published."""
 
 
 class PublishInterrupted(Exception):
@@ -60,7 +60,7 @@ class Publication(NamedTuple):
     files: int  # files added to its tables
     bytes: int
     removed: int  # files removed from its tables
-    version: int  # of the log of its visits
+    version: int  # the version of the Delta log of its visits
 
 
 class FollowedCopy(NamedTuple):
@@ -68,7 +68,7 @@ class FollowedCopy(NamedTuple):
 
     target: str
     organization: str
-    problem: str  # why the erasure is not applied yet; "": it is
+    problem: str  # why the erasure has not been applied yet; "" if it has
 
 
 class LakePublisher:
@@ -82,7 +82,7 @@ class LakePublisher:
         self._states: dict[str, TableState] = {}  # the last written states, by folder of the table
         self._cleaned: dict[str, date] = {}  # day of the last cleaning, by folder of the table
         self._is_marked = False
-        self._is_checked = False  # in this publication
+        self._is_checked = False  # whether the target was checked in this publication
         self._is_interrupted = threading.Event()
         self._odd: set[str] = set()
 
@@ -115,7 +115,7 @@ class LakePublisher:
             self._is_marked = True
         fold_links(self._lake, organization)
         copy = self._lake.manifest.copies.begin(self._target.name, organization)
-        if copy.is_putting:  # by a program that was killed or got no response from the store
+        if copy.is_putting:  # a program was killed while writing, or got no response from the store
             copy = copy._replace(settles_at=self._now() + self._target.late)
             self._lake.manifest.copies.record_putting(copy, is_putting=False, settles_at=copy.settles_at)
         for _ in range(_ATTEMPTS - 1):
@@ -146,10 +146,10 @@ class LakePublisher:
             is_cleaned = self._cleaned.get(table.folder) == now.date() and not copy.settles_at
             versions = state.version - max(state.checkpoint, 0)
             if is_due or again or not is_cleaned or state.is_damaged or versions >= MAX_VERSIONS:
-                if max(state.checkpoint, 0) < state.version or state.is_damaged:  # then no earlier version is needed
+                if max(state.checkpoint, 0) < state.version or state.is_damaged:  # makes earlier versions unnecessary
                     self._states[table.folder] = table.write_checkpoint(state)
                 self._clean(table, () if is_due else dead_paths(self._lake, organization), is_thorough=is_due or again)
-        if copy.settles_at and copy.settles_at <= now:  # earlier objects are deleted by now, or will not appear
+        if copy.settles_at and copy.settles_at <= now:  # earlier objects have been deleted, or will not appear any more
             copy = copy._replace(settles_at=None)
             self._lake.manifest.copies.record_putting(copy, is_putting=False, settles_at=None)
         state = self._states[visits.folder]
@@ -190,7 +190,7 @@ class LakePublisher:
         return change._replace(added=to_put) if again else change
 
     def _read(self, copy: Copy, table: DeltaLog, again: bool) -> TableState:
-        """The last version of a table. With `again`, the log starts over if it was changed."""
+        """Return the last version of a table. With `again`, start a new log if others changed it."""
         try:
             state = table.read()
             if table.folder.endswith("/visits") and state.version < copy.version:
@@ -205,7 +205,7 @@ class LakePublisher:
             return TableState()
         if state.is_damaged:
             _LOG.warning(
-                "%s/%s: a checkpoint or _last_checkpoint cannot be read; it is written again.",
+                "%s/%s: a checkpoint or _last_checkpoint cannot be read and will be written again.",
                 self._target.name,
                 table.folder,
             )
@@ -218,7 +218,7 @@ class LakePublisher:
         change: TableChange,
         sources: Mapping[PublishedFile, StoredFile],
     ) -> set[str]:
-        """The paths of added and removed files with the same visits, such as after a merge."""
+        """Return the paths of added and removed files with the same visits, such as after a merge."""
         dead = set(replaced_paths(self._lake, organization)).intersection(change.removed)
         names, moved = by_name_in_lake(state.files, sorted(dead)), set[str]()
         for file in change.added if names else ():
@@ -227,7 +227,7 @@ class LakePublisher:
         return moved
 
     def _put_all(self, copy: Copy, table: DeltaLog, sources: Mapping[PublishedFile, StoredFile]) -> None:
-        """Upload files of the lake. Recorded before and after, since uploads of a killed program may appear late."""
+        """Upload files of the lake. Begin and end are recorded, since uploads of a killed program may appear late."""
         if not sources:
             return
         self._lake.manifest.copies.record_putting(copy, is_putting=True, settles_at=copy.settles_at)
@@ -248,7 +248,7 @@ class LakePublisher:
             self._is_checked = True
 
     def _clean(self, table: DeltaLog, kept: Iterable[str], *, is_thorough: bool) -> None:
-        """Delete objects in neither log nor manifest; `is_thorough`, after erasures, includes parts of uploads."""
+        """Delete objects that neither log nor manifest lists; with `is_thorough`, after erasures, also upload parts."""
         state = self._states[table.folder]
         if is_thorough:
             self._target.abort_uploads()
@@ -285,7 +285,7 @@ def _key(table: DeltaLog, file: PublishedFile) -> str:
 def follow_erasures(
     lake: Lake, organization: str = "", now: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> list[FollowedCopy]:
-    """Apply erasures to the copies of one organization or all. Unreachable targets stay due."""
+    """Apply erasures to the copies of one organization, or of all. Copies at unreachable targets stay due."""
     found = []
     for copy in lake.manifest.copies.find(organization=organization):
         problem = ""

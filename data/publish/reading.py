@@ -13,17 +13,17 @@ from data.store.lake import Lake
 class PublishedObjects(NamedTuple):
     """The objects and files with the visits and links of one organization."""
 
-    visits: list[str]  # objects, by their keys at the target
+    visits: list[str]  # keys of objects at the target
     links: list[str]
     unpublished_visits: list[LandedFile]  # files of the lake without a published object
-    unpublished_links: list[str]  # paths of files of the lake
+    unpublished_links: list[str]  # paths of such files of the lake
     epoch: int | None
-    """While the organization has this epoch, replaced objects stand in for the files merged from them; None if not
-    needed."""
+    """While the organization has this epoch, replaced objects stand in for the files that were merged from them; None
+    if there are no such objects."""
 
 
 class PublishedLake:
-    """Finds files of a lake at a target. Safe to use from several threads."""
+    """Finds the published files of a lake at a target. Safe to use from several threads."""
 
     def __init__(self, lake: Lake, name: str) -> None:
         """`name` is a target normalized by parse_target; no connection is made yet. Raises BadInput."""
@@ -34,7 +34,7 @@ class PublishedLake:
         """The newest version read of each table, by folder. Objects of older versions are unchanged or gone."""
 
     def find(self, organization: str, visits: Sequence[LandedFile], links: Sequence[str]) -> PublishedObjects:
-        """Find the objects of live files of one organization, listed by the manifest before this call.
+        """Find the objects of an organization's live files, which the manifest listed before this call.
 
         `links` are paths in the lake. Raises TargetUnavailable, ForeignLog, or LakeDamaged for a file that is gone.
         """
@@ -67,7 +67,7 @@ class PublishedLake:
         self._states.clear()
 
     def _newest(self, table: DeltaLog, is_enough: Callable[[TableState], bool]) -> TableState:
-        """The version of a table read last if it `is_enough`, otherwise the newest version."""
+        """Return the version of a table that was read last if it `is_enough`; otherwise, the newest version."""
         state = self._states.get(table.folder, TableState())
         if not is_enough(state) and state.version >= 0:
             state = table.read_on(state)

@@ -13,11 +13,11 @@ from data.store.layout import LINKS
 from data.visits import VISITS
 
 SHA256_DIGITS: Final = 16
-"""Number of digits of the SHA-256 of a file's bytes at the beginning of its name at a target."""
+"""Number of digits of a file's SHA-256 with which its name at a target begins."""
 
 
 def tables(target: ObjectStore, organization: str, mark: str) -> tuple[DeltaLog, DeltaLog]:
-    """The logs of the tables of an organization at a target: visits and links. `mark` is the id of the lake."""
+    """Return the logs of an organization's tables at a target: visits and links. `mark` is the id of the lake."""
     return (
         DeltaLog(target, f"{organization}/visits", VISITS, mark, is_partitioned=True),
         DeltaLog(target, f"{organization}/links", LINKS, mark, is_partitioned=False),
@@ -25,7 +25,7 @@ def tables(target: ObjectStore, organization: str, mark: str) -> tuple[DeltaLog,
 
 
 def live_visits(lake: Lake, organization: str) -> dict[PublishedFile, StoredFile]:
-    """The files required in an organization's table of visits, with their source files in the lake."""
+    """Return the files that an organization's table of visits must have, with their source files in the lake."""
     return {
         PublishedFile(visits_path(one.day, one.path, one.sha256), str(one.day), one.size, one.visits): one
         for one in lake.manifest.files.live(organization)
@@ -33,55 +33,54 @@ def live_visits(lake: Lake, organization: str) -> dict[PublishedFile, StoredFile
 
 
 def live_links(lake: Lake, organization: str) -> dict[PublishedFile, StoredFile]:
-    """The files required in an organization's table of links, with their sources; changes to links are folded first."""
+    """Return the files that an organization's table of links must have, with their sources, after folding changes."""
     stored = lake.manifest.links.live(organization).whole
     return {PublishedFile(links_path(stored.sha256), "", stored.size, None): stored} if stored else {}
 
 
 def content_of(paths: Iterable[str]) -> str:
-    """The SHA-256 of the names of files, which contain the SHA-256 of their bytes."""
+    """Return the SHA-256 of the names of files, which contain the SHA-256 of the files' bytes."""
     return hashlib.sha256("\n".join(sorted(paths)).encode()).hexdigest()
 
 
 def visits_path(day: object, path: str, sha256: str) -> str:
-    """The path of a visit file in its organization's table; `path` is its path in the lake."""
+    """Return the path of a visit file in its organization's table; `path` is its path in the lake."""
     return f"day={day}/{sha256[:SHA256_DIGITS]}-{Path(path).name}"
 
 
 def links_path(sha256: str) -> str:
-    """The path of a file of links in the table of its organization."""
+    """Return the path of a file of links in its organization's table."""
     return f"{sha256[:SHA256_DIGITS]}.parquet"
 
 
 def dead_paths(lake: Lake, organization: str) -> list[str]:
-    """The paths, in an organization's tables, of replaced files that readers of an earlier version may still use."""
+    """Return the paths in an organization's tables of replaced files, which readers of an earlier version may use."""
     visits = [visits_path(*file) for file in lake.manifest.files.dead(organization)]
     return [*visits, *map(links_path, lake.manifest.links.dead_hashes(organization))]
 
 
 def replaced_paths(lake: Lake, organization: str) -> list[str]:
-    """The paths of replaced visit files, except files with an unfinished last line: it was read again, and may have
-    changed.
-    """
+    """Return the paths of replaced visit files, except files with an unfinished last line, which may have changed."""
     return [visits_path(*file) for file in lake.manifest.files.dead(organization, with_unfinished=False)]
 
 
 def by_name_in_lake(files: Mapping[str, PublishedFile], paths: list[str]) -> dict[str, PublishedFile]:
-    """The files with these paths, by their names in the lake."""
+    """Return the files that have these paths, by their names in the lake."""
     return {path.rpartition("/")[2][SHA256_DIGITS + 1 :]: files[path] for path in paths if path in files}
 
 
 def merged_from(file: Path, visits: int, published: Mapping[str, PublishedFile]) -> list[str]:
-    """The paths of published files with exactly the visits of the lake's file that replaced them; or none.
+    """Return the paths of the published files that a file of the lake replaced, if they have exactly its visits.
 
     `published` are dead files of its organization by their names in the lake, from a version of the log with the same
-    epoch as the manifest: none of their values has changed since. Raises LakeDamaged if the file cannot be read.
+    epoch as the manifest, so that none of their values has changed since. Raises LakeDamaged if the file cannot be
+    read.
     """
     replaced = [published[name] for name in read_visit_file(file).footer.replaces if name in published]
     return [one.path for one in replaced] if sum(one.rows or 0 for one in replaced) == visits else []
 
 
 def unnamed_objects(target: ObjectStore, table: DeltaLog, state: TableState, kept: Iterable[str]) -> list[str]:
-    """The objects of a table listed neither in its log nor in `kept` (paths)."""
+    """Return the objects of a table that neither its log nor `kept` (paths) lists."""
     named = table.keys(state) | {f"{table.folder}/{path}" for path in (*state.files, *kept)}
     return sorted(target.list(f"{table.folder}/").keys() - named)

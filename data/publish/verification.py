@@ -1,4 +1,4 @@
-"""Verifies the copies of a lake: logs as published, and objects by the SHA-256 in their names."""
+"""Verifies the copies of a lake: their logs against the last publication, and objects by the SHA-256 in their names."""
 
 import hashlib
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ class CopyFinding(NamedTuple):
 
 
 def verify_copies(lake: Lake, organization: str = "") -> Iterator[CopyFinding]:
-    """Read every object of the copies of one organization or all, and yield the differences."""
+    """Read every object in the copies of one organization, or of all, and yield the differences."""
     asked = set[str]()
     for copy in lake.manifest.copies.find(organization=organization):
         target = open_target(copy.target)
@@ -52,7 +52,7 @@ def _target_findings(target: ObjectStore, lake: Lake) -> Iterator[CopyFinding]:
     if versions := target.versions_problem():
         yield CopyFinding(target.name, f"{versions}, which may hold erased visits")
     for key in target.unfinished_uploads():
-        reason = "is an upload that was not finished; `traffic publish --again` deletes its parts"
+        reason = "is an unfinished upload; `traffic publish --again` deletes its parts"
         yield CopyFinding(f"{target.name}/{key}", reason)
 
 

@@ -1,7 +1,7 @@
 """Makes a consistent copy of a lake that may be in use. To restore it, copy it back. Salts are never included.
 
-control.sqlite is copied first, since redirects are kept there until they are added to the links; then the manifest, and
-the files of visits and links that are live in this copy.
+control.sqlite is copied first, since it keeps redirects until they are added to the links; then the manifest, and the
+files of visits and links that are live in this copy of it.
 """
 
 import hashlib
@@ -31,8 +31,8 @@ _MANIFEST, _CONTROL = DATABASES
 def back_up(lake: Lake, folder: Path, progress: Progress = ignore_progress) -> BackupResult:
     """Copy the lake into a new folder, which appears once it is complete and synced.
 
-    Raises BadInput for an unsuitable folder, LakeDamaged for damaged files, OutdatedManifest when newer visits would be
-    missing, and Conflict when erasures interrupted all attempts.
+    Raises BadInput for an unsuitable folder, LakeDamaged for damaged files, OutdatedManifest if newer visits would be
+    missing, and Conflict if erasures interrupted all attempts.
     """
     target, root = folder.resolve(), lake.root.resolve()
     if target.is_relative_to(root) or root.is_relative_to(target):
@@ -44,7 +44,7 @@ def back_up(lake: Lake, folder: Path, progress: Progress = ignore_progress) -> B
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
         raise BadInput(f"{target} already exists and is not empty; choose a new or empty folder.")
     prefix = f"{target.name}.partial-"
-    for path in target.parent.iterdir():  # killed backups to the same target leave their folders
+    for path in target.parent.iterdir():  # killed backups to the same target have left their folders
         owner = path.name.removeprefix(prefix)
         if path.name.startswith(prefix) and owner.isdecimal() and not _is_running(int(owner)):
             shutil.rmtree(path)
@@ -86,7 +86,7 @@ def _fill(lake: Lake, partial: Path, progress: Progress) -> BackupResult:
         contents = forget_other_files(manifest)
         _write_database(manifest.serialize(), partial / _MANIFEST)
     mode = (lake.root / _MANIFEST).stat().st_mode
-    (partial / _MANIFEST).chmod(stat.S_IMODE(mode) | stat.S_IWUSR)  # also when the lake is read-only
+    (partial / _MANIFEST).chmod(stat.S_IMODE(mode) | stat.S_IWUSR)  # writable, even if the lake is read-only
     if control:
         _write_database(control, partial / _CONTROL)
     others = [lake.own_agents, lake.released]
@@ -95,7 +95,7 @@ def _fill(lake: Lake, partial: Path, progress: Progress) -> BackupResult:
         others += (lake.root / name).rglob("*")
     for path in others:
         if path.is_file():
-            with suppress(FileNotFoundError), path.open("rb") as opened:  # just deleted
+            with suppress(FileNotFoundError), path.open("rb") as opened:  # it may have just been deleted
                 _copy_file(opened, partial / path.relative_to(lake.root))
     for path in (*partial.rglob("*"), partial):
         sync(path)
@@ -106,7 +106,7 @@ def _fill(lake: Lake, partial: Path, progress: Progress) -> BackupResult:
 def _live_files_copied(lake: Lake, partial: Path, progress: Progress) -> Iterator[sqlite3.Connection]:
     """Copy the live files of visits and links; yield the copy of the manifest (in memory).
 
-    If a file is deleted before it is copied, start again with a new copy of the manifest.
+    If a file is deleted before it is copied, this starts again with a new copy of the manifest.
     """
     copied: set[str] = set()
     for _ in range(ATTEMPTS):
@@ -128,9 +128,9 @@ def _live_files_copied(lake: Lake, partial: Path, progress: Progress) -> Iterato
 def _copy_live_files(
     lake: Lake, files: list[RegisteredFile], partial: Path, copied: set[str], progress: Progress
 ) -> bool:
-    """Copy files that are not `copied` yet, and add them; return False as soon as one was erased.
+    """Copy files that are not in `copied`, and add them to it; return False as soon as a file was erased.
 
-    Raises LakeDamaged when one is live but missing or damaged.
+    Raises LakeDamaged if a live file is missing or damaged.
     """
     done, size = 0, sum(file.size for file in files)
     for file in files:
@@ -154,14 +154,14 @@ def _copy_live_files(
 
 @contextmanager
 def _snapshot(lake: Lake, name: str) -> Iterator[sqlite3.Connection]:
-    """A consistent copy of a database of a lake in memory, while others may write to it. Raises LakeDamaged.
+    """Yield a consistent copy of a lake's database in memory; others may write to it meanwhile. Raises LakeDamaged.
 
     It is in memory because SQLite does not work on all file systems that are used for backups.
     """
     path = lake.root / name
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
         try:
-            is_older = lake.is_read_only and name == _MANIFEST  # of an older version: it is migrated in a copy
+            is_older = lake.is_read_only and name == _MANIFEST  # of an older version, so it is migrated in a copy
             with closing(
                 lake.open_database(path, MIGRATIONS, "") if is_older else lake.read_database(path)
             ) as original:

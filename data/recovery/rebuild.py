@@ -1,7 +1,7 @@
-"""Rebuilds the manifest from the visit files when the old one is lost, damaged or older than the files.
+"""Rebuilds the manifest from the visit files if the old manifest is lost, damaged or older than the files.
 
-Readable contents of the old manifest are kept, since they complement what the files record. Rollups are recomputed.
-Visits that were pending in a lost manifest are lost, because they are not in any file.
+Readable contents of the old manifest are kept, since files do not record all of it. Rollups are recomputed. Visits that
+were pending in a lost manifest are lost, because they are not in any file.
 """
 
 import os
@@ -36,9 +36,9 @@ class RebuildResult(NamedTuple):
 
     files: int
     visits: int
-    pending: int  # visits that were pending in the old manifest, and still are
+    pending: int  # visits that are still pending, from the old manifest
     damaged: list[str]
-    copy: Path | None  # of the old manifest
+    copy: Path | None  # the copy of the old manifest
 
 
 class Rebuild:
@@ -54,7 +54,7 @@ class Rebuild:
         self.plan: RebuildPlan = plan_rebuild(root, known, progress)
 
     def run(self, progress: Progress = ignore_progress) -> RebuildResult:
-        """Build the new manifest next to the old one, then replace it; keep a copy of the old one."""
+        """Build the new manifest next to the old one, and replace the old manifest with it, keeping a copy."""
         staged = self.root / ".staging" / f"manifest-{uuid.uuid4()}.sqlite"
         damaged = list(self.plan.damaged)
         for repetition in self.plan.repetitions:  # replace the files that repeat visits of older files
@@ -67,7 +67,7 @@ class Rebuild:
             sync(staged)
             old = self.root / "manifest.sqlite"
             copy = old.with_name(f"{old.name}.before-rebuild-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
-            for suffix in ("-wal", "-shm"):  # of a manifest that cannot be opened
+            for suffix in ("-wal", "-shm"):  # left by a manifest that cannot be opened
                 leftover = old.with_name(f"{old.name}{suffix}")
                 if leftover.exists():
                     leftover.rename(copy.with_name(f"{copy.name}{suffix}"))
@@ -129,7 +129,7 @@ class Rebuild:
         return _record(file, self.root, sha256 or sha256_of(file.path))
 
     def _batches(self) -> list[tuple[str, Batch]]:
-        """The imports recorded completely in footers, with their organizations."""
+        """Return the imports that footers record completely, with their organizations."""
         records = [
             (file.footer.organization, batch)
             for file in [*self.plan.counted, *self.plan.replaced]
@@ -143,7 +143,7 @@ class Rebuild:
         ]
 
     def _zones(self, old: OldManifest) -> list[tuple[str, str]]:
-        """The zone of each organization. Raises LakeDamaged if visits that would count are dated in two zones."""
+        """Return the zone of each organization. Raises LakeDamaged if visits that would count are in two zones."""
         dated = defaultdict[str, dict[str, str]](dict)
         for organization, zone in old["zones"]:
             dated[organization][zone] = "the old manifest"
@@ -162,7 +162,7 @@ class Rebuild:
 
 
 def _still_pending(old: OldManifest, ranges: list[tuple[str, PendingRange]]) -> list[tuple[Any, ...]]:
-    """The rows of pending visits not yet in any file, given the `ranges` of rows in files."""
+    """Return the rows of pending visits that are not in any file yet; `ranges` are the rows that are in files."""
     return [
         (key, organization, *rest)
         for key, organization, *rest in old["pending"]
@@ -173,9 +173,9 @@ def _still_pending(old: OldManifest, ranges: list[tuple[str, PendingRange]]) -> 
 
 @contextmanager
 def locked_for_rebuild(root: Path) -> Iterator[Path]:
-    """Lock all other programs out of a lake; yields its absolute path.
+    """Lock all other programs out of a lake, and yield its absolute path.
 
-    Raises BadInput if the lake is missing or read-only; Conflict while another program has it open.
+    Raises BadInput if the lake is missing or read-only, Conflict if another program has it open.
     """
     root = root.absolute()
     if not (root / "visits").is_dir():
@@ -200,7 +200,7 @@ def _record(file: VisitFile, root: Path, sha256: str) -> LandedFile:
 
 
 def _is_readable(body: bytes) -> bool:
-    """Whether pending visits can be moved into a file; if not, they stay pending while later visits are moved."""
+    """Whether pending visits can be moved into a file; otherwise, they stay pending while later visits are moved."""
     try:
         unpack(body)
     except LakeDamaged:

@@ -30,15 +30,15 @@ class Question(NamedTuple):
 
 @dataclass
 class RebuildPlan:
-    """The visit files that will count, and the others."""
+    """The visit files that will count, and the files that will not."""
 
     counted: list[VisitFile] = field(default_factory=list)
     replaced: list[VisitFile] = field(default_factory=list)
     """Files with visits that are in other files or were erased. They are deleted a day after the rebuild."""
     repeated: list[VisitFile] = field(default_factory=list)
     """Other files that do not count. The new manifest does not list them."""
-    damaged: list[str] = field(default_factory=list)  # why files cannot be read
-    questions: list[Question] = field(default_factory=list)  # all of their files are among `counted`
+    damaged: list[str] = field(default_factory=list)  # for each unreadable file, why it cannot be read
+    questions: list[Question] = field(default_factory=list)  # all of their files are in `counted`
     repetitions: list[Repetition] = field(default_factory=list)
     """Files that will count without the visits that are also in older files."""
 
@@ -59,7 +59,7 @@ class RebuildPlan:
 def plan_rebuild(root: Path, known: Mapping[str, bool], progress: Progress = ignore_progress) -> RebuildPlan:
     """Decide which visit files of the lake at `root` count.
 
-    `known` has the names of files in the remains of the manifest, each with whether it was live.
+    `known` maps the name of each file in the remains of the manifest to whether it was live.
     """
     plan = RebuildPlan()
     paths: dict[str, Path] = {}  # by the name of the file: files in visits/ come before files in unknown/
@@ -86,10 +86,11 @@ def plan_rebuild(root: Path, known: Mapping[str, bool], progress: Progress = ign
 
 
 def missing_files(root: Path, known: Iterable[tuple[str, str, bool]], plan: RebuildPlan) -> Iterator[Path]:
-    """The files that were live in an old manifest, are missing, and were not replaced. `known`: path, SHA-256, is live.
+    """Yield the files that an old manifest (`known`: path, SHA-256, is live) lists as live, but that are missing.
 
-    An unknown file that replaced others of a day has the visits of all missing files of that day, even if other files
-    replaced them before: their names are not kept forever. An unknown file without visits may stand for other days.
+    Replaced files are not missing. An unknown file that replaced other files of its day has the visits of all missing
+    files of that day, even of files replaced earlier, whose names are not kept forever. An unknown file without visits
+    may stand for any day.
     """
     known = list(known)
     names = {path.rpartition("/")[2] for path, *_ in known}
@@ -104,11 +105,11 @@ def missing_files(root: Path, known: Iterable[tuple[str, str, bool]], plan: Rebu
 
 
 def _judge_rewrites(files: list[VisitFile]) -> tuple[set[str], list[VisitFile], list[VisitFile]]:
-    """Evaluate the files that replaced others: return the replaced names, repeated files, and doubtful files.
+    """Examine the files that replaced others: return the replaced names, repeated files, and doubtful files.
 
     If two files replaced the same file, only the newer was registered, unless an older manifest was restored. A file is
-    repeated if newer files have replaced all files that it was to replace, or if these still exist. A file is doubtful
-    if newer files have only some of its visits, and the others exist nowhere else.
+    repeated if each file that it was to replace was replaced by newer files or still exists. A file is doubtful if
+    newer files have only some of its visits, and the rest exist nowhere else.
     """
     replaced, repeated, doubtful = set[str](), [], []
     there = {file.path.name for file in files}
@@ -125,7 +126,7 @@ def _judge_rewrites(files: list[VisitFile]) -> tuple[set[str], list[VisitFile], 
 
 
 def _batches(files: Iterable[VisitFile]) -> dict[tuple[str, int], Batch]:
-    """The longest record of each batch, by organization and id."""
+    """Return the longest record of each batch, by organization and id."""
     records: defaultdict[str, list[Batch]] = defaultdict(list)
     for file in files:
         records[file.footer.organization] += file.footer.batches
@@ -137,10 +138,10 @@ def _batches(files: Iterable[VisitFile]) -> dict[tuple[str, int], Batch]:
 
 
 def _repeated_batches(files: list[VisitFile]) -> Iterable[VisitFile]:
-    """The files of imports of a content that was also imported under another id.
+    """Yield the files of imports whose content was also imported under another id.
 
-    One import of each content is chosen, for each day with a remaining file, even if its visits were removed. The
-    other import may have overwritten its files of other days, as files of one content have the same names.
+    One import of each content is chosen, for each day of which it has a file, even if its visits were removed. The
+    other import may have overwritten its files of other days, since files with the same content have the same names.
     """
     rewritten = {
         (file.footer.organization, batch.id) for file in files if file.footer.replaces for batch in file.footer.batches
@@ -162,10 +163,9 @@ def _repeated_batches(files: list[VisitFile]) -> Iterable[VisitFile]:
 
 
 def _repeated_flushes(files: Iterable[VisitFile]) -> Iterable[VisitFile]:
-    """Yield the files of pending visits that are completely contained in another file of the day with pending visits
-    only.
+    """Yield the files of pending visits that are all in another such file of the day.
 
-    A kill before the commit leaves such a file, or an older manifest in which the visits are still pending.
+    They remain after a kill before the commit, or after restoring an older manifest with the visits still pending.
     """
     days: defaultdict[tuple[str, date], list[VisitFile]] = defaultdict(list)
     for file in files:
@@ -185,7 +185,7 @@ def _repeated_flushes(files: Iterable[VisitFile]) -> Iterable[VisitFile]:
 def _ask_about_repetitions(
     plan: RebuildPlan, known: Mapping[str, bool], doubtful: list[VisitFile], staging: Path
 ) -> None:
-    """Ask about visits in files of this manifest that are newer than files unknown to it."""
+    """Ask about visits in files of the manifest that repeat older files that are not in it."""
     unknown = {file.path.name for file in plan.counted if known and file.path.name not in known}
     unknown |= {file.path.name for file in doubtful}
     newer = {file.path.name for file in plan.counted} - unknown
@@ -197,9 +197,9 @@ def _ask_about_repetitions(
         batches = {batch.id for file in older for batch in file.footer.batches}
         visits, files = sum(one.visits for one in repeated), len({file.path for file in older})
         text = (
-            f"{plural(visits, 'visit')} of {organization} in {plural(len(repeated), 'file')} that the manifest knows "
-            f"are also in {plural(files, 'older file')} that it does not know, such as from a grown log that was "
-            "imported again; answer n if they are different visits"
+            f"{plural(visits, 'visit')} of {organization} in {plural(len(repeated), 'file')} of the manifest are also "
+            f"in {plural(files, 'older file')} that the manifest does not list, such as after importing a log again "
+            "that has grown; answer n if they are different visits"
         )
         lines = [file for file in plan.counted if file.path.name in unknown and file.footer.unfinished_of in batches]
         repeated[-1] = repeated[-1]._replace(unfinished=lines)
@@ -207,7 +207,7 @@ def _ask_about_repetitions(
 
 
 def _ask_about_unfinished(plan: RebuildPlan, known: Mapping[str, bool]) -> None:
-    """Ask about files of imports without their last file, which records that the import was finished."""
+    """Ask about imports whose last file, which records that the import was finished, is missing."""
     finished = {key for key, batch in _batches([*plan.counted, *plan.replaced]).items() if batch.imported_at}
     unfinished: defaultdict[tuple[str, int], list[VisitFile]] = defaultdict(list)
     for file in plan.counted:

@@ -1,7 +1,7 @@
-"""Finds visits that are in a lake twice because an older manifest stayed in use, and makes them count once.
+"""Finds visits that are in a lake twice because an older manifest remained in use, and makes them count once.
 
-A log that has grown meanwhile is imported from the position in that manifest, so its newer visits land again. Their
-files have other names, so they can be recognized only by their rows.
+A log that has grown is imported from the position in the older manifest, so its newer visits land again. Their files
+have other names, so they can be recognized only by their rows.
 """
 
 import uuid
@@ -29,14 +29,13 @@ class Repetition(NamedTuple):
     older: list[VisitFile]
     visits: int
     unfinished: Sequence[VisitFile] = ()
-    """Files with the visits of unfinished last lines, including some in `older`; this file or another has the finished
-    lines."""
+    """Files with the visit of an unfinished last line, including any in `older`; another file has the finished line."""
 
 
 def repetitions(
     files: Collection[VisitFile], newer: Collection[str], doubtful: Collection[str], staging: Path
 ) -> Iterator[Repetition]:
-    """The files named `newer` that repeat visits of older files named `doubtful`."""
+    """Yield the files with names in `newer` that repeat visits of older files with names in `doubtful`."""
     days = defaultdict[tuple[str, date], list[VisitFile]](list)
     for file in files:
         if file.visits:
@@ -47,7 +46,7 @@ def repetitions(
             for file in there:
                 older = [one for one in suspects if one.footer.written_at < file.footer.written_at]
                 if file.path.name in newer and older:
-                    with suppress(duckdb.Error):  # damaged: reported when the file is checked
+                    with suppress(duckdb.Error):  # the file is damaged, which its later check reports
                         if having := [one for one in older if _count_repeated(engine, file, [one])]:
                             yield Repetition(file, having, _count_repeated(engine, file, having))
 
@@ -65,7 +64,7 @@ def _not_in(engine: duckdb.DuckDBPyConnection, file: VisitFile, others: list[Vis
 
 
 def without_repeated(repetition: Repetition, staging: Path) -> VisitFile:
-    """Write a file that replaces another, without the visits that are in older, remaining files."""
+    """Write a file to replace another, without the visits that are also in older files that are kept."""
     file, older = repetition.file, [one for one in repetition.older if one.footer.unfinished_of is None]
     names = {*file.footer.replaces, *(one.path.name for one in (file, *repetition.unfinished))}
     footer = replace(file.footer, replaces=tuple(sorted(names)), written_at=datetime.now(UTC), behaviour_version=0)

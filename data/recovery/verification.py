@@ -1,4 +1,4 @@
-"""Verifies a lake: visits and links by their SHA-256, seeds, databases, and pending visits. Damage is only reported."""
+"""Verifies a lake: visits and links by their SHA-256, seeds, databases and pending visits. It repairs nothing."""
 
 import os
 import sqlite3
@@ -109,7 +109,7 @@ def _database_problem(lake: Lake, path: Path) -> str:
 
 
 def integrity_error(database: sqlite3.Connection) -> str:
-    """The first problem that SQLite's integrity_check reports; '' when there is none."""
+    """Return the first problem that SQLite's integrity_check reports; '' if there is none."""
     ((result, *_), *_) = database.execute("PRAGMA integrity_check").fetchall()
     return "" if result == "ok" else f"is damaged: {' '.join(result.split())}"
 
@@ -161,7 +161,7 @@ def _footer_problem(file: LandedFile, footer: pq.FileMetaData, schema: pa.Schema
     if problem := version_problem(max(version, file.schema_version)):
         return problem
     if version != file.schema_version:
-        return f"contains visits of schema version {version}, the manifest says {file.schema_version}"
+        return f"contains visits of schema version {version}, but the manifest says {file.schema_version}"
     if {field.name: field.type for field in schema} != {field.name: field.type for field in visits_schema(version)}:
         return "has unexpected columns"
     return "" if visits == file.visits else f"contains {plural(visits, 'visit')}, but the manifest says {file.visits:,}"

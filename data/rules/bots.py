@@ -38,7 +38,7 @@ HUMAN_CLASSIFICATION = Classification("human", None, None, None, None, None, Non
 class RuleMatch(NamedTuple):
     """A rule that a request matches. If several match, the first one decides."""
 
-    rule: str  # the file of the rule and what it matches
+    rule: str  # the rule's file, and what the rule matches
     evidence: str  # URL of the rule's source; '' for a convention of this project
     classification: Classification
 
@@ -52,14 +52,14 @@ def bot_classification(
     operator: str | None = None,
     ai_source: str | None = None,
 ) -> Classification:
-    """The classification of a bot with an agent_kind."""
+    """Return the classification of a bot of this agent_kind."""
     return Classification(
         CATEGORY_OF_KIND[kind], kind, ai_source, agent, operator, confidence, method, "bot", None, None
     )
 
 
 def agent_classification(row: Agent, confidence: str, method: str) -> Classification:
-    """The classification of an agent in the table."""
+    """Return the classification of an agent in the table."""
     return bot_classification(
         row.agent_kind, row.agent, confidence, method=method, operator=row.operator, ai_source=row.ai_source
     )
@@ -89,7 +89,7 @@ class BotRules:
             yield _NO_USER_AGENT
             return
         lower = user_agent.lower()
-        if self._any_agent.Match(lower):  # a quick check first: people's user agents match none of the patterns
+        if self._any_agent.Match(lower):  # a quick first check: people's user agents match none of the patterns
             for row in (self._agents[number] for number in sorted(self._agent_set.Match(lower) or ())):
                 table = "own agents.toml" if isinstance(row, OwnAgent) else "agents.toml"
                 rule = f'{table}: {"exactly " if row.exact else ""}"{row.token}"'
@@ -105,7 +105,7 @@ class BotRules:
 
 
 def readable_user_agent(logged: str) -> str:
-    """The user agent that a client sent, from a log: unescaped, at most 1,024 characters, '' when there is none."""
+    """Return the user agent that a client sent, given its form in a log; up to 1,024 characters, '' if none."""
     text = unescaped(logged[: 4 * MAX_USER_AGENT_LENGTH])
     for _ in range(2):  # older CloudFront logs are percent-encoded twice
         if " " not in text and ("%20" in text or "%2520" in text):
@@ -117,7 +117,7 @@ def readable_user_agent(logged: str) -> str:
 
 
 def unescaped(logged: str) -> str:
-    """The text that a client sent, from a log that escapes quotes, backslashes and bytes, as nginx and Apache do."""
+    """Return the text that a client sent, given its form in a log that escapes quotes, backslashes and bytes."""
     if "\\" not in logged:
         return logged
     return _ESCAPE.sub(
@@ -128,11 +128,11 @@ def unescaped(logged: str) -> str:
 def _crawler_match(row: dict[str, Any], user_agent: str, is_ours: bool) -> RuleMatch:
     """Return the match of a row of the public list.
 
-    With `is_ours`, the row's token is in our table but did not match there, so it is part of another bot's name.
+    With `is_ours`, the row's token is in our table but did not match there, so it is only part of another bot's name.
     """
     kind = next((_KIND_OF_TAG[tag] for tag in row["tags"] if tag in _KIND_OF_TAG), "other")
     if kind == "seo" and not _SEO.search(f"{row['pattern']} {row.get('description', '')}"):
-        kind = "other"  # the list also tags crawlers without a better tag as seo
+        kind = "other"  # the list also tags crawlers as seo for lack of a better tag
     match = _compile(row["pattern"]).search(user_agent)
     agent = match.group(0).strip(" /(;")
     if is_ours:
@@ -156,7 +156,7 @@ def _literal(pattern: str) -> str:
 
 
 def agent_pattern(token: str, exact: bool = False) -> str:
-    """The regular expression (RE2 or PCRE) that finds a token in a user agent in lower case: as a whole word."""
+    """Return a regular expression (RE2 or PCRE) that finds a token as a whole word in a user agent in lower case."""
     escaped = re2.escape(token.lower())
     if exact:
         return f"^{escaped}$"

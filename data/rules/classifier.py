@@ -1,7 +1,7 @@
 """Classifies requests: a person, one of four kinds of AI traffic, a search crawler or another bot.
 
 The first rule that matches decides, in this order: no user agent → agent table → known crawlers → heuristics →
-a version that its browser never had → a method that browsers do not open pages with → referrer spam → campaign and
+a version that its browser never had → a method with which browsers do not open pages → referrer spam → campaign and
 referrer of an AI product → a person.
 Then the path may correct the classification of people, libraries and unknown bots (paths.py).
 Client addresses are evaluated in ip_verification.py, signatures in signers.py.
@@ -35,12 +35,12 @@ from data.visits import Classification
 MAX_REFERRER_LENGTH: Final = 1024
 BROWSING_METHODS: Final = ("GET", "POST")
 _BUILD: Final = re.compile(r"((?:Chrome|CriOS|Edg|EdgA|OPR)/\d+\.0)\.\d+\.\d+(?=[ ;)]|$)")
-"""A browser's version with its build, as in Chrome/145.0.3967.80. There are few versions but many builds."""
+"""A browser's version with its build, such as Chrome/145.0.3967.80. There are few versions, but many builds."""
 _NO_MATCH = RuleMatch("no sign of automation or of an AI product", "", HUMAN_CLASSIFICATION)
 
 
 class Request(NamedTuple):
-    """The parts of a request that classification depends on; '' when a part is missing."""
+    """The parts of a request that determine its classification; missing parts are ''."""
 
     user_agent: str  # unescaped, from readable_user_agent
     method: str
@@ -52,12 +52,12 @@ class Request(NamedTuple):
     def from_log(
         cls, user_agent: str, method: str = "GET", referrer: str = "", query: str = "", path: str = ""
     ) -> Self:
-        """A request with its user agent as a server logged it."""
+        """Return a request whose user agent is given as a server logged it."""
         return cls(readable_user_agent(user_agent), method, referrer, query, path)
 
     @classmethod
     def from_url(cls, user_agent: str, referrer: str, url: str) -> Self:
-        """A GET request for a URL, or for a path with its query."""
+        """Return a GET request for a URL, or for a path with its query."""
         address, _, query = url.partition("#")[0].partition("?")
         path = address if address.startswith("/") else f"/{address.partition('://')[2].partition('/')[2]}"
         return cls.from_log(user_agent, "GET", referrer, query, path)
@@ -71,7 +71,7 @@ class Origin(NamedTuple):
     utm: tuple[str | None, ...]  # in the order of UTM_FIELDS
 
     def for_domain(self, domain: str | None, link_domains: Collection[str]) -> "Origin":
-        """The origin of a request for a domain: INTERNAL if the referrer is this domain or a domain of the links."""
+        """Return the origin of a request for a domain: INTERNAL if the referrer is that or a domain of the links."""
         is_own = is_internal(self.referrer, domain, link_domains)
         return self._replace(referrer_type=INTERNAL) if is_own else self
 
@@ -103,11 +103,11 @@ class Classifier:
         return combine(self.classify_user_agent(request.user_agent), self.classify_referral(request), path_kind)
 
     def classify_referral(self, request: Request) -> Classification:
-        """Classify by method, referrer and query alone, as if the user agent were a person's with unknown device."""
+        """Classify by method, referrer and query alone, as if a person with an unknown device had sent the request."""
         return self._classify_referral(request.method, request.referrer, request.query)
 
     def origin(self, request: Request) -> Origin:
-        """The referrer's host and type, and the utm_ parameters of a request."""
+        """Return the referrer's host and type, and the utm_ parameters, of a request."""
         return self._origin(request.referrer, request.query)
 
     def matches(self, request: Request) -> Iterator[RuleMatch]:
@@ -124,7 +124,7 @@ class Classifier:
             yield match
 
     def _classify_user_agent(self, user_agent: str) -> Classification:
-        """Apply the rules; people's browsers are cached without their builds, which no rule depends on."""
+        """Apply the rules, and cache people's browsers without their builds, on which no rule depends."""
         any_build = _BUILD.sub(lambda match: f"{match[1]}.0.0", user_agent)  # a template would take twice as long
         classification = self._classify_any_build(any_build)
         is_own = classification.device_type != "bot" and not any(self._releases.matches(user_agent))
@@ -148,7 +148,7 @@ class Classifier:
     def _referral_matches(self, method: str, referrer: str, query: str) -> Iterator[RuleMatch]:
         if method not in BROWSING_METHODS:
             yield RuleMatch(
-                f"the method {method!r}, which browsers do not open pages with", "", bot_classification("other")
+                f"the method {method!r}, with which browsers do not open pages", "", bot_classification("other")
             )
         host, row = self._find_referrer(referrer[:MAX_REFERRER_LENGTH])
         spammer = self.referrers.spammer(host) if host else None
@@ -172,7 +172,7 @@ class Classifier:
 
 @lru_cache(1)
 def shared_classifier(tables: LakeTables) -> Classifier:
-    """The classifier with these tables, loaded once per process, with one cache of results."""
+    """Return the classifier with these tables, which is loaded once per process and has one cache of results."""
     return Classifier(tables)
 
 

@@ -12,12 +12,12 @@ from data.rules.patterns import pattern_set
 from data.rules.tables import Browser, Device, load
 
 _FALSE_MATCHES: Final = re.compile("tablet pc|coolpad|padfone|phonepad|tech[ _]?pad|klipad|gpad_|dtv|letv")
-"""Words that contain a pattern of a device but do not identify it, such as names of phones and of manufacturers."""
+"""Words that contain a device's pattern but do not identify the device, such as names of phones or manufacturers."""
 
 
 @cache
 def _ua_parser() -> Resolver:
-    """ua-parser's patterns for browsers and operating systems, without the slow and unused patterns for devices."""
+    """Return ua-parser's patterns for browsers and operating systems, without its slow patterns for devices."""
     if RegexResolver is None:  # ua-parser would silently fall back to pure Python, which is 25 times slower
         raise RuntimeError("the package ua-parser-rs is missing; install ua-parser with its extra 'regex'.")
     browsers, systems, _ = load_lazy_builtins()
@@ -25,7 +25,7 @@ def _ua_parser() -> Resolver:
 
 
 class DeviceRules:
-    """The rules of devices.toml, browsers.toml and of ua-parser, compiled once."""
+    """The rules of devices.toml, browsers.toml and ua-parser, compiled once."""
 
     def __init__(self) -> None:
         self._parse = _ua_parser()
@@ -36,7 +36,7 @@ class DeviceRules:
         self._device_set = pattern_set(row.pattern for row in self._devices)
 
     def device_info(self, user_agent: str) -> tuple[str, str | None, str | None]:
-        """The device type, operating system and browser of a person's (unescaped) user agent."""
+        """Return the device type, operating system and browser for a person's (unescaped) user agent."""
         parsed = self._parse(user_agent, Domain.USER_AGENT | Domain.OS)
         browser = parsed.user_agent.family if parsed.user_agent else None
         numbers: list[int] = self._browser_set.Match(user_agent.lower()) or []

@@ -1,4 +1,4 @@
-"""Verdicts on clients by the network in front of a server. Only Cloudflare's logs contain them."""
+"""Applies verdicts of the edge, the network in front of a server, on clients. Only Cloudflare's logs contain them."""
 
 from typing import Final
 
@@ -17,12 +17,12 @@ KINDS: Final = {
 Evidence: https://developers.cloudflare.com/bots/concepts/bot/verified-bots/categories/
 """
 _KINDS_OF_ADDRESSES: Final = {"searchEngine": "search", "monitoringService": "monitor"}
-"""The agent_kind by Cloudflare's class of the address, for classes that imply one.
+"""The agent_kind for each of Cloudflare's classes of addresses that imply one.
 
 Evidence: https://developers.cloudflare.com/logs/logpush/logpush-job/datasets/zone/http_requests/#clientipclass
 """
 _CERTAIN: Final = "1"
-"""The score of a request certainly sent by a program; 0 means no score.
+"""The score of a request that a program certainly sent; 0 means that there is no score.
 
 Evidence: https://developers.cloudflare.com/bots/concepts/bot-score/
 """
@@ -31,7 +31,7 @@ Evidence: https://developers.cloudflare.com/bots/concepts/bot-score/
 def with_verdict(
     by_agent: Classification, category: str | None, address_class: str | None, score: str | None
 ) -> Classification:
-    """The classification after applying the edge's verdict, which decides only if nothing else names a bot."""
+    """Apply the edge's verdict to a classification; it decides only if nothing else names a bot."""
     if not is_unnamed(by_agent):
         return by_agent
     kind = KINDS.get(category, "other") if category else _KINDS_OF_ADDRESSES.get(address_class or "")

@@ -1,6 +1,6 @@
 """Recognizes browsers that send `Sec-Fetch-*` with every page over TLS, and `Accept-Language` with every page.
 
-The facts are in engines.toml. On iPhones and iPads, the system decides, not the app.
+The facts are in engines.toml. On iPhones and iPads, they depend on the system, not on the app.
 """
 
 import re2

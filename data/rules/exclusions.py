@@ -1,4 +1,4 @@
-"""Exclusion rules of an owner: for visits by address, user agent or path."""
+"""Exclusion rules of an owner, which set visits aside by address, user agent or path."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -8,12 +8,12 @@ ExclusionKind = Literal["address", "agent", "path"]
 
 
 class Exclusion(NamedTuple):
-    """An owner's rule: a network, a case-insensitive RE2 pattern of user agents, or a path with everything below it."""
+    """An owner's rule: a network, a case-insensitive RE2 pattern for user agents, or a path and everything below it."""
 
     kind: ExclusionKind
     value: str
 
 
 ExcludedVisits = Mapping[Exclusion, int]
-"""Number of visits that each rule of their owner sets aside."""
+"""The number of visits that each of their owner's rules sets aside."""
 NONE_EXCLUDED: Final[ExcludedVisits] = MappingProxyType({})

@@ -1,4 +1,4 @@
-"""Recognizes requests for files, which a page loads as parts of itself, by the suffix of the path or the response."""
+"""Recognizes requests for files, which a page loads as parts of itself, by the path's suffix or the response."""
 
 from typing import Final
 
@@ -9,6 +9,6 @@ SUFFIXES: Final = (
 )  # fmt: skip
 """The suffixes of files, as patterns (RE2)."""
 FILE_PATTERN: Final = rf"(?i)^[^?#]*\.(?:{'|'.join(SUFFIXES)})(?:[?#]|$)"
-"""Matches paths and URLs of files (RE2)."""
+"""An RE2 pattern for the paths and URLs of files."""
 UPGRADED: Final = 101
-"""The status of a connection that became a WebSocket, which a page opens."""
+"""The status of a connection that a page has upgraded to a WebSocket."""

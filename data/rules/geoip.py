@@ -17,7 +17,7 @@ _DAMAGE_ERRORS: Final = (
     ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError, struct.error,
     maxminddb.InvalidDatabaseError,
 )  # fmt: skip
-"""The exceptions that the reader raises for a damaged file."""
+"""Exceptions that the reader raises for a damaged file."""
 _NETWORKS_TRIED: Final = 10_000
 _NO_COUNTRY: Final = ("XX", "ZZ")
 """Codes that providers use for an unknown country."""
@@ -52,14 +52,14 @@ class CountryDatabase:
             raise BadInput(f"{path} is not a valid country database in MaxMind's format: {error}") from error
         name = str(metadata.database_type)  # may not be a string in a damaged file
         self.description = f"{name} of {built_at:%Y-%m-%d}"
-        """Its name, from the provider, and its build date."""
+        """The name that its provider gave it, and its build date."""
         providers = (provider for prefix, provider in _PROVIDERS.items() if name.lower().startswith(prefix))
         self.provider = next(providers, None)
-        """Its provider, if well known."""
+        """Its provider, if it is well known."""
         self.lookup = lru_cache(1 << 16)(self._lookup_uncached)
 
     def first_country(self) -> tuple[str, str] | None:
-        """An address and its country; None if the first networks have no country, as in a database of operators."""
+        """Return an address and its country; None if the first networks have none, as in a database of operators."""
         try:
             addresses = (str(network.network_address) for network, _ in islice(self._reader, _NETWORKS_TRIED))
             return next(((address, code) for address in addresses if (code := self.lookup(address))), None)
@@ -67,7 +67,7 @@ class CountryDatabase:
             return None
 
     def _lookup_uncached(self, text: str) -> str | None:
-        """The ISO 3166-1 alpha-2 code of an IP address's country; None when it is unknown."""
+        """Return the ISO 3166-1 alpha-2 code of an IP address's country; None if it is unknown."""
         address = parse_address(text)
         try:
             return _code_in(self._reader.get(address)) if address else None
@@ -76,7 +76,7 @@ class CountryDatabase:
 
 
 def _code_in(record: object) -> str | None:
-    """The country code in a record of MaxMind or DB-IP ({"country": {"iso_code": …}}) or of IPinfo."""
+    """Return the country code in a record by MaxMind or DB-IP ({"country": {"iso_code": …}}) or by IPinfo."""
     if not isinstance(record, dict):
         return None
     country = record.get("country")

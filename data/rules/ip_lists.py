@@ -22,7 +22,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 MAX_LIST_BYTES: Final = 4 << 20
 MAX_NETWORKS: Final = 100_000
 _MIN_PREFIX_LENGTHS: Final = {4: 8, 6: 19}
-"""The minimum prefix length by IP version. A list with a larger network would verify almost any address."""
+"""The minimum prefix length for each IP version. A list with a larger network would verify almost any address."""
 _NETWORK_IN_TEXT: Final = re.compile(
     r"(?<![\w.:/-])(?:\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?|[0-9a-f:]*::?[0-9a-f:]*/\d{1,3})(?![\w/-]|\.\w)",
     re.IGNORECASE,
@@ -30,7 +30,7 @@ _NETWORK_IN_TEXT: Final = re.compile(
 
 
 class Networks:
-    """A set of networks with fast tests for addresses (binary search over merged ranges)."""
+    """A set of networks with a fast test for addresses (binary search over merged ranges)."""
 
     def __init__(self, networks: Iterable[Network]) -> None:
         ranges = sorted(
@@ -60,7 +60,7 @@ class FetchedList(NamedTuple):
 
 
 def parse_address(text: str) -> Address | None:
-    """Parse an IP address in any spelling that `normalized_address` accepts. None when it is invalid."""
+    """Parse an IP address in any spelling that `normalized_address` accepts; return None if it is invalid."""
     try:
         return ipaddress.ip_address(normalized_address(text))
     except ValueError:
@@ -68,7 +68,7 @@ def parse_address(text: str) -> Address | None:
 
 
 def parse_networks(body: bytes, form: str) -> list[Network]:
-    """Parse a published list. Raises BadInput when it is malformed, empty or too large, or contains a bad network.
+    """Parse a published list. Raises BadInput if it is malformed, empty or too large, or contains a bad network.
 
     Formats: "prefixes", JSON as published by Google and most others; "json:<key>", a JSON array of strings under a key;
     "geofeed", RFC 8805; "text", any text that contains networks.

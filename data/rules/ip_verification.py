@@ -1,4 +1,4 @@
-"""Checks by the client address whether a request comes from the agent in its user agent, or from an agent in disguise.
+"""Checks by the client's address whether a request is from the agent in its user agent, or from an agent in disguise.
 
 Addresses are never stored. The lists of addresses come from ip_lists.py.
 """
@@ -16,18 +16,18 @@ from data.rules.tables import Agent, IpList, Proxy, load
 from data.visits import Classification
 
 FRESH_DAYS: Final = 30
-"""Operators change their addresses: a list contradicts an agent only if fetched this close to the day of the visit."""
+"""A list contradicts an agent only if it was fetched within this many days of the visit: operators change addresses."""
 
 
 class IpVerdict(NamedTuple):
-    """Whether a client address is inside the networks of the claimed agent; None when this cannot be decided."""
+    """Whether a client's address is inside the networks of the claimed agent (None: undecided), and the reason."""
 
     inside: bool | None
     reason: str
 
 
 class Verifier:
-    """Verifies agents by snapshots of the published lists. Addresses of proxies verify and contradict nothing."""
+    """Verifies agents by snapshots of the published lists. Addresses of proxies neither verify nor contradict them."""
 
     def __init__(
         self, snapshots: dict[str, FetchedList], proxies: Iterable[Network] = (), tables: LakeTables = SHIPPED
@@ -35,7 +35,7 @@ class Verifier:
         hosting = {row.name for row in load(IpList, "ip_lists") if row.hosting}
         of_agents = {name: snapshot for name, snapshot in snapshots.items() if name not in hosting}
         self._lists = {name: (Networks(snapshot.networks), snapshot) for name, snapshot in of_agents.items()}
-        rows = [*tables.agents()[len(tables.own) :], *tables.own]  # the last row with a name wins
+        rows = [*tables.agents()[len(tables.own) :], *tables.own]  # if rows have the same name, the last one wins
         self._agents = {row.agent: row for row in rows if _lists_of(row)}
         self._methods = {row.agent: row.verify for row in rows if row.verify}
         identifying = [row.name for row in load(IpList, "ip_lists") if row.identifies and row.name in self._lists]
@@ -45,18 +45,18 @@ class Verifier:
         self._client_address = lru_cache(1 << 14)(self._client_address_uncached)
 
     def can_verify(self, classification: Classification) -> bool:
-        """Whether an address can matter: this agent has a list, or for people some list identifies agents."""
+        """Whether an address can matter: this agent has a list, or this is a person and some list identifies agents."""
         if classification.device_type != "bot":
             return bool(self._identifying)
         row = self._agents.get(classification.agent or "")
         return row is not None and any(name in self._lists for name in _lists_of(row))
 
     def verification_methods(self, agent: str | None) -> tuple[str, ...]:
-        """The ways to verify an agent: "ip:<list>", "dns:<suffix>" or "signature:<host>"."""
+        """Return the ways to verify an agent: "ip:<list>", "dns:<suffix>" or "signature:<host>"."""
         return self._methods.get(agent or "", ())
 
     def verdict(self, agent: str | None, address: str, day: date) -> IpVerdict:
-        """The verdict, with the reason, on whether a visit on `day` claiming to be `agent` came from its addresses."""
+        """Return the verdict on whether a visit on `day` that claims to be by `agent` came from its addresses."""
         row = self._agents.get(agent or "")
         if row is None:
             return IpVerdict(None, "its operator does not publish its IP addresses")
@@ -77,15 +77,15 @@ class Verifier:
         return IpVerdict(None, f"outside {names}, but {too_old if row.server_side else elsewhere}")
 
     def verify(self, classification: Classification, address: str, day: date) -> Classification:
-        """The classification after checking the address: verified, contradicted, unchanged, or an agent in disguise."""
+        """Check a classification by the address: it is verified, contradicted, unchanged, or an agent in disguise."""
         if classification.device_type != "bot":
             return self.identified(address, day) or classification
         return apply_verdict(classification, self.verdict(classification.agent, address, day).inside)
 
     def identified(self, address: str, day: date) -> Classification | None:
-        """Return the only agent that uses this address, by lists fetched around the day of the visit; None: people.
+        """Return the agent that alone uses this address, by lists fetched around the day of the visit; None if none.
 
-        Addresses of agents are reassigned over time, so older lists do not identify agents.
+        Addresses are reassigned over time, so older lists do not identify agents.
         """
         parsed = parse_address(address)
         if parsed is None or parsed not in self._of_agents:  # true for nearly all people, so tested first
@@ -98,7 +98,7 @@ class Verifier:
         return None
 
     def _client_address_uncached(self, text: str) -> tuple[Address | None, str]:
-        """The parsed client address, or None with the reason why it cannot be used."""
+        """Return the parsed client address; None, and the reason, if it cannot be used."""
         address = parse_address(text)
         if address is None:
             return None, "no IP address was given" if text in ("", "-") else f"{text!r} is not a valid IP address"
@@ -109,12 +109,12 @@ class Verifier:
 
 @cache
 def known_proxies() -> tuple[Network, ...]:
-    """The networks of content delivery networks in proxies.toml."""
+    """Return the networks of the content delivery networks in proxies.toml."""
     return tuple(ipaddress.ip_network(row.network) for row in load(Proxy, "proxies"))
 
 
 def apply_verdict(classification: Classification, inside: bool | None) -> Classification:
-    """Add a verdict to a classification. A contradicted agent becomes another bot; only its claimed name is kept."""
+    """Apply a verdict to a classification. A contradicted agent becomes an unknown bot with the name that it claims."""
     if inside is None:
         return classification
     if inside:
@@ -123,7 +123,7 @@ def apply_verdict(classification: Classification, inside: bool | None) -> Classi
 
 
 def identified_agent(ip_list: str, rows: Iterable[Agent]) -> Classification:
-    """Classify a request with a browser's user agent from an address of a list as the list's agent."""
+    """Return the list's agent as the classification of a browser's user agent at an address in an IP list."""
     row = next(row for row in rows if f"ip:{ip_list}" in row.verify and row.confidence == "high")
     return agent_classification(row, "medium", "ip_range")
 

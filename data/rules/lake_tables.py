@@ -1,4 +1,4 @@
-"""Tables of a lake besides the shipped ones: its own agents, and newer tables from a release."""
+"""Tables of a lake other than the shipped tables: its own agents, and newer tables from a release."""
 
 import hashlib
 from collections.abc import Sequence
@@ -29,19 +29,19 @@ class Released(NamedTuple):
 
 
 class LakeTables(NamedTuple):
-    """A lake's own agents, and the tables of a release, which replace the shipped ones."""
+    """A lake's own agents, and the tables of a release, which replace the shipped tables."""
 
     own: tuple[OwnAgent, ...] = ()
     released: Released | None = None
 
     def agents(self) -> list[Agent]:
-        """All agents of the lake: its own rows, then the released or shipped rows with other tokens."""
+        """Return all agents of the lake: its own rows, then the released or shipped rows with other tokens."""
         tokens = {row.token.lower() for row in self.own}
         others = self.released.agents if self.released else load(Agent, "agents")
         return [*self.own, *(row for row in others if row.token.lower() not in tokens)]
 
     def referrers(self) -> Sequence[Referrer]:
-        """All referrers of the lake."""
+        """Return all referrers of the lake."""
         return self.released.referrers if self.released else load(Referrer, "referrers")
 
 
@@ -50,7 +50,7 @@ SHIPPED: Final = LakeTables()
 
 
 def rules_version(tables: LakeTables = SHIPPED) -> str:
-    """Twelve hexadecimal digits that change whenever a table of rules, a rule package or FILE_PATTERN changes.
+    """Return twelve hexadecimal digits that change with every table of rules, rule package, and FILE_PATTERN.
 
     If the lake has its own agents, `+` and a digest of them follow.
     """

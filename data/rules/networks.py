@@ -1,6 +1,6 @@
 """The kind of network that an address belongs to.
 
-The package iporigin comes with 39,000 ranges of 49 providers, which most of them publish, and is released every few
+The package iporigin contains 39,000 ranges of 49 providers, most of which publish them, and is released every few
 weeks. Evidence: https://pypi.org/project/iporigin/. Lists fetched by `traffic agents refresh` cover more hosting
 networks.
 """
@@ -26,7 +26,7 @@ _RELAYS: Final = frozenset(("Apple Private Relay",))
 """Providers that iporigin counts as VPNs, but which people use unknowingly. Evidence:
 https://support.apple.com/102602"""
 _OF_PEOPLE: Final = frozenset(("Google", "Cogent"))
-"""Providers that iporigin counts as hosting, but that people use, too.
+"""Providers that iporigin counts as hosting, but which people also use.
 
 Chrome loads search results ahead through Google's proxies; Cogent connects companies. Evidence:
 https://developer.chrome.com/blog/private-prefetch-proxy and https://www.cogentco.com/en/products/dedicated-internet-access
@@ -34,17 +34,17 @@ https://developer.chrome.com/blog/private-prefetch-proxy and https://www.cogentc
 
 
 class NetworkKinds:
-    """Kinds of networks, as facts of visits. Fetched lists are used only for addresses unknown to iporigin."""
+    """Finds the kinds of networks, as facts about visits. Fetched lists are for addresses that iporigin lacks."""
 
     def __init__(self, snapshots: Mapping[str, FetchedList]) -> None:
-        """Use the lists of hosting networks among the fetched ones."""
+        """Use the lists of hosting networks among the fetched lists."""
         names = [row.name for row in load(IpList, "ip_lists") if row.hosting and row.name in snapshots]
         networks = [network for name in names for network in snapshots[name].networks]
         self._hosting = Networks(networks) if networks else None
         self.fact = lru_cache(1 << 14)(self._fact_uncached)
 
     def _fact_uncached(self, address: str) -> int:
-        """The bit for the kind of network of a normalized address; 0 if it is in no list or invalid."""
+        """Return the bit for the kind of network of a normalized address; 0 if it is in no list or invalid."""
         version = 6 if ":" in address else 4
         try:
             packed = inet_pton(AF_INET6 if version == 6 else AF_INET, address)

@@ -1,4 +1,4 @@
-"""Checks the agents of a lake's own table, which take precedence over the shipped ones."""
+"""Checks the agents of a lake's own table, which take precedence over shipped agents."""
 
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -15,12 +15,12 @@ MAX_TOKEN: Final = 100
 """Maximum length of a token. With MAX_ROWS tokens of this length, the first user agent takes half a second."""
 _CONFIDENCES: Final = ("high", "medium", "low")
 _NOT_BY_AGENT: Final = ("referral", "disguised", "prefetch")
-"""Kinds of visits that user agents do not show."""
+"""Kinds of visits that cannot be recognized by user agents."""
 _REMEDY: Final = "correct it, or remove the row."
 
 
 def checked_agents(name: str, content: bytes) -> tuple[OwnAgent, ...]:
-    """The rows of the table in the file `name`. Raises BadInput with file, row, field and remedy."""
+    """Return the rows of the table in the file `name`. Raises BadInput with file, row, field and remedy."""
     try:
         rows = parse_rows(OwnAgent, "agent", name, content) if content.strip() else []
     except ValueError as error:
@@ -37,28 +37,28 @@ def agent_problems(rows: Sequence[Agent]) -> Iterator[tuple[int, str]]:
     for number, row in enumerate(rows, 1):
         if problem := next(_problems_of_fields(row), ""):
             yield number, problem
-            return  # patterns of invalid tokens may be too long
+            return  # tokens may be too long to compile their patterns
     patterns = pattern_set(agent_pattern(row.token, row.exact) for row in rows)
     for person in _people():
         for index in patterns.Match(person.lower()) or ():
-            known = f"token {rows[index].token!r} is in user agents of people, too, such as {person!r}"
+            known = f"token {rows[index].token!r} is also in user agents of people, such as {person!r}"
             yield index + 1, f"{known}; use a token that only this agent sends"
     for index, row in enumerate(rows):
         first = min(patterns.Match(readable_user_agent(row.example).lower()) or (), default=None)
         if first is None:
             yield index + 1, f"token {row.token!r} is not in the example {row.example!r}; copy one from your log"
         elif first != index:
-            before = f"token {rows[first].token!r} of row {first + 1} is in the example, too, and comes first"
+            before = f"token {rows[first].token!r} of row {first + 1} is also in the example, and comes first"
             yield index + 1, f"{before}; put the longer token first, and each token only once"
 
 
 def _problems_of_fields(row: Agent) -> Iterator[str]:
-    """Yield the problems of a row's fields, besides their types and words."""
+    """Yield the problems of a row's fields, apart from their types and allowed words."""
     is_ai = CATEGORY_OF_KIND[row.agent_kind] in AI_CATEGORIES
     if len(row.token) > MAX_TOKEN:
         yield f"token has {len(row.token):,} characters; keep at most {MAX_TOKEN}"
     if row.agent_kind in _NOT_BY_AGENT:
-        yield f"agent_kind {row.agent_kind!r} is not for agents; use another"
+        yield f"agent_kind {row.agent_kind!r} is not for agents; use another agent_kind"
     if row.confidence not in _CONFIDENCES:
         yield f"confidence is {row.confidence!r}; use {', '.join(_CONFIDENCES)}: only addresses give more confidence"
     if is_ai and row.ai_source is None:
@@ -73,7 +73,7 @@ def _problems_of_fields(row: Agent) -> Iterator[str]:
 
 @cache
 def _people() -> frozenset[str]:
-    """User agents of people: the examples in the tables."""
+    """Return user agents of people: the examples in the tables."""
     examples = {row.example for row in load(Browser, "browsers")} | {row.example for row in load(Device, "devices")}
     examples |= {row.example for row in load(Lifetime, "lifetimes")}
     return frozenset(examples | {row.example for row in load(NotCrawler, "notcrawlers")})

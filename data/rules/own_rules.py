@@ -1,6 +1,6 @@
-"""Applies an owner's exclusions: visits by excluded addresses, user agents and paths are set aside, not counted.
+"""Applies an owner's exclusions: visits with excluded addresses, user agents and paths are set aside, not counted.
 
-User agents and paths are stored, so these rules also apply to history, by reclassification. Addresses are not stored:
+User agents and paths are stored, so reclassification applies their rules to history, too. Addresses are not stored, so
 their rules apply only to visits that land later.
 """
 
@@ -21,7 +21,7 @@ from data.signals import BITS
 
 
 def checked_exclusion(kind: ExclusionKind, value: str) -> Exclusion:
-    """The normalized rule. Raises BadInput for a value that is invalid for its kind."""
+    """Return the normalized rule. Raises BadInput for a value that is invalid for its kind."""
     if kind == "address":
         try:
             return Exclusion(kind, str(ipaddress.ip_network(value, strict=False)))
@@ -46,12 +46,12 @@ class OwnRules:
     def __init__(self, exclusions: Sequence[Exclusion] = ()) -> None:
         values = {kind: sorted(one.value for one in exclusions if one.kind == kind) for kind in get_args(ExclusionKind)}
         self.agent_pattern = "(?i)" + "|".join(f"(?:{value})" for value in values["agent"]) if values["agent"] else None
-        """A pattern (RE2) of excluded user agents; None without such rules."""
+        """An RE2 pattern for excluded user agents; None if there are no such rules."""
         self.path_pattern = f"^(?:{'|'.join(map(_path_pattern, values['path']))})" if values["path"] else None
-        """A pattern (RE2) of excluded paths; None without such rules."""
+        """An RE2 pattern for excluded paths; None if there are no such rules."""
         by_rule = [*values["agent"], "", *values["path"]]
         self.digest = hashlib.sha256("\n".join(by_rule).encode()).hexdigest()[:12] if len(by_rule) > 1 else ""
-        """Digest (twelve hexadecimal digits) of the rules that reclassify history; '' if there are none."""
+        """A digest (twelve hexadecimal digits) of the rules that apply to history; '' if there are none."""
         self._matchers = {rule: _matcher(rule) for rule in exclusions}
         self._networks = Networks(map(ipaddress.ip_network, values["address"])) if values["address"] else None
 
@@ -64,30 +64,30 @@ class OwnRules:
         return re2.compile(self.path_pattern) if self.path_pattern else None
 
     def version(self, rules_version: str) -> str:
-        """The version of all rules for visits of the organization, given the version of the shipped rules."""
+        """Return the version of all rules for the organization, given the version of the shipped rules."""
         return f"{rules_version}+{self.digest}" if self.digest else rules_version
 
     def of_address(self, address: str) -> int:
-        """The bit of `own_address` for an address of the owner; otherwise 0."""
+        """Return the bit of `own_address` for an address of the owner; otherwise 0."""
         if self._networks is None:
             return 0
         parsed = parse_address(address)
         return BITS["own_address"] if parsed is not None and parsed in self._networks else 0
 
     def of_agent(self, user_agent: str) -> int:
-        """The bit of `own_rule` for an excluded readable user agent; otherwise 0."""
+        """Return the bit of `own_rule` for an excluded (readable) user agent; otherwise 0."""
         return BITS["own_rule"] if self._agents and self._agents.search(encodable(user_agent)) else 0
 
     def of_path(self, path: str) -> int:
-        """The bit of `own_rule` for an excluded path; otherwise 0."""
+        """Return the bit of `own_rule` for an excluded path; otherwise 0."""
         return BITS["own_rule"] if self._paths and self._paths.search(encodable(path)) else 0
 
     def matching(self, kind: ExclusionKind, value: str) -> list[Exclusion]:
-        """The rules of a kind that set aside a visit with this address, readable user agent or path."""
+        """Return the rules of a kind that set aside a visit with this address, (readable) user agent or path."""
         return [rule for rule, matches in self._matchers.items() if rule.kind == kind and matches(value)]
 
     def count(self, kind: ExclusionKind, visits: Iterable[tuple[str, int]]) -> Counter[Exclusion]:
-        """Number of visits that each rule of a kind sets aside, given pairs of a value and its number of visits."""
+        """Count the visits that each rule of a kind sets aside, given pairs of a value and its number of visits."""
         excluded = Counter[Exclusion]()
         for value, count in visits:
             excluded.update(dict.fromkeys(self.matching(kind, value), count))
@@ -99,7 +99,7 @@ def _path_pattern(value: str) -> str:
 
 
 def _matcher(rule: Exclusion) -> Callable[[str], bool]:
-    """Return a function that returns whether a rule sets aside a visit with a value."""
+    """Return a predicate: whether the rule sets aside a visit with a value."""
     if rule.kind == "address":
         network = ipaddress.ip_network(rule.value)
         return lambda address: (parsed := parse_address(address)) is not None and parsed in network
@@ -112,5 +112,5 @@ NO_RULES: Final = OwnRules()
 
 @lru_cache(256)
 def own_rules(exclusions: tuple[Exclusion, ...]) -> OwnRules:
-    """The rules of an organization, compiled once."""
+    """Return the rules of an organization, compiled once."""
     return OwnRules(exclusions) if exclusions else NO_RULES

@@ -16,7 +16,7 @@ from data.visits import Classification
 PROBE: Final = "probe"
 """The kind of a path that only vulnerability scanners request."""
 PROGRAM: Final = "program"
-"""The kind of a path that programs fetch by themselves, such as /robots.txt."""
+"""The kind of a path that programs fetch on their own, such as /robots.txt."""
 
 
 class PathRules:
@@ -35,11 +35,11 @@ class PathRules:
         self._attack = re2.compile(self.attack_pattern)
 
     def kind(self, path: str, is_link: bool = False) -> str:
-        """PROBE, PROGRAM, or '' for other paths. With `is_link`, a path in the links file, it is never PROBE."""
+        """Return PROBE, PROGRAM, or '' for other paths. With `is_link`, for a path in the links file, never PROBE."""
         return path_kind(*self.match(path), is_link)
 
     def match(self, path: str) -> tuple[bool, bool]:
-        """Whether `probe_pattern` and `program_pattern` match a path."""
+        """Return whether `probe_pattern` and whether `program_pattern` matches a path."""
         path = encodable(path)
         return self._probe.search(path) is not None, self._program.search(path) is not None
 
@@ -48,7 +48,7 @@ class PathRules:
         return bool(query) and self._attack.search(encodable(query)) is not None
 
     def matches(self, path: str, classification: Classification) -> Iterator[RuleMatch]:
-        """Yield the row for `path` if it overrides the rest of the classification."""
+        """Yield the row that matches `path` if it overrides the rest of the classification."""
         for pattern, row in self._rows:
             if pattern.search(encodable(path)):
                 changed = classify_path(classification, PROBE if row.agent_kind == "scanner" else PROGRAM)
@@ -62,17 +62,17 @@ class PathRules:
 
 
 def path_kind(is_probe: bool, is_program: bool, is_link: bool) -> str:
-    """PROBE, PROGRAM, or '' for other paths, given which patterns a path matches. A link is never PROBE."""
+    """Return PROBE, PROGRAM, or '' for other paths, by the patterns that match the path. A link is never PROBE."""
     if is_probe and not is_link:
         return PROBE
     return PROGRAM if is_program else ""
 
 
 def classify_path(classification: Classification, path_kind: str) -> Classification:
-    """The classification of a request with a path of this kind, given its classification without the path.
+    """Correct a classification by the kind of the requested path.
 
-    With a probe, people, AI referrals, libraries and bots without a name in the tables become scanners; with a path
-    for programs, people and AI referrals become bots with low confidence.
+    For a probe, people, AI referrals, libraries and bots without a name in the tables become scanners; for a path that
+    programs fetch, people and AI referrals become bots with low confidence.
     """
     is_person = classification.device_type != "bot"
     kind, method = classification.agent_kind, classification.detection_method

@@ -39,12 +39,12 @@ def pattern_set(patterns: Iterable[str]) -> "re2.Set":
 
 
 def encodable(text: str) -> str:
-    """A text that RE2 can search: a lone surrogate, which JSON allows, becomes a question mark."""
+    """Return a text that RE2 can search: lone surrogates, which JSON allows, become question marks."""
     return text.encode("utf-8", "replace").decode()
 
 
 def _quiet() -> "re2.Options":
-    """Options with which RE2 does not write about invalid patterns to stderr."""
+    """Return options that keep RE2 from reporting invalid patterns on stderr."""
     options = re2.Options()
     options.log_errors = False
     return options

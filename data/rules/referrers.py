@@ -25,7 +25,7 @@ MAX_HOST_LENGTH: Final = 253
 
 
 def host_and_path(referrer: str) -> tuple[str, str] | None:
-    """Host and path of a Referer header; None when it has no valid host.
+    """Return the host and path in a Referer header; None if it has no valid host.
 
     The host is in lower case, without port, user and trailing dot.
     """
@@ -40,7 +40,7 @@ def host_and_path(referrer: str) -> tuple[str, str] | None:
 
 
 def is_internal(referrer: str | None, domain: str | None, link_domains: Collection[str]) -> bool:
-    """Whether a referring host is the visit's own domain or one of the links' domains, with or without `www.`."""
+    """Whether a referring host is the visit's own domain or a domain of the links, with or without `www.`."""
     if referrer is None:
         return False
     host = referrer.removeprefix("www.")
@@ -59,7 +59,7 @@ class ReferrerTable:
             self._rows[f"{app}://{host}" if app else host].append(row)
 
     def find(self, host: str, path: str) -> Referrer | None:
-        """The row with the longest host and path that match `host` and `path`; None if no row matches."""
+        """Return the row with the longest host and path that match `host` and `path`; None if no row matches."""
         for name in _parent_names(host):
             for row in self._rows.get(name, ()):
                 below = row.host.removeprefix("android-app://").partition("/")[2]
@@ -68,11 +68,11 @@ class ReferrerTable:
         return None
 
     def spammer(self, host: str) -> Spammer | None:
-        """The row of spammers.toml that names `host` or a parent domain of it; None when there is none."""
+        """Return the row of spammers.toml that names `host` or one of its parent domains; None if there is none."""
         return next((self._spammers[name] for name in _parent_names(host) if name in self._spammers), None)
 
     def path_of(self, host: str, referrer_type: str) -> str:
-        """Return a path on which `host` has this type, preferably /. For stored visits, which keep only the host."""
+        """Return a path on which `host` has this type, preferably /. Stored visits have only the host."""
         at_root = self.find(host, "/")
         if at_root is None or at_root.referrer_type != referrer_type:
             for row in (row for name in _parent_names(host) for row in self._rows.get(name, ())):
@@ -89,7 +89,7 @@ class Campaigns:
         self._referrers = referrers
 
     def match(self, query: str) -> RuleMatch | None:
-        """The AI product in a query string: in utm_source, or as a host in `referrer`, as Grok sends it."""
+        """Return the match of an AI product in a query: in utm_source, or as a host in `referrer`, as Grok sends it."""
         source = (utm_values(query)[0] or "").lower().removeprefix("www.")
         row = self._rows.get(source)
         if row:
@@ -110,13 +110,13 @@ class Campaigns:
 
 
 def ai_referral(ai_source: str | None, confidence: str | None, method: str) -> Classification:
-    """The classification of a person who was sent by an AI product."""
+    """Return the classification of a person whom an AI product sent."""
     device = HUMAN_CLASSIFICATION[7:]
     return Classification("ai_referral", "referral", ai_source, None, None, confidence, method, *device)
 
 
 def utm_values(query: str) -> tuple[str | None, ...]:
-    """The values of utm_source, utm_medium, utm_campaign, utm_term and utm_content in a query string."""
+    """Return the values of utm_source, utm_medium, utm_campaign, utm_term and utm_content in a query string."""
     if "utm_" not in query:
         return (None,) * len(UTM_FIELDS)
     values = _query_values(query[:MAX_QUERY_LENGTH])
@@ -125,14 +125,14 @@ def utm_values(query: str) -> tuple[str | None, ...]:
 
 @lru_cache(1 << 12)
 def _query_values(query: str) -> dict[str, str]:
-    """The first value of each key in a query string, which has at most MAX_QUERY_LENGTH characters."""
+    """Return the first value of each key in a query string of at most MAX_QUERY_LENGTH characters."""
     return dict(reversed(parse_qsl(query, errors="replace", max_num_fields=None)))
 
 
 def _parent_names(host: str) -> Iterator[str]:
-    """The keys under which rows may match a host: the host itself and its parent domains."""
+    """Yield the keys under which rows may match a host: the host itself and its parent domains."""
     yield host
-    while host and "://" not in host:  # an app has no domain above it
+    while host and "://" not in host:  # an app has no parent domain
         any_suffix = _ANY_SUFFIX.fullmatch(host)
         if any_suffix:
             yield f"{any_suffix[1]}.*"

@@ -1,6 +1,6 @@
-"""Reads and writes the file of a release: tables of agents and referrers that replace the shipped ones.
+"""Reads and writes the file of a release: tables of agents and referrers that replace the shipped tables.
 
-It is identified by its SHA-256, which `traffic agents release` prints with it.
+Its SHA-256 identifies it; `traffic agents release` prints both.
 """
 
 import hashlib
@@ -18,17 +18,17 @@ _HOST: Final = re.compile(r"(android-app://)?[a-z0-9.*/-]+")
 
 
 def shipped_release() -> bytes:
-    """The file of a release with the tables of this version."""
+    """Return the file of a release that has the tables of this version."""
     return b"\n".join(map(bytes_of, RELEASED))
 
 
 def newest_check(content: bytes) -> str:
-    """The latest day on which a row of a release was checked, such as 2026-11-29: its age; "" without rows."""
+    """Return the last day on which a row of a release was checked, such as 2026-11-29; "" if it has no rows."""
     return max(_CHECKED.findall(content), default=b"").decode()
 
 
 def checked_release(name: str, content: bytes) -> Released:
-    """The tables of the release in the file `name`. Raises BadInput with file, row and field."""
+    """Return the tables of the release in the file `name`. Raises BadInput with file, row and field."""
     if len(content) > MAX_BYTES:
         raise BadInput(f"{name} has {len(content):,} bytes; a release has at most {MAX_BYTES:,}.")
     try:
@@ -36,7 +36,7 @@ def checked_release(name: str, content: bytes) -> Released:
         agents = checked_rows(Agent, tables["agent"], f"{name}, [[agent]]")
         referrers = checked_rows(Referrer, tables["referrer"], f"{name}, [[referrer]]")
     except ValueError as error:
-        raise BadInput(f"{error}; take a release that this version can read.") from error
+        raise BadInput(f"{error}; use a release that this version can read.") from error
     for number, problem in agent_problems(agents):
         raise BadInput(f"{name}, [[agent]], row {number}: {problem}.")
     for number, row in enumerate(referrers, 1):

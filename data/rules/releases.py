@@ -20,22 +20,22 @@ _CHROME_ALONE: Final = re.compile(
     r"Mozilla/5\.0 \([^()]*\) AppleWebKit/[\d.]+ \(KHTML, like Gecko\) "
     r"Chrome/(\d+)\.0\.(\d+)\.\d+(?: Mobile)? Safari/[\d.]+(?: (?:Edg|OPR)/[\d.]+)?"
 )
-"""User agents that end with Chrome, Edge or Opera: other browsers with this engine may have their own build numbers."""
+"""User agents that end with Chrome, Edge or Opera; other browsers with this engine may have their own build numbers."""
 _SAFARI_ON_IOS: Final = re.compile(
     r"Mozilla/5\.0 \(i[^()]* OS (\d+)_[^()]*\) AppleWebKit/[\d.]+ \(KHTML, like Gecko\) "
     r"Version/(\d+)[.\d]* Mobile/\w+ Safari/[\d.]+"
 )
 """User agents that end with Safari on an iPhone or iPad, with the versions of the system and of Safari."""
 _FIREFOX_ALONE: Final = re.compile(r"Mozilla/5\.0 \([^()]*rv:(\d{2,})\.0\) Gecko/[\d.]+ Firefox/(\d{2,})\.[\d.]+")
-"""User agents that end with Firefox 10 or later: other browsers with this engine add their own names."""
+"""User agents that end with Firefox 10 or later; other browsers with this engine add their own names."""
 _FROZEN_GECKO, _LAST_FROZEN = 109, 119
-"""Up to Firefox 119, the engine's version is at most 109: servers mistook 110 and more for Internet Explorer 11."""
+"""Up to Firefox 119, the engine's version is at most 109: servers mistook 110 and later for Internet Explorer 11."""
 _OF_FIREFOX: Final = "https://developer.mozilla.org/en-US/docs/Web/HTTP/Reference/Headers/User-Agent/Firefox"
 _HALF_A_YEAR: Final = timedelta(days=182)
 _FIRST_OUTDATED: Final = 2
 """The number of years for which people keep using a version of a self-updating browser."""
 _FIRST_EQUAL, _FROZEN, _FIRST_FREE = 6, 18, 26
-"""Since iOS 6, Safari has its system's version; since Safari 26, its user agent names iOS 18 for all later systems."""
+"""Since iOS 6, Safari has the version of its system; since Safari 26, its user agent names iOS 18 on later systems."""
 
 
 class BrowserReleases:
@@ -51,7 +51,7 @@ class BrowserReleases:
         self._superseded = lru_cache(1 << 14)(self._find_superseded)
 
     def matches(self, user_agent: str) -> Iterator[RuleMatch]:
-        """Yield signs that no browser ever sent this (unescaped) user agent: its version contradicts the rest."""
+        """Yield the rules by which no browser ever sent this (unescaped) user agent, since its parts disagree."""
         build = _CHROME_ALONE.fullmatch(user_agent)
         if build and not self._had_build(int(build[1]), int(build[2])):
             row = self._releases["Chrome", int(build[1])]
@@ -59,20 +59,20 @@ class BrowserReleases:
             yield RuleMatch(rule, row.evidence, bot_classification("other"))
         safari = _SAFARI_ON_IOS.fullmatch(user_agent)
         if safari and not _is_pair(int(safari[1]), int(safari[2])):
-            rule = f"Safari {safari[2]} on iOS {safari[1]}, a pair that never existed"
+            rule = f"Safari {safari[2]} on iOS {safari[1]}, which never existed"
             evidence = next(row.evidence for row in self._lifetimes if row.browser == "Safari")
             yield RuleMatch(rule, evidence, bot_classification("other"))
         firefox = _FIREFOX_ALONE.fullmatch(user_agent)
         if firefox and not _is_engine(int(firefox[1]), int(firefox[2])):
-            rule = f"Firefox {firefox[2]} on the engine of version {firefox[1]}, a pair that never existed"
+            rule = f"Firefox {firefox[2]} with the engine of version {firefox[1]}, which never existed"
             yield RuleMatch(rule, _OF_FIREFOX, bot_classification("other"))
         for row in (self._forged[number] for number in self._any_forged.Match(user_agent) or []):
             yield RuleMatch(f"forged.toml: {row.name}", row.evidence, bot_classification("other"))
 
     def _had_build(self, version: int, build: int) -> bool:
-        """Whether a version of Chrome can have a build: newer than the previous version's builds, up to its newest.
+        """Whether a version of Chrome can have a build: after the previous version's builds, up to its own newest.
 
-        True if the table does not have both, and for 0, which hides the build.
+        True if the table does not have both versions, and for 0, which hides the build.
         """
         row, before = self._releases.get(("Chrome", version)), self._releases.get(("Chrome", version - 1))
         return not (build and row and row.build and before and before.build) or before.build < build <= row.build
@@ -80,7 +80,7 @@ class BrowserReleases:
     def outdated_since(self, user_agent: str) -> date | None:
         """Return the day from which only programs send this user agent; None if the tables have no such day.
 
-        The tables have none for versions newer than themselves.
+        They have none for versions that are newer than the tables.
         """
         day, years = self._superseded(user_agent)
         try:
@@ -103,16 +103,14 @@ class BrowserReleases:
         return self._superseded(user_agent)[1] == _FIRST_OUTDATED
 
     def old_since(self, user_agent: str) -> date | None:
-        """Return the day half a year after the next version was released; None for versions that stay in use
-        forever.
+        """Return the day half a year after the next version was released; None for versions that people never stop
+        using.
         """
         day, _ = self._superseded(user_agent)
         return day + _HALF_A_YEAR if day else None
 
     def _find_superseded(self, user_agent: str) -> tuple[date | None, int]:
-        """Return when this version was superseded, and for how many years people keep using it; (None, 0) if
-        forever.
-        """
+        """Return when this version was superseded, and the years for which people keep using it; (None, 0): forever."""
         text = user_agent.lower()
         numbers: list[int] = self._any_lifetime.Match(text) or []
         if not numbers:
@@ -130,5 +128,5 @@ def _is_pair(system: int, safari: int) -> bool:
 
 
 def _is_engine(engine: int, firefox: int) -> bool:
-    """Whether a version of Firefox sends this version of its engine: its own, or 109 up to Firefox 119."""
+    """Whether a version of Firefox sends this version of its engine: its own, or 109 for Firefox 110 to 119."""
     return engine == firefox or (engine == _FROZEN_GECKO < firefox <= _LAST_FROZEN)

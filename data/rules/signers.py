@@ -1,8 +1,8 @@
 """Names the agent of a request by its header `Signature-Agent` (Web Bot Auth). The signature itself is not verified.
 
-The header is a dictionary (`sig1="https://chatgpt.com"`), in older drafts one string (`"https://chatgpt.com"`):
+The header is a dictionary (`sig1="https://chatgpt.com"`); in older drafts, a string (`"https://chatgpt.com"`):
 https://datatracker.ietf.org/doc/draft-meunier-webbotauth-httpsig-directory/
-The hosts are those of the rows with `verify = ["signature:<host>"]` in agents.toml.
+The hosts come from the rows with `verify = ["signature:<host>"]` in agents.toml.
 """
 
 import re
@@ -39,18 +39,18 @@ class Signers:
         patterns = {host: signed for host, signed in self._by_host.items() if "*" in host}
         self._patterns = [(_pattern(host), signed) for host, signed in patterns.items()]
         self.agent = ShortTextCache(1 << 12, self._agent)
-        """The agent named by a header's text; None if it names no known agent."""
+        """Returns the agent that a header's text names; None if it names no known agent."""
 
     def named(self, by_agent: Classification, header: str) -> Classification:
-        """The classification by user agent and address after applying the header."""
+        """Apply the header to the classification by user agent and address."""
         signed = self.agent(header) if header else None
         return by_agent if signed is None or self.is_finer(by_agent, signed) else signed
 
     def is_finer(self, by_agent: Classification, signed: Classification) -> bool:
         """Whether the classification by user agent and address is more specific than `signed`, by the header.
 
-        Another agent recognized by its address, an agent of the lake's own table, and an agent of the same operator are
-        more specific, too.
+        It is if the address shows another agent, or if the user agent names an agent in the lake's own table or an
+        agent of the same operator.
         """
         if by_agent.detection_method == "ip_range":
             return by_agent.agent != signed.agent
@@ -81,5 +81,5 @@ def _hosts(header: str) -> Iterator[str]:
 
 
 def _pattern(host: str) -> "re.Pattern[str]":
-    """The pattern for a host, with `*` for one label."""
+    """Return the pattern for a host, in which `*` stands for one label."""
     return re.compile(re.escape(host).replace(r"\*", "[a-z0-9-]+"))

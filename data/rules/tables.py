@@ -1,6 +1,6 @@
 """Loads the tables of rules: TOML files in this folder, each row with its evidence.
 
-A malformed row stops the program with a message giving file, row and field.
+A malformed row stops the program with a message that gives file, row and field.
 """
 
 import ipaddress
@@ -34,11 +34,11 @@ _CHECKS: Final[dict[str, Callable[[str], object]]] = {
     "pattern": compile_pattern,
     "unless": compile_pattern,
 }
-"""Functions that raise ValueError for an invalid value, by the name of the field."""
+"""Functions that check values, by the name of the field: they raise ValueError for an invalid value."""
 
 
 class RuleRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A row of a table. A text is never empty."""
+    """A row of a table. Texts are never empty."""
 
     evidence: Annotated[str, Meta(pattern="^https?://")]
     checked: date  # when the evidence was last read
@@ -60,7 +60,7 @@ AnyRow = TypeVar("AnyRow", bound=RuleRow)
 
 
 class Agent(RuleRow, frozen=True):
-    """A product token in user agents, and its operator. The first matching row of the file wins."""
+    """A product token in user agents, and its operator. The first matching row in the file wins."""
 
     token: Text  # literal, matched case-insensitively as a whole word
     agent: Text
@@ -71,18 +71,18 @@ class Agent(RuleRow, frozen=True):
     ai_source: Text | None = None
     exact: bool = False  # the whole user agent must equal the token
     verify: tuple[VerificationMethod, ...] = ()
-    server_side: bool = False  # it only uses the addresses of its lists, so other addresses contradict it
+    server_side: bool = False  # it uses only the addresses in its lists, so other addresses contradict it
 
 
 class OwnAgent(Agent, frozen=True, kw_only=True):
-    """An agent in a lake's own table. Its evidence is the operator's knowledge, unless the row gives a page."""
+    """An agent in a lake's own table. Its evidence is what the lake's operator knows, unless the row gives a page."""
 
     evidence: Annotated[str, Meta(pattern="^https?://")] = ""
     checked: date = date.min
 
 
 class NotCrawler(RuleRow, frozen=True):
-    """A pattern of crawler-user-agents that is excluded because it also matches people's user agents."""
+    """A pattern in the list crawler-user-agents that is not used because it also matches people's user agents."""
 
     pattern: Text
     meets: Text
@@ -102,7 +102,7 @@ class Heuristic(RuleRow, frozen=True):
 class Referrer(RuleRow, frozen=True):
     """A referring host and its subdomains. The row with the longest matching host wins."""
 
-    host: Text  # "name.*": under any country's suffix; "host/path": only below that path
+    host: Text  # "name.*": with the suffix of any country; "host/path": only below that path
     referrer_type: Text
     ai_source: Text | None = None
     confidence: Text | None = None
@@ -127,13 +127,13 @@ class Probe(RuleRow, frozen=True):
 
     family: Text
     path: Text
-    agent_kind: Text  # scanner: only vulnerability scanners request it; other: programs fetch it by themselves
+    agent_kind: Text  # scanner: only vulnerability scanners request it; other: programs fetch it on their own
     confidence: Text
     example: Text
 
 
 class Attack(RuleRow, frozen=True):
-    """A regular expression (RE2, without case) for attacks in query strings."""
+    """A case-insensitive regular expression (RE2) for attacks in query strings."""
 
     family: Text
     pattern: Text
@@ -141,7 +141,7 @@ class Attack(RuleRow, frozen=True):
 
 
 class Device(RuleRow, frozen=True):
-    """A pattern (RE2, on a person's user agent in lower case) of a device. The first matching row wins."""
+    """A pattern (RE2, on a person's user agent in lower case) for a device. The first matching row wins."""
 
     name: Text
     device_type: Text
@@ -160,7 +160,7 @@ class Browser(RuleRow, frozen=True):
 
 
 class Release(RuleRow, frozen=True):
-    """A version of a browser that a newer one has replaced."""
+    """A version of a browser that has been superseded."""
 
     browser: Text
     version: int
@@ -179,7 +179,7 @@ class Lifetime(RuleRow, frozen=True):
 
 
 class Forged(RuleRow, frozen=True):
-    """A form of user agents that no browser sends."""
+    """A form of user agent that no browser sends."""
 
     name: Text
     pattern: Text  # RE2, on the user agent as it is sent
@@ -196,7 +196,7 @@ class HeaderSupport(RuleRow, frozen=True):
 
 
 class IpList(RuleRow, frozen=True):
-    """A list of the IP addresses of an operator's agents, published by the operator, or of networks of hosting."""
+    """A list of IP addresses: of an operator's agents, published by the operator, or of hosting networks."""
 
     name: Text
     operator: Text
@@ -214,23 +214,23 @@ class Proxy(RuleRow, frozen=True):
 
 
 def load(row_type: type[AnyRow], name: str) -> list[AnyRow]:
-    """The rows of `<name>.toml`, in tables named after `row_type`. Raises ValueError with row and field."""
+    """Return the rows of `<name>.toml`, in tables named after `row_type`. Raises ValueError with row and field."""
     return [*_checked_rows(row_type, name, bytes_of(name))]
 
 
 @cache
 def _checked_rows(row_type: type[AnyRow], name: str, content: bytes) -> tuple[AnyRow, ...]:
-    """The rows of a TOML file. Cached, because every import and every server checks its agents with them."""
+    """Return the rows of a TOML file. They are cached, because every import and server checks its agents with them."""
     return tuple(parse_rows(row_type, row_type.__name__.lower(), f"{name}.toml", content))
 
 
 def parse_rows(row_type: type[AnyRow], key: str, name: str, content: bytes) -> list[AnyRow]:
-    """The rows of a TOML text, in tables called `key`. Raises ValueError with file, row and field."""
+    """Return the rows of a TOML text, in tables called `key`. Raises ValueError with file, row and field."""
     return checked_rows(row_type, parse_tables((key,), name, content)[key], name)
 
 
 def parse_tables(keys: Collection[str], name: str, content: bytes) -> Mapping[str, list[object]]:
-    """The tables of a TOML text by their names, which are `keys`. Raises ValueError with the file."""
+    """Return the tables of a TOML text by their names, which are `keys`. Raises ValueError with the file."""
     try:
         tables = tomli.loads(content.decode())
     except (ValueError, RecursionError) as error:
@@ -246,7 +246,7 @@ def _is_table(rows: object) -> bool:
 
 
 def checked_rows(row_type: type[AnyRow], rows: list[object], name: str) -> list[AnyRow]:
-    """The rows of a table in the file `name`. Raises ValueError with row and field."""
+    """Return the rows of a table in the file `name`. Raises ValueError with row and field."""
     checked = []
     for number, row in enumerate(rows, 1):
         try:
@@ -257,5 +257,5 @@ def checked_rows(row_type: type[AnyRow], rows: list[object], name: str) -> list[
 
 
 def bytes_of(name: str) -> bytes:
-    """The content of a shipped table."""
+    """Return the content of a shipped table."""
     return resources.files("data.rules").joinpath(f"{name}.toml").read_bytes()

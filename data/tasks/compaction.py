@@ -1,7 +1,6 @@
-"""Merges small files: all files of a past day into one, which is judged, and today's files into a few. Deletes dead
-files.
+"""Merges small files: all files of a past day into one, which is judged, and today's files into a few.
 
-Answers change only where a day is judged, and readers never wait.
+It also deletes dead files. Answers change only where a day is judged, and readers never wait.
 """
 
 import math
@@ -40,13 +39,13 @@ from data.tasks.lake_process import MAX_VISITS_IN_SERVER, LakeProcess
 from data.tasks.merge_plan import MergeGroup, concurrent_groups, days_to_merge, files_by_result, group_merges, visits_of
 
 _RANGES: Final = (1, 2, 4, 8, 16, 64, 256)
-"""Numbers of ranges for merging visits: the next number is tried when memory runs out."""
+"""Numbers of ranges for merging visits: if memory runs out, the next number is tried."""
 RANGE_VISITS: Final = 66_000
-"""Number of visits sorted at once, or an eighth of all: for 528,000 visits this takes 154 MB instead of 308, in the
-same time."""
+"""Number of visits sorted at once, or an eighth of all visits: for 528,000 visits, this takes 154 MB instead of 308, in
+the same time."""
 COMMAND_THREADS: Final = 2
-"""Threads for commands, which serve no requests: a million visits of 90 days are judged in 2.3 s instead of 4.0, with
-360 MB instead of 240."""
+"""Number of threads for commands, which serve no requests: a million visits of 90 days are judged in 2.3 s instead of
+4.0, with 360 MB instead of 240."""
 ABANDONED_AFTER: Final = timedelta(hours=24)
 """The age at which a staged file counts as left by a killed program."""
 
@@ -59,7 +58,7 @@ class CompactionResult:
     files_before: int = 0
     files_after: int = 0
     visits: int = 0
-    judged: int = 0  # past days
+    judged: int = 0  # number of judged past days
 
 
 class Compactor:
@@ -75,10 +74,10 @@ class Compactor:
         threads: int = 1,
         version: int = BEHAVIOUR_VERSION,
     ) -> None:
-        """A past day is merged into one file when nothing has landed in it for `quiet_period`.
+        """A past day is merged into one file once nothing has landed in it for `quiet_period`.
 
-        It is judged unless `version` of the signals or a later one has judged it: 1 skips days judged by any version.
-        With `process`, a day of more than MAX_VISITS_IN_SERVER is merged there. With more `threads`, merges of one
+        It is judged unless it was judged by this `version` of the signals or a later version; 1 skips all judged days.
+        With `process`, days of more than MAX_VISITS_IN_SERVER are merged there. With more `threads`, merges of one
         organization run in parallel.
         """
         self._lake = lake
@@ -88,7 +87,7 @@ class Compactor:
         self._threads = threads
         self._version = version
         self._engine = InterruptibleEngine(lake)
-        self._queue: list[list[MergeGroup]] = []  # left by an earlier run that reached its limit
+        self._queue: list[list[MergeGroup]] = []  # may be left by an earlier run that reached its limit
         self._counting = threading.Lock()
         self._links = LinkIndex(lake)
 
@@ -100,11 +99,11 @@ class Compactor:
         organization: str | None = None,
         are_past: bool | None = None,
     ) -> CompactionResult:
-        """Merge days with too many files and judge past days, small days together; at most `limit` merges.
+        """Merge days with too many files and judge past days, small days together, in at most `limit` merges.
 
-        Each is atomic. Without `wait`, days are skipped while another process rewrites files. Days with a damaged file
-        are skipped; after the others are done, LakeDamaged is raised for the first of them. Without `organization`,
-        days of all are merged; with `are_past`, only past days or only open ones.
+        Each merge is atomic. Without `wait`, days are skipped while another process rewrites their files. Days with a
+        damaged file are skipped; once the others are done, LakeDamaged is raised for the first of them. Without
+        `organization`, days of all organizations are merged; `are_past` selects only past days or only open days.
         """
         result = CompactionResult()
         if not self._queue:
@@ -138,7 +137,7 @@ class Compactor:
                     self._merge_intact(engine, CompactionResult(), [merge])
 
     def interrupt(self) -> None:
-        """Cancel a merge running in another thread. It changes nothing."""
+        """Cancel a merge that is running in another thread; nothing changes."""
         self._engine.interrupt()
 
     def sweep(self) -> int:
@@ -158,7 +157,7 @@ class Compactor:
         delete_abandoned(self._lake.staging)
         for path in self._lake.staging.rglob("*"):
             with suppress(FileNotFoundError):
-                if not path.is_file() or path.name.startswith(SPILL_LOCK):  # a running engine holds it
+                if not path.is_file() or path.name.startswith(SPILL_LOCK):  # a running engine has locked it
                     continue
                 if path.stat().st_mtime > (now + TOLERANCE).timestamp():  # it may be in use: it is not deleted at once
                     os.utime(path, (now.timestamp(), now.timestamp()))
@@ -169,9 +168,9 @@ class Compactor:
         return count + len(leftovers)
 
     def _merge_intact(self, engine: duckdb.DuckDBPyConnection, result: CompactionResult, merges: MergeGroup) -> None:
-        """Merge and judge days at once; if that fails, each day by itself. Failures are put into the queue.
+        """Merge and judge days at once. If that fails, put each day into the queue on its own, and raise Conflict.
 
-        Raises LakeDamaged for a file that cannot be read, after hashing its bytes.
+        For a single day, raises LakeDamaged for a file that cannot be read, after hashing its bytes.
         """
         try:
             if self._process and len(merges) == 1 and visits_of(merges) > MAX_VISITS_IN_SERVER:
@@ -238,9 +237,9 @@ def merge_day(lake: Lake, organization: str, day: str, now: str, quiet_seconds: 
 def merged_visits(
     engine: duckdb.DuckDBPyConnection, files: Mapping[str, object], ranges: int, days: Sequence[date | None] | None
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield the sorted visits of files in this number of ranges: batches, each with the number of its output file.
+    """Yield the sorted visits of files in batches, each with the number of its output file, reading range by range.
 
-    With the `days` of the files, the visits have the signals that `judge` found.
+    With `days`, the day of each file, the visits get the signals that `judge` found.
     """
     keys = engine.execute(read_sql("data.tasks", "sql/merge_keys"), files).fetchall() if ranges > 1 else []
     inner = [keys[number * len(keys) // ranges][-1] for number in range(1, ranges)]

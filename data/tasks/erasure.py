@@ -1,4 +1,4 @@
-"""Erases visits of one organization: from answers at once, and from the disk once no query reads them any more.
+"""Erases visits of one organization: from answers at once, and from the disk when no query reads them any more.
 
 retention.py handles visits that expire by age, in all organizations.
 """
@@ -40,22 +40,22 @@ Unlike with READERS_GRACE, an analyst's shell may lose files that it is reading.
 
 
 class FilesInUse(TrafficError):
-    """Another process keeps reading data to be deleted."""
+    """Another process keeps reading data that is to be deleted."""
 
 
 class Criteria(NamedTuple):
-    """Criteria of visits to erase: a visit must match all that are given; without criteria, all visits match."""
+    """Criteria for visits to erase: a visit must match all given criteria; without criteria, all visits match."""
 
     short_code: str | None = None  # case-sensitive
-    domain: str | None = None  # in any form of the same host
+    domain: str | None = None  # in any spelling of the host
     no_domain: bool | None = None  # True: only visits without a domain
     visitor: int | None = None
-    since: date | None = None  # matches this day and later days, in the zone of the organization
-    before: date | None = None  # matches earlier days
+    since: date | None = None  # matches this day and later days, in the organization's zone
+    before: date | None = None  # matches days before this day
 
     @property
     def selects_whole_days(self) -> bool:
-        """Whether all visits of a day match, or none."""
+        """Whether either all visits of a day match, or none."""
         return (self.short_code, self.domain, self.no_domain, self.visitor) == (None,) * 4
 
     def matches_day(self, day: date) -> bool:
@@ -71,7 +71,7 @@ class ErasureResult:
     criteria: Criteria
     ended_at: datetime  # time when the last visit was removed from answers
     visits: int = 0
-    unknown_visits: int = 0  # visits in files that the manifest does not know, which no query reads
+    unknown_visits: int = 0  # visits in unknown files, which are not in the manifest and which no query reads
     partitions: int = 0
     before: list[LandedFile] = field(default_factory=list)  # the files that contained them
     after: list[LandedFile] = field(default_factory=list)  # the new files with the remaining visits
@@ -89,10 +89,10 @@ class Eraser:
     def run(
         self, organization: str, criteria: Criteria, dry_run: bool = False, progress: Progress = ignore_progress
     ) -> ErasureResult:
-        """Remove visits from answers, partition by partition, each one atomically.
+        """Remove visits from answers, partition by partition, each atomically.
 
-        After GRACE, call `delete_files` and `manifest.shrink` to delete them from the disk. Raises LakeDamaged for a
-        damaged file that must be read; earlier partitions stay done.
+        After GRACE, call `delete_files` and `manifest.shrink` to delete them from the disk. Raises LakeDamaged if a
+        file that must be read is damaged; earlier partitions stay erased.
         """
         erased = ErasureResult(organization, criteria, self._now())
         if not dry_run:
@@ -100,7 +100,7 @@ class Eraser:
                 last = criteria.before - timedelta(days=1) if criteria.before else erased.ended_at.date()
                 erasure = Erasure(erased.ended_at, criteria.short_code if criteria.visitor is None else None)
                 self._lake.manifest.erasures.record(organization, erasure, criteria.since or date.min, last)
-            with self._lake.import_lock():  # visits that are pending later are moved by the server that accepts them
+            with self._lake.import_lock():  # pending visits that arrive later are moved by the server that accepts them
                 latest = self._lake.manifest.pending.latest_received()
                 while self._lake.manifest.pending.has_any_received_until(latest):
                     flush_all(self._lake)
@@ -129,7 +129,7 @@ class Eraser:
             for file in self._lake.manifest.files.live(partition.organization, partition.day, partition.day):
                 limit_memory(engine, file.visits)
                 count = file.visits
-                if not erased.criteria.selects_whole_days:  # otherwise it is not read, and may be damaged
+                if not erased.criteria.selects_whole_days:  # otherwise, it is not read and may be damaged
                     count = _count_matching(engine, paths := readable(self._lake, file), erased.criteria)
                 if count:
                     files.append(file)
@@ -147,7 +147,7 @@ class Eraser:
         erased.partitions += bool(files)
 
     def _erase_unknown(self, engine: duckdb.DuckDBPyConnection, path: Path, dry_run: bool, criteria: Criteria) -> int:
-        """Rewrite a file that the manifest does not know without the matching visits; return their number.
+        """Rewrite a file that is not in the manifest without the matching visits; return their number.
 
         The record in its footer is kept. Raises LakeDamaged if it cannot be read.
         """
@@ -174,7 +174,7 @@ class Eraser:
 
 
 def _count_matching(engine: duckdb.DuckDBPyConnection, paths: list[str], criteria: Criteria) -> int:
-    """Put the rows of a file's matching visits in `erased_rows`; return their number. `paths` begin with the seed."""
+    """Put the numbers of matching rows into the table `erased_rows`; return their count. The first path is the seed."""
     wanted = {name: getattr(criteria, name) for name in ("short_code", "domain", "no_domain", "visitor")}
     if criteria.domain is not None:
         wanted["domain"] = normalized_host(criteria.domain) or criteria.domain
@@ -186,7 +186,7 @@ def _count_matching(engine: duckdb.DuckDBPyConnection, paths: list[str], criteri
 def _write_remaining(
     engine: duckdb.DuckDBPyConnection, paths: list[str], visits: int, target: Path, footer: Footer
 ) -> None:
-    """Write the visits of a file that are not in `erased_rows`. `paths` begin with the seed."""
+    """Write the visits of a file that are not in `erased_rows`. The first path is the seed."""
 
     def remaining(rows: int) -> Iterator[pa.RecordBatch]:
         for first in range(0, visits, rows):
@@ -202,7 +202,7 @@ def delete_files(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
 
     Call `manifest.shrink` afterwards.
     """
-    with lake.import_lock(), lake.rewrite_lock():  # a publication that loses a staged file tries again
+    with lake.import_lock(), lake.rewrite_lock():  # a publication that loses a staged file is retried
         for path in dead:
             (lake.root / path).unlink(missing_ok=True)
         lake.manifest.files.purge(dead)
@@ -211,6 +211,6 @@ def delete_files(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
             with suppress(FileNotFoundError):
                 changed_at = staged.stat().st_mtime
                 is_future = changed_at > (datetime.now(UTC) + TOLERANCE).timestamp()
-                is_lock = staged.name.startswith(SPILL_LOCK)  # of a running engine: the sweep left it
+                is_lock = staged.name.startswith(SPILL_LOCK)  # a running engine's lock, which the sweep has left
                 if staged.is_file() and not is_lock and (changed_at < ended_at.timestamp() or is_future):
                     staged.unlink()

@@ -1,6 +1,6 @@
-"""Judges past days: derives signals from all visits of a day, as tables in an engine that then merges its files.
+"""Judges past days: derives signals from all visits of a day, as tables in the engine that then merges its files.
 
-Each fact concerns a daily visitor or a user agent, so the ranges of a day can be merged one after another.
+Each signal concerns a daily visitor or a user agent, so the ranges of a day can be merged one after another.
 """
 
 from collections.abc import Sequence
@@ -27,26 +27,26 @@ _OLD: Final = pa.schema(
 )
 _FETCHING: Final = pa.schema([("agent", pa.uint64())])
 _releases: Final = cache(BrowserReleases)
-"""The rules, which are loaded when the first day is judged."""
+"""Returns the rules, which are loaded when the first day is judged."""
 _engines: Final = cache(BrowserEngines)
 _PARTS: Final = (1, 16, 256)
-"""Numbers of parts in which user agents are examined: the next number is tried when memory runs out."""
+"""Numbers of parts in which user agents are examined: if memory runs out, the next number is tried."""
 
 
 def judge(
     engine: duckdb.DuckDBPyConnection, paths: Sequence[str], files: Sequence[LandedFile], own_codes: Sequence[str]
 ) -> list[date | None]:
-    """Make the tables that judged_visits.sql reads, from all files of some days; return the day of each path.
+    """Make the tables that judged_visits.sql reads from all files of some days; return the day of each path.
 
-    The first path is the seed, which has no visits. `own_codes` are the codes of the organization's links.
+    The first path is the seed, which has no visits. `own_codes` are the short codes of the organization's links.
     """
     days = [None, *(file.day for file in files)]
     facts = reduce(or_, (file.facts if file.facts & NETWORKS else FACTS for file in files))
 
     def read_for(mask: int) -> dict[str, object]:
-        """Return the files to read for visits with any of some facts: only the seed if no file has them.
+        """Return the files to read for visits with any of the facts in `mask`: only the seed if no file has them.
 
-        Files without NETWORKS were written before facts were recorded.
+        Files without NETWORKS were written before facts were recorded, so they may have any.
         """
         return {**(read if facts & mask else {"files": paths[:1], "days": days[:1]}), "bits": BITS}
 
@@ -71,9 +71,9 @@ def judge(
 
 
 def _register_browsers(engine: duckdb.DuckDBPyConnection, files: Sequence[str], last: date, parts: int) -> None:
-    """Register people's user agents, by their hash: old browsers, and browsers that send all headers.
+    """Register people's user agents, by their hash, in two tables: old browsers, and browsers that send all headers.
 
-    Old browsers are old by the last day, each with the days from which it is old, late, stale and outdated.
+    Old browsers are those that are old by the last day, with the days from which each is old, late, stale and outdated.
     """
     releases, engines, rows, fetching = _releases(), _engines(), [], []
     for part in range(parts):

@@ -1,6 +1,6 @@
-"""Runs memory-intensive work of a server in a separate process, which frees the memory at its end.
+"""Runs memory-intensive work of a server in a separate process, which frees all memory when it ends.
 
-The server itself would keep some of it; and if memory runs out, the system kills this process instead of the server.
+The server would keep some of the memory. If memory runs out, the system kills this process instead of the server.
 """
 
 import importlib
@@ -19,12 +19,12 @@ from data.store.lake import Lake
 from data.store.layout import delete_abandoned
 
 NICENESS: Final = 5
-"""Above the niceness of the server, like for queries: its event loop and arriving visits have priority."""
+"""How much nicer than the server the process is, as for queries: the event loop and arriving visits have priority."""
 MAX_VISITS_IN_SERVER: Final = 50_000
-"""Maximum number of visits that a server merges, counts or reads for detectors itself. Its memory rises by 125 MB while
-merging 112,000 visits, by 160 MB while counting 670,000; a process takes 0.3 s to start."""
+"""Maximum number of visits that a server merges, counts or reads for detectors without a separate process. Its memory
+grows by 125 MB while merging 112,000 visits, by 160 MB while counting 670,000; a process takes 0.3 s to start."""
 RETRY_SECONDS: Final = 3_600.0
-"""Time after a failed call, such as one out of memory, during which the call fails again without a process."""
+"""Time after a failed call, such as for lack of memory, during which the call fails again without a process."""
 _ERRORS: Final = {error.__name__: error for error in (Conflict, LakeDamaged)}
 
 
@@ -41,8 +41,8 @@ class LakeProcess:
     def run(self, work: Callable[..., None], *arguments: str) -> None:
         """Call a function of a module with the lake and these arguments.
 
-        Raises the Conflict or LakeDamaged of the function, Conflict when interrupted, and TrafficError when
-        the process fails otherwise, such as out of memory, and again for RETRY_SECONDS without starting a process.
+        Raises the Conflict or LakeDamaged that the function raises, Conflict if interrupted, and TrafficError if the
+        process fails otherwise, such as for lack of memory; then again for RETRY_SECONDS without starting a process.
         """
         call = (work.__name__, *arguments[:2])
         failure = self._failures.get(call)
@@ -77,9 +77,7 @@ class LakeProcess:
 
 
 def main() -> None:
-    """Call a function. The arguments are the calling process, the lake, the module and name of the function, and its
-    arguments.
-    """
+    """Call a function, given the calling process's id, the lake, the function's module and name, and its arguments."""
     parent, root, module, name, *arguments = sys.argv[1:]
     threading.Thread(target=end_without, args=(int(parent),), daemon=True).start()
     os.nice(NICENESS)

@@ -12,12 +12,12 @@ from data.store.lake import Lake
 from data.store.rewriting import Partition
 
 MAX_OPEN_FILES: Final = 12
-"""Maximum number of files of a day that still receives visits; with files that land during a merge, there are fewer
-than 16."""
+"""Maximum number of files for a day that still receives visits; even with files that land during a merge, a day has
+fewer than 16."""
 VISITS_AT_ONCE: Final = 100_000
-"""Maximum number of visits of days merged together: planning the merge of a small day takes longer than the merge."""
+"""Maximum number of visits in days merged together: planning the merge of a small day takes longer than the merge."""
 BYTES_AT_ONCE: Final = 16 << 20
-"""Maximum bytes of days merged together, for visits with long texts."""
+"""Maximum size of days merged together, in bytes, for visits with long texts."""
 FILES_AT_ONCE: Final = 100
 """Maximum number of files merged together, since all are open at once."""
 
@@ -37,10 +37,10 @@ MergeGroup: TypeAlias = list[DayMerge]
 def days_to_merge(
     lake: Lake, now: datetime, quiet_period: timedelta, organization: str | None, version: int
 ) -> list[DayMerge]:
-    """The days with too many files, and past days not judged by this `version` of the signals or a later one.
+    """Return days with too many files, and past days not judged by this `version` of the signals or a later version.
 
-    Days that were never judged come first, then days with the most files.
-    A past day counts as open until nothing has landed in it for `quiet_period`. Without `organization`, days of all.
+    Days that were never judged come first, then days with the most files. A past day counts as open until nothing has
+    landed in it for `quiet_period`. Without `organization`, days of all organizations are returned.
     """
     merges = []
     clock = datetime.now(UTC)  # not `now`: checked_at is set by the system clock
@@ -59,7 +59,7 @@ def days_to_merge(
 
 
 def group_merges(merges: Iterable[DayMerge]) -> list[MergeGroup]:
-    """Group merges to be done together: small past days of one organization."""
+    """Group the merges that are done together: small past days of one organization."""
     groups: list[MergeGroup] = []
     filling: dict[str, MergeGroup] = {}
     for merge in merges:
@@ -76,7 +76,7 @@ def group_merges(merges: Iterable[DayMerge]) -> list[MergeGroup]:
 
 
 def concurrent_groups(groups: Iterable[MergeGroup], most: int) -> list[list[MergeGroup]]:
-    """The groups to be merged in parallel: of one organization, and small enough for MIN_MEMORY."""
+    """Arrange groups in rows that are merged in parallel: of one organization, and small enough for MIN_MEMORY."""
     rows: list[list[MergeGroup]] = []
     for group in groups:
         row = rows[-1] if rows else []
@@ -90,13 +90,14 @@ def concurrent_groups(groups: Iterable[MergeGroup], most: int) -> list[list[Merg
 
 
 def visits_of(group: MergeGroup) -> int:
-    """Number of visits in the files of a group."""
+    """Return the number of visits in the files of a group."""
     return sum(file.visits for merge in group for file in merge.files)
 
 
 def files_by_result(files: Iterable[LandedFile]) -> Iterator[list[LandedFile]]:
-    """The files to merge: all except files with an unfinished last line, since its visit expires when the line
-    grows.
+    """Yield the files to merge into one: all finished files, then each file with an unfinished last line alone.
+
+    The visit of an unfinished line expires when the line grows.
     """
     files = list(files)
     if finished := [file for file in files if file.unfinished_of is None]:
@@ -105,9 +106,10 @@ def files_by_result(files: Iterable[LandedFile]) -> Iterator[list[LandedFile]]:
 
 
 def _to_merge(files: list[LandedFile]) -> list[LandedFile]:
-    """The files to merge on a day that still receives visits, if it has too many.
+    """Return the files to merge on a day that still receives visits, if it has too many files.
 
-    The smallest files, up to a file that is larger than their sum; a visit is then rewritten about four times a day.
+    They are the smallest files, up to a file that is larger than their sum, so a visit is rewritten about four times a
+    day.
     """
     ascending = sorted((file for file in files if file.unfinished_of is None), key=lambda file: file.visits)
     if len(ascending) <= MAX_OPEN_FILES:

@@ -1,4 +1,4 @@
-"""Counts people without binding the relations of answers, which takes longer than a small import."""
+"""Counts people without binding the relations for answers, since that takes longer than a small import."""
 
 from datetime import date
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from data.store.lake import Lake
 
 
 class People(NamedTuple):
-    """Number of counted visits, and of counted visits by people, as answers give them."""
+    """The number of counted visits, and of counted visits by people, as in answers."""
 
     visits: int
     people: int

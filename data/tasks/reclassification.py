@@ -1,8 +1,8 @@
 """Applies the current rules to stored visits that older rules classified, partition by partition.
 
-Results that depend on the client address, or on parts of the request that are not stored, are kept. If a query string
-had both `referrer` and `utm_source`, only `utm_source` is stored and used. A referral known only by `referrer` in the
-query is lost once the path was classified as a probe.
+Results that depend on the client's address, or on parts of the request that are not stored, are kept. If a query string
+had both `referrer` and `utm_source`, only `utm_source` is stored and used. A referral known only from `referrer` in the
+query is lost once the path has been classified as a probe.
 """
 
 from collections import Counter, defaultdict, deque
@@ -40,13 +40,12 @@ from data.store.rewriting import Partition, Rewrite, partitions, readable, rewri
 from data.visits import Classification
 
 MAX_VISITS: Final = 250_000
-"""Number of visits of a file reclassified at once, so that memory does not depend on its size: a file of 14 million
-visits takes 665 MB; with a million at once it takes 936 MB and the same time. Fewer visits if their texts are too
-long."""
+"""Number of visits of a file to reclassify at once, so that memory does not depend on its size: a file of 14 million
+visits takes 665 MB; with a million at once, it takes 936 MB and the same time. If texts are too long, it is reduced."""
 
 
 class CategoryChange(NamedTuple):
-    """The old and the new category of visits; equal when only other columns change."""
+    """The old and the new category of visits; they are equal if only other columns change."""
 
     before: str
     after: str
@@ -60,7 +59,7 @@ class ReasonChange(NamedTuple):
 
 
 CategoryChanges = defaultdict[CategoryChange, Counter[str | None]]
-"""The number of visits with each move, by user agent."""
+"""The number of visits with each change, by user agent."""
 
 
 @dataclass
@@ -68,14 +67,14 @@ class ReclassificationResult:
     """The changes by the current rules."""
 
     visits: int = 0  # checked
-    rewritten: int = 0  # in files that contain visits of older rules
+    rewritten: int = 0  # visits in files that contain visits classified by older rules
     partitions: int = 0
     reasons: Counter[ReasonChange] = field(default_factory=Counter)
     changes: CategoryChanges = field(default_factory=lambda: CategoryChanges(Counter))
 
     @property
     def changed(self) -> int:
-        """Number of changed visits."""
+        """The number of changed visits."""
         return sum(agents.total() for agents in self.changes.values())
 
 
@@ -91,9 +90,9 @@ class Reclassifier:
     def run(
         self, organizations: list[str], dry_run: bool = False, progress: Progress = ignore_progress
     ) -> ReclassificationResult:
-        """Rewrite every partition that contains visits of older rules, each one atomically.
+        """Rewrite every partition that contains visits classified by older rules, each atomically.
 
-        Raises LakeDamaged for a damaged file; earlier partitions stay done.
+        Raises LakeDamaged for a damaged file; earlier partitions stay rewritten.
         """
         result = ReclassificationResult()
         work = [partition for name in organizations for partition in partitions(self._lake, name)]
@@ -108,7 +107,7 @@ class Reclassifier:
     def _run(
         self, engine: duckdb.DuckDBPyConnection, partition: Partition, dry_run: bool, result: ReclassificationResult
     ) -> None:
-        """Reclassify the files of one partition that contain visits of older rules."""
+        """Reclassify the files of one partition that contain visits classified by older rules."""
         own = own_rules(self._lake.manifest.exclusions.rules(partition.organization))
         rules_version = own.version(self._classifier.rules_version)
 
@@ -135,7 +134,7 @@ class Reclassifier:
         target: tuple[Path, Footer] | None,
         result: ReclassificationResult,
     ) -> None:
-        """Write the reclassified visits of a file to `target`, if any, and add what changes to `result`."""
+        """Write the reclassified visits of a file to `target` unless it is None, and add the changes to `result`."""
         found = ReclassificationResult()
 
         def write(visits: int) -> None:
@@ -163,7 +162,7 @@ class Reclassifier:
     ) -> Iterator[duckdb.DuckDBPyRelation]:
         """Yield the visits of a file with their new classifications, in their stored order, some at a time.
 
-        Changes are added to `found`. A relation is valid until the next one.
+        Changes are added to `found`. Each relation is valid until the next is requested.
         """
         files, paths = readable(self._lake, file), self._classifier.paths
         rules: dict[str, Any] = {
@@ -185,18 +184,18 @@ class Reclassifier:
             yield engine.sql(read_sql("data.tasks", "sql/reclassified_visits"), params=rules_version)
 
     def _classified(self, inputs: list[tuple[Any, ...]]) -> pa.Table:
-        """Classify every distinct request: a table of its number, its classification and its referrer's type."""
+        """Classify every distinct request; return a table of its number, classification and type of referrer."""
         rows = []
         for _, user_agent, method, referrer, referrer_type, utm_source, path_kind, *before in inputs:
             stored, address = Classification(*before), ""
-            if referrer:  # its path matters for hosts whose type depends on the path
+            if referrer:  # its path is not stored, but the type of some hosts depends on the path
                 path = self._classifier.referrers.path_of(referrer, referrer_type)
                 address = f"{referrer}{path}" if "://" in referrer else f"https://{referrer}{path}"
             query = urlencode({"utm_source": utm_source}) if utm_source else ""
             request = Request(user_agent, method, address, query)
             classification = self._classifier.classify(request)
             rests_on_query = stored.detection_method == "utm" and classification.device_type != "bot"
-            if rests_on_query and not utm_source:  # on another query parameter, which is not stored
+            if rests_on_query and not utm_source:  # it rests on another query parameter, which is not stored
                 classification = Classification(*stored[:7], *classification[7:])
             classification = classify_path(self._keep_verdict(stored, classification), path_kind)
             rows.append((*classification, self._classifier.origin(request).referrer_type))
@@ -204,9 +203,7 @@ class Reclassifier:
         return pa.table({"request": requests, **text_columns((*Classification._fields, "referrer_type"), rows)})
 
     def _keep_verdict(self, stored: Classification, classification: Classification) -> Classification:
-        """Keep the results of signature, edge and client address from the time of the visit in its new
-        classification.
-        """
+        """Return the new classification, with the stored results of signature, edge and client address kept."""
         if stored.detection_method == "signature":
             return classification if self._classifier.signers.is_finer(classification, stored) else stored
         if stored.detection_method == "edge":
@@ -215,5 +212,5 @@ class Reclassifier:
             return classification
         is_disguised = stored.confidence in {"medium", "verified"} and classification.agent is None
         if stored.confidence == "contradicted" or is_disguised:
-            return stored  # disguised: address or signature showed an agent with a browser's user agent
+            return stored  # if disguised: address or signature revealed an agent with a browser's user agent
         return apply_verdict(classification, True) if classification.agent == stored.agent else classification

@@ -1,4 +1,4 @@
-"""Compares the signals of past days judged by an earlier version with the current signals. Changes nothing."""
+"""Compares the stored signals of past days that an earlier version judged with the current signals. Changes nothing."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from data.tasks.merge_plan import DayMerge, days_to_merge
 
 _PEOPLE: Final = pa.array(["human", "ai_referral"])
 _RANGES: Final = (8, 64, 256)
-"""Numbers of ranges for reading visits: the next number is tried when memory runs out."""
+"""Numbers of ranges for reading visits: if memory runs out, the next number is tried."""
 
 
 class Judged(NamedTuple):
@@ -40,9 +40,7 @@ class Rejudging(NamedTuple):
     after: Counter[Judged]
 
     def by_signal(self) -> list[tuple[str, int, int]]:
-        """The number of visits with each signal before and after, then the number of visits by people that count as
-        bots.
-        """
+        """The numbers of visits with each signal before and after; then, of people's visits that count as bots."""
 
         def visits(counted: Counter[Judged], mask: int, *, of_people: bool = False) -> int:
             return sum(n for one, n in counted.items() if one.signals & mask and (one.is_person or not of_people))

@@ -1,9 +1,9 @@
 """Expires whole days of visits, in all organizations, when they are older than the retention period.
 
-Pending visits are not checked. Once they are in a file, the next run expires them. Files that the manifest does not
-know expire like all others; since no query reads them, their visits are deleted at once.
+Pending visits are not checked. Once they are in a file, the next run expires them. Unknown files, which are not in the
+manifest, expire like all others; since no query reads them, their visits are deleted at once.
 
-A clock that is ahead would expire too much, so it is compared with the newest visit and with the last run first.
+A clock that is ahead would expire too much, so it is first compared with the newest visit and with the last run.
 """
 
 from contextlib import suppress
@@ -26,7 +26,7 @@ class ClockDoubtful(TrafficError):
 
 
 class ExpiredVisits(NamedTuple):
-    """The expired visits of one organization, including those in files that the manifest does not know."""
+    """The expired visits of one organization, including those in unknown files."""
 
     organization: str
     days: int
@@ -38,7 +38,7 @@ class ExpiredVisits(NamedTuple):
 class RetentionResult:
     """The expired visits, or in a dry run, the visits that would expire."""
 
-    before: date  # the first day that is kept; the earliest if zones differ
+    before: date  # the first day that is kept; if zones differ, the earliest such day
     ended: list[ExpiredVisits]
     dead: list[str]  # the paths of all files to delete: files of expired days, including earlier dead files
 
@@ -46,10 +46,10 @@ class RetentionResult:
 def apply_retention(
     lake: Lake, days: int, now: datetime, dry_run: bool = False, organization: str = ""
 ) -> RetentionResult:
-    """Expire the visits of days more than `days` before today, of one organization, or of all, one after another.
+    """Expire the visits of days more than `days` ago, for one organization, or for all, one after another.
 
     Answers no longer include them. Their files are deleted after GRACE, by `erasure.delete_files` or the next sweep.
-    This never waits for an import. It trusts `now`: ask `clock_problem` first.
+    This never waits for an import. It trusts `now`, so call `clock_problem` first.
     """
     first_kept, expired, dead = dict[str, date](), [], list[str]()
     for name in [organization] if organization else lake.manifest.organizations.names():
@@ -71,8 +71,9 @@ def apply_retention(
 
 
 def apply_retention_unattended(lake: Lake, days: int, now: datetime) -> RetentionResult:
-    """Expire the visits of old days, unless the clock may be ahead. Then ClockDoubtful is raised until a run one to two
-    days later, by the same clock.
+    """Expire the visits of old days; if the clock may be ahead, only in a second run that finds the same.
+
+    Until a run one to two days after the first, by the same clock, ClockDoubtful is raised.
     """
     if problem := clock_problem(lake, now):
         doubted_at = lake.manifest.last_runs.time_of(_DOUBT)
@@ -81,18 +82,18 @@ def apply_retention_unattended(lake: Lake, days: int, now: datetime) -> Retentio
             lake.manifest.last_runs.note(_DOUBT, now)
         if now - doubted_at < _DAY:
             raise ClockDoubtful(
-                f"{problem}; no days are deleted until a run tomorrow finds the same. If the date is right, "
+                f"{problem}; nothing is deleted until a run tomorrow finds the same. If the date is right, "
                 f"`traffic retain --days {days} --yes --trust-clock` deletes them now."
             )
     return apply_retention(lake, days, now)
 
 
 def clock_problem(lake: Lake, now: datetime) -> str:
-    """Why the clock may be ahead: it is more than a day after the newest visit, and after the last run. '' if not."""
+    """Return why the clock may be ahead, '' if not: it is over a day after both the newest visit and the last run."""
     today = now.astimezone(UTC).date()
     day = lake.manifest.files.newest_day(today)
     newest = [day] if day else []
-    if not newest or today - newest[0] > _DAY:  # files that the manifest does not know are examined only if necessary
+    if not newest or today - newest[0] > _DAY:  # unknown files are examined only if necessary
         unknown = [partition_of(path)[1] for path in unknown_files(lake)]
         newest = sorted([*newest, *(day for day in unknown if day <= today)], reverse=True)
     last_run = lake.manifest.last_runs.time_of(_RUN)
@@ -112,7 +113,7 @@ def _expired_files(lake: Lake, organization: str, before: date) -> list[LandedFi
 
 
 def _expire(lake: Lake, organization: str, before: date, now: datetime) -> list[LandedFile]:
-    """Replace the files of old days with one without visits, which records that they expired; return them."""
+    """Replace the files of old days with a file without visits, which records their expiry; return the old files."""
     files: list[LandedFile] = []
 
     def remove_old(work: Rewrite) -> None:
@@ -120,7 +121,7 @@ def _expire(lake: Lake, organization: str, before: date, now: datetime) -> list[
         work.remove(files)
 
     while _expired_files(lake, organization, before):
-        with suppress(Conflict):  # an import has just replaced the visit of an unfinished line: try again
+        with suppress(Conflict):  # an import has just replaced the visit of an unfinished line, so try again
             rewrite(lake, organization, RETAINING, remove_old, now=lambda: now, grace=GRACE)
             return files
     return []

@@ -128,7 +128,7 @@ def test_an_erasure_deletes_parts_of_uploads_first(store, lake, publish, clock):
     canary(lake)
     publish()
     store.uploads |= {"1": ("lake/acme/visits/a", {1: b"canary"}), "2": ("other/lake", {1: b"theirs"})}
-    assert "is an upload that was not finished; `traffic publish --again` deletes its parts" in reasons(lake)
+    assert "is an unfinished upload; `traffic publish --again` deletes its parts" in reasons(lake)
     assert erase(lake, clock) == ""
     assert [*store.uploads] == ["2"]
     assert reasons(lake) == []
@@ -317,7 +317,7 @@ def test_a_damaged_checkpoint_is_skipped_and_rewritten(store, lake, clock, caplo
     assert erase(lake, clock) == ""
     assert reasons(lake) == []
     assert not any(b"canary" in body for body in store.bodies())
-    assert sum("it is written again" in record.message for record in caplog.records) <= 1
+    assert sum("will be written again" in record.message for record in caplog.records) <= 1
 
 
 # Messages

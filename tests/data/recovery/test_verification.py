@@ -86,7 +86,7 @@ REGISTERED = {
         of_version(NEWER, VISITS.append(pa.field("made_up", pa.string()))),
         f"was written by a newer version of this program (visit schema {NEWER}, this one knows {SCHEMA_VERSION}); up",
     ),
-    "of another version": (of_version(0), f"contains visits of schema version 0, the manifest says {SCHEMA_VERSION}"),
+    "of another version": (of_version(0), f"contains visits of schema version 0, but the manifest says {SCHEMA_VERSION}"),
     "of no version": (of_version(""), "cannot be read: invalid literal"),
     "without a column": (rewritten(lambda table: table.remove_column(3)), "has unexpected columns"),
     "with another type": (
