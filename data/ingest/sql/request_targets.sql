@@ -1,7 +1,7 @@
--- Path, query, short code, is_probe, is_program and signals of each distinct target: attacked if its query is an attack,
--- file by its path, own_rule if its path is excluded. The path is '' for a target that is not a path or URL.
+-- Path, query, short code, is_probe, is_program and signals of each distinct target: `attacked` if its query is an
+-- attack, `file` by its path, `own_rule` if its path is excluded. The path of a target that is no path or URL is ''.
 -- `short_code_rank` is the sort order of the short codes. Parameters: short_code_pattern, probe_pattern,
--- program_pattern, attack_pattern, file_pattern, own_path_pattern (NULL: none), bits (of each signal by its name).
+-- program_pattern, attack_pattern, file_pattern, own_path_pattern (NULL: none), bits (the bit of each signal, by name).
 WITH relative AS (
     SELECT
         number,

@@ -1,6 +1,6 @@
 -- Access logs of Azure Front Door, also of its classic tier: resource logs as JSON lines, with the request in `properties`.
--- clientIp may come from a client's own X-Forwarded-For; socketIp is the peer's address. Requests between
--- points of presence are logged, too: isReceivedFromClient is false in these entries.
+-- clientIp may come from the client's own X-Forwarded-For; socketIp is the address that connected. Requests between
+-- points of presence are logged, too; in their entries, isReceivedFromClient is false.
 -- Evidence: https://learn.microsoft.com/en-us/azure/frontdoor/monitor-front-door and
 -- https://learn.microsoft.com/en-us/azure/frontdoor/front-door-diagnostics
 -- Example: {"time":"2026-03-04T10:05:03Z","category":"FrontDoorAccessLog","properties":{"httpMethod":"GET","requestUri":"https://go.example.com:443/abc","hostName":"go.example.com","socketIp":"203.0.113.7","httpStatusCode":"302","userAgent":"Mozilla/5.0 (X11)"}}

@@ -1,5 +1,5 @@
 -- Bunny CDN: cache status|status|milliseconds since 1970|bytes|pull zone|address|referrer|URL|place|agent|request|country
--- Referrer, URL and user agent may contain a |. Addresses are anonymized by default: without their last part, or 0.0.0.0.
+-- Referrer, URL and user agent may contain |. By default, addresses are anonymized: they lack the last part or are 0.0.0.0.
 -- Evidence: https://docs.bunny.net/cdn/logging
 -- Example: HIT|302|1772618703000|5316|390|203.0.113.7|https://t.co/x|https://go.example.com/abc|FRA|Mozilla/5.0 (X11)|322b688bd63fb63f2babe9de30a5d262|DE
 WITH found AS (

@@ -1,5 +1,5 @@
 -- Cloudflare Logpush, dataset HTTP requests: JSON lines.
--- RequestHeaders has the headers that custom fields name, if they were sent; a missing header is unknown.
+-- RequestHeaders has the headers named by custom fields, if they were sent; a missing header is unknown.
 -- Evidence: https://developers.cloudflare.com/logs/logpush/logpush-job/custom-fields/
 -- Example: {"EdgeStartTimestamp":"2026-03-04T10:05:03Z","ClientIP":"203.0.113.7","ClientRequestHost":"go.example.com","ClientRequestMethod":"GET","ClientRequestURI":"/abc","EdgeResponseStatus":302}
 WITH objects AS (

@@ -1,5 +1,5 @@
--- CloudFront's standard logging v2 as JSON lines or Parquet, which names the same fields differently: cs_user_agent is
--- cs(User-Agent).
+-- CloudFront's standard logging v2 as JSON lines, or as Parquet, where the same fields have other names, such as
+-- cs_user_agent instead of cs(User-Agent).
 -- Evidence: https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/standard-logging.html and
 -- https://docs.aws.amazon.com/athena/latest/ug/create-cloudfront-table-manual-parquet.html
 -- Example: {"date":"2026-03-04","time":"10:05:03","c-ip":"203.0.113.7","cs-method":"GET","cs-uri-stem":"/abc","sc-status":"302","x-host-header":"go.example.com","cs(User-Agent)":"Mozilla/5.0%20(X11)"}

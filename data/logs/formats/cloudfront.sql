@@ -1,8 +1,8 @@
 -- CloudFront logs: W3C extended log format with tab-separated, percent-encoded fields. Real-time logs have no #Fields
--- directive of their own, the query in cs-uri-stem, and the requested host in cs-host; their x-host-header is the host of the
--- distribution, as cs(Host) is in standard logs.
--- cs-headers (name:value) and cs-header-names end each header with %0A, and are truncated at 800 bytes; cookies may be left
--- out of cs-headers. So a header is known to be absent only if as many headers are listed as cs-headers-count says.
+-- directive of their own, the query in cs-uri-stem, and the requested host in cs-host; x-host-header is the host of the
+-- distribution, like cs(Host) in standard logs.
+-- In cs-headers (name:value) and cs-header-names, each header ends with %0A; they are truncated at 800 bytes, and
+-- cs-headers may lack cookies. So a header is known to be absent only if cs-headers-count headers are listed.
 -- Evidence: https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/real-time-logs.html
 -- Parameter: fields, the last #Fields directive before these lines.
 -- Example: #Fields: date time c-ip cs-method cs(Host) cs-uri-stem sc-status cs(User-Agent)

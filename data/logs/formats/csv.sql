@@ -1,5 +1,5 @@
--- Custom CSV (RFC 4180): the file's first line names the columns. Quoted cells must not contain newlines.
--- Parameters: fields, the names of the fields of a visit; positions, the column of each field from 1, 0 for none;
+-- Custom CSV (RFC 4180): the first line of the file names the columns. Quoted cells must not contain newlines.
+-- Parameters: fields, the names of the fields of a visit; positions, the column of each field (from 1; 0: it has none);
 -- width, the number of columns.
 -- Example: time,ip,url,status,user_agent
 -- Example: 2026-03-04T10:05:03Z,203.0.113.7,https://go.example.com/abc,302,Mozilla/5.0 (X11)

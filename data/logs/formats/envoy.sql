@@ -1,7 +1,7 @@
 -- Envoy's default text format, and Istio's, which has three more fields before the sizes and six more at the end. Kubernetes,
 -- syslog or `docker compose logs` may write a prefix.
--- An Istio line has the peer's address. Envoy's own line has X-Forwarded-For only, to which an Envoy at the edge appends the
--- peer's address. Connections without HTTP are logged as "- - -".
+-- Istio logs the address that connected. Envoy itself logs only X-Forwarded-For, to which an Envoy at the edge appends that
+-- address. Connections without HTTP are logged as "- - -".
 -- Evidence: https://www.envoyproxy.io/docs/envoy/latest/configuration/observability/access_log/usage#default-format-string
 -- and https://istio.io/latest/docs/tasks/observability/logs/access-log/#default-access-log-format
 -- Example: [2026-03-04T10:05:03.000Z] "GET /abc HTTP/2" 302 - 0 5316 3 2 "203.0.113.7" "Mozilla/5.0 (X11)" "11111111-2222-3333-4444-555555555550" "go.example.com" "10.0.0.7:8080"

@@ -1,6 +1,6 @@
 -- Fastly's log streams as JSON lines, with the keys of the log format that data/logs/README.md recommends.
 -- Evidence: https://www.fastly.com/documentation/guides/integrations/streaming-logs/custom-log-formats
--- A request that passes a shield is logged there again: fastly_is_edge is false in these lines.
+-- A request that passes a shield is logged there again, with fastly_is_edge false.
 -- Example: {"timestamp":"2026-03-04T10:05:03+0000","client_ip":"203.0.113.7","host":"go.example.com","url":"/abc","request_method":"GET","response_status":302,"request_user_agent":"Mozilla/5.0 (X11)"}
 WITH objects AS (
     SELECT number, strlen(line) AS bytes, try(from_json(json_line(line), '{

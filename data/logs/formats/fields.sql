@@ -1,6 +1,6 @@
 -- Macros for the formats with named fields.
 
--- The value of a field, NULL when it is empty or a dash.
+-- The value of a field; NULL if it is empty or a dash.
 CREATE MACRO non_empty(text) AS nullif(nullif(text, ''), '-');
 -- The address in address:port, where an IPv6 address is in brackets.
 CREATE MACRO address_of(text) AS regexp_replace(regexp_replace(text, ':\d+$', ''), '[\[\]]', '', 'g');
@@ -9,10 +9,10 @@ CREATE MACRO without_port(text) AS
     regexp_replace(text, '^(?:(\d+\.\d+\.\d+\.\d+)|\[([0-9A-Fa-f:.]+)\])(?::\d+)?$', '\1\2');
 CREATE MACRO country_of(text) AS
     CASE WHEN regexp_full_match(upper(text), '[A-Z]{2}') AND upper(text) <> 'XX' THEN upper(text) ELSE '' END;
--- The status as a number: 200 when the log has no status, 0 when no answer was sent, NULL when it is invalid.
+-- The status as a number: 200 if the log has no status, 0 if no response was sent, NULL if it is invalid.
 CREATE MACRO status_of(text) AS CASE WHEN text IS NULL THEN 200 WHEN is_unanswered(text) THEN 0
     ELSE CAST(nullif(regexp_extract(text, '^([1-9][0-9][0-9])(?:\.0)?$', 1), '') AS SMALLINT) END;
--- A request whose method and target are separate fields. Both are '' if it is invalid, as in split_request.
+-- A request with method and target in separate fields. Both are '' if it is invalid, as in split_request.
 CREATE MACRO checked_request(method, target, protocol) AS CASE
     WHEN regexp_full_match(coalesce(method, 'GET'), '[A-Z]{2,20}') AND NOT contains(target, chr(10)) THEN
         {'method': coalesce(method, 'GET'), 'target': target, 'protocol': protocol}
@@ -41,8 +41,8 @@ FROM (SELECT *, CASE WHEN contains(line, '"records"')
         THEN CAST(try(json_extract(line, '$.records[*]')) AS VARCHAR[]) END AS records
     FROM (SELECT number, json_line(line) AS line FROM query_table(source)));
 
--- The value of a header in lines of name:value, NULL if the list is truncated; and the same for lines of names. '' if the
--- list is complete without the header.
+-- The value of a header in lines of name:value; NULL if the list is truncated, '' if it is complete without the header.
+-- The second macro is for lines of names.
 CREATE MACRO listed_value(listed, name) AS
     nullif(regexp_extract(listed, '(?i)\n' || name || ':([^\n]*)\n', 1), '');
 CREATE MACRO is_listed(listed, lists_all, name) AS CASE
@@ -59,7 +59,7 @@ CREATE MACRO microseconds_in(number) AS
     CASE WHEN number < 1e11 THEN 1e6 WHEN number < 1e14 THEN 1e3 WHEN number < 1e17 THEN 1 ELSE 1e-3 END;
 CREATE MACRO since_1970(number) AS make_timestamp(try_cast(round(floor(number) * microseconds_in(number))
     + round((number - floor(number)) * microseconds_in(number)) AS BIGINT));
--- A time in RFC 3339 or ISO 8601 (UTC when it has no time zone), or a number since 1970.
+-- A time in RFC 3339 or ISO 8601 (in UTC if it has no time zone), or a number since 1970.
 CREATE MACRO parse_time(text) AS CASE WHEN regexp_matches(text, '^\d{4}-\d\d-\d\d')
     THEN CAST(try_cast(upper(text) AS TIMESTAMPTZ) AS TIMESTAMP) ELSE since_1970(try_cast(text AS DOUBLE)) END;
 
@@ -76,7 +76,7 @@ CREATE MACRO nginx_time(v) AS
     coalesce(parse_time(v['time_iso8601']), local_time(v['time_local']), parse_time(v['msec']));
 CREATE MACRO nginx_domain(v) AS
     coalesce(non_empty(v['host']), non_empty(v['http_host']), nullif(non_empty(v['server_name']), '_'), '');
--- Headers with one address are read only if no chain is logged: a client may send them, too.
+-- Headers with one address are read only if no chain is logged, since clients may send them, too.
 CREATE MACRO nginx_forwarded(v) AS coalesce(
     non_empty(v['http_x_forwarded_for']), non_empty(v['proxy_add_x_forwarded_for']), non_empty(v['http_forwarded']),
     non_empty(v['http_x_real_ip']), non_empty(v['http_cf_connecting_ip']), non_empty(v['http_true_client_ip']), '');
@@ -89,7 +89,7 @@ CREATE MACRO nginx_country(v) AS country_of(
 CREATE MACRO nginx_scheme(v) AS coalesce(non_empty(v['scheme']),
     CASE WHEN v['https'] = 'on' THEN 'https' WHEN v['https'] IN ('', 'off') THEN 'http' END,
     CASE WHEN v['ssl_protocol'] IN ('', '-') THEN 'http' WHEN v['ssl_protocol'] IS NOT NULL THEN 'https' END);
--- The requests in lines with parsed variables, in `v`; `source` is the name of their relation.
+-- The requests in lines whose parsed variables are in `v`; `source` is the name of their relation.
 CREATE MACRO nginx_requests(source) AS TABLE
 SELECT
     number,
@@ -161,8 +161,8 @@ CREATE MACRO w3c_cells(line, separator) AS CASE
             AND regexp_matches(line || ' ', ' "(?:[0-9A-Fa-f:.]+|(?:[^" ]|"")+ (?:[^"]|"")*)" ')
         THEN list_transform(regexp_extract_all(line || ' ', '("(?:[^"]|"")*"|[^ ]*) ', 1), lambda cell : unquoted(cell))
     ELSE string_split(line, separator) END;
--- Lines whose fields are named by the last #Fields directive before them; directives may repeat with other fields.
--- `source` is the name of the relation of lines, `before` the last #Fields directive before it.
+-- Lines whose fields are named by the last preceding #Fields directive; later directives may name other fields.
+-- `source` is the name of the relation of lines, `before` the last #Fields directive before these lines.
 CREATE MACRO w3c_fields(source, before, separator) AS TABLE
 WITH directives AS (
     SELECT 0 AS number, before AS line UNION ALL

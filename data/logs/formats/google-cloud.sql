@@ -1,5 +1,5 @@
--- Requests in Google Cloud Logging as JSON lines, as load balancers and Cloud Run log them: entries with an object
--- `httpRequest`. A request that was not answered has no status. The response's size includes its headers, and some
+-- Requests that load balancers and Cloud Run log in Google Cloud Logging, as JSON lines: entries with an object
+-- `httpRequest`. A request without a response has no status. The size of the response includes headers, and some
 -- addresses have ports.
 -- Evidence: https://cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry#HttpRequest,
 -- https://cloud.google.com/load-balancing/docs/https/https-logging-monitoring and

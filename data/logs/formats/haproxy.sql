@@ -1,11 +1,11 @@
 -- HAProxy's `option httplog`, and `httpslog`, which has more fields after the request. syslog may write a prefix.
 -- Evidence: https://docs.haproxy.org/2.6/configuration.html#8.2.3 and #8.6 (" # { | } are written as # and two digits)
--- Parameters, from captures.py: at, the position of each header among the captured ones, from 1, 0 for none; named, the
--- number of captures that the user named. If none, they must be Host, User-Agent and Referer, optionally followed by the
--- other headers of RECOMMENDED. In a line without captures (<BADREQ>), headers are unknown. A frontend with ~ has TLS.
+-- Parameters, from captures.py: at, the position of each header among the captures (from 1; 0: not captured); named, the
+-- number of captures that the user named; if 0, they must be Host, User-Agent and Referer, optionally followed by the
+-- other headers of RECOMMENDED. In a line without captures (<BADREQ>), headers are unknown. A frontend with ~ uses TLS.
 -- A connection that the client closed (C) or left idle (c) before sending a request (R, <BADREQ>) gives no row:
 -- browsers open spare connections. Evidence: https://docs.haproxy.org/2.6/configuration.html#8.5
--- Times are local: their offset from UTC is taken from syslog's time, if it has one.
+-- Times are local: their offset from UTC is that of syslog's time, if it has any.
 -- Example: 2026-03-04T10:05:03+00:00 lb haproxy[812]: 203.0.113.7:51324 [04/Mar/2026:10:05:03.401] web links/app1 0/0/1/8/9 302 5316 - - ---- 2/2/0/0/0 0/0 {go.example.com|Mozilla/5.0 (X11)|} "GET /abc HTTP/1.1"
 WITH found AS (
     SELECT number, strlen(line) AS bytes, contains(line, 'haproxy[') AS is_haproxy, regexp_extract(line,
@@ -56,7 +56,7 @@ SELECT
             || ') than --captures names (' || $named || '); name those that HAProxy captures, in their order'
         WHEN v.closing = '"' THEN 'captured request headers are not Host, User-Agent and Referer; '
             || 'name yours with --captures'
-        WHEN v.request <> '' THEN 'cut short inside the request'
+        WHEN v.request <> '' THEN 'truncated inside the request'
         WHEN is_haproxy THEN 'not a request (another message of HAProxy)' END AS reject_reason,
     FALSE AS is_repaired
 FROM (SELECT *, split_request(request_line) AS request FROM split)

@@ -1,6 +1,6 @@
 -- Heroku's router: key=value pairs after the time and name that `heroku logs` or a syslog drain writes. There is no
--- user agent and no referrer. `fwd` is the chain of X-Forwarded-For, ending with the peer's address.
--- `protocol` is the scheme; in the current router, it is the HTTP version, and `tls` shows the scheme.
+-- user agent and no referrer. `fwd` is the chain of X-Forwarded-For; it ends with the address that connected.
+-- `protocol` is the scheme; with the current router, it is the HTTP version, and `tls` shows the scheme.
 -- Evidence: https://devcenter.heroku.com/articles/http-routing#heroku-router-log-format
 -- Example: 2026-03-04T10:05:03+00:00 heroku[router]: at=info method=GET path="/abc" host=go.example.com request_id=r1 fwd="203.0.113.7" dyno=web.1 connect=0ms service=3ms status=302 bytes=5316 protocol=https
 WITH found AS (

@@ -1,5 +1,5 @@
 -- Netlify's log drains as JSON lines (NDJSON): traffic logs. Logs of functions, deploys and the firewall have other types.
--- Without personal data (an option of the drain), there is no address and no user agent.
+-- If the drain is set to leave out personal data, there is no address and no user agent.
 -- Evidence: https://docs.netlify.com/manage/monitoring/log-drains/
 -- Example: {"timestamp":"2026-03-04T10:05:03Z","log_type":"traffic","client_ip":"203.0.113.7","method":"GET","url":"https://go.example.com/abc","status_code":302,"user_agent":"Mozilla/5.0 (X11)"}
 WITH objects AS (

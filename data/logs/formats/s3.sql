@@ -1,6 +1,6 @@
 -- Amazon S3 server access logs: owner bucket [time] address requester request operation key "request" status error bytes
--- size total turn-around "referrer" "agent" version host-id signature cipher authentication host TLS, and maybe more;
--- old lines end with the version, or with the host.
+-- size total turn-around "referrer" "agent" version host-id signature cipher authentication host TLS, and possibly more;
+-- old lines end with the version or the host.
 -- Quotes inside the user agent are not escaped. Operations of S3 itself, such as expiring objects, are not requests.
 -- Evidence: https://docs.aws.amazon.com/AmazonS3/latest/userguide/LogFormat.html
 -- Example: 79a59df900b949e5 go.example.com [04/Mar/2026:10:05:03 +0000] 203.0.113.7 - 3E57427F3 WEBSITE.GET.OBJECT abc "GET /abc HTTP/1.1" 302 - 5316 - 7 - "https://t.co/x" "Mozilla/5.0 (X11)" - s9lzHYrFp76= - ECDHE-RSA-AES128-GCM-SHA256 - go.example.com TLSv1.2 - -

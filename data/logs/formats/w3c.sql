@@ -1,5 +1,5 @@
 -- W3C extended log format as written by IIS: space-separated fields; + stands for a space, and ++ for a space and a +,
--- but not in the quoted texts of its Advanced Logging. Local times are read as UTC, since their offset is not logged.
+-- but not in quoted texts of its Advanced Logging. Local times are read as UTC, since their offset is not logged.
 -- Parameter: fields, the last #Fields directive before these lines.
 -- Example: #Fields: date time c-ip cs-method cs-host cs-uri-stem sc-status cs(User-Agent)
 -- Example: 2026-03-04 10:05:03 203.0.113.7 GET go.example.com /abc 302 Mozilla/5.0+(X11)

@@ -1,5 +1,5 @@
--- The lines in JSON objects written by Docker and log collectors, or JSON after a prefix of syslog, Kubernetes or
--- `docker compose logs`: number, line, and parts, the numbers of the lines it was joined from.
+-- The lines in JSON objects written by Docker and log collectors, or JSON after a prefix from syslog, Kubernetes or
+-- `docker compose logs`: number, line, and parts, the numbers of the lines that were joined.
 -- Docker's json-file splits a line at 16 kB: the text of each entry but the last has no newline at its end. The parts of
 -- stdout and stderr may alternate. If no text of a file ends with a newline, something has removed them.
 -- Directives (#Fields:) are not unwrapped, since they are read from the file itself; a text of several lines is not a log line.

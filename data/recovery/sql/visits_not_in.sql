@@ -1,5 +1,5 @@
--- The visits of a file that are not in other files, in the order of a visit file; each visit is left out as often as
--- the others contain it. Only values from the log are compared, not results of rules, salts or options.
+-- The visits of a file that are not in other files, in the order of a visit file; each visit is left out as often as it
+-- is in the other files. Only values from the log are compared, not results of rules, salts or options.
 -- Parameters: files, other_files (may be empty).
 WITH visits AS (
     SELECT *, row(visited_at, domain, path, method, status, protocol, bytes_sent, user_agent, referrer) AS logged,

@@ -1,8 +1,8 @@
--- Signals of a day's visitors, by domain, who lack a header that their browser always sends (fetching_agents): on
--- pages; or in all requests of their day, where three visitors with such browsers send it, so that no proxy removes it.
--- Visits without facts of headers are skipped, so that logs without them cost next to nothing. Day and domain are one
--- hash.
--- Parameters: files, days, bits (of each signal by its name).
+-- Signals of a day's visitors, by domain, who did not send a header that their browser always sends (fetching_agents)
+-- with a page, nor with any request of their day, although three visitors with such browsers did, so that no proxy
+-- removes it. Visits without facts about headers are skipped, so that logs without headers cost next to nothing. Day
+-- and domain are one hash.
+-- Parameters: files, days, bits (the bit of each signal, by name).
 CREATE OR REPLACE TEMP TABLE headerless_visitors AS
 WITH visits AS (
     SELECT

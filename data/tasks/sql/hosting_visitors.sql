@@ -1,9 +1,9 @@
--- Signals of a day's visitors from hosting networks, by domain, for what people do not do: opened pages without the
--- files that three user agents (site_agents) load there; opened one page, perhaps after a redirect; were served no page
--- and no link, and loaded nothing; or were three or more under one user agent with about one page each, which loads
--- nothing on a domain with files in its log. Icons of the site do not count. The network alone is not evidence:
+-- Signals of a day's visitors from hosting networks, by domain, who did what people do not do: they opened pages without
+-- the files that three user agents (site_agents) load there; opened one page, perhaps after a redirect; were served no
+-- page and no link, and loaded nothing; or three or more of them share a user agent, with about one page each and
+-- without files, on a domain with files in its log. Icons of the site do not count. The network alone is not evidence:
 -- companies and remote desktops use it, too. Day and domain are one hash.
--- Parameters: files, days, file_pattern, bits (of each signal by its name).
+-- Parameters: files, days, file_pattern, bits (the bit of each signal, by name).
 CREATE OR REPLACE TEMP TABLE hosting_visitors AS
 WITH visits AS (
     SELECT

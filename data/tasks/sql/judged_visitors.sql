@@ -1,13 +1,13 @@
--- The signals of the visitors of days, as bits; visitors without any are left out. data/signals.py defines each signal.
--- Following a link of the site's own (link_codes) is not evidence, nor is following a dead link that three visitors
+-- The signals of each day's visitors, as bits; visitors without any are left out. data/signals.py defines each signal.
+-- Following one of the site's own links (link_codes) is not evidence, nor is following a dead link that three visitors
 -- follow. A path that was served (2xx, 304) exists, and its owner, editors and readers request it: it is not a probe on
--- its domain. A redirect proves neither, and /wp-admin has two of them, so three different redirects count. A single
--- probe by a visitor who loads files for a while comes from an operator who checks that the server answers it. For
--- suspects who are not wide, only probes and files are read: they have too few errors, or pages too slowly, for the
--- other signals. Errors are counted by pages: a browser requests the files that a broken page names, and people reload
--- a dead page. Requests are first counted by target, which is faster than counting distinct targets. Day, domain and
--- path are one hash, since clients choose the length and number of paths.
--- Parameters: files, days, file_pattern, bits (of each signal by its name).
+-- its domain. A redirect proves nothing, and /wp-admin redirects twice, so probes need three different redirects. A
+-- single probe by a visitor who loads files for a while is an operator's check of how the server answers it. For
+-- suspects who are not wide, only probes and files are read: they have too few errors, or open pages too slowly, for the
+-- other signals. Errors are counted by page: a browser requests the files that a broken page names, and people reload a
+-- dead page. Requests are first counted by target, which is faster than counting distinct targets. Day, domain and path
+-- are one hash, since clients choose the length and number of paths.
+-- Parameters: files, days, file_pattern, bits (the bit of each signal, by name).
 CREATE OR REPLACE TEMP TABLE judged_visitors AS
 WITH answered AS (
     SELECT

@@ -1,7 +1,7 @@
--- Like merged_visits, with the signals of their day: signals of the visitor, of the browser, and those set when the
--- visit landed.
--- Parameters: files, outputs, days, bits (of each signal by its name), landed (the bits that judging keeps), first_key,
--- end_key (not included). NULL: without this bound.
+-- Like merged_visits, with the signals of their day: signals of the visitor, signals of the browser, and signals set
+-- when the visit landed.
+-- Parameters: files, outputs, days, bits (the bit of each signal, by name), landed (the bits that judging keeps),
+-- first_key, end_key (excluded). NULL: no bound.
 WITH visits AS (
     SELECT *, $days[1 + CAST(file_index AS BIGINT)] AS day, $outputs[1 + CAST(file_index AS BIGINT)] AS output
     FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE)

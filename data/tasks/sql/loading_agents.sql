@@ -1,5 +1,5 @@
--- The user agents (site_agents) of domains on which at least five of them load at least as many images, styles, scripts
--- and fonts as pages.
+-- The user agents (site_agents) of domains on which at least five of them load at least as many images, stylesheets,
+-- scripts and fonts as pages.
 CREATE OR REPLACE TEMP TABLE loading_agents AS
 SELECT site, agent, assets, pages FROM site_agents
 SEMI JOIN (

@@ -1,4 +1,4 @@
--- A sample of the keys that merged_visits sorts by, each as one binary value, sorted. Parameters: files, outputs.
+-- A sorted sample of the keys by which merged_visits sorts, each as one binary value. Parameters: files, outputs.
 SELECT
     $outputs[1 + CAST(file_index AS BIGINT)] AS output,
     create_sort_key(output, 'ASC NULLS LAST', short_code, 'ASC NULLS LAST', visited_at, 'ASC NULLS LAST') AS key

@@ -1,5 +1,5 @@
 -- The visits of files, sorted by their output file, from one key of merge_keys up to the next.
--- Parameters: files, outputs (of each file), first_key, end_key (not included). NULL: without this bound.
+-- Parameters: files, outputs (the output of each file), first_key, end_key (excluded). NULL: no bound.
 SELECT *, $outputs[1 + CAST(file_index AS BIGINT)] AS output
 FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE)
 WHERE ($first_key IS NULL

@@ -1,10 +1,10 @@
--- Signals of a day's visitors, by domain, whose browser speaks HTTP/2 over TLS (fetching_agents), and who only used
--- HTTP/1 there: they opened a page without files, and without the icon of the site, since gateways of companies, which
--- may cache files, pass it on. On this domain and day, three user agents load pages with files by HTTP/2 or 3, and these
--- are nine of ten that load both. Where servers log pages behind a proxy by HTTP/1, and files by HTTP/2, none loads both
--- by HTTP/2. Pages by plain HTTP do not count, nor do those that were not sent (304). Domains without such user agents
--- are skipped, so that logs without HTTP/2 cost next to nothing. Day and domain are one hash.
--- Parameters: files, days, file_pattern, bits (of each signal by its name).
+-- Signals of a day's visitors, by domain, whose browser supports HTTP/2 over TLS (fetching_agents), but who used only
+-- HTTP/1 there: they opened a page without files, and without the icon of the site, since companies' gateways, which may
+-- cache files, pass that on. On this domain and day, three user agents load pages with files by HTTP/2 or 3, and these
+-- are nine of ten that load both. Where a server logs pages behind a proxy as HTTP/1, and files as HTTP/2, none loads
+-- both by HTTP/2. Pages by plain HTTP do not count, nor do pages that were not sent (304). Domains without such user
+-- agents are skipped, so that logs without HTTP/2 cost next to nothing. Day and domain are one hash.
+-- Parameters: files, days, file_pattern, bits (the bit of each signal, by name).
 CREATE OR REPLACE TEMP TABLE old_protocol_visitors AS
 WITH sites AS (
     SELECT site, count(*) FILTER (is_modern) AS modern FROM site_agents

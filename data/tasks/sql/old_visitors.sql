@@ -1,11 +1,11 @@
 -- Signals of a day's visitors, by domain, whose browser is old (old_agents) and who behave unlike people: a stale
--- browser loaded no image, style, script or font where others do (loading_agents); a late browser that updates itself
--- opened a page without any, where browsers load them with it; or a late browser was served nothing, where others are
--- served pages. Following a link, requesting a missing link or meeting a server error is not evidence, nor is a visitor
--- who is served elsewhere that day: a domain may only redirect. Icons of the site do not count, except for stale
--- browsers. Domains that serve no page and are not in loading_agents are skipped, so that links cost next to nothing.
--- Day and domain are one hash.
--- Parameters: files, days, file_pattern, bits (of each signal by its name).
+-- browser loaded no image, stylesheet, script or font where others do (loading_agents); a late browser that updates
+-- itself opened a page without such files, where browsers load them with it; or a late browser was served nothing, where
+-- others are served pages. Visitors who follow a link, request a missing link or get a server error are not convicted,
+-- nor are visitors who are served elsewhere that day: a domain may only redirect. Icons of the site do not count, except
+-- for stale browsers. Domains that serve no page and are not in loading_agents are skipped, so that links cost next to
+-- nothing. Day and domain are one hash.
+-- Parameters: files, days, file_pattern, bits (the bit of each signal, by name).
 CREATE OR REPLACE TEMP TABLE old_visitors AS
 WITH sites AS (
     SELECT site, bool_or(parts > 0 AND pages > 0) AS loads, bool_or(is_served) AS serves

@@ -1,5 +1,5 @@
--- Facts of a single request that several signals use: whether it is for a file of a page, by its path; for an icon of
--- the site, which programs request, too; whether the server had it; whether it followed a link, which then redirected.
+-- Facts about a single request that several signals use: whether it is for a file of a page, by its path; whether it is
+-- for an icon of the site, which programs request, too; whether it was served; whether it followed a link that redirected.
 CREATE OR REPLACE TEMP MACRO is_file(path, file_pattern) AS
     CASE WHEN contains(path, '.') THEN regexp_matches(path, file_pattern) ELSE FALSE END;
 CREATE OR REPLACE TEMP MACRO is_icon(path) AS contains(path, 'favicon') OR contains(path, 'apple-touch-icon');

@@ -1,4 +1,4 @@
--- The signals of the visitors of a day's domain, as bits; visitors without any are left out. Day and domain are one hash.
+-- The signals of each visitor of a domain on a day, as bits; visitors without any are left out. Day and domain: one hash.
 CREATE OR REPLACE TEMP TABLE site_visitors AS
 SELECT site, visitor, bit_or(signals) AS signals
 FROM (

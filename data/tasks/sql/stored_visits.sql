@@ -1,11 +1,11 @@
 -- The visits in some rows of one file, with the kind of their path: probe, program or ''. A short code in link_codes is
 -- never a probe.
--- is_internal: the referrer is the visit's own domain or one of link_domains, or was when the visit landed.
--- new_signals: includes the reason why they are set aside, by the current rules.
--- Visits with the same `request` number are the same input to the classifier.
+-- is_internal: the referrer is the visit's own domain or one of link_domains, now or when the visit landed.
+-- new_signals: includes the reason why a visit is set aside by the current rules.
+-- Visits with the same `request` number are the same input for the classifier.
 -- The stored classification is part of the input, since it may depend on values that are not stored.
--- Parameters: files, first_row, end_row (not included; rows count from 0), probe_pattern, program_pattern,
--- file_pattern, own_agents and own_paths (patterns; NULL: none), upgraded (a status), bits (of each signal by its
+-- Parameters: files, first_row, end_row (excluded; rows count from 0), probe_pattern, program_pattern,
+-- file_pattern, own_agents and own_paths (patterns; NULL: none), upgraded (a status), bits (the bit of each signal, by
 -- name).
 CREATE OR REPLACE TEMP TABLE stored_visits AS
 WITH visits_of_kinds AS (

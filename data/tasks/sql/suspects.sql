@@ -1,6 +1,6 @@
--- The visitors of days who may have a signal, with the seconds from their first to their last visit: all visitors that
--- judged_visitors.sql must examine, and all their visits if is_wide. A signal with a lower threshold than these is
--- never found.
+-- Each day's visitors who may have a signal, with the seconds from their first to their last visit: all visitors that
+-- judged_visitors.sql must examine, with all their visits if is_wide. Signals with thresholds below these are never
+-- found.
 -- Parameters: files, days, bits.
 CREATE OR REPLACE TEMP TABLE suspects AS
 SELECT
