@@ -1,4 +1,4 @@
-"""Local times: zones of tzdata, offsets at the minute when clocks change, and days."""
+"""Local times: the zones of tzdata, offsets around the minute when clocks change, and days."""
 
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo

@@ -1,4 +1,4 @@
-"""Text for people, and from people."""
+"""Text formatted for people, and parsed from people's input."""
 
 import duckdb
 import pytest

@@ -1,4 +1,4 @@
-"""The table of a visit's columns, and everything derived from it."""
+"""The table of the columns of a visit, and everything derived from it."""
 
 import pyarrow as pa
 import pytest

@@ -159,7 +159,7 @@ def test_a_log_imported_again_is_not_counted_again(lake, importer, own_log):
     assert set_aside(lake) == COUNTED
 
 
-def test_a_preview_counts_nothing_by_rule(lake, importer, own_log):
+def test_a_dry_run_counts_nothing_by_rule(lake, importer, own_log):
     summary = importer.run(own_log, Options("acme"), dry_run=True)
     assert (summary.excluded.total(), {visits for *_, visits in set_aside(lake)}) == (8, {0})
 

@@ -1,4 +1,4 @@
-"""Log objects in a bucket with injected failures: each content counts once, and no object blocks others."""
+"""Log objects in a bucket with injected failures: each content counts once, and no object blocks the others."""
 
 import threading
 from collections import Counter
@@ -67,7 +67,7 @@ def test_unreadable_objects_do_not_delay_others(store, following, lake, how):
     assert following.told[-1] == "1 more object could not be read."
     asked = len(store.asked)
     following.tick()
-    assert len(store.asked) == asked + 1  # the listing only: each object waits
+    assert len(store.asked) == asked + 1  # only the listing, since each object waits for its retry
     assert following.follower.has_failed
     store.mend()
     end_waits(following.follower)
@@ -109,14 +109,14 @@ def test_a_truncated_object_counts_nothing_twice(store, following, lake, count):
     assert paths(lake) == Counter(dict.fromkeys(names, 1))
 
 
-def test_a_shorter_different_content_of_a_key_counts(store, following, lake):
+def test_shorter_different_content_of_a_key_counts(store, following, lake):
     for names in (("/1", "/2", "/3"), ("/1", "/9")):
         store.put("logs/1", lines(*names).encode())
         following.tick()
     assert paths(lake) == Counter({"/1": 2, "/2": 1, "/3": 1, "/9": 1})
 
 
-def test_a_dripping_object_does_not_block_other_writers(store, following, lake, monkeypatch):
+def test_a_slow_object_does_not_block_other_writers(store, following, lake, monkeypatch):
     monkeypatch.setattr(dropped, "IN_MEMORY_BYTES", 10)
     put(store, "1")
     store.fail("GET /bucket/logs/1", "drip")
@@ -133,7 +133,7 @@ def test_a_dripping_object_does_not_block_other_writers(store, following, lake, 
     assert paths(lake) == Counter({"/1": 1})
 
 
-def test_two_followers_of_a_dripping_object_land_it_once(store, following, lake, monkeypatch):
+def test_two_followers_of_a_slow_object_land_it_once(store, following, lake, monkeypatch):
     monkeypatch.setattr(dropped, "IN_MEMORY_BYTES", 10)
     put(store, "1")
     store.fail("GET /bucket/logs/1", "drip", times=1)

@@ -1,4 +1,4 @@
-"""The client's address is determined from the right of the chain, never from the client's own claims."""
+"""The client's address is determined from the right end of the chain, never from the client's own claims."""
 
 from ipaddress import ip_network
 
@@ -33,7 +33,7 @@ def clients():
         ("::ffff:10.0.0.1", "2001:DB8::0:1", "2001:db8::1"),
     ],
 )
-def test_the_client_is_the_first_untrusted_address_from_right(clients, peer, forwarded, client):
+def test_the_client_is_the_rightmost_untrusted_address(clients, peer, forwarded, client):
     assert clients.client(peer, forwarded) == client
 
 

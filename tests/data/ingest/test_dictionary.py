@@ -40,7 +40,7 @@ def test_days_can_be_encoded():
     ("distinct", "is_numbered"), [(0, True), (MAX_DICTIONARY_SIZE, True), (MAX_DICTIONARY_SIZE + 1, False)]
 )
 def test_rows_keep_their_values_and_only_few_texts_stay_encoded(distinct, is_numbered):
-    """Many texts would be written to every file, although each file has only a part of the rows."""
+    """Otherwise, all texts would be written to every file, although each file has only part of the rows."""
     values = pa.array([*map(str, range(distinct)), None, *map(str, range(distinct))], pa.string())
     numbers = pa.array([*range(len(values)), 0, 0][::-1], pa.int32())
     rows = expand(values, numbers)

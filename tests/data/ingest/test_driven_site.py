@@ -1,4 +1,4 @@
-"""Facts of requests to a site visited by Chromium and programs, compared with the known senders."""
+"""Facts about requests to a site that Chromium and programs visited, compared with the known senders."""
 
 import csv
 import json

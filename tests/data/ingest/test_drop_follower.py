@@ -194,7 +194,7 @@ def test_an_unreadable_object_does_not_delay_the_others(place):
     for number in failing:
         place.drop(number, lines(f"/{number}"))
     follower.tick()
-    assert len(asked) == 3  # the number in a row that ends a pass
+    assert len(asked) == 3  # the number of consecutive failures after which a pass ends
     place.folder.rename(place.folder.with_name("gone"))
     follower.tick()
     assert "is no longer a folder" in place.told[-1]

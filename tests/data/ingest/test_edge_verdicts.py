@@ -1,4 +1,4 @@
-"""Cloudflare's verdicts on the sender of a request: the kind of bot, and the result kept in history."""
+"""Cloudflare's verdicts on the senders of requests: the kinds of bots, and the results kept in history."""
 
 import json
 
@@ -30,7 +30,7 @@ REQUESTS = [
     ({"BotScore": 1}, GPTBOT, ("training", "GPTBot", "user_agent")),
     ({"BotScore": 1, "ClientRequestURI": "/.env"}, CHROME, ("scanner", None, "path")),
 ]
-"""Fields of a line, its user agent, and kind, agent and method of its visit."""
+"""The fields of a line, its user agent, and the kind, agent and method of its visit."""
 WANTED = {str(number): says for number, (*_, says) in enumerate(REQUESTS)}
 
 
@@ -43,7 +43,7 @@ def line(number, fields, agent):
     return f"{json.dumps(request | fields)}\n"
 
 
-def told(rows):
+def results(rows):
     return {row["domain"].partition(".")[0]: (row["agent_kind"], row["agent"], row["detection_method"]) for row in rows}
 
 
@@ -55,14 +55,14 @@ def imported(lake, tmp_path):
 
 
 def test_the_verdict_decides_if_nothing_else_names_a_bot(imported):
-    assert told(rows_of(imported)) == WANTED
+    assert results(rows_of(imported)) == WANTED
 
 
 def test_history_keeps_the_verdict_of_the_edge(imported):
     rows = [{name: value for name, value in row.items() if name != "rules_version"} for row in rows_of(imported)]
     land(imported, "other", [visit(**row) for row in rows])
     Reclassifier(imported).run(["other"])
-    assert told(rows_of(imported, "other")) == WANTED
+    assert results(rows_of(imported, "other")) == WANTED
 
 
 def test_each_category_is_a_known_kind():

@@ -33,7 +33,7 @@ from tests.support.user_agents import CHROME
 
 @pytest.fixture(scope="module")
 def shared(shared_lake):
-    """A lake and its importer for many organizations."""
+    """A lake that many organizations share, and its importer."""
     return shared_lake, Importer(shared_lake)
 
 
@@ -84,7 +84,7 @@ class Site:
             self.log.touch()
 
     def copy(self):
-        """Do the first half of copytruncate."""
+        """Copy the log, which is the first half of copytruncate."""
         content = self.log.read_bytes()
         self.rename()
         (self.folder / "access.log.1").rename(self.log)  # the log stays the same file
@@ -124,7 +124,7 @@ class Site:
         self.follower.tick()
 
     def kill(self):
-        """Lose everything in memory, and nothing else."""
+        """Lose everything in memory, but nothing else."""
         if self.follower:
             self.follower.close()
         self.follower = None
@@ -144,7 +144,7 @@ class Site:
         return paths(self.lake, self.options.organization)
 
     def choose(self, *options):
-        """Use other options, as `name=value`, from the next follower or import on."""
+        """Use other options, given as `name=value`, for the next follower or import."""
         chosen = (option.split("=") for option in options)
         self.options = replace(self.options, **{name: value == "yes" or value for name, value in chosen})
 
@@ -155,12 +155,12 @@ class Site:
             self.tick()
 
     def hears(self, *words):
-        """Check that the operator got exactly this message since the last check."""
+        """Check that the operator has received exactly this message since the last check."""
         assert self.told == [" ".join(words).replace("LOG", str(self.log))]
         self.told.clear()
 
     def reads(self, *names):
-        """Check that these rotated files were read since the last check."""
+        """Check that exactly these rotated files have been read since the last check."""
         assert sorted(self.read) == [*names]
         self.read.clear()
 
@@ -169,7 +169,7 @@ class Site:
         self.disk.setattr(f"data.ingest.tail.{name}", int(size))
 
     def copying(self, end=""):
-        """Copy the log, with its first line, this number of bytes, or everything."""
+        """Copy the beginning of the log: its first line ("line"), this number of bytes, or by default, all of it."""
         content = self.log.read_bytes()
         size = content.index(b"\n") + 1 if end == "line" else int(end or len(content))
         (self.folder / "access.log.0").write_bytes(content[:size])
@@ -288,7 +288,7 @@ STEPS = {
     ),
     "imports": lambda site, *found: is_true([*found] == [f"{b.domain}={b.visits}" for b in site.batches()]),
 }
-"""The events of a log by their names in transcripts; from `load` on, checks."""
+"""The steps of transcripts, by name: events in the life of a log, and from `load` on, checks."""
 
 
 def is_true(found):
@@ -357,7 +357,7 @@ def test_no_address_reaches_the_disk(lake, tmp_path):
     assert b"198.51.100" not in told
 
 
-def test_a_log_truncated_while_read_is_read_again(site, monkeypatch):
+def test_a_log_truncated_while_it_is_read_is_read_again(site, monkeypatch):
     site.grow("/a")
     read = Tail.read
 
@@ -374,7 +374,7 @@ def test_a_log_truncated_while_read_is_read_again(site, monkeypatch):
     assert site.paths() == once("/a", "/b", "/new0", "/new1", "/new2")
 
 
-def test_a_lake_restored_from_a_backup_gets_the_rest_again(site):
+def test_lines_missing_in_a_restored_lake_land_again(site):
     site.grow("/a")
     organization = site.options.organization
     (old,) = site.batches()
@@ -391,7 +391,7 @@ def test_a_lake_restored_from_a_backup_gets_the_rest_again(site):
 
 
 def rotate_unread(site, error):
-    """Rotate a log with a line that was not followed; it cannot be opened then."""
+    """Rotate a log with a line that has not been read; the rotated file cannot be opened."""
     site.grow("/a")
     site.kill()
     site.write(lines("/b"))
@@ -420,7 +420,7 @@ def test_a_rotated_log_is_retried_after_a_disk_error(site):
     site.hears("rotated files can be read again.")
 
 
-def test_an_unread_rotated_log_hides_no_full_disk(site):
+def test_a_full_disk_is_reported_despite_an_unread_rotated_log(site):
     rotate_unread(site, OSError(errno.EIO, "Input/output error"))
     site.grow("/c")
     site.told.clear()
@@ -467,10 +467,10 @@ def test_new_address_lists_are_used(site, monkeypatch):
     assert renewed == [1]
 
 
-# Anything, in any order
+# Random events in any order
 
 
-class Chance(Site):
+class RandomSite(Site):
     """A site with random events, and the paths of the lines that its server has written."""
 
     def __init__(self, shared, folder):
@@ -560,7 +560,7 @@ EVENTS = st.one_of(
 @given(events=st.lists(EVENTS, max_size=14))
 @tried(8)
 def test_every_line_lands_once_in_random_histories(shared, tmp_path_factory, events):
-    site = Chance(shared, tmp_path_factory.mktemp("site"))
+    site = RandomSite(shared, tmp_path_factory.mktemp("site"))
     for name, *arguments in events:
         if name == "tick" and arguments == [61]:
             site.reopen()

@@ -1,4 +1,4 @@
-"""JSON with usual keys is imported without --columns, and never ambiguously."""
+"""JSON with common keys is imported without --columns, unless they are ambiguous."""
 
 import json
 import re

@@ -35,7 +35,7 @@ REQUESTS = {
     path: (line(path, ip, **how), SAYS[without], SAYS[with_lists])
     for path, (ip, without, with_lists, how) in tables(__file__)["requests"].items()
 }
-"""Requests by their paths, and their classification without and with address lists."""
+"""Requests by path, and their classifications without and with address lists."""
 LOG = "".join(text for text, _, _ in REQUESTS.values())
 UNCHECKED = {path: says for path, (_, says, _) in REQUESTS.items()}
 CHECKED = {path: says for path, (_, _, says) in REQUESTS.items()}
@@ -84,14 +84,14 @@ def test_only_known_proxies_are_exempt_from_verification(lake, load, tmp_path):
     assert landed(lake, *SAID) == CHECKED | {"/own-proxy": CONTRADICTED}
 
 
-def test_repeated_requests_are_contradicted_and_counted_each(lake, load):
+def test_each_repeated_request_is_contradicted_and_counted(lake, load):
     fetch_lists(lake)
     text = "".join(line(f"/{number}", "5.5.5.5" if number % 3 else "20.42.10.7") for number in range(300))
     assert load(text).contradicted == Counter({"GPTBot": 200})
     assert Counter(landed(lake, "confidence").values()) == {("contradicted",): 200, ("verified",): 100}
 
 
-def test_lists_apply_from_the_next_importer_on(lake, tmp_path):
+def test_new_lists_apply_from_the_next_importer(lake, tmp_path):
     early = Importer(lake)
     fetch_lists(lake)
     for number, importer in enumerate((early, Importer(lake))):
@@ -187,7 +187,7 @@ AFTER, NO_COUNTRY = tables(__file__)["countries_after"], tables(__file__)["no_co
 
 
 @pytest.mark.parametrize("head", ["", "a.example:443 "], ids=["combined", "vhost-combined"])
-def test_a_country_in_the_log_wins_over_the_database(lake, load, database, head):
+def test_a_country_in_the_log_precedes_the_database(lake, load, database, head):
     rows = {f"/{number}": (after, "FR" if after in AFTER else None) for number, after in enumerate(AFTER + NO_COUNTRY)}
     text = "".join(
         head + line(path, "81.2.69.7", CHROME, after=f" {after}" if after else "") for path, (after, _) in rows.items()

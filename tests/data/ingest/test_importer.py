@@ -189,7 +189,7 @@ EXPLICIT = ("combined", "csv", "ndjson")
 
 @pytest.mark.parametrize("place", range(len(NOT_TEXT)), ids=NOT_TEXT)
 def test_a_file_that_is_not_a_log_is_rejected_in_one_line(logs, place):
-    """As a log of an unknown format, and of a given format: in turn, or each with TRAFFIC_FAULTS=all."""
+    """Its format is unknown, or given: one of the formats in turn, or with TRAFFIC_FAULTS=all, each of them."""
     for log_format in ("auto", *(EXPLICIT if IS_LONG else [EXPLICIT[place % len(EXPLICIT)]])):
         with pytest.raises(BadInput) as refused:
             logs.load([*NOT_TEXT.values()][place], Options("acme", log_format=log_format))
@@ -203,7 +203,7 @@ ODD = [b"a\rb\n", b"\r", b"\r\n", b"\r\r\n", b"\0\n", b"\r\0\n", b"\xff\xfe\r\n"
 
 @pytest.mark.parametrize("odd", ODD)
 def test_readable_lines_land_despite_odd_bytes_anywhere(logs, odd):
-    """In three places of a log of a given format and of an unknown format, in turn, or all with TRAFFIC_FAULTS=all."""
+    """In one of three places in a log of a given format, and of an unknown format; with TRAFFIC_FAULTS=all, in each."""
     first, second = line("/one").encode(), line("/two").encode()
     contents = [odd + first + second, first + odd + second, first + second + odd]
     for number, log_format in enumerate(("combined", "auto")):
@@ -233,10 +233,10 @@ def test_a_short_code_pattern_selects_another_part_of_the_path(logs):
     assert logs.column("short_code") == {"/go/abc/x": "abc", "/go/": None, "/abc": None}
 
 
-@examples_at_once("told", "given")
-def test_invalid_or_contradictory_options_are_rejected(told, given):
+@examples_at_once("message", "given")
+def test_invalid_or_contradictory_options_are_rejected(message, given):
     for options in given:
-        with pytest.raises(BadInput, match=re.escape(told)):
+        with pytest.raises(BadInput, match=re.escape(message)):
             Options(**{"organization": "acme"} | options)
 
 
@@ -275,9 +275,9 @@ def test_a_visit_with_an_invalid_host_lands_without_a_domain(logs, log_format):
 @pytest.mark.parametrize("log_format", ["auto", "combined"])
 def test_a_log_without_hosts_needs_a_domain_when_required(logs, log_format):
     options = Options("acme", log_format=log_format, needs_domain=True)
-    told = r"access\.log: its lines \(combined\) have no host; .* --domain go\.example"
+    message = r"access\.log: its lines \(combined\) have no host; .* --domain go\.example"
     for _ in range(2):
-        with pytest.raises(BadInput, match=told):
+        with pytest.raises(BadInput, match=message):
             logs.load(LINES, options)
         logs.load(LINES[: len(LINES) // 2])  # begun without the requirement
     assert logs.load(LINES, replace(options, domain="a.example")).begun_without_domain
@@ -294,7 +294,7 @@ def test_the_need_for_a_domain_is_detected_from_lines(logs, names_hosts, text):
         assert logs.batches() == []
 
 
-def test_another_organizations_same_log_is_a_separate_import(lake, load):
+def test_the_same_log_of_another_organization_is_imported(lake, load):
     for organization in ("acme", "other", "acme"):
         load(LINES, Options(organization))
     assert len(landed(lake)) == len(landed(lake, "other")) == 12
@@ -331,8 +331,7 @@ PACKED = {"": bytes, "gzip": gzip.compress, "zstd": lambda text: pa.Codec("zstd"
 
 @examples("what", "steps", "there")
 def test_lines_count_once_even_if_their_log_is_copied(logs, what, steps, there):
-    """A step: lines by their paths, or a text; how the log arrives; and the content of the summary, unless it is
-    rejected."""
+    """A step has lines (by path) or a text, how the log arrives, and what the summary has, unless it is rejected."""
     for step in steps:
         words = step.get("lines", "").split()
         text = (step.get("text") or "".join(NO_VISITS.get(word) or line(word) for word in words))[: step.get("end")]
@@ -430,12 +429,12 @@ def test_a_log_imported_in_five_pieces_equals_one_import(
 
 # Rejections
 
-ANY_SALTS = {Path("salts.sqlite"): ""}  # every run deletes old ones
+ANY_SALTS = {Path("salts.sqlite"): ""}  # every run deletes old salts
 
 
 @pytest.fixture
 def unchanged(lake, load):
-    """Check that a test that imports for acme leaves the lake unchanged, with another organization's log."""
+    """Land a log of another organization, and check that a test that imports for acme leaves the lake unchanged."""
     load(line("/before"), Options("other"))
     before = bytes_on_disk(lake) | ANY_SALTS
     yield
@@ -468,7 +467,7 @@ def test_without_rejected_lines_no_file_is_written(lake, load):
 
 
 REFUSED = line("/a") + "203.0.113.99 garbage\n" + line("/b") + line("/c", ip="203.0.113.98", at="203.0.113.97")
-"""Two of four lines."""
+"""A log in which two of four lines are rejected."""
 
 
 def test_rejected_lines_are_recorded_by_number_and_reason(lake, load):
@@ -566,7 +565,7 @@ def leaks(folder):
 
 @pytest.mark.parametrize("head", ["", "a.example:80 ", "{} ", "{}, 10.0.0.1 "])
 def test_no_address_reaches_the_disk(lake, load, tmp_path, monkeypatch, head):
-    """A client's address, or an address in the place of a domain, where a proxy's or a list of addresses may be."""
+    """Neither a client's address, nor one in the place of a domain, of a proxy's address or of several addresses."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     known = CANARIES[:3] if head else CANARIES

@@ -29,12 +29,12 @@ REFERRERS = {
 
 @pytest.fixture
 def own_lake(lake):
-    """A lake of an organization with links on another domain, too."""
+    """A lake whose organization also has links on another domain."""
     links(lake, "acme", [{"short_code": "sale", "domain": "www.shop.example", "target_url": "https://a.example/"}])
     return lake
 
 
-def test_logs_and_reports_land_with_their_own_referrers(own_lake, load):
+def test_logs_and_reports_land_with_internal_referrers(own_lake, load):
     line = '192.0.2.1 - - [04/Mar/2026:10:05:03 +0000] "GET /{} HTTP/1.1" 302 5 "{}" "{}"\n'
     text = "".join(line.format(number, name, CHROME) for number, name in enumerate(REFERRERS))
     load(text, Options("acme", domain="www.go.example"))
@@ -49,7 +49,7 @@ def test_logs_and_reports_land_with_their_own_referrers(own_lake, load):
     ]
 
 
-def test_history_gets_its_own_referrers_and_spammers(own_lake):
+def test_reclassifying_finds_internal_and_spam_referrers(own_lake):
     hosts = [name.removeprefix("https://").partition("/")[0] for name in REFERRERS]
     rows = [
         visit(domain="go.example", path=f"/{number}", referrer=host or None, referrer_type="other", user_agent=CHROME)

@@ -74,18 +74,18 @@ def send(intake, *rows, organization="acme"):
 
 
 def landed(lake, organization="acme"):
-    """Every live visit of an organization, including pending ones, with its day."""
+    """Return every live visit of an organization, including pending visits, with its day."""
     pending.flush_all(lake)
     return [visit | {"day": file.day} for file in files_of(lake, organization) for visit in read(lake, file)]
 
 
 def column(lake, name):
-    """A column of every visit, by its path."""
+    """Return a column of every visit, by path."""
     return {visit["path"]: visit[name] for visit in landed(lake)}
 
 
 def counted(visits):
-    """Return the visits by all values that a sender can report; only a log has the protocol."""
+    """Count the visits by all values that a sender can report; only a log has the protocol."""
     return Counter(tuple(sorted((visit | {"protocol": None}).items(), key=str)) for visit in visits)
 
 
@@ -197,7 +197,7 @@ def test_without_domain_or_address_both_give_the_same_visit(twins, reported):
 
 
 def test_requests_with_every_kind_of_answer_give_equal_visits(twins):
-    """Checks that the comparison above does not compare empty results."""
+    """This shows that the comparison above does not compare empty results."""
     forms = [FORMS[number % 4] for number in range(len(EVERYTHING))]
     visits = assert_same(twins, EVERYTHING, forms, "vhost-combined")
     told = {name: {visit[name] for visit in visits} for name in VISITS.names}
@@ -257,7 +257,7 @@ def test_a_row_becomes_exactly_this_visit(lake, intake, classifier):
     }]  # fmt: skip
 
 
-def test_a_minimal_row_becomes_a_visit_of_now(lake, intake):
+def test_a_minimal_row_becomes_a_visit_at_the_current_time(lake, intake):
     assert send(intake, {"path": "/"}) == (1, [])
     (visit,) = landed(lake)
     assert visit["visited_at"] == NOW.replace(tzinfo=None)
@@ -314,10 +314,10 @@ def test_senders_that_land_together_stay_separate(lake, intake):
         ((timedelta(0), LIFETIME - REFRESH_AFTER, LIFETIME + REFRESH_AFTER, LIFETIME + 2 * REFRESH_AFTER), [2, 2]),
         ((timedelta(days=365), timedelta(0)), [1, 1]),
     ],
-    ids=["too old", "of a clock that was ahead"],
+    ids=["too old", "from a clock that was ahead"],
 )
 def test_salts_too_old_or_from_the_future_are_not_used(lake, moments, visits):
-    """P33, in the memory of a server."""
+    """P33, for salts in the memory of a server."""
     clock = [NOW + moments[0]]
     intake = LiveIngest(lake, now=lambda: clock[0])
     for later in moments:
@@ -356,7 +356,7 @@ def test_a_damaged_list_is_reported_once_and_stops_no_visit(lake, caplog, fetche
     assert column(lake, "confidence") == dict.fromkeys(("/before", "/meanwhile", "/later"), confidence)
 
 
-def test_a_reported_country_wins_over_the_database(lake, countries):
+def test_a_reported_country_precedes_the_database(lake, countries):
     intake = LiveIngest(lake, countries=countries, now=lambda: NOW)
     rows = {
         "/told": ("FR", "81.2.69.7", "FR"), "/found": ("XX", "81.2.69.7", "DE"), "/neither": ("", "203.0.113.7", None),

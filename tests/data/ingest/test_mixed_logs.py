@@ -1,4 +1,4 @@
-"""In logs with several formats, every line is read in its own format, independently of blocks."""
+"""In logs in several formats, every line is read in its own format, however the log is split into blocks."""
 
 from collections import Counter
 from dataclasses import replace
@@ -13,7 +13,7 @@ from tests.support.user_agents import CHROME
 
 AUTO = Options("acme", "dom.example")
 SELF_CONTAINED = [name for name in FORMATS if name not in WHOLE_FILE_FORMATS]
-"""The formats that can be recognized from one line."""
+"""The formats that can be recognized by a single line."""
 
 
 def combined(number):
@@ -63,7 +63,7 @@ def test_mixed_lines_land_as_in_separate_logs(logs):
     assert facts(logs) == alone
 
 
-def test_a_line_of_no_format_keeps_the_reason_of_the_logs_format(logs):
+def test_a_line_in_no_format_has_the_reason_of_the_logs_format(logs):
     summary = logs.load(TANGLED, AUTO)
     assert summary.rejects == [(number, "not in the combined format") for number in (3, 6, 9)]
 
@@ -78,14 +78,14 @@ def test_a_mixed_log_in_pieces_lands_completely(logs, step):
 
 
 @pytest.mark.parametrize("name", ["combined", "vhost-combined"])
-def test_a_given_format_is_the_only_one(logs, name):
+def test_a_log_with_a_given_format_is_read_only_in_that_format(logs, name):
     summary = logs.load(MIXED, replace(AUTO, log_format=name))
     assert (summary.visits, summary.rejected, summary.others) == (5, 5, {})
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_an_unfinished_line_is_in_no_other_format(reader, name):
-    """Otherwise it would be read twice, or in two ways: unfinished, and complete."""
+def test_an_unfinished_line_matches_no_other_format(reader, name):
+    """Otherwise, a line could be read twice, unfinished and complete, or in two formats."""
     *_, whole = example(name).split("\n")
     begun = "\n".join(whole[:end] for end in range(1, len(whole)))
     read = {other: reader.read(split_lines(begun.encode(), 1), other, FormatContext())["reason"].null_count

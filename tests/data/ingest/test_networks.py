@@ -39,7 +39,7 @@ def test_an_address_has_the_kind_of_its_network(address, fact):
 
 
 LISTED = ["104.28.0.0/16", "193.186.4.0/24", "203.0.114.0/24", "2001:df0:0::/48"]
-"""Networks that a fetched list calls hosting: two used by people, two in no other list."""
+"""Networks in a fetched list of hosting: people use two of them, and two are in no other list."""
 BY_LISTS = [
     *KINDS,
     ("203.0.114.9", "from_hosting"),

@@ -1,4 +1,4 @@
-"""Facts of requests with which visits land, from lines of real servers; none if a log does not have them."""
+"""Facts about requests with which visits land, from lines of real servers; a log without the texts gives none."""
 
 import json
 import re

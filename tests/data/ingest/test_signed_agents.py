@@ -43,7 +43,7 @@ def nginx(signed, agent=CHROME, ip=INSIDE, path="/"):
     return f'{ip} [01/Mar/2026:10:05:00 +0000] "GET {path} HTTP/1.1" 200 "{agent}" "{written}"\n'
 
 
-def told(rows):
+def results(rows):
     return {row["path"]: (row["agent"], row["confidence"], row["detection_method"]) for row in rows}
 
 
@@ -106,7 +106,7 @@ def imported(listed, tmp_path):
 
 
 def test_an_address_precedes_a_signature_in_a_log(imported):
-    assert told(rows_of(imported)) == WANTED
+    assert results(rows_of(imported)) == WANTED
 
 
 def test_an_address_precedes_a_signature_in_live_visits(listed):
@@ -117,7 +117,7 @@ def test_an_address_precedes_a_signature_in_live_visits(listed):
     ]  # fmt: skip
     LiveIngest(listed).land([Submission("acme", rows)])
     flush_all(listed)
-    assert told(rows_of(listed)) == WANTED
+    assert results(rows_of(listed)) == WANTED
 
 
 def test_the_header_is_not_stored(imported):
@@ -128,11 +128,11 @@ def test_history_keeps_results_of_signatures(lake, imported):
     rows = [{name: value for name, value in row.items() if name != "rules_version"} for row in rows_of(imported)]
     land(lake, "other", [visit(**row) for row in rows])
     Reclassifier(lake).run(["other"])
-    assert told(rows_of(lake, "other")) == WANTED
+    assert results(rows_of(lake, "other")) == WANTED
 
 
 def test_a_name_of_the_same_operator_replaces_a_signature(lake):
     signed = {"agent": "ChatGPT Agent", "operator": "OpenAI", "confidence": "medium", "detection_method": "signature"}
     land(lake, "acme", [visit(path="/", user_agent=GPTBOT, bot_category="ai_assistant", device_type="bot", **signed)])
     Reclassifier(lake).run(["acme"])
-    assert told(rows_of(lake)) == {"/": ("GPTBot", "high", "user_agent")}
+    assert results(rows_of(lake)) == {"/": ("GPTBot", "high", "user_agent")}

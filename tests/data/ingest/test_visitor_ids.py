@@ -1,4 +1,4 @@
-"""The salts of the days: random, shared, short-lived, and readable only by their owner."""
+"""Daily salts: random, shared, short-lived, and readable only by their owner."""
 
 import hashlib
 import re
@@ -50,7 +50,7 @@ def test_a_deleted_salt_is_overwritten_in_the_file(path):
 
 @pytest.mark.parametrize(("ahead", "stays"), [(TOLERANCE, True), (timedelta(minutes=6), False), (LIFETIME, False)])
 def test_a_salt_from_the_future_counts_as_too_old(path, ahead, stays):
-    """P33: otherwise it would outlive its 48 hours by that much."""
+    """P33: otherwise, it would exist for that much longer than 48 hours."""
     made = daily_salts(path, [DAY], NOW + ahead)[DAY]
     delete_old_salts(path, NOW)
     assert (made.encode() in path.read_bytes()) is stays
@@ -67,7 +67,7 @@ def test_concurrent_programs_get_the_same_salts(path):
     ("content", "is_wrong"), [(b"", "is empty"), (b"no database", "cannot be used (file is not a database)")]
 )
 def test_damaged_salts_are_reported_and_not_replaced(path, content, is_wrong):
-    """P6: otherwise the visitors of a day would silently count twice."""
+    """P6: otherwise, the visitors of a day would silently count twice."""
     daily_salts(path, [DAY], NOW)
     path.write_bytes(content)
     with pytest.raises(LakeDamaged) as refused:

@@ -1,4 +1,4 @@
-"""Exports of short-link services in every format are read, and errors are reported with their line."""
+"""Exports of link shorteners in every format are read, and errors are reported with their line."""
 
 import json
 import os
@@ -29,8 +29,8 @@ def read(tmp_path):
     return read
 
 
-def told(links):
-    """Return links as the tables have them, with a time only if it is not NOW."""
+def as_rows(links):
+    """Return links in the form of the tables, with a time only if it is not NOW."""
     return tuple(
         (link.short_code, link.domain, link.target_url)
         + (() if link.created_at == NAIVE else (link.created_at.isoformat(),))
@@ -40,8 +40,8 @@ def told(links):
 
 @examples_at_once("format_name", "content", "links")
 def test_an_export_is_recognized_and_read(read, format_name, content, links):
-    assert told(read(content).links) == links
-    assert told(read(content, format_name=format_name).links) == links
+    assert as_rows(read(content).links) == links
+    assert as_rows(read(content, format_name=format_name).links) == links
     for other in set(format_names()) - {"auto", format_name}:
         with pytest.raises(BadInput):
             read(content, format_name=other)
@@ -83,13 +83,13 @@ TIMES = {
 
 
 @pytest.mark.parametrize("text", TIMES)
-def test_a_time_is_read_as_services_write_it(read, text):
+def test_a_time_is_read_in_the_formats_of_services(read, text):
     (link,) = read(("short_code,target_url,created_at", f'a,https://a.example/,"{text}"')).links
     assert link.created_at.isoformat() == TIMES[text]
 
 
 @pytest.mark.parametrize("text", ["01/03/2024", "13/31/2024", "Mar 2024", "Smarch 1, 2024", "170928720", "soon"])
-def test_a_time_that_may_mean_others_is_refused(read, text):
+def test_an_ambiguous_or_invalid_time_is_rejected(read, text):
     with pytest.raises(BadInput, match=f"line 2: created_at '{text}' is not a valid time"):
         read(("short_code,target_url,created_at", f'a,https://a.example/,"{text}"'))
 
@@ -101,11 +101,11 @@ def test_a_number_in_json_is_a_time(read):
 
 @examples_at_once("columns", "content", "links")
 def test_any_csv_is_read_by_its_columns(read, columns, content, links):
-    assert told(read(content, columns=columns).links) == links
+    assert as_rows(read(content, columns=columns).links) == links
 
 
 @examples_at_once("columns", "complaint")
-def test_impossible_columns_are_refused(read, columns, complaint):
+def test_impossible_columns_are_rejected(read, columns, complaint):
     with pytest.raises(BadInput, match=complaint):
         read(("Slug,Long URL", "a,https://shop.example/a"), columns=columns)
 
@@ -142,7 +142,7 @@ def test_missing_pages_are_noticed(read):
     assert read(shlink("a", "b", total=115)).missing == 113
 
 
-def test_links_that_cannot_be_kept_are_left_out_and_named(read, tmp_path):
+def test_links_that_cannot_be_kept_are_left_out_and_reported(read, tmp_path):
     export = read(shlink("a", "b/c", "a", "d"), skip_invalid=True)
     assert [link.short_code for link in export.links] == ["a", "d"]
     place = f"{tmp_path / 'export'}, page 1, link"

@@ -20,9 +20,9 @@ from tests.support.web_servers import serving
 MAPS = {"nginx": nginx_map, "caddy": caddy_map}
 ASCII = [chr(code) for code in range(0x20, 0x7F)]
 ENCODED = ' "<>^`{|}'
-"""The printable characters that a Location header has percent-encoded."""
+"""The printable characters that are percent-encoded in a Location header."""
 LENGTHS = (1, 2, 63, 64, 127, 128, *range(250, 261), 511, 512, 513, 767, 768, 1_023, 1_024, 1_025, 2_046, 2_047)
-"""Lengths of paths: around each multiple of 256, and the longest of a shipped redirect."""
+"""Lengths of paths: around multiples of 256, and up to the longest path of a shipped redirect."""
 
 
 def redirecting(name, folder, links):
@@ -34,7 +34,7 @@ def redirecting(name, folder, links):
 
 @pytest.fixture(scope="module", params=MAPS)
 def ask(request, tmp_path_factory):
-    """Ask a web server for a short code as browsers do; return the status and the Location."""
+    """Request a short code from a web server as browsers do; return the status and the Location."""
     rows = tables(__file__)["test_a_web_server_redirects_to_the_targets_of_links"]
     links = [link(*row[:2]) for row in rows]
     with redirecting(request.param, tmp_path_factory.mktemp(request.param), links) as port:
@@ -57,7 +57,7 @@ def test_a_web_server_redirects_to_the_targets_of_links(ask, short_code, target_
 
 
 @pytest.mark.parametrize("short_code", ["Plain", "nothing", "plain/", "plain.", "a", "x", ""])
-def test_a_web_server_knows_no_other_links(ask, short_code):
+def test_a_web_server_redirects_no_other_paths(ask, short_code):
     assert ask(short_code) == (404, None)
 
 
@@ -156,14 +156,14 @@ def test_only_the_link_that_cannot_be_written_is_left_out(servers, short_code, t
         assert exported.text == MAPS[name]([link("fine")]).text
 
 
-def test_a_link_of_the_domain_beats_a_rule_that_decodes_like_it():
+def test_a_domains_link_precedes_a_link_with_the_same_path():
     own, rule = link("%66ine", domain="go.example"), link("fine", "https://evil.example/")
     exported = nginx_map([rule, own])
     assert [omitted.link for omitted in exported.left_out] == [rule]
     assert "evil" not in exported.text
 
 
-def test_a_path_stays_taken_by_a_link_without_valid_target():
+def test_a_link_with_an_invalid_target_keeps_its_path():
     own, rule = link("fine", "https://no host/", "go.example"), link("fine", "https://evil.example/")
     assert nginx_map([rule, own]).written == 0
 
@@ -175,7 +175,7 @@ def test_a_summary_counts_what_was_left_out_for_each_reason():
     )
 
 
-def test_nginx_takes_the_longest_target_that_is_exported(tmp_path):
+def test_nginx_accepts_the_longest_exported_target(tmp_path):
     longest = "https://shop.example/" + "$" * 220
     assert nginx_map([link("long", longest)]).written == 1
     with redirecting("nginx", tmp_path, [link("long", longest)]):
@@ -183,7 +183,7 @@ def test_nginx_takes_the_longest_target_that_is_exported(tmp_path):
 
 
 @pytest.mark.parametrize("name", MAPS)
-def test_no_links_make_no_redirects(tmp_path, name):
+def test_a_web_server_accepts_a_file_without_links(tmp_path, name):
     with redirecting(name, tmp_path, []):
         pass
 

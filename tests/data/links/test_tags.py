@@ -23,17 +23,17 @@ def test_any_text_is_a_tag(tag):
 
 
 @examples_at_once("tag", "shown")
-def test_an_invalid_tag_is_refused_with_its_place(tag, shown):
+def test_an_invalid_tag_is_rejected_with_its_place(tag, shown):
     with pytest.raises(BadInput, match=re.escape(f"line 3: {shown} is not a valid tag; use 1 to 64 characters")):
         check_tags(["fine", tag], "line 3")
 
 
-def test_a_tag_that_is_given_twice_is_refused():
+def test_a_tag_that_is_given_twice_is_rejected():
     with pytest.raises(BadInput, match=r"the link: the tag 'a' is given twice; give it once\."):
         check_tags(["a", "b", " a"], "the link")
 
 
-def test_more_than_twenty_tags_are_refused():
+def test_more_than_twenty_tags_are_rejected():
     tags = [f"t{number:02}" for number in range(MAX_TAGS + 1)]
     assert check_tags(tags[:-1], "the link") == tuple(tags[:-1])
     with pytest.raises(BadInput, match=r"the link: there are too many tags; a link may have 20\."):
@@ -49,7 +49,7 @@ def test_a_cell_keeps_its_tags_unchanged(tags):
 
 
 @examples_at_once("cell", "tags")
-def test_a_cell_is_read_as_people_write_it(cell, tags):
+def test_a_cell_of_tags_may_have_spaces_and_quotes(cell, tags):
     assert tuple(split_tags(cell)) == tags
 
 

@@ -1,4 +1,4 @@
-"""Request headers that HAProxy captures at positions named by the user."""
+"""Request headers that HAProxy captures, named by the user in the order of the captures."""
 
 import re
 import socket
@@ -130,7 +130,7 @@ def test_captures_named_as_recommended_give_the_same_facts(load):
         (" ", "--captures: '' is not the name of a header"),
     ],
 )
-def test_unreadable_names_are_bad_input(captures, problem):
+def test_invalid_names_are_bad_input(captures, problem):
     with pytest.raises(BadInput) as refused:
         parse_captures(captures)
     assert problem in str(refused.value)

@@ -10,7 +10,7 @@ from tests.support.forks import ROOT
 from tests.support.tables import tables
 
 CASES = ROOT.parent / "shared/data/cases"
-pytestmark = pytest.mark.skipif(not CASES.exists(), reason="the logs of public reports are not here")
+pytestmark = pytest.mark.skipif(not CASES.exists(), reason="the logs from public bug reports are missing")
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def imported(logs):
     return imported
 
 
-def told(visits, names):
+def values_of(visits, names):
     """Return the distinct values of some columns; for visitors, their number."""
     known = [visit | {"visitors": visit["visitor"]} for visit in visits]
     values = {name: sorted({str(visit[name]) for visit in known}) for name in names}
@@ -36,4 +36,4 @@ def test_a_case_gives_its_expected_values(imported, name):
     (log_format, count, rejected), expected = tables(__file__)["cases"][name]
     summary, visits = imported(name)
     assert (summary.log_format, len(visits), summary.rejected) == (log_format, count, rejected)
-    assert told(visits, expected) == expected
+    assert values_of(visits, expected) == expected

@@ -52,7 +52,7 @@ VISITS = {
     log_format: [(datetime.fromisoformat(at), *facts) for at, *facts in visits]
     for log_format, visits in tables(__file__)["visits"].items()
 }
-"""The facts of the visits in the samples, in the order of days, short codes and times."""
+"""The facts of the visits in the samples, sorted by day, short code and time."""
 OTHER_LOGGER = "not an access log entry (another logger)"
 REFUSED = {
     "caddy": [(2, OTHER_LOGGER), (3, OTHER_LOGGER)],
@@ -91,7 +91,7 @@ UNANSWERED = {
 
 
 @pytest.mark.parametrize("log_format", UNANSWERED)
-def test_a_request_without_an_answer_is_a_visit_without_status(log, log_format):
+def test_a_request_without_a_response_is_a_visit_without_status(log, log_format):
     summary = log.load(f"{UNANSWERED[log_format]}\n".encode())
     assert (summary.log_format, summary.rejects) == (log_format, [])
     assert [(visit["path"], visit["status"]) for visit in log.visits()] == [("/slow", None)]
@@ -217,7 +217,7 @@ def test_a_dot_selects_nested_objects(log):
 
 
 def test_a_column_that_a_format_does_not_select_is_null(log, monkeypatch):
-    """Formats do not log a new column, for example."""
+    """Such a column may be new, so that no format selects it yet."""
     read = LineReader.read
     monkeypatch.setattr(LineReader, "read", lambda *given: read(*given).drop_columns(["bytes_sent"]))
     log.load(ndjson(ROWS))
@@ -244,9 +244,9 @@ def test_a_missing_column_is_reported_with_the_remedy(log, content, columns, pro
     assert log.batches() == []
 
 
-@examples_at_once("text", "told")
-def test_pairs_without_a_column_are_bad_input(text, told):
-    with pytest.raises(BadInput, match=f"--columns: {told}"):
+@examples_at_once("text", "message")
+def test_pairs_without_a_column_are_bad_input(text, message):
+    with pytest.raises(BadInput, match=f"--columns: {message}"):
         columns_from(text)
 
 
@@ -288,7 +288,7 @@ def test_unread_columns_of_every_kind_are_ignored(log):
     assert summary.rejects == [(3, "no valid status")]
 
 
-def test_a_parquet_file_cut_short_is_damaged(log):
+def test_a_truncated_parquet_file_is_reported_as_damaged(log):
     with pytest.raises(BadInput, match=r"\.log is damaged"):
         log.load(parquet(ROWS)[:-20])
 
@@ -303,7 +303,7 @@ def test_a_parquet_file_of_a_known_service_is_recognized(log):
 
 
 @pytest.mark.parametrize("write", [ndjson, as_csv])
-def test_the_tail_of_a_custom_file_knows_its_header(log, write):
+def test_later_lines_of_a_custom_file_have_its_header(log, write):
     rows = [{"time": 1772618703 + number, "url": f"/{number}", "user_agent": "a, b"} for number in range(6)]
     text = write(rows)
     for end in (10, 60, 100, 130, len(text) - 1, len(text)):
@@ -348,9 +348,9 @@ def test_an_unknown_format_is_rejected_with_the_remedy(log):
         log.load('{"when": 1772618703, "what": "/"}\n')
 
 
-@examples("given", "told")
-def test_contradictory_flags_are_bad_input(log, given, told):
-    with pytest.raises(BadInput, match=told):
+@examples("given", "message")
+def test_contradictory_flags_are_bad_input(log, given, message):
+    with pytest.raises(BadInput, match=message):
         log.load("", **given)
 
 

@@ -1,4 +1,4 @@
-"""The proposed --log-format for plain lines gives the meaning intended by the server."""
+"""The --log-format proposed for plain lines reads them as the server meant them."""
 
 import re
 
@@ -49,7 +49,7 @@ LAYOUTS = {
     "odd": '{$request_id} <$ssl_protocol> $request_length, $remote_addr; [$time_local]; "$request"; $status; '
     '"$http_user_agent"',
 }  # fmt: skip
-"""Layouts of servers, by their peculiarities."""
+"""Layouts of servers, by what is peculiar about them."""
 COMPARED = (
     "ip",
     "visited_at",

@@ -26,10 +26,10 @@ from tests.support.forks import ROOT
 from tests.support.tables import examples, examples_at_once, tables
 
 FACTS = tables(__file__)["facts"]
-"""Facts of the first line of each format, except for facts that the format determines."""
+"""The facts of the first line of each format, except for facts that the format determines."""
 FORMAT_LINES = {name: (text, FACTS | facts) for name, (text, facts) in tables(__file__)["formats"].items()}
 """For each format, the text of a log with a request in its last line, and its facts."""
-EXAMPLES = tables(__file__)["test_a_line_gives_its_facts_or_a_reason_why_not"]
+EXAMPLES = tables(__file__)["test_a_line_gives_its_facts_or_a_reason"]
 CUSTOM = ("csv", "ndjson")
 COMBINED, VHOST, COMMON = (FORMAT_LINES[name][0] for name in ("combined", "vhost-combined", "common"))
 CONSOLE = next(text for name, text, _ in EXAMPLES if name == "caddy" and "INFO" in text)
@@ -67,7 +67,7 @@ def changed(log_format, changes):
     return text
 
 
-def test_every_format_has_its_line_here():
+def test_every_format_has_an_example_line():
     assert set(FORMAT_LINES) == set(FORMATS)
 
 
@@ -83,7 +83,7 @@ def test_haproxy_connections_without_a_request_are_left_out(read, detected, stat
 
 
 def logs_of(log_format):
-    """Return the examples of a format, and its line, with the lines before them and the expected result."""
+    """Return the examples of a format and its line, each with the lines before it and the expected result."""
     logs = defaultdict(list)
     for name, changes, wanted in (*EXAMPLES, (log_format, {}, {})):
         if name == log_format:
@@ -93,7 +93,7 @@ def logs_of(log_format):
 
 
 @pytest.mark.parametrize("log_format", FORMATS)
-def test_a_line_gives_its_facts_or_a_reason_why_not(read, log_format):
+def test_a_line_gives_its_facts_or_a_reason(read, log_format):
     for head, log in logs_of(log_format).items():
         found = read(log_format, "\n".join([*head.splitlines(), *(line for line, _ in log)]))[-len(log) :]
         for row, (line, wanted) in zip(found, log, strict=True):
@@ -330,7 +330,7 @@ def test_lines_in_no_known_format_are_rejected(detected, lines):
         detected(*lines)
 
 
-# Anything
+# Arbitrary lines
 
 PIECES = ["", '"', "\\", "\\u0000", "\\ud800", "%ff", ",", "\t", "NaN", "null", "#Fields: ", "1e999", "\x01", "é",
           "[" * 5_000]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The nearest format of a line, and the first difference."""
+"""The format nearest to a line, and their first difference."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def test_a_formats_example_is_recognized(reader, log_format):
      'Nov 26 lb nginx: 203.0.113.7 - - [26/Nov/2026:10:00:00 +0000] "GET /abc HTTP/1.1" ', "302"),
     (f"go.example.com {COMBINED}", "vhost-combined", f"go.example.com {COMBINED}", ""),
 ])  # fmt: skip
-def test_a_line_differs_from_where_it_stops_matching(line, log_format, until, wanted):
+def test_a_line_differs_where_it_stops_matching(line, log_format, until, wanted):
     assert nearest_format(line) == (log_format, len(until), wanted)
 
 

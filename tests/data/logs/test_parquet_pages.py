@@ -1,4 +1,4 @@
-"""Headers of Parquet pages: the memory that they announce, even if they lie or are damaged."""
+"""The memory that headers of Parquet pages announce, even if the headers are wrong or damaged."""
 
 import io
 from contextlib import suppress
@@ -17,7 +17,7 @@ ROWS = [f"text {number % 9_999}" for number in range(100_000)]
 
 
 def written(column, **how):
-    """A file with one column."""
+    """Return a file with one column."""
     file = io.BytesIO()
     pq.write_table(pa.table({"text": column}), file, **how)
     return file
@@ -104,7 +104,7 @@ def test_few_rows_that_share_a_long_text_are_read_at_once(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("byte", [0x00, 0x0C, 0x19, 0x7F, 0xFF])
-def test_damaged_headers_are_errors_of_the_file(byte):
+def test_damaged_headers_are_reported(byte):
     content = written(ROWS[:100], data_page_version="2.0").getvalue()
     column = row_groups(io.BytesIO(content))[0][0]
     for place in range(4, len(content)):

@@ -41,7 +41,7 @@ def read(row):
     return parse_reported(text if isinstance(text, bytes) else text.encode(), NOW)
 
 
-def told(**fields):
+def facts_of(**fields):
     """Return the facts of a request with these fields, to / by default."""
     return read({"path": "/"} | fields)
 
@@ -76,21 +76,21 @@ def test_missing_fields_have_their_defaults(nothing):
 
 @pytest.mark.parametrize("domain", ["", "go.example"])
 def test_a_path_and_a_url_with_only_a_path_are_equal(domain):
-    assert read({"url": "/a?x=1", "domain": domain, "path": ""}) == told(path="/a?x=1", domain=domain)
+    assert read({"url": "/a?x=1", "domain": domain, "path": ""}) == facts_of(path="/a?x=1", domain=domain)
 
 
 def test_the_last_of_duplicate_keys_counts():
-    assert read('{"path": "/a", "status": 404, "path": "/b", "status": 200}') == told(path="/b")
+    assert read('{"path": "/a", "status": 404, "path": "/b", "status": 200}') == facts_of(path="/b")
 
 
 @pytest.mark.parametrize("text", ['  {"path": "/"}\r', '\t{"path":\r\n"/"} ', r'{"\u0070ath": "\u002f"}'])
 def test_the_layout_of_json_does_not_matter(text):
-    assert read(text) == told()
+    assert read(text) == facts_of()
 
 
 @examples_at_once("why", "rows")
 def test_a_row_is_rejected_for_this_reason(why, rows):
-    """Rows are written as bytes: not JSON, not text, not a request, or too much for a machine."""
+    """The rows, given as bytes, are not JSON, not text, not a request, or too large."""
     for row in rows:
         assert refusal(row.encode("latin-1")) == why, row
 
@@ -109,7 +109,7 @@ def test_a_row_may_be_16384_bytes_long():
 
 
 @pytest.mark.parametrize("start", ["[", '{"path":', '{"path":[', '{"x":', '{"x":[', '{"path":"/","time":['])
-def test_a_row_of_brackets_is_rejected_like_any_other(start):
+def test_a_row_of_brackets_is_rejected(start):
     assert refusal((start * MAX_ROW_BYTES)[:MAX_ROW_BYTES]).startswith((NO_OBJECT, "Expected `", "Object contains"))
 
 
@@ -134,7 +134,7 @@ FACT_OF = {"time": lambda facts: facts.visited_at.isoformat(), "domain": attrget
 def test_a_value_is_converted_to_its_normal_form(field, values):
     """A time is RFC 3339 or a number in some unit."""
     for value, expected in values:
-        facts = told(**{field: value})
+        facts = facts_of(**{field: value})
         assert FACT_OF.get(field, attrgetter(field))(facts) == expected, value
 
 
@@ -156,11 +156,11 @@ def test_an_unrepresentable_number_is_rejected_at_once(time):
 @some
 def test_every_unit_and_zone_gives_the_same_time(moment):
     micros = (moment - EPOCH) // timedelta(microseconds=1)
-    assert told(time=micros).visited_at == moment
-    assert told(time=f"{moment.isoformat()}Z").visited_at == moment
-    assert abs(told(time=micros * 1_000 + 999).visited_at - moment) <= timedelta(microseconds=1)
-    assert told(time=micros // 1_000).visited_at == moment.replace(microsecond=micros // 1_000 % 1_000 * 1_000)
-    assert told(time=micros // 1_000_000).visited_at == moment.replace(microsecond=0)
+    assert facts_of(time=micros).visited_at == moment
+    assert facts_of(time=f"{moment.isoformat()}Z").visited_at == moment
+    assert abs(facts_of(time=micros * 1_000 + 999).visited_at - moment) <= timedelta(microseconds=1)
+    assert facts_of(time=micros // 1_000).visited_at == moment.replace(microsecond=micros // 1_000 % 1_000 * 1_000)
+    assert facts_of(time=micros // 1_000_000).visited_at == moment.replace(microsecond=0)
 
 
 @given(st.datetimes(datetime(1990, 1, 1), datetime(2025, 1, 1), timezones=st.timezones()))
@@ -168,7 +168,7 @@ def test_every_unit_and_zone_gives_the_same_time(moment):
 def test_a_time_with_a_zone_is_stored_in_utc(moment):
     text = moment.isoformat()
     if len(text.rpartition(":")[2]) == 2:  # RFC 3339 knows no seconds in a zone
-        assert told(time=text).visited_at == moment.astimezone(UTC).replace(tzinfo=None)
+        assert facts_of(time=text).visited_at == moment.astimezone(UTC).replace(tzinfo=None)
 
 
 # Targets
@@ -180,7 +180,7 @@ def test_a_url_gives_domain_path_and_query(url, target):
     assert read({"path": url}).target == target
 
 
-def test_the_domain_of_a_url_wins():
+def test_the_domain_of_a_url_precedes_the_field():
     assert read('{"url": "https://a.example/x", "domain": "b.example"}').target == ("a.example", "/x", "")
     assert read('{"url": "/x", "domain": "b.example"}').target == ("b.example", "/x", "")
 
@@ -247,7 +247,7 @@ def test_every_reported_row_becomes_valid_facts_or_a_reason(row):
     st.binary(max_size=60) | st.text(max_size=30).map(lambda text: f'{{"path": "{text}"}}'.encode("utf-8", "replace"))
 )
 @some
-def test_any_bytes_are_facts_or_a_reason(body):
+def test_any_bytes_give_facts_or_a_reason(body):
     assert isinstance(outcome(body), ReportedVisit | str)
     for row in split_rows(body) if b"[" not in body else ():
         assert isinstance(outcome(row), ReportedVisit | str)

@@ -1,4 +1,4 @@
-"""The facts of a request for each text of its record, and for missing texts."""
+"""The facts given by each text in the record of a request, and by missing texts."""
 
 import pytest
 
@@ -25,7 +25,7 @@ from data.signals import BITS
         ({"verified_bot": "Search Engine Crawler"}, "edge_verified"),
     ],
 )
-def test_a_text_of_a_record_is_a_fact(record, facts):
+def test_a_text_of_a_record_gives_a_fact(record, facts):
     assert request_facts(RequestRecord(**record)) == (BITS[facts] if facts else None)
 
 
@@ -92,9 +92,9 @@ SCRIPT = {"scheme": "http", "accept": "*/*", "accept_language": "de"}
         ({"fetch_mode": "navigate"}, False),
     ],
 )
-def test_accept_without_html_means_a_file_or_data(changes, is_told):
+def test_accept_without_html_means_a_file_or_data(changes, is_file):
     bits = request_facts(RequestRecord(**SCRIPT | changes)) or 0
-    assert (bits & BITS["accepts_no_page"] != 0) is is_told
+    assert (bits & BITS["accepts_no_page"] != 0) is is_file
 
 
 @pytest.mark.parametrize(

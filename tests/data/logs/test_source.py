@@ -44,7 +44,7 @@ def read(path: Path, start: int = 0) -> bytes:
 
 
 def zst_after_skipped(content: bytes) -> bytes:
-    """Compress like pzstd and others: before each frame is a frame that readers skip, here of three bytes."""
+    """Compress like pzstd and others: each frame follows a frame that readers skip, here of three bytes."""
     return b"\x5d\x2a\x4d\x18" + (3).to_bytes(4, "little") + b"abc" + zst(content)
 
 
@@ -154,19 +154,19 @@ def test_a_truncated_zstd_file_keeps_the_frames_before(tmp_path, kept):
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (gz(UNEVEN)[:-6] + bytes(6), "damaged"),  # its checksum
         (gz(TEXT) + b"something else", "damaged"),
         (zst(TEXT)[:5] + b"\xff" * 35 + zst(TEXT)[40:], "damaged"),
         (None, r"access\.log cannot be read"),
     ],
-    ids=["checksum of gzip", "something behind gzip", "zstd", "missing"],
+    ids=["checksum of gzip", "something after gzip", "zstd", "missing"],
 )
-def test_damaged_and_missing_files_and_folders_are_rejected(tmp_path, content, told):
+def test_damaged_and_missing_files_and_folders_are_rejected(tmp_path, content, message):
     if content:
         write(tmp_path, content)
-    with pytest.raises(BadInput, match=told):
+    with pytest.raises(BadInput, match=message):
         identify(tmp_path / "access.log", ())
     with pytest.raises(BadInput, match="cannot be read"):
         identify(tmp_path, ())
@@ -236,7 +236,7 @@ def headings(path, start=0):
     return [(block.text, block.header, block.fields) for block in blocks(path, identify(path, ()), start)]
 
 
-def test_every_block_knows_the_first_line_of_its_file(tmp_path, monkeypatch):
+def test_every_block_has_the_first_line_of_its_file(tmp_path, monkeypatch):
     monkeypatch.setattr(source, "CHUNK_BYTES", 3)
     monkeypatch.setattr(source, "BLOCK_BYTES", 8)
     path = write(tmp_path, b"\xef\xbb\xbfa,b\r\n1,2\r\n3,4\n5,6")
@@ -246,7 +246,7 @@ def test_every_block_knows_the_first_line_of_its_file(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("chunk", [1, 2, 7, 1000])
 @pytest.mark.parametrize("packed", [bytes, gz, zst], ids=["plain", "gzip", "zstd"])
-def test_every_block_knows_the_last_fields_before_it(tmp_path, monkeypatch, packed, chunk):
+def test_every_block_has_the_last_fields_directive_before_it(tmp_path, monkeypatch, packed, chunk):
     monkeypatch.setattr(source, "CHUNK_BYTES", chunk)
     monkeypatch.setattr(source, "BLOCK_BYTES", 16)
     lines = [b"#Fields: a\n", b"1\n", b"no #Fields: x\n", b"#Fields: b\r\n", b"#Field\n", b"2\n", b"#Fields: c\n", b"3"]
@@ -309,7 +309,7 @@ def test_lines_of_a_parquet_file_do_not_depend_on_the_reading(tmp_path, monkeypa
     table = pa.table({name: pa.array(values * 50, kinds.get(name)) for name, values in VALUES.items()})
     pq.write_table(table, tmp_path / "log.parquet", use_dictionary=uses_dictionary, row_group_size=70)
     whole = blocks_text(tmp_path / "log.parquet")
-    with closing(duckdb.connect()) as engine:  # like DuckDB's reading of the same rows
+    with closing(duckdb.connect()) as engine:  # DuckDB gives the same lines for the same rows
         rows = pa.table({"row": pa.concat_arrays([batch.to_struct_array() for batch in table.to_batches()])})
         engine.register("rows", rows)
         assert whole == [line for (line,) in engine.execute("SELECT to_json(row)::VARCHAR FROM rows").fetchall()]

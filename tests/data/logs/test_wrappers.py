@@ -85,7 +85,7 @@ def test_text_and_json_are_read_in_every_wrapper(reader, read, collector):
 
 
 @pytest.mark.parametrize("prefix", ["2026-03-04T10:05:03.1Z stdout F ", "web-1  | ", "Mar  4 10:05:03 a web[1]: "])
-def test_json_behind_a_prefix_is_recognized_and_read(reader, read, prefix):
+def test_json_after_a_prefix_is_recognized_and_read(reader, read, prefix):
     text = f"{prefix}{WRAPPED['caddy']}\n"
     assert reader.detect(split_lines(text.encode(), 1)) == "caddy"
     assert read("caddy", text) == {1: FORMAT_LINES["caddy"][1]}
@@ -241,7 +241,7 @@ def test_a_followed_line_waits_for_its_last_part(tmp_path):
     assert [block.text.decode() for block, _ in found] == [in_docker("whole\n"), "".join([first, *rest])]
 
 
-# Anything
+# Arbitrary lines
 
 OBJECTS = st.builds(lambda write, line: json.dumps(write(line)), st.sampled_from([*COLLECTORS.values()]), SPOILT)
 CUT = st.builds(lambda text, at, end: text[:at] + text[end:], OBJECTS, st.integers(0, 400), st.integers(0, 400))

@@ -25,14 +25,14 @@ def imported(lake: Lake, log: Path, *moments: datetime, domain: str = "go.exampl
 
 
 def reported(lake: Lake, *moments: datetime) -> None:
-    """Report a visit at each of these times; they reach files together."""
+    """Report a visit at each of these times, and move them into files together."""
     for moment in moments:
         enqueue(lake.manifest, [("acme", packed([visit(visited_at=moment.replace(tzinfo=None))]))], moment)
     flush_all(lake)
 
 
 def covered(lake: Lake, domain: str = "go.example") -> list[int]:
-    """Return the covered days of January, after the files of each day were merged."""
+    """Merge the files of each day; return the covered days of January."""
     Compactor(lake, lambda: LATER).run()
     return [day.day for day in sorted(lake.manifest.coverage.covered_days("acme", domain, *JANUARY))]
 
@@ -45,7 +45,7 @@ def at(day: int, hour: int = 0) -> datetime:
     ("logs", "days"),
     [
         ([("a", at(3, 11), at(9, 13))], [3, 4, 5, 6, 7, 8, 9]),  # from the first visit to the last, however quiet
-        ([("a", at(3, 13), at(5, 11))], [4]),  # more than half of the other days is missing
+        ([("a", at(3, 13), at(5, 11))], [4]),  # more than half of days 3 and 5 is missing
         ([("a", at(3), at(4, 23)), ("b", at(5, 10), at(6, 23)), ("c", at(9), at(10, 23))], [3, 4, 5, 6, 9, 10]),
         ([("a", at(3), at(4, 23)), ("a", at(8)), ("a", at(9, 13))], [3, 4, 5, 6, 7, 8, 9]),  # a grown log
     ],

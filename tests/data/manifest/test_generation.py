@@ -1,4 +1,4 @@
-"""With a restored older manifest, unknown files are never overwritten (P1), and reads still work."""
+"""After an older manifest was restored, unknown files are never overwritten (P1), and reads still work."""
 
 import logging
 import os
@@ -44,13 +44,13 @@ def copy_of(root):
     return GenerationCopy(root).number()
 
 
-def wait(lake, path="/waiting"):
+def add_pending(lake, path="/waiting"):
     enqueue(lake.manifest, [("acme", packed([visit(visited_at=MOMENT, path=path)]))], NOW)
 
 
 @pytest.fixture
 def root(lake):
-    """A closed lake with a visit in a file and a pending visit, and its restored older manifest."""
+    """A closed lake with a restored older manifest, which lacks its second visit and its link."""
     land(lake, "acme", [visit(visited_at=MOMENT, path="/known")])
     older = kept_manifest(lake.root)
     land(lake, "acme", [visit(visited_at=MOMENT, path="/unknown")])
@@ -63,7 +63,7 @@ def root(lake):
 def test_only_changes_raise_the_generation_and_its_copy(lake):
     land(lake, "acme", [visit()])
     assert numbers(lake.root) == (1, 1)
-    wait(lake)
+    add_pending(lake)
     flush_all(lake)
     links(lake, "acme", [{"short_code": "sale", "target_url": "https://shop.example"}])
     assert numbers(lake.root) == (4, 4)
@@ -97,7 +97,7 @@ def test_every_writer_refuses_an_older_manifest(lake, tmp_path, writer):
     (tmp_path / "new.log").write_text(log("new", 9))
     land(lake, "acme", [visit(visited_at=MOMENT, path=path) for path in ("/a", "/b")])
     land(lake, "acme", [visit(visited_at=MOMENT, path="/c")])
-    wait(lake)
+    add_pending(lake)
     older = kept_manifest(lake.root)
     land(lake, "acme", [visit(visited_at=MOMENT, path="/unknown")])
     lake.manifest.close()
@@ -157,11 +157,11 @@ def test_an_older_manifest_with_a_newer_wal_is_detected(lake, tmp_path):
         assert database_of(again.manifest).rows("SELECT number FROM generation") == [(42,)]
         assert "it has 1 files and 1 imports instead of 41 and 41" in again.manifest.problem
         with pytest.raises(OutdatedManifest, match="traffic rebuild"):
-            wait(again)
+            add_pending(again)
     Rebuild(lake.root).run()
     with opened(lake.root) as again:
         assert sum(paths(again).values()) == 41
-        wait(again)
+        add_pending(again)
 
 
 def test_a_manifest_without_its_number_is_damaged(lake):
@@ -177,18 +177,18 @@ def test_the_next_change_replaces_an_unreadable_copy(lake, content):
     (lake.root / "generation").unlink()
     if content is not None:
         (lake.root / "generation").write_bytes(content)
-    wait(lake)
+    add_pending(lake)
     assert copy_of(lake.root) == 2
 
 
 def test_an_unwritable_copy_is_logged_once_and_fails_no_change(lake, caplog):
     (lake.root / "generation").mkdir()
     for _ in range(3):
-        wait(lake)
+        add_pending(lake)
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
     assert "generation cannot be written" in caplog.text
     (lake.root / "generation").rmdir()
-    wait(lake)
+    add_pending(lake)
     assert copy_of(lake.root) == 4
 
 
@@ -208,7 +208,7 @@ def test_changes_during_the_check_are_not_an_older_manifest(lake, monkeypatch):
                 def read_before_a_change(self, *arguments, read=read, patch=patch):
                     found = read(self, *arguments)
                     patch.undo()
-                    wait(other)
+                    add_pending(other)
                     return found
 
                 patch.setattr(module, name, read_before_a_change)

@@ -1,4 +1,4 @@
-"""Files of visits, rollups and links are registered, verified, replaced and forgotten by the same statements."""
+"""The same statements register, verify, replace and forget files of visits, rollups and links."""
 
 from datetime import UTC, date, datetime, timedelta
 
@@ -71,7 +71,7 @@ def test_the_file_of_a_day_expires(manifest, kind):
     assert manifest.files.deletable(NOW) == [FILE.path]
 
 
-def test_the_file_of_another_day_stays(manifest, kind):
+def test_the_file_of_another_day_stays_live(manifest, kind):
     with database_of(manifest).transaction() as db:
         expire_of_day(db, kind, "acme", DAY + timedelta(1), NOW)
     assert manifest.files.is_live(FILE.path)

@@ -41,7 +41,7 @@ def manifest(tmp_path):
 
 @pytest.fixture
 def older(tmp_path, monkeypatch):
-    """Path of this program's manifest, with one batch and its file, for a program with another column."""
+    """The path of a manifest with one batch and its file; the program that opens it has one more migration."""
     path = tmp_path / "manifest.sqlite"
     with closing(Manifest(path)) as manifest:
         land(manifest)
@@ -132,7 +132,7 @@ def test_a_batch_is_recorded_as_given(manifest):
     assert changed(batch, id=0) == BATCH
 
 
-def test_a_batch_makes_its_organization_known(manifest):
+def test_the_organization_of_a_batch_is_listed(manifest):
     land(manifest)
     assert manifest.organizations.names() == ["acme"]
 
@@ -208,12 +208,12 @@ def test_a_continuation_replaces_only_its_own_unfinished_file(manifest):
 
 def test_a_read_never_waits_for_reads_or_writes(manifest):
     """P18: every answer needs this read first, on the thread that serves all clients."""
-    begun, is_told = threading.Event(), threading.Event()
+    begun, is_read = threading.Event(), threading.Event()
 
     def wait():
         begun.set()
-        is_told.wait(60)
-        return is_told.is_set()
+        is_read.wait(60)
+        return is_read.is_set()
 
     database = database_of(manifest)
     (slow,) = database._readers.idle
@@ -223,7 +223,7 @@ def test_a_read_never_waits_for_reads_or_writes(manifest):
         begun.wait()
         assert manifest.organizations.epoch("acme") == 0
         assert manifest.files.live("acme") == []
-        is_told.set()
+        is_read.set()
         assert reading.result() == [(1,)]
 
 

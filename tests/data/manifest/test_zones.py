@@ -1,4 +1,4 @@
-"""The zone of an organization: set before its first visit, checked by commits, kept by files and pending visits."""
+"""The zone of an organization: set before its first visit, checked at each commit, kept in files and pending visits."""
 
 import json
 from datetime import UTC, date, datetime, timedelta
@@ -144,6 +144,6 @@ def test_a_rebuild_rejects_an_organization_in_two_zones(lake, tmp_path):
     land(other, "acme", [in_tokyo()])
     path_of_other = next(iter(other.root.glob("visits/organization=acme/*/*.parquet")))
     path_of_other.with_name(path.name).write_bytes(kept)
-    told = rf"acme are dated in 2 time zones \({TOKYO}: .*; UTC: .*{path.name}\)"
-    with pytest.raises(LakeDamaged, match=told), rebuilt(other, is_lost=False):
+    message = rf"acme are dated in 2 time zones \({TOKYO}: .*; UTC: .*{path.name}\)"
+    with pytest.raises(LakeDamaged, match=message), rebuilt(other, is_lost=False):
         pass

@@ -13,6 +13,6 @@ def there(tmp_path):
 
 @pytest.fixture
 def publish(lake, there):
-    """Publish the lake there, with the same publisher each time."""
+    """Publish the lake there; each call uses the same publisher."""
     publisher = LakePublisher(lake, str(there))
     return lambda organization="acme": publisher.publish(organization)

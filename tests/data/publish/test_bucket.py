@@ -1,4 +1,4 @@
-"""With a store that fails on purpose, erasures are complete or reported as due."""
+"""With a store that fails on purpose, erasures are either complete or reported as due."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -43,7 +43,7 @@ def clock():
 
 @pytest.fixture
 def publish(lake, clock):
-    """Publish acme, with a new program each time."""
+    """Publish acme; each call acts like a new program."""
     return lambda **how: LakePublisher(lake, PLACE, clock).publish("acme", **how)
 
 
@@ -324,7 +324,7 @@ def test_a_damaged_checkpoint_is_skipped_and_rewritten(store, lake, clock, caplo
 
 
 @pytest.mark.parametrize(("how", "words"), WORDS.items())
-def test_each_failure_has_its_own_sentence(store, lake, publish, how, words, monkeypatch):
+def test_each_failure_is_reported_with_its_remedy(store, lake, publish, how, words, monkeypatch):
     monkeypatch.setattr(targets, "_TIMEOUT", timedelta(seconds=2))
     store.fail("GET /bucket/lake/traffic.json", how)
     canary(lake)

@@ -71,7 +71,7 @@ def test_the_log_marks_merges_as_changing_no_value(lake, there, publish, is_new)
         return [(kind, one["dataChange"]) for action in actions for kind, one in action.items()]
 
     today = NOW.day
-    for number in range(13):  # of an open day, so that they are merged and not judged
+    for number in range(13):  # on an open day, so that they are merged but not judged
         land(lake, "acme", [at(today, path=f"/{number}", user_agent="GPTBot/1.2")])
     assert changed() == [("add", True)] * 13
     merge(lake)
@@ -173,7 +173,7 @@ def test_an_erasure_during_a_publication_is_applied_by_the_next(lake, there, pub
     assert [copy.due_since for copy in lake.manifest.copies.find()] == [None]
 
 
-def test_a_file_replaced_while_publishing_gives_way_to_the_new(lake, there, publish, monkeypatch):
+def test_publishing_uses_the_file_that_replaced_another(lake, there, publish, monkeypatch):
     for path in ("/a", "/b"):
         land(lake, "acme", [at(2, path=path)])
     intact_path = type(lake).intact_path

@@ -39,7 +39,7 @@ def found(lake, there):
 
 
 def land_open_day(lake, name):
-    """Land files of an open day, which are merged and not judged."""
+    """Land files of an open day, which are merged but not judged."""
     for number in range(13):
         land(lake, "acme", [at(NOW.day, path=f"/{name}/{number}", **CRAWLER)])
 
@@ -149,7 +149,7 @@ def test_links_are_found_once_they_are_published(lake, there, publish):
         assert found() == ([[code]], 0)
 
 
-def test_a_file_that_is_gone_is_damage_or_was_replaced_meanwhile(lake, there, publish):
+def test_a_missing_file_is_damage_unless_it_was_replaced(lake, there, publish):
     land_open_day(lake, "a")
     publish()
     merge(lake)

@@ -77,7 +77,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def lake(made, tmp_path):
-    """A separate copy of such a lake."""
+    """A separate copy of the complete lake."""
     shutil.copytree(made, tmp_path / "lake")
     with opened(tmp_path / "lake") as lake:
         yield lake
@@ -390,7 +390,7 @@ def test_backups_under_load_are_snapshots_of_the_lake(tmp_path, monkeypatch):
 
 
 def whole_batches(root):
-    """Return how many logs a backup contains; it contains each completely, and no other visit."""
+    """Check that a backup has every visit of each of its logs and no other visits; return the number of logs."""
     with opened(root) as copy:
         found = verify_lake(copy)
         assert (found.findings, found.unknown) == ([], 0)

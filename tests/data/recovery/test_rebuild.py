@@ -1,6 +1,6 @@
-"""A lost, emptied or older manifest loses no visit (P1, P6): rebuilt from the files, every answer is as before.
+"""No visit is lost with a lost, emptied or older manifest (P1, P6): after a rebuild, every answer is as before.
 
-Every visit is compared after each history, and some answers; with `TRAFFIC_FAULTS=all` all of them.
+After each history, every visit is compared, and some answers; with `TRAFFIC_FAULTS=all`, all answers.
 """
 
 import shutil
@@ -84,7 +84,7 @@ def filled(tmp_path_factory):
             importer.run(log, Options("acme"))
         for name in ("acme", "other"):
             land(lake, name, [visit(visited_at=MOMENT, path=f"/{name}", short_code="gone", country="DE")] * 2)
-        wait(lake, "live")
+        add_pending(lake, "live")
         flush_all(lake)
     return folder
 
@@ -94,14 +94,14 @@ def root(filled, tmp_path):
     return shutil.copytree(filled / "lake", tmp_path / "lake")
 
 
-def wait(lake, *names):
+def add_pending(lake, *names):
     """Add pending visits."""
     for name in names:
         enqueue(lake.manifest, [("acme", packed([visit(visited_at=MOMENT, path=f"/{name}")] * 2))], NOW)
 
 
 def compacted(lake):
-    """Compact an hour ago, so that the merged files still exist."""
+    """Compact as if an hour ago, so that the merged files still exist."""
     Compactor(lake).run()
     RollupBuilder(lake).run()
 
@@ -150,10 +150,10 @@ def test_every_visit_and_answer_is_as_before(root, filled, history):
 @pytest.mark.parametrize("history", [compacted, all_erased])
 def test_an_older_manifest_hides_newer_visits_until_a_rebuild(root, history):
     with opened(root) as lake:
-        wait(lake, "waiting")
+        add_pending(lake, "waiting")
         older = kept_manifest(root)
         flush_all(lake)
-        wait(lake, "later")
+        add_pending(lake, "later")
         flush_all(lake)
         history(lake)
         there = every_visit(lake)
@@ -176,7 +176,7 @@ def test_a_rebuild_of_a_healthy_manifest_loses_nothing(root):
     with opened(root) as lake:
         Compactor(lake).run()
         lake.manifest.behaviour.switch("acme", on=False)
-        wait(lake, "waiting")
+        add_pending(lake, "waiting")
         batches, there = lake.manifest.logs.batches("acme", ""), every_visit(lake)
     assert rebuilt(root).pending == 2
     with opened(root) as lake:
@@ -197,7 +197,7 @@ def test_files_moved_to_unknown_count_again(root):
         assert every_visit(lake) == there
 
 
-def test_an_unfinished_import_is_a_question(root):
+def test_an_unfinished_import_is_asked_about(root):
     with opened(root) as lake:
         land(lake, "new", [visit(visited_at=datetime(2026, 1, day)) for day in (1, 2, 3)])
         last = max(lake.manifest.files.live("new"), key=lambda file: file.day)
@@ -237,7 +237,7 @@ def test_the_manifest_of_a_newer_program_is_left_unchanged(root):
 
 def test_an_unreadable_manifest_is_not_mistaken_for_lost(root):
     with opened(root) as lake:
-        wait(lake, "waiting")
+        add_pending(lake, "waiting")
     content = (root / "manifest.sqlite").read_bytes()
     (root / "manifest.sqlite-wal").mkdir()  # like on a failing disk, SQLite cannot open it
     with pytest.raises(LakeDamaged, match=r"cannot be read now .* but may be intact"):
@@ -270,7 +270,7 @@ def days_expired(lake, first_kept):
 
 
 @pytest.mark.parametrize("removed", [days_removed, days_expired])
-def test_no_older_line_counts_again_after_an_erasure(lake, tmp_path, removed):
+def test_older_lines_do_not_count_again_after_an_erasure(lake, tmp_path, removed):
     """A log grew without a final newline, so its last lines replaced each other in a chain; a link in it is erased."""
     log, days = tmp_path / "access.log", [20, 21, 12, 22]
     for count in (2, 3, 4):
@@ -340,10 +340,10 @@ def test_a_log_imported_again_counts_once_and_completely(lake, tmp_path, monkeyp
 
 @pytest.mark.parametrize("is_merged", [False, True])
 def test_pending_visits_of_an_older_manifest_count_once(lake, is_merged):
-    """Two of them were already in a file, together with a visit that the older manifest does not know."""
-    wait(lake, "a", "b")
+    """Two of them were already in a file, together with a visit that is not in the older manifest."""
+    add_pending(lake, "a", "b")
     older = kept_manifest(lake.root)
-    wait(lake, "c")
+    add_pending(lake, "c")
     flush_all(lake)
     land(lake, "acme", [visit(visited_at=MOMENT, path="/d")] * 2)
     if is_merged:
@@ -352,7 +352,7 @@ def test_pending_visits_of_an_older_manifest_count_once(lake, is_merged):
     unnoticed(older, lake)
     with opened(lake.root) as again:
         files = {path: path.read_bytes() for path in lake.root.glob("visits/organization=acme/*/*")}
-        wait(again, "e")
+        add_pending(again, "e")
         assert flush_all(again) == 6
         assert {path: path.read_bytes() for path in files} == files
         land(again, "acme", [visit(visited_at=MOMENT, path="/f")] * 2)
@@ -374,7 +374,7 @@ def test_pending_visits_of_an_older_manifest_count_once(lake, is_merged):
     ],
 )
 def test_a_grown_log_counts_once_if_the_answer_is_yes(lake, tmp_path, program, history):
-    """The older manifest knows its first lines, and visits of its days that were merged with them."""
+    """Its first lines are in the older manifest, and so are visits of its days that were merged with them."""
     log = tmp_path / "a.log"
 
     def land_log(lake, visits, cut=0):

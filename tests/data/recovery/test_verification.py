@@ -1,4 +1,4 @@
-"""Verification reports every kind of damage, no intact file, and all of several damages."""
+"""Verification reports every kind of damage, each of several damaged files, and no intact file."""
 
 import re
 import shutil
@@ -63,7 +63,7 @@ def damaged(lake, **options):
 
 
 def rewritten(change):
-    """Write a file again with another table."""
+    """Return a function that writes a file again, with its table changed."""
 
     def rewrite(path):
         table = change(pq.ParquetFile(path).read())
@@ -76,7 +76,7 @@ STATUS = VISITS.get_field_index("status")
 
 
 def of_version(version, schema=VISITS):
-    """Write a file without visits that claims a schema version."""
+    """Return a function that writes a file without visits that claims a schema version."""
     return lambda path: write_parquet([], schema, path, metadata={"traffic.schema_version": f"{version}"})
 
 
@@ -86,7 +86,10 @@ REGISTERED = {
         of_version(NEWER, VISITS.append(pa.field("made_up", pa.string()))),
         f"was written by a newer version of this program (visit schema {NEWER}, this one knows {SCHEMA_VERSION}); up",
     ),
-    "of another version": (of_version(0), f"contains visits of schema version 0, but the manifest says {SCHEMA_VERSION}"),
+    "of another version": (
+        of_version(0),
+        f"contains visits of schema version 0, but the manifest says {SCHEMA_VERSION}",
+    ),
     "of no version": (of_version(""), "cannot be read: invalid literal"),
     "without a column": (rewritten(lambda table: table.remove_column(3)), "has unexpected columns"),
     "with another type": (
@@ -96,7 +99,7 @@ REGISTERED = {
     "no Parquet": (lambda path: path.write_bytes(b"no Parquet file\n" * 9), "cannot be read:"),
     "with its columns in another order": (rewritten(lambda table: table.select(table.column_names[::-1])), None),
 }
-"""Ways to write a file with bytes that the manifest knows, and the resulting problems."""
+"""Ways to write a file whose bytes match the manifest, and the resulting problems."""
 
 
 @pytest.mark.parametrize(("write", "reason"), REGISTERED.values(), ids=REGISTERED)

@@ -60,8 +60,7 @@ def kind(sign):
 
 
 def check(classifier, request):
-    """Check that the signs of a request agree with each other and with its classification, as do the values of the
-    latter."""
+    """Check that the signs of a request agree with each other and with its classification, and so do its values."""
     signs, told = list(classifier.matches(request)), classifier.classify(request)
     assert_values_fit(told)
     first = signs[0].classification
@@ -149,7 +148,7 @@ def test_an_exact_token_is_shown_as_exact(signs):
 
 
 def bounded(row):
-    """Return the regular expression of an agent's token, as agents.toml describes it, for Python's own engine."""
+    """Return a regular expression for an agent's token, as described in agents.toml, for Python's own engine."""
     token = re.escape(row.token.lower())
     if row.exact:
         return f"^{token}$"
@@ -164,7 +163,7 @@ def matches(pattern, text):
 
 
 def rules_found(user_agent):
-    """Return the matching rules of a readable user agent, by another engine and another reading of the tables."""
+    """Return the rules that match a readable user agent, found by another engine that reads the tables itself."""
     lower = user_agent.lower()
     for row in AGENTS:
         if matches(bounded(row), lower):
@@ -192,7 +191,7 @@ def test_exactly_the_rules_found_by_another_engine_are_named(signs, user_agent):
 # Tables used after agents and crawlers, and crawler patterns that also match people
 
 KNOWN_BY_NAME = {"a browser without a window", "a service of Google"}
-"""Rows with an example that is also an agent in agents.toml, which decides: other examples would show more."""
+"""Rows whose example is also an agent in agents.toml, which decides; another example would test them better."""
 
 
 @pytest.mark.parametrize("row", HEURISTICS, ids=[row.name for row in HEURISTICS])
@@ -213,7 +212,7 @@ def test_the_example_of_a_heuristic_is_decided_by_its_row(classifier, signs, row
 @pytest.mark.parametrize("row", NOT_CRAWLERS, ids=[row.pattern for row in NOT_CRAWLERS])
 def test_an_excluded_pattern_exists_and_matches_a_person(classifier, signs, row):
     known = {crawler["pattern"] for crawler in crawleruseragents.CRAWLER_USER_AGENTS_DATA}
-    assert row.pattern in known, f"delete the row {row.pattern!r} of notcrawlers.toml: the package has it no more"
+    assert row.pattern in known, f"delete the row {row.pattern!r} of notcrawlers.toml: the package no longer has it"
     assert re2.search(row.pattern, row.example), f"the example of {row.pattern!r} does not show why it is left out"
     assert classifier.classify(Request.from_log(row.example)).bot_category == "human"
     assert len(signs(row.example)) == 1

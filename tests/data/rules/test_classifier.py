@@ -34,7 +34,7 @@ AUTOMATED = bot_classification("other")
 
 
 @pytest.fixture(scope="module")
-def told(classifier):
+def classify(classifier):
     def classified(user_agent=CHROME, method="GET", referrer="", query=""):
         return classifier.classify(Request.from_log(user_agent, method, referrer, query))
 
@@ -44,58 +44,58 @@ def told(classifier):
 # Precedence
 
 
-def test_a_browser_without_any_sign_is_a_person(told):
-    assert told() == Classification(*HUMAN, "desktop", "Windows", "Chrome")
-    assert told(IPHONE) == Classification(*HUMAN, "mobile", "iOS", "Mobile Safari")
+def test_a_browser_without_any_sign_is_a_person(classify):
+    assert classify() == Classification(*HUMAN, "desktop", "Windows", "Chrome")
+    assert classify(IPHONE) == Classification(*HUMAN, "mobile", "iOS", "Mobile Safari")
 
 
 @pytest.mark.parametrize("host", ["semalt.com", "site5.semalt.com", "WWW.Buttons-for-Website.com"])
-def test_referrer_spam_is_automated_with_any_browser(told, host):
-    found = told(referrer=f"https://{host}/crawler?u=x", query=AI_QUERY)
+def test_referrer_spam_is_automated_with_any_browser(classify, host):
+    found = classify(referrer=f"https://{host}/crawler?u=x", query=AI_QUERY)
     assert found == Classification("other_bot", "other", None, None, None, "low", "referrer", "bot", None, None)
-    assert told(GPTBOT, referrer=f"https://{host}/").agent == "GPTBot"
-    assert told(referrer=f"https://{host}.example/").bot_category == "human"
+    assert classify(GPTBOT, referrer=f"https://{host}/").agent == "GPTBot"
+    assert classify(referrer=f"https://{host}.example/").bot_category == "human"
 
 
 @pytest.mark.parametrize("query", ["", AI_QUERY])
 @pytest.mark.parametrize("referrer", ["", AI_REFERRER, "https://www.google.com/"])
 @examples_at_once("user_agent", "kind", "ai_source")
-def test_a_bot_stays_a_bot_whatever_link_it_follows(told, user_agent, kind, ai_source, referrer, query):
-    found = told(user_agent, referrer=referrer, query=query)
+def test_a_bot_stays_a_bot_whatever_link_it_follows(classify, user_agent, kind, ai_source, referrer, query):
+    found = classify(user_agent, referrer=referrer, query=query)
     assert (found.agent_kind, found.ai_source) == (kind, ai_source)
     assert found.bot_category == CATEGORY_OF_KIND[kind]
     assert found.device_type == "bot"
 
 
-def test_methods_that_browsers_do_not_use_are_automated(told):
+def test_methods_that_browsers_do_not_use_are_automated(classify):
     for method in ("HEAD", "OPTIONS", "PROPFIND", "PUT", "DELETE", "CONNECT", "PRI", ""):
         for sent in ({}, {"referrer": AI_REFERRER, "query": AI_QUERY}):
-            assert told(method=method, **sent) == AUTOMATED
-        assert told(GPTBOT, method).agent == "GPTBot"
+            assert classify(method=method, **sent) == AUTOMATED
+        assert classify(GPTBOT, method).agent == "GPTBot"
     for method in ("GET", "POST"):
-        assert told(method=method).bot_category == "human"
+        assert classify(method=method).bot_category == "human"
 
 
 @pytest.mark.parametrize("user_agent", ["", "-", " ", '""', '"-"', "\t", "''"])
-def test_a_visitor_without_a_user_agent_is_not_a_person(told, user_agent):
-    assert told(user_agent, referrer=AI_REFERRER, query=AI_QUERY) == AUTOMATED
+def test_a_visitor_without_a_user_agent_is_not_a_person(classify, user_agent):
+    assert classify(user_agent, referrer=AI_REFERRER, query=AI_QUERY) == AUTOMATED
 
 
-def test_a_person_sent_by_an_ai_product_is_a_referral(told):
-    assert told(IPHONE, referrer="https://claude.ai/chat") == Classification(
+def test_a_person_sent_by_an_ai_product_is_a_referral(classify):
+    assert classify(IPHONE, referrer="https://claude.ai/chat") == Classification(
         "ai_referral", "referral", "Claude", None, None, "medium", "referrer", "mobile", "iOS", "Mobile Safari"
     )
 
 
 @examples_at_once("referrer", "query", "expected")
-def test_a_campaign_takes_precedence_over_a_referrer(told, referrer, query, expected):
-    found = told(referrer=referrer, query=query)
+def test_a_campaign_takes_precedence_over_a_referrer(classify, referrer, query, expected):
+    found = classify(referrer=referrer, query=query)
     assert (found.bot_category, found.ai_source, found.confidence, found.detection_method) == expected
 
 
 @examples_at_once("source", "ai_source")
-def test_a_campaign_names_an_ai_product_exactly_or_not_at_all(told, source, ai_source):
-    assert told(query=f"a=b&utm_source={source}&c=d").ai_source == ai_source
+def test_a_campaign_names_an_ai_product_exactly_or_not_at_all(classify, source, ai_source):
+    assert classify(query=f"a=b&utm_source={source}&c=d").ai_source == ai_source
 
 
 @examples_at_once("referrer", "expected")
@@ -125,32 +125,32 @@ def test_only_the_beginning_of_a_long_query_is_read():
 
 
 @examples_at_once("user_agent", "category", "agent")
-def test_agents_are_recognized_by_their_tokens(told, user_agent, category, agent):
-    found = told(user_agent)
+def test_agents_are_recognized_by_their_tokens(classify, user_agent, category, agent):
+    found = classify(user_agent)
     assert (found.bot_category, found.agent) == (category, agent)
 
 
 @examples_at_once("user_agent")
-def test_a_word_within_a_word_is_not_an_ai_agent(told, user_agent):
-    found = told(user_agent)
+def test_a_word_within_a_word_is_not_an_ai_agent(classify, user_agent):
+    found = classify(user_agent)
     assert found.bot_category not in (*AI_CATEGORIES, "human")
     assert found.ai_source is None
 
 
 @examples_at_once("what", "referrer", "expected", "user_agents")
-def test_similar_people_and_bots_are_distinguished(told, what, referrer, expected, user_agents):
+def test_similar_people_and_bots_are_distinguished(classify, what, referrer, expected, user_agents):
     for user_agent in user_agents:
-        found = told(user_agent, referrer=referrer)._asdict()
+        found = classify(user_agent, referrer=referrer)._asdict()
         assert {name: found[name] for name in expected} == expected, (what, user_agent)
 
 
-def test_the_browser_of_an_agentic_editor_may_be_an_agent(told):
-    def told_in(editor):
-        return told(CHROME.replace("Chrome/", f"{editor} Chrome/").replace(" Safari", " Electron/34.5.1 Safari"))
+def test_the_browser_of_an_agentic_editor_may_be_an_agent(classify):
+    def classify_in(editor):
+        return classify(CHROME.replace("Chrome/", f"{editor} Chrome/").replace(" Safari", " Electron/34.5.1 Safari"))
 
-    found = told_in("Cursor/3.1.0")
+    found = classify_in("Cursor/3.1.0")
     assert (found.bot_category, found.ai_source, found.confidence) == ("ai_coding_agent", "Cursor", "low")
-    assert told_in("Code/1.100.0")[:7] == HUMAN
+    assert classify_in("Code/1.100.0")[:7] == HUMAN
 
 
 # Devices
@@ -228,9 +228,9 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_hostile_strings_are_not_errors(told, classifier, text):
-    assert_values_fit(told(text, text, text, f"utm_source={text}"))
-    assert_values_fit(told(CHROME + text, "GET", "https://chatgpt.com/" + text, f"utm_campaign={text}"))
+def test_hostile_strings_are_not_errors(classify, classifier, text):
+    assert_values_fit(classify(text, text, text, f"utm_source={text}"))
+    assert_values_fit(classify(CHROME + text, "GET", "https://chatgpt.com/" + text, f"utm_campaign={text}"))
     classifier.origin(Request.from_log(text, "GET", text, f"utm_source={text}"))
 
 
@@ -281,8 +281,8 @@ LEAST = {("people", "bot_category"): 1.0, ("people", "device_type"): 0.98} | dic
 @pytest.mark.parametrize(("name", "label"), LEAST)
 def test_the_corpus_is_classified_as_labelled(classifier, name, label):
     rows = [row for row in labelled(name) if label in row]
-    told = [(row[label], getattr(classifier.classify(request_of(row)), label), row) for row in rows]
-    wrong = [(expected, found, row) for expected, found, row in told if found != expected]
+    results = [(row[label], getattr(classifier.classify(request_of(row)), label), row) for row in rows]
+    wrong = [(expected, found, row) for expected, found, row in results if found != expected]
     share = 1 - len(wrong) / len(rows)
     assert share >= LEAST[name, label], f"{share:.4f}, such as {wrong[:5]}"
 

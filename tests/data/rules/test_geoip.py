@@ -53,7 +53,7 @@ def test_unknown_and_invalid_addresses_have_no_country(database):
 
 
 @pytest.mark.parametrize("ip_version", [4, 6])
-def test_an_ipv4_database_knows_ipv4_addresses_written_as_ipv6(database, ip_version):
+def test_an_ipv4_database_has_ipv4_addresses_written_as_ipv6(database, ip_version):
     countries = database({"81.2.69.0/24": MAXMIND}, ip_version)
     asked = ("81.2.69.7", "2a01:4f8::1", "81.2.69.8", "::ffff:81.2.69.7", "81.2.69.1:80")
     assert [countries.lookup(address) for address in asked] == ["DE", None, "DE", "DE", "DE"]

@@ -42,7 +42,7 @@ AGENTS = [
 
 @pytest.fixture
 def verifier():
-    """Make a verifier over the given lists that also knows AGENTS."""
+    """Make a verifier with these lists and AGENTS."""
 
     def verifier(proxies=(), fetched=FETCHED, **networks):
         times = fetched if isinstance(fetched, dict) else dict.fromkeys(networks, fetched)
@@ -145,7 +145,7 @@ def test_an_agent_within_its_networks_is_verified(verifier):
     assert told == CRAWLER._replace(confidence="verified", detection_method="ip_range")
 
 
-def test_an_agent_outside_of_its_networks_is_contradicted(verifier):
+def test_an_agent_outside_its_networks_is_contradicted(verifier):
     assert verifier(home=HOME).verify(CRAWLER, "5.5.5.5", DAY) == CONTRADICTED
     assert CONTRADICTED == ("other_bot", "other", None, "Served", None, "contradicted", "ip_range", "bot", None, None)
 

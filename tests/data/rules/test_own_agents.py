@@ -42,8 +42,8 @@ def test_an_empty_table_has_no_rows(content):
 
 REFUSED = {
     "a bad word": ({"agent_kind": "robot"}, "agent_kind is 'robot', not one of"),
-    "a kind that no user agent tells of": ({"agent_kind": "disguised"}, "agent_kind 'disguised'"),
-    "a kind that only a header tells of": ({"agent_kind": "prefetch"}, "agent_kind 'prefetch'"),
+    "a kind that no user agent shows": ({"agent_kind": "disguised"}, "agent_kind 'disguised'"),
+    "a kind that only a header shows": ({"agent_kind": "prefetch"}, "agent_kind 'prefetch'"),
     "an unknown field": ({"tokn": "a"}, "tokn"),
     "an empty token": ({"token": ""}, "token"),
     "a long token": ({"token": "a" * 101}, "token has 101 characters"),

@@ -24,7 +24,7 @@ def paths():
 
 
 @pytest.fixture(scope="module")
-def told(classifier):
+def classify(classifier):
     return lambda path, user_agent=CHROME, referrer="": classifier.classify(
         Request.from_log(user_agent, "GET", referrer, "", path)
     )
@@ -41,37 +41,37 @@ def test_the_table_has_at_least_22_families_of_probes():
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.family for row in ROWS])
-def test_the_example_of_a_row_is_decided_by_that_row(classifier, told, row):
+def test_the_example_of_a_row_is_decided_by_that_row(classifier, classify, row):
     first = next(classifier.matches(Request.from_log(CHROME, path=row.example)))
     assert (first.rule, first.evidence) == (f"probes.toml: {row.family}", row.evidence)
-    assert told(row.example) == first.classification == by_path(row.agent_kind, row.confidence)
+    assert classify(row.example) == first.classification == by_path(row.agent_kind, row.confidence)
 
 
 @examples_at_once("word")
-def test_an_ordinary_word_is_not_a_probe(told, word):
-    assert {told(path).bot_category for path in (f"/{word}", f"/{word}/")} == {"human"}
+def test_an_ordinary_word_is_not_a_probe(classify, word):
+    assert {classify(path).bot_category for path in (f"/{word}", f"/{word}/")} == {"human"}
 
 
 @examples_at_once("path")
-def test_fetches_of_program_files_are_bots_of_low_confidence(told, path):
-    assert told(path) == by_path("other", "low")
-    assert told(path, GOOGLEBOT).bot_category == "search_crawler"
+def test_fetches_of_program_files_are_bots_of_low_confidence(classify, path):
+    assert classify(path) == by_path("other", "low")
+    assert classify(path, GOOGLEBOT).bot_category == "search_crawler"
 
 
-def test_people_and_unknown_bots_that_probe_are_scanners(told):
+def test_people_and_unknown_bots_that_probe_are_scanners(classify):
     for user_agent, referrer in ((CHROME, "https://chatgpt.com/"), ("curl/8.5.0", ""), ("some-script", ""), ("", "")):
-        found = told("/.env", user_agent, referrer)
+        found = classify("/.env", user_agent, referrer)
         assert (found.agent_kind, found.ai_source, found.detection_method) == ("scanner", None, "path")
-    assert told("/.env", "curl/8.5.0").agent == "curl"
+    assert classify("/.env", "curl/8.5.0").agent == "curl"
 
 
-def test_a_known_agent_keeps_its_class_when_probing(told):
+def test_a_known_agent_keeps_its_class_when_probing(classify):
     for user_agent in (GOOGLEBOT, "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"):
-        assert told("/wp-login.php", user_agent) == told("/launch", user_agent)
+        assert classify("/wp-login.php", user_agent) == classify("/launch", user_agent)
 
 
-def test_a_contradicted_agent_stays_contradicted_when_probing(told):
-    contradicted = told("/launch", GOOGLEBOT)._replace(confidence="contradicted", detection_method="ip_range")
+def test_a_contradicted_agent_stays_contradicted_when_probing(classify):
+    contradicted = classify("/launch", GOOGLEBOT)._replace(confidence="contradicted", detection_method="ip_range")
     assert classify_path(contradicted, PROBE) == contradicted
 
 

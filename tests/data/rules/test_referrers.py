@@ -1,4 +1,4 @@
-"""The host and the type of referrers."""
+"""The hosts and types of referrers."""
 
 import time
 import timeit

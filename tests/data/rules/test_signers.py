@@ -89,7 +89,7 @@ CHATGPT_USER = "Mozilla/5.0 (compatible; ChatGPT-User/1.0; +https://openai.com/b
     (CHATGPT_USER, "ChatGPT-User", "user_agent"),
     (GPTBOT, "GPTBot", "user_agent"),
 ])  # fmt: skip
-def test_only_an_agent_of_the_same_operator_keeps_its_name(classifier, user_agent, agent, method):
+def test_only_a_user_agent_of_the_same_operator_keeps_its_name(classifier, user_agent, agent, method):
     told = classifier.signers.named(classifier.classify_user_agent(user_agent), CHATGPT)
     assert (told.agent, told.detection_method) == (agent, method)
 

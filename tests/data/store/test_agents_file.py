@@ -94,7 +94,7 @@ def test_the_status_has_the_rules_version_with_own_agents(lake):
     assert status_of(lake, NOW).rules_version == rules_version(lake_tables(lake))
 
 
-def test_history_without_own_agents_is_due(lake):
+def test_history_without_own_agents_must_be_reclassified(lake):
     land(lake, "acme", [visit(rules_version=rules_version())])
     assert not status_of(lake, NOW).reclassify_due
     lake.own_agents.write_bytes(table_of(MONITOR))

@@ -1,4 +1,4 @@
-"""The facts of requests known for a day: the manifest has them, whichever task rewrites the files."""
+"""The manifest has the facts of requests for each day, whichever task rewrites the files."""
 
 import json
 from datetime import UTC, date, datetime
@@ -86,7 +86,7 @@ def test_a_reclassified_day_keeps_its_facts(known):
 
 
 @pytest.mark.parametrize("is_lost", [True, False])
-def test_a_rebuilt_manifest_knows_the_facts_of_days(known, is_lost):
+def test_a_rebuilt_manifest_has_the_facts_of_days(known, is_lost):
     Compactor(known, lambda: NOW).run()
     land(known, "acme", [visit(visited_at=MARCH[5], signals=SENT)])
     with rebuilt(known, is_lost) as again:

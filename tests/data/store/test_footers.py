@@ -1,4 +1,4 @@
-"""The footer of a visit file records the same as the manifest, so that a lost manifest can be rebuilt (P1, P6)."""
+"""The footers of visit files record what the manifest has, so that a lost manifest can be rebuilt (P1, P6)."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -84,7 +84,7 @@ def test_a_replacing_file_names_the_files_it_replaces(lake):
 
 
 @pytest.mark.parametrize("way", ["erased", "expired"])
-def test_a_removal_record_replaces_the_last_visits(lake, way):
+def test_one_removal_record_lists_all_removed_files(lake, way):
     removed, batches = set(), set()
     for day in (1, 2, 3):
         land(lake, "acme", [visit(visited_at=datetime(2026, 3, day))])
@@ -111,7 +111,7 @@ def test_a_completed_line_names_the_unfinished_file_it_replaces(lake, load):
     assert [footer.replaces for footer in [*footers(lake), *records] if footer.replaces] == [names([unfinished])]
 
 
-def test_ranges_are_joined_unless_a_pause_or_session_parts_them():
+def test_ranges_are_joined_except_across_a_pause_or_session():
     one, two = 7 << SESSION_BITS, 9 << SESSION_BITS
     first = PendingRange(one, one + 5, "2026-03-01T00:00:00Z", "2026-03-01T01:00:00Z")
     next_ = PendingRange(one + 8, one + 9, "2026-03-01T13:00:00Z", "2026-03-01T14:00:00Z")

@@ -1,4 +1,4 @@
-"""The lake as a folder: its place, opening it, its seed files, and verifying its files."""
+"""The lake as a folder: where it may be, opening it, its seed files, and verifying its files."""
 
 import logging
 import os
@@ -151,7 +151,7 @@ def test_only_a_lost_or_damaged_seed_file_is_written_again(lake, reopened):
         assert Path(reopened().seed_visits).read_bytes() == before
 
 
-def test_landed_visits_are_read_back_day_by_day_after_the_seed(lake):
+def test_landed_visits_are_read_by_day_after_the_seed(lake):
     assert lake.visit_files("acme", DAY, DAY) == [lake.seed_visits]
     assert link_files(lake, "acme") == ((lake.seed_links,), (lake.seed_link_changes,))
     land(lake, "acme", [visit(path="/a"), visit(path="/b"), visit(path="/c", visited_at=datetime(2026, 3, 5))])

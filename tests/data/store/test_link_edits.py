@@ -1,4 +1,4 @@
-"""Edits of links write a small file of changes to the base file, until changes are folded."""
+"""Edits of links write a small file of changes, until the changes are folded into the base file."""
 
 import random
 from concurrent.futures import ThreadPoolExecutor
@@ -241,7 +241,7 @@ def test_older_unknown_files_are_deleted_by_an_edit(edited):
 
 @contextmanager
 def older(lake, kept):
-    """The lake with an older manifest, and without the number that shows its age."""
+    """Restore an older manifest of the lake, without the number that shows its age; open the lake."""
     lake.manifest.close()
     put_back(kept, lake.root)
     (lake.root / "generation").unlink()

@@ -1,4 +1,4 @@
-"""Files of links: known by their checksum, replaced completely or not at all, and found by URLs in any spelling."""
+"""Files of links: identified by checksum, replaced completely or not at all, and searched by URLs in any spelling."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import product

@@ -120,7 +120,7 @@ def test_sql_has_tags_and_null_without_any(tagged):
 
 @pytest.fixture
 def untagged(tagged, tmp_path):
-    """Return the paths of its files in their form before there were tags."""
+    """Return the paths of the lake's files of links as earlier versions wrote them, without tags."""
     live = tagged.manifest.links.live("acme")
     paths = LinkPaths(str(tmp_path / "whole.parquet"), str(tmp_path / "old.changes.parquet"))
     for file, path in zip(live, paths, strict=True):

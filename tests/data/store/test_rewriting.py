@@ -1,7 +1,7 @@
-"""Tasks that rewrite files of days and fail, are stopped or killed on the way, and their memory.
+"""Tasks that rewrite files of days: the state after they fail, are stopped or killed, and their memory.
 
-No day is ever half rewritten, and the next run does the rest. At each step some tasks fail and the others are killed;
-with `TRAFFIC_FAULTS=all` all of them do both. Memory grows with the visits of a day where spilling cannot replace it.
+No day is ever half rewritten, and the next run does the rest. At each step, some tasks fail and the others are killed;
+with `TRAFFIC_FAULTS=all`, each task does both. Memory grows with the visits of a day where spilling cannot replace it.
 """
 
 import fcntl
@@ -58,7 +58,7 @@ def day_by_day():
 
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory):
-    """A closed lake of three days in five files, with visits of older rules."""
+    """A closed lake of three days in five files, with visits classified by older rules."""
     root = tmp_path_factory.mktemp("mixed") / "lake"
     with opened(root, create=True) as lake:
         for number, (day, gone, kept) in enumerate(FILES):
@@ -219,7 +219,7 @@ def long_texts(made, tmp_path):
 
 
 def test_long_texts_are_merged_in_ranges_when_memory_is_short(long_texts, monkeypatch):
-    """Anyone on the internet can send them; without this, nothing of that day would ever be merged."""
+    """Anyone on the internet can send them; without this, no visit of that day would ever be merged."""
     monkeypatch.setattr(engines, "MIN_MEMORY", 17 << 20)
     before = rows_of(long_texts)
     with monkeypatch.context() as patch:

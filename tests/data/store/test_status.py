@@ -1,4 +1,4 @@
-"""The status of a lake: exact numbers, in a short time however many files there are."""
+"""The status of a lake: exact numbers, in a short time, however many files there are."""
 
 import sqlite3
 from contextlib import closing
@@ -41,7 +41,7 @@ def at(*days_ago, hour=1):
     return [visit(visited_at=moment) for moment in moments]
 
 
-def wait(lake, organization, visits, since):
+def add_pending(lake, organization, visits, since):
     pending.enqueue(lake.manifest, [(organization, packed(visits))], since)
 
 
@@ -96,7 +96,7 @@ def test_organizations_and_their_total_are_summed_up(lake):
     ):
         land(lake, name, visits)
     for name, visits, seconds in (("acme", 2, 4), ("acme", 1, 7), ("new", 1, 2)):
-        wait(lake, name, at(0) * visits, NOW - timedelta(seconds=seconds))
+        add_pending(lake, name, at(0) * visits, NOW - timedelta(seconds=seconds))
     found = status_of(lake, NOW)
     acme = OrganizationStatus(
         files=6,
@@ -176,7 +176,7 @@ def test_the_oldest_salt_is_reported_by_its_age_only(lake):
     "record",
     [
         lambda lake, ahead: daily_salts(lake.salts, [date(2026, 3, 9)], ahead),
-        lambda lake, ahead: wait(lake, "acme", at(0), ahead),
+        lambda lake, ahead: add_pending(lake, "acme", at(0), ahead),
         lambda lake, ahead: apply_retention(lake, 3, ahead),
     ],
     ids=["salts", "pending", "retention"],
@@ -235,7 +235,7 @@ def test_the_status_shows_when_lists_were_last_refreshed(lake):
     assert status_of(lake, NOW).agents_refreshed_at == NOW - timedelta(2)
 
 
-def test_visits_of_other_rules_are_due_for_reclassification(lake):
+def test_visits_by_older_rules_must_be_reclassified(lake):
     for rules, is_due in ((rules_version(), False), ("000000000000", True)):
         land(lake, "acme", [{**row, "rules_version": rules} for row in at(1)])
         assert status_of(lake, NOW).reclassify_due == is_due

@@ -1,4 +1,4 @@
-"""Unknown files are kept as evidence (P1), moved when a day old, and covered by erasures; leftovers are deleted."""
+"""Unknown files are kept as evidence (P1), moved after a day, and covered by erasures; leftovers are deleted."""
 
 import os
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ FAR = timedelta(days=36_500)
 
 
 def unregister(lake):
-    """Make the manifest forget the newest file, like an older manifest."""
+    """Remove the newest file from the manifest, so that it is like an older manifest."""
     (path,) = database_of(lake.manifest).rows("SELECT path FROM files ORDER BY id DESC LIMIT 1")[0]
     with database_of(lake.manifest).transaction() as db:
         db.execute("DELETE FROM files WHERE path = ?", [path])
@@ -54,7 +54,7 @@ def test_an_unknown_file_is_moved_when_a_day_old(lake, caplog):
     assert (verify_lake(lake).unknown, verify_lake(lake).findings, verify_lake(lake, "other").unknown) == (1, [], 0)
 
 
-def test_a_file_of_the_future_counts_as_old(lake):
+def test_a_file_with_a_time_in_the_future_counts_as_old(lake):
     """It was written while the clock was ahead."""
     for ahead in (timedelta(minutes=1), timedelta(minutes=10)):
         land(lake, "acme", [visit()])
@@ -87,7 +87,7 @@ def test_a_file_registered_after_being_listed_stays(lake, monkeypatch, work):
 
 @pytest.fixture
 def left(lake):
-    """The file placed by a merge of two files that was killed then."""
+    """The file that a merge of two files had moved into place when it was killed."""
     for path in ("/a", "/b"):
         land(lake, "acme", [visit(path=path)])
     before = set(lake.root.glob("visits/organization=acme/*/*"))

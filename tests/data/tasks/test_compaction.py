@@ -1,4 +1,4 @@
-"""Compaction reduces the number of files with the same answers; a sweep deletes only obsolete files."""
+"""Compaction reduces the number of files without changing answers; a sweep deletes only obsolete files."""
 
 import os
 import random
@@ -69,7 +69,7 @@ ALL = [name for name in ENTRIES if ENTRIES[name].shape != "parts"]  # with these
 
 
 def test_merging_changes_no_answer_and_no_column(lake, tmp_path):
-    """In a sample of three past days and today, in 60 files that share their visits."""
+    """The sample has three past days and today, with the visits of each day spread over 15 files or more."""
     with opened(tmp_path / "source", create=True) as source:
         Sample(visits=600, last_day=TODAY, days=4, links=30).write(tmp_path / "access.log")
         Importer(source).run(tmp_path / "access.log", ACME)
@@ -160,7 +160,7 @@ def test_only_smaller_files_of_an_open_day_are_merged(lake):
     assert sum(paths(lake).values()) == sum(sizes)
 
 
-def test_a_past_day_with_fresh_visits_waits_to_be_merged(lake):
+def test_a_past_day_with_recent_visits_is_not_yet_merged(lake):
     patient = Compactor(lake, lambda: NOW, timedelta(minutes=10))
     land_files(lake, 4, 3)
     assert patient.run() == CompactionResult()
@@ -273,7 +273,7 @@ def test_a_merge_keeps_the_file_of_an_unfinished_line_separate(lake, load):
 
 @pytest.fixture
 def two_days(lake, day_by_day):
-    """A lake of two past days in three files each that are merged one by one, and its files."""
+    """A lake with two past days of three files each, which are merged day by day; its files, and its visits' paths."""
     for day in (4, 5):
         land_files(lake, day, 3)
     return lake, names(lake), paths(lake)

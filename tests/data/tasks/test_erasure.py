@@ -1,4 +1,4 @@
-"""Erasures delete exactly the matching visits, and leave no trace of them in the folder."""
+"""Erasures delete exactly the matching visits, and leave no trace of them in the lake's folder."""
 
 import fcntl
 import os
@@ -284,7 +284,7 @@ def test_a_deleted_unfinished_line_does_not_return_once_complete(lake, load, cut
         assert paths(lake) == kept + (["/new"] if text != whole else [])
 
 
-def test_a_failed_erasure_skips_no_rest_of_a_line(lake, load):
+def test_after_a_failed_erasure_the_rest_of_a_line_lands(lake, load):
     whole = line("/kept") + line("/cut")
     load(whole[:-6])
     before = paths(lake)
@@ -414,7 +414,7 @@ def test_erased_visits_leave_no_byte_in_the_folder(lake, strewn, criteria):
 
 
 def test_pending_visits_are_erased_even_if_others_move_them(lake, monkeypatch):
-    """A task ends if it finds that another task has moved some of them, whatever else exists."""
+    """A flush ends early, although visits are left, if another task has moved some of them."""
     enqueue(lake.manifest, [("acme", packed(CANARIES))], NOW)
     flush, calls = erasing.flush_all, count()
     monkeypatch.setattr(erasing, "flush_all", lambda lake: flush(lake) if next(calls) else 0)
@@ -469,7 +469,7 @@ def test_the_next_run_deletes_remaining_files(lake, call):
 
 
 @pytest.mark.parametrize(("owner", "name"), [(erasing, "write_visits"), (Manifest, "replace"), (Compactor, "sweep")])
-def test_imports_and_rewrites_wait_meanwhile(lake, monkeypatch, owner, name):
+def test_imports_and_rewrites_wait_during_an_erasure(lake, monkeypatch, owner, name):
     land(lake, "acme", [visit(short_code=code) for code in "ab"])
     original, rewritable = getattr(owner, name), []
 

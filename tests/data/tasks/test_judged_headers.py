@@ -31,7 +31,7 @@ def page(visitor, facts, second=0, **columns):
 PEOPLE = [page(number, PAGE, number) for number in (1, 2, 3)]
 
 
-def told(lake, visitor=9):
+def signals_of(lake, visitor=9):
     """Return the names of a visitor's signals after judging the day."""
     Compactor(lake, lambda: datetime(2026, 3, 5, 8, tzinfo=UTC)).run()
     bits = [row["signals"] for row in rows_of(lake) if row["visitor"] == visitor]
@@ -41,13 +41,13 @@ def told(lake, visitor=9):
 BOTH, FETCH, LANGUAGE = {"no_fetch_metadata", "no_language"}, {"no_fetch_metadata"}, {"no_language"}
 JUDGED = {
     "a page without any": ([page(9, BARE)], BOTH),
-    "a page that nothing is known of": ([page(9, "")], set()),
+    "a page without any known fact": ([page(9, "")], set()),
     "headers that are not logged": ([page(9, "https")], set()),
     "a page with language only": ([page(9, "https fetch_absent language_sent")], FETCH),
     "a page with Sec-Fetch only": ([page(9, "https fetch_sent language_absent")], LANGUAGE),
     "over plain http": ([page(9, "plain_http fetch_absent language_absent")], LANGUAGE),
     "a scheme that is not known": ([page(9, "fetch_absent language_sent")], set()),
-    "a reload beside a page": ([page(9, BARE), page(9, PAGE, 1)], set()),
+    "a reload and a page": ([page(9, BARE), page(9, PAGE, 1)], set()),
     "a file with them": ([page(9, BARE), page(9, f"{PAGE} file", 1)], set()),
     "a page with them on another domain": ([page(9, BARE), page(9, PAGE, domain="b.example")], set()),
     "files and WebSockets alone": ([page(9, f"{BARE} file")], set()),
@@ -62,28 +62,28 @@ JUDGED = {
 @pytest.mark.parametrize(("visits", "names"), JUDGED.values(), ids=JUDGED.keys())
 def test_a_visitor_lacks_headers_that_its_browser_always_sends(lake, visits, names):
     land(lake, "acme", [*PEOPLE, *visits])
-    assert told(lake) & BOTH == names
+    assert signals_of(lake) & BOTH == names
 
 
 def test_two_visitors_with_headers_are_not_enough(lake):
     land(lake, "acme", [*PEOPLE[:2], page(2, PAGE, 5), page(9, BARE)])
-    assert told(lake) & BOTH == set()
+    assert signals_of(lake) & BOTH == set()
 
 
 def test_many_visitors_without_headers_do_not_hide_each_other(lake):
     land(lake, "acme", [*PEOPLE, *(page(number, BARE) for number in range(9, 200))])
-    assert told(lake) >= BOTH
+    assert signals_of(lake) >= BOTH
 
 
 def test_people_stay_people_despite_visitors_without_headers(lake):
     land(lake, "acme", [*PEOPLE, page(9, BARE)])
-    assert told(lake, 1) == set()
+    assert signals_of(lake, 1) == set()
 
 
 def test_headers_of_one_day_do_not_affect_another(lake):
     yesterday = NOON - timedelta(days=1)
     land(lake, "acme", [*PEOPLE, page(9, BARE, visited_at=yesterday), page(9, PAGE)])
-    assert told(lake) & BOTH == set()
+    assert signals_of(lake) & BOTH == set()
 
 
 # Lines of real formats, imported, judged and counted
@@ -104,7 +104,7 @@ def caddy_line(address, headers, second):
 
 
 def nginx_line(address, headers, second):
-    """Return a line of nginx's `log_format` in JSON, where a header that was not sent is empty."""
+    """Return a line of a `log_format` of nginx in JSON, in which headers that were not sent are empty."""
     named = {f"http_{name.lower().replace('-', '_')}": headers.get(name, "") for name in SENT}
     return json.dumps({
         "remote_addr": address, "time_iso8601": f"2026-03-04T12:00:{second:02}+00:00", "scheme": "https",

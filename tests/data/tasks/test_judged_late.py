@@ -1,4 +1,4 @@
-"""Judging days by superseded browsers and the behavior of their visitors."""
+"""Judging days by superseded browsers and the behaviour of their visitors."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Judging days by networks: behavior of visitors from hosting networks, and browsers from bots' networks."""
+"""Judging days by networks: behaviour of visitors from hosting networks, and browsers from bots' networks."""
 
 import pytest
 

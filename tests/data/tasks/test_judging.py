@@ -1,4 +1,4 @@
-"""Judging past days against an independent recount, and the time when a day is judged."""
+"""Judging past days, compared with an independent recount, and the time when a day is judged."""
 
 import json
 from collections import Counter
@@ -42,7 +42,7 @@ def judge(lake, now=TODAY):
     return Compactor(lake, lambda: now).run()
 
 
-def told(lake, key="path"):
+def signals_by(lake, key="path"):
     """Return the names of the signals of each visit, by one of its columns."""
     names = {}
     for row in rows_of(lake):
@@ -63,7 +63,7 @@ def probe(second=0, **columns):
 
 CATEGORIES = ["human", "human", "ai_referral", "search_crawler"]
 SEEDS = (2, 16, 21)
-"""Seeds of some_day with which every signal occurs."""
+"""Seeds of some_day which together give every signal."""
 AGENTS = [*[NEW] * 6, OLD, None, "curl/8", "A", "B", FIREFOX]
 FROM_HOSTING = recount.BITS["from_hosting"]
 AHEAD, FILE = recount.BITS["loaded_ahead"], recount.BITS["file"]
@@ -72,15 +72,14 @@ HEADERS = ["https", "plain_http", "fetch_absent", "fetch_sent", "language_absent
 
 
 def some_facts(random):
-    """Generate the signals with which visits of one visitor may land: an attack and, for some visitors, facts of
-    headers."""
+    """Generate signals with which a visitor's visits may land: an attack and, for some visitors, facts of headers."""
     never = random.choice([[], ["fetch_sent"], ["language_sent"], ["fetch_sent", "language_sent"], HEADERS])
     names = [name for name in HEADERS if name not in never]
     return lambda: sum(recount.BITS[name] for name in names if random.random() < 0.5)
 
 
 def some_day(random):
-    """Generate visits of one day in which every signal may occur, and nearly does."""
+    """Generate visits of one day in which each signal occurs or almost occurs."""
     statuses = random.choice([[404, 200, 301], [301, 302], [200, 304, 301], [None, 403]])
     domains = random.choice([[None], ["go.example", "www.example"], ["go.example", None]])
     probes = [f"/.env{number}" for number in range(random.choice([1, 6]))]
@@ -185,7 +184,7 @@ def test_an_office_of_a_hundred_stays_human_despite_a_scanner(lake):
     office = [at(number, path=f"/p{number}", visitor=7) for number in range(100)]
     land(lake, "acme", [*office, *(probe(number, visitor=8, path=f"/.env{number}") for number in range(50))])
     judge(lake)
-    signals = told(lake, "visitor")
+    signals = signals_by(lake, "visitor")
     assert signals == {7: {"breadth"}, 8: {"probed", "scanned", "errors", "breadth"}}
     assert all(recount.as_seen(row)["bot_category"] == "human" for row in rows_of(lake) if row["visitor"] == 7)
 
@@ -198,7 +197,7 @@ WALKS = [(200, 1, True), (200, 3, False), (799, 3, False), (800, 3, True), (800,
 def test_a_walk_over_many_pages_is_a_sweep(lake, pages, pause, is_sweep):
     land(lake, "acme", [at(number * pause, path=f"/p{number}") for number in range(pages)])
     judge(lake)
-    assert ("sweep" in told(lake, "visitor")[1]) is is_sweep
+    assert ("sweep" in signals_by(lake, "visitor")[1]) is is_sweep
 
 
 LOGIN = [("/wp-admin", 301), ("/wp-admin/", 302), ("/wp-login.php", 200)]
@@ -219,7 +218,7 @@ def test_requesting_missing_paths_is_probing(lake, asked, is_probed):
     others = [probe(number, path="/.env", status=200, domain="other.example", visitor=2) for number in range(2)]
     land(lake, "acme", [at(60), *others])
     judge(lake)
-    assert ("probed" in told(lake, "visitor")[1]) is is_probed
+    assert ("probed" in signals_by(lake, "visitor")[1]) is is_probed
 
 
 SESSIONS = [
@@ -242,7 +241,7 @@ def test_one_probe_in_a_long_session_is_an_operators(lake, changes, is_probed):
     visits += [probe(30 + n, path=f"/.env{n}") for n in range(probes)] + [probe(again + 1, path="/.env0"), at(seconds)]
     land(lake, "acme", visits)
     judge(lake)
-    assert ("probed" in told(lake, "visitor")[1]) is is_probed
+    assert ("probed" in signals_by(lake, "visitor")[1]) is is_probed
 
 
 def test_errors_are_pages_missed_by_one_visitor_only(lake):
@@ -264,7 +263,7 @@ def test_a_browser_becomes_outdated_on_a_day(lake):
     for day in (3, 4):
         land(lake, "acme", [visit(visited_at=datetime(2022, 2, day), path=f"/{day}", user_agent=OLD)])
     judge(lake)
-    assert told(lake) == {"/3": set(), "/4": {"outdated"}}
+    assert signals_by(lake) == {"/3": set(), "/4": {"outdated"}}
 
 
 def test_an_old_browser_that_loads_no_files_is_stale(lake):
@@ -275,7 +274,7 @@ def test_an_old_browser_that_loads_no_files_is_stale(lake):
     land(lake, "acme", [at(4, user_agent=stale, visitor=3, path=path) for path in ("/", "/b.css")])
     land(lake, "acme", [at(5, user_agent=stale, visitor=4, domain="links.example")])
     judge(lake)
-    signals = told(lake, "visitor")
+    signals = signals_by(lake, "visitor")
     assert {visitor for visitor, names in signals.items() if names} == {1}
     assert signals[1] == {"stale"}
 
@@ -331,11 +330,11 @@ def test_signals_survive_an_erasure_and_the_loss_of_the_manifest(lake):
     land(lake, "acme", [probe(0), at(3, path="/kept"), at(4, path="/b", short_code="b", domain="b.example")])
     judge(lake)
     Eraser(lake).run("acme", Criteria(domain="go.example", short_code=None))
-    assert (versions(lake), told(lake)) == ([BEHAVIOUR_VERSION], {"/b": {"probed"}})
+    assert (versions(lake), signals_by(lake)) == ([BEHAVIOUR_VERSION], {"/b": {"probed"}})
     (file,) = lake.manifest.files.live("acme")
     assert read_visit_file(lake.root / file.path).footer.behaviour_version == BEHAVIOUR_VERSION
     with rebuilt(lake) as again:
-        assert (versions(again), told(again)) == ([BEHAVIOUR_VERSION], {"/b": {"probed"}})
+        assert (versions(again), signals_by(again)) == ([BEHAVIOUR_VERSION], {"/b": {"probed"}})
 
 
 def test_a_reclassified_day_is_judged_again(lake):
@@ -344,7 +343,7 @@ def test_a_reclassified_day_is_judged_again(lake):
     assert Reclassifier(lake).run(["acme"]).partitions == 1
     assert versions(lake) == [0]
     assert judge(lake).judged == 1
-    assert (versions(lake), told(lake)) == ([BEHAVIOUR_VERSION], {"/a": {"attacked", "probed"}, "/b": {"probed"}})
+    assert (versions(lake), signals_by(lake)) == ([BEHAVIOUR_VERSION], {"/a": {"attacked", "probed"}, "/b": {"probed"}})
 
 
 def judged_before(lake, version):
@@ -397,7 +396,7 @@ def test_the_visit_of_an_unfinished_line_is_judged_separately(lake):
     assert judge(lake).judged == 1
     files = {file.unfinished_of is None: file for file in lake.manifest.files.live("acme")}
     assert [files[key].behaviour_version for key in (True, False)] == [BEHAVIOUR_VERSION] * 2
-    assert told(lake) == {"/.env": {"probed"}, "/last": {"probed"}}
+    assert signals_by(lake) == {"/.env": {"probed"}, "/last": {"probed"}}
     assert judge(lake) == compaction.CompactionResult()
     assert files[False].visits == 1
 
@@ -414,7 +413,7 @@ def test_the_switch_raises_the_epoch_and_is_kept(lake):
 # Landed signals
 
 OTHERS = 1 << 41 | 1 << 62
-"""Bits with which a later version may land visits."""
+"""Bits that visits landed by a later version may have."""
 
 
 def reclassify(lake, number):

@@ -86,12 +86,12 @@ def test_a_damaged_file_is_reported(lake):
 
 def test_a_call_is_not_retried_for_an_hour_after_a_kill(lake, slow_start, monkeypatch):
     merging = LakeProcess(lake)
-    told = "^the process for merge_day acme 2026-03-04 exited with status -9, probably out of memory.$"
-    with pytest.raises(TrafficError, match=told):
+    message = "^the process for merge_day acme 2026-03-04 exited with status -9, probably out of memory.$"
+    with pytest.raises(TrafficError, match=message):
         merge_while(merging, lambda: os.kill(merging._running.pid, signal.SIGKILL))
     monkeypatch.undo()  # a process starts at once
     first = merging._running
-    with pytest.raises(TrafficError, match=told):
+    with pytest.raises(TrafficError, match=message):
         merging.run(*MERGE[:3], (NOW + timedelta(minutes=30)).isoformat(), "0")
     assert merging._running is first
     merging.run(merge_day, "acme", str(DAY.date() - timedelta(days=1)), *MERGE[3:])

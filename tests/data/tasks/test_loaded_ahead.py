@@ -33,14 +33,14 @@ EXAMPLES = {
     "a later file follows": ([(0, "/"), (1, "+/a"), (2.1, "/x.png")], []),
     "a file follows with no page before": ([(0, "+/a"), (0, "/x.png")], []),
     "only the newest is opened": ([(0, "/"), (1, "+/a"), (1.5, "+/b"), (9, "/x.png")], ["/a"]),
-    "of one moment, the last by path is newest": ([(0, "/"), (0, "+/b"), (0, "+/a"), (9, "/x.png")], ["/a"]),
-    "one after the other is opened": ([(0, "/"), (9, "+/a"), (9.2, "/x.png"), (20, "+/b"), (20.2, "/y.png")], []),
-    "files of what is loaded ahead show nothing": ([(0, "/"), (1, "+/a"), (4, "+/x.png")], ["/a"]),
+    "at one moment, the last by path is newest": ([(0, "/"), (0, "+/b"), (0, "+/a"), (9, "/x.png")], ["/a"]),
+    "one page after another is opened": ([(0, "/"), (9, "+/a"), (9.2, "/x.png"), (20, "+/b"), (20.2, "/y.png")], []),
+    "files loaded ahead show nothing": ([(0, "/"), (1, "+/a"), (4, "+/x.png")], ["/a"]),
     "the next page follows": ([(0, "/"), (1, "+/a"), (1800, "/b")], []),
-    "the next page is of another stay": ([(0, "/"), (1, "+/a"), (1802, "/b")], ["/a"]),
-    "a file is of another stay": ([(0, "/"), (1, "+/a"), (1802, "/x.png")], ["/a"]),
-    "the page is asked for again": ([(0, "/"), (1, "+/a"), (9, "/a"), (9.5, "/x.png")], ["/a"]),
-    "a page of the same moment came before": ([(1, "/"), (1, "+/a"), (1, "/x.png")], ["/a"]),
+    "the next page follows too late": ([(0, "/"), (1, "+/a"), (1802, "/b")], ["/a"]),
+    "a file follows too late": ([(0, "/"), (1, "+/a"), (1802, "/x.png")], ["/a"]),
+    "the page is requested again": ([(0, "/"), (1, "+/a"), (9, "/a"), (9.5, "/x.png")], ["/a"]),
+    "a page at the same moment comes first": ([(1, "/"), (1, "+/a"), (1, "/x.png")], ["/a"]),
 }
 
 

@@ -1,4 +1,4 @@
-"""Reclassification: changed and kept values, and the state after a failure."""
+"""Reclassification: the values that it changes and keeps, and the state after a failure."""
 
 from collections import Counter, defaultdict
 from contextlib import contextmanager
@@ -99,7 +99,7 @@ ALL_RULES = (as_shipped, with_another_version, with_new_rows, with_other_rows)
 
 @pytest.fixture(scope="module")
 def under(classifier):
-    """Give other rules to importers and reclassifiers made in this context, each set loaded once."""
+    """Give other rules to importers and reclassifiers created in this context; each set of rules is loaded once."""
     read, loaded = reference.bytes_of, {as_shipped: classifier}
 
     @contextmanager
@@ -155,7 +155,7 @@ def reclassify(lake, *organizations, **how):
 
 
 def moved(result):
-    """Return the number of visits with each move."""
+    """Return the number of visits with each change."""
     return {change: agents.total() for change, agents in result.changes.items()}
 
 
@@ -375,7 +375,7 @@ def test_a_reclassified_agent_stays_verified_or_contradicted(lake, under, before
 
 
 def test_results_of_addresses_are_kept_without_addresses(lake, load, under):
-    """Verified and contradicted agents, and agents with a browser's user agent, recognized by address."""
+    """Results are verified and contradicted agents, and agents with a browser's user agent."""
     networks = {"openai-gptbot": "20.42.10.0/24", "openai-chatgpt-user": "20.42.20.0/24"}
     lists = [row for row in reference.load(IpList, "ip_lists") if row.name in networks]
     body = '{{"prefixes": [{{"ipv4Prefix": "{}"}}]}}'.format
@@ -459,7 +459,7 @@ def test_an_unreadable_request_line_stays_unreadable(lake, load, under):
 # Runs, and imports before and after
 
 
-def test_a_log_stays_known_after_a_reclassification(lake, load, under):
+def test_a_log_is_not_imported_again_after_a_reclassification(lake, load, under):
     log, other = line("/a") + line("/b", agent=NEWTHING), line("/other", second=4)
     load(log[: log.index(" Newthing")])
     load(other[:-1])

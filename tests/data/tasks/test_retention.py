@@ -1,4 +1,4 @@
-"""Retention: the expired days of each organization, without any trace in the folder."""
+"""Retention: the expired days of each organization leave no trace in the lake's folder."""
 
 import shutil
 from collections import Counter
@@ -60,7 +60,7 @@ def test_today_in_utc_and_the_days_before_it_are_kept(lake, now, days, first):
 NAMES = ("acme", "other", "young")
 
 
-def test_organizations_expire_alone_and_epochs_move_once(lake):
+def test_organizations_expire_separately_with_one_new_epoch(lake):
     for name, *days in (("acme", 1, 2), ("acme", 2, 9), ("other", 1), ("young", 10)):
         fill(lake, name, *days)
     before = [lake.manifest.files.live(name) for name in NAMES]
@@ -157,7 +157,7 @@ def test_an_organization_without_visits_is_kept(lake):
     assert isinstance(lake.manifest.logs.batches("acme", "")[0], Batch)
 
 
-# Files that the manifest does not know
+# Unknown files, which are not in the manifest
 
 
 def unknown_copy(lake, organization, folder="unknown"):
