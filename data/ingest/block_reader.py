@@ -65,10 +65,10 @@ class Options:
         if self.layout and (self.log_format != "auto" or self.columns.renamed):
             raise BadInput("--log-format describes the whole line; omit --format and --columns.")
         if self.columns.renamed and self.log_format not in ("auto", *NAMED_COLUMN_FORMATS):
-            raise BadInput(f"--columns works only with {' and '.join(NAMED_COLUMN_FORMATS)}, not {self.log_format}.")
+            raise BadInput(f"--columns goes with {' and '.join(NAMED_COLUMN_FORMATS)}, not with {self.log_format}.")
         if self.captures and (self.flag != "--captures" or self.log_format not in {"auto", "haproxy"}):
             other = self.log_format if self.flag == "--captures" else self.flag
-            raise BadInput(f"--captures works only with haproxy, not {other}; omit one of the two.")
+            raise BadInput(f"--captures goes with haproxy, not with {other}; omit one of the two.")
 
     @property
     def flag(self) -> str:

@@ -214,7 +214,7 @@ def _whole_lines(pieces: list[bytes]) -> tuple[bytes, bytes]:
 
 
 def _readable(path: Source, size: int) -> Iterator[bytes]:
-    """Yield the first `size` decompressed bytes. Truncation is no error here, since `identify` has reported it."""
+    """Yield the first `size` decompressed bytes. Truncation is not an error here: `identify` has reported it."""
     try:
         for chunk in _chunks(path):
             yield chunk[:size]
