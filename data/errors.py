@@ -18,11 +18,11 @@ class BadInput(TrafficError):
 
 
 class LakeDamaged(TrafficError):
-    """A file of the lake is missing, changed, or of a version that this program does not know."""
+    """A file of the lake is missing, was changed, or has a version that this program cannot read."""
 
 
 class NewerVersion(LakeDamaged):
-    """Data on disk was written by a newer version of this program, and this one cannot read it."""
+    """Data on disk was written by a newer version of this program, so this version cannot read it."""
 
 
 class OutdatedManifest(LakeDamaged):

@@ -1,4 +1,4 @@
-"""Hosts of requests: validated by RFC 3986 and IDNA, and brought into one normal form."""
+"""Hosts of requests: validated by RFC 3986 and IDNA, and converted to one normal form."""
 
 import re
 import socket

@@ -22,7 +22,7 @@ _FIRST_YEAR: Final = 1900
 
 
 def zone_names() -> list[str]:
-    """The name of every zone that tzdata knows, such as Europe/Berlin."""
+    """Return the name of every zone in tzdata, such as Europe/Berlin."""
     return files("tzdata").joinpath("zones").read_text(encoding="ascii").split()
 
 

@@ -31,7 +31,7 @@ _LARGE_PUTS: Final = threading.Lock()
 _ABORTS: Final = 4
 _DELETED_AT_ONCE: Final = 1_000
 PARTIAL: Final = ".partial-"
-"""Prefix of the names of incomplete files in a folder, including those of writers that were killed."""
+"""Prefix of the names of incomplete files in a folder, including files left by killed writers."""
 
 
 def is_odd(key: str) -> bool:
@@ -96,7 +96,7 @@ class Folder:
         return None
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete objects; missing ones are ignored."""
+        """Delete objects; missing objects are ignored."""
         with self._errors():
             for key in keys:
                 (self._root / key).unlink(missing_ok=True)

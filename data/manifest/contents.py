@@ -1,4 +1,4 @@
-"""Reads all contents of an old manifest and writes a new one, for rebuilds."""
+"""Reads all contents of an old manifest and writes a new manifest, for rebuilds."""
 
 import sqlite3
 from collections.abc import Mapping, Sequence

@@ -89,7 +89,7 @@ class Copies:
             )
 
     def record_putting(self, copy: Copy, *, is_putting: bool, settles_at: datetime | None) -> None:
-        """Record whether objects are being written, and the time until which earlier ones may still appear."""
+        """Record whether objects are being written, and the time until which earlier objects may still appear."""
         with self._database.transaction() as db:
             db.execute(
                 "UPDATE copies SET is_putting = ?, settles_at = ? WHERE target = ? AND organization = ?",

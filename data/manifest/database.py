@@ -49,7 +49,7 @@ class Database:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """A write transaction, committed at the end of the context or rolled back on any error.
 
-        Raises OSError (ESTALE) when the manifest was moved or replaced: SQLite would continue writing into the old one.
+        Raises OSError (ESTALE) if the manifest was moved or replaced: SQLite would continue writing to the old file.
         """
         with self.locked():
             yield self._writer
@@ -62,7 +62,7 @@ class Database:
             yield
 
     def check_identity(self) -> None:
-        """Raise OSError (ESTALE) when the file was moved or replaced: SQLite would continue in the old one."""
+        """Raise OSError (ESTALE) if the file was moved or replaced: SQLite would continue in the old file."""
         check_identity(self.path, self._identity)
 
     def check_current(self) -> None:

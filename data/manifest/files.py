@@ -105,7 +105,7 @@ class Files:
         ]
 
     def first_and_last_days(self, organization: str = "") -> list[tuple[str, str]]:
-        """Organization and path of each live file from the first or last day of one organization, or of every one."""
+        """Organization and path of each live file of the first and last day of one organization, or of each."""
         return [(owner, path) for owner, path in self._database.rows(_ENDS, [organization])]
 
     def span(self, organization: str) -> tuple[date, date] | None:

@@ -60,7 +60,7 @@ class Organizations:
         """The epoch and the zone of an organization, and the revision of the lake.
 
         Called before every answer, on the event loop of the server. It takes microseconds and waits for no other read.
-        Raises OSError (ESTALE) when the manifest was moved or replaced: SQLite would continue in the old one.
+        Raises OSError (ESTALE) if the manifest was moved or replaced: SQLite would continue in the old file.
         """
         self._database.check_identity()
         with self._reading:

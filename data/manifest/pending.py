@@ -88,7 +88,7 @@ class Pending:
             )
 
     def _next_id(self, db: sqlite3.Connection) -> int:
-        """An id higher than all previous ones."""
+        """Return an id that is higher than all previous ids."""
         ((last,),) = db.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'pending'").fetchall()
         if not self._session:
             random_bits = secrets.randbits(8)  # so that copies of a manifest opened at once use different ids

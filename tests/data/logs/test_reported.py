@@ -167,7 +167,7 @@ def test_every_unit_and_zone_gives_the_same_time(moment):
 @some
 def test_a_time_with_a_zone_is_stored_in_utc(moment):
     text = moment.isoformat()
-    if len(text.rpartition(":")[2]) == 2:  # RFC 3339 knows no seconds in a zone
+    if len(text.rpartition(":")[2]) == 2:  # RFC 3339 has no seconds in a zone
         assert facts_of(time=text).visited_at == moment.astimezone(UTC).replace(tzinfo=None)
 
 

@@ -54,7 +54,7 @@ JUDGED = {
     "a browser that is older": ([page(9, BARE, user_agent=CHROME.replace("145", "79"))], set()),
     "an iPhone whose system is older": ([page(9, BARE, user_agent=IPHONE.format("16_3"))], set()),
     "Chrome of an iPhone": ([page(9, BARE, user_agent=IPHONE.format("16_4"))], BOTH),
-    "where nobody has them": ([page(9, BARE, domain="b.example")], set()),
+    "where no visitor has them": ([page(9, BARE, domain="b.example")], set()),
     "a visit that names its agent": ([page(9, BARE, bot_category="other_bot")], set()),
 }  # fmt: skip
 

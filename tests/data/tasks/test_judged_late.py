@@ -46,7 +46,7 @@ UNSERVED = {
     "the icon of the site": ([late("/favicon.ico"), *readers(1)], True),
     "a refused page by a phone": ([late("/", LATE_PHONE, status=403), *readers(1)], True),
     "a refused page by the version after that": ([late("/", NEXT, status=403), *readers(1)], False),
-    "a refused page where nobody is served": ([late("/", status=403), *readers(1, status=301)], False),
+    "a refused page where no visitor is served": ([late("/", status=403), *readers(1, status=301)], False),
     "a refused page with a file": ([late("/", status=403), late("/a.css"), *readers(1)], False),
     "a redirect to a page of another domain": (
         [late("/", status=301), late("/", domain="www.example"), *readers(1)],
