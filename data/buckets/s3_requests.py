@@ -159,7 +159,7 @@ class S3Requests:
         """Return a signed URL with this query, valid for a minute.
 
         obstore only signs URLs of objects, so the endpoint given to it is the requested URL with its query; the last
-        parameter, which stores ignore, absorbs the path that obstore appends.
+        parameter, which stores ignore, absorbs what obstore appends.
         """
         from obstore.store import S3Store  # noqa: PLC0415  # only the extra installs it
 
