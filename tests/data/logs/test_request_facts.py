@@ -78,7 +78,7 @@ SCRIPT = {"scheme": "http", "accept": "*/*", "accept_language": "de"}
 
 
 @pytest.mark.parametrize(
-    ("changes", "is_told"),
+    ("changes", "is_file"),
     [
         ({}, True),
         ({"fetch_mode": ""}, True),
