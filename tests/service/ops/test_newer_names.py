@@ -30,7 +30,7 @@ def refresh(traffic, lake, receiver, monkeypatch):
 
 def test_a_release_is_fetched_from_its_address(refresh, lake):
     told = refresh(answer(NEWER))
-    assert (told.code, told.err) == (0, f"Names of agents and referrers in use: {lake.released}, of 2099-01-02.\n")
+    assert (told.code, told.err) == (0, f"Names of agents and referrers in use: {lake.released}, checked 2099-01-02.\n")
     assert lake.released.read_bytes() == NEWER
 
 
@@ -104,12 +104,12 @@ def test_a_release_that_cannot_be_written_is_an_error(traffic, tmp_path):
 def test_the_status_shows_the_names_in_use(refresh, traffic, lake):
     assert f"names  shipped, checked {CHECKED}" in re.sub(" {3,}", "  ", traffic("status").out)
     refresh(answer(NEWER))
-    assert f"names  {lake.released}, of 2099-01-02" in re.sub(" {3,}", "  ", traffic("status").out)
+    assert f"names  {lake.released}, checked 2099-01-02" in re.sub(" {3,}", "  ", traffic("status").out)
 
 
 def test_doctor_shows_the_names_in_use(lake):
     lake.released.write_bytes(NEWER)
-    assert check_names_in_use(lake) == ("ok", "names", f"{lake.released}, of 2099-01-02.")
+    assert check_names_in_use(lake) == ("ok", "names", f"{lake.released}, checked 2099-01-02.")
 
 
 def test_doctor_warns_about_an_outdated_release(lake):
