@@ -15,7 +15,7 @@ from queries import DETECTORS, ENTRIES, template
 from service.core.pages import formats
 from service.core.pages.columns import TableColumn, cell, column_of
 from service.jobs.records import Evidence, EvidenceScope, Job, JobOutcome, JobRecord
-from service.jobs.texts import sanitized
+from service.jobs.texts import cut, sanitized
 from service.reports.filters import ALL_GROUPS
 
 DayCount = tuple[date, int, int]
@@ -25,6 +25,9 @@ DAYS_BEFORE: Final = 14
 DAYS_AFTER: Final = 28
 """The number of days in the chart before and after the day of shipping."""
 _UNTRUSTED: Final = Markup("<code>%s</code>")
+_LONG_TEXT: Final = Markup("<details><summary><code>%s…</code></summary><code>%s</code></details>")
+_MAX_UNCUT: Final = 60
+"""Length of an untrusted text, such as the user agent of a browser, from which on only its beginning is shown."""
 _ENTRIES: Final = {one.entry.name: one.entry for one in DETECTORS.values()} | ENTRIES
 """The catalog entries that evidence may be rows of, by name."""
 _NOTHING: Final = Markup('<data value="">–</data>')
@@ -132,4 +135,7 @@ def _cell(column: TableColumn, value: object) -> Markup:
         return _NOTHING
     if column.kind != "untrusted":
         return cell(column, value, "ai", "")
-    return Markup(", ").join(_UNTRUSTED % text for text in (value if isinstance(value, list) else [value]))
+    texts = map(str, value if isinstance(value, list) else [value])
+    return Markup(", ").join(
+        _LONG_TEXT % (cut(text, _MAX_UNCUT), text) if len(text) > _MAX_UNCUT else _UNTRUSTED % text for text in texts
+    )

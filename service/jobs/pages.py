@@ -44,6 +44,8 @@ MAX_FORM_BYTES: Final = 4 * MAX_CONTENT_BYTES
 """Maximum size in bytes of a form with an implementation: a form may encode a letter with three bytes."""
 _NUMBER: Final = re.compile(r"[1-9]\d?", re.ASCII)
 _VERSION: Final = re.compile(r"\d{1,15}", re.ASCII)
+_SAME_DAYS: Final = re.compile(r"From \S+ to \S+, (.)")
+"""The beginning of most summaries, which would be the same in each row of the list."""
 _KINDS: Final = [(kind, content_type) for kind, types in CONTENT_TYPES.items() for content_type in types or ("",)]
 
 
@@ -60,6 +62,11 @@ def routes(context: PageContext, jobs: JobService) -> list[Route]:
         Route(f"{root}/{{id}}/implementations", pages.attach, methods=["POST"]),
         Route(f"{root}/{{id}}/implementations/{{number}}/status", pages.set_status, methods=["POST"]),
     ]
+
+
+def _in_list(summary: str) -> str:
+    """Return a summary without its days."""
+    return _SAME_DAYS.sub(lambda found: found[1].upper(), summary, count=1)
 
 
 class _JobPages:
@@ -88,7 +95,14 @@ class _JobPages:
         listed.sort(key=lambda row: rank(row.priority, row.type))  # of one rank, the newest first
         of_each = [(one.capitalize(), one, counts[one]) for one in STATUSES]
         tabs = [("Open", "", sum(counts[one] for one in OPEN)), *of_each]
-        shown = {**self._context.layout(request, "jobs"), "jobs": listed, "tabs": tabs, "status": status, "cut": cut}
+        shown = {
+            **self._context.layout(request, "jobs"),
+            "jobs": listed,
+            "tabs": tabs,
+            "status": status,
+            "cut": cut,
+            "in_list": _in_list,
+        }
         if not rows:
             shown |= await self._context.in_thread(request, self._unseen_days, session.organization)
         return await self._context.renderer.response(request, "jobs.html", shown | {"has_jobs": bool(rows)})

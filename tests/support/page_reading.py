@@ -104,6 +104,8 @@ def tables(page):
             for row in table.one("tbody").all("tr")
         ]
         found[table["data-entry"], table.attributes.get("data-part")] = rows
+    for facts in page.all("dl", data_entry=True):  # the only row of an answer
+        found[facts["data-entry"], None] = [{one["data-field"]: value_of(one) for one in facts.all("dd")}]
     return found
 
 

@@ -30,7 +30,7 @@ LABELS: Final = {
     "short_codes": "Links", "value_per_visit": "Per visit", "estimated_value": "Value",
     "value_percentage": "Share of value", "is_new": "New", "change_percentage": "Change", "week": "Week of",
     "oldest_age_seconds": "Oldest (s)", "ttl_seconds": "Kept for (s)", "llms_txt": "llms.txt", "scope": "Endpoint",
-    "device_type": "Device",
+    "device_type": "Device", "whole": "All requests",
 }  # fmt: skip
 """Labels of fields with names that are unsuitable as labels."""
 
@@ -60,7 +60,7 @@ _CHANGE: Final = Markup('<data value="%s"><span aria-hidden="true">%s</span> %s<
 _TIME: Final = Markup('<data value="%s" title="%s">%s</data>')
 _SIGNS: Final = {"verified": "✓", "high": "●", "medium": "◐", "low": "○", "contradicted": "✗", "new": "★"}
 _FIELDS_OF_KIND: Final = {
-    "percent": "ai_pct ai_percentage hit_rate value_percentage change_percentage",
+    "percent": "ai_pct ai_percentage hit_rate value_percentage change_percentage top_share",
     "decimal": "avg_visits score conversion_rate fetches_per_referral visits_per_answer fetches_by_chance "
     "value_per_visit estimated_value",
     "word": "bot_category agent_kind traffic_type detection_method signal",  # of the API, written as people write them

@@ -14,6 +14,7 @@ from service.hooks.registry import Hooks
 from service.jobs.manual import manual_job
 from service.jobs.records import JobOutcome, Measure
 from service.jobs.silence import update_silences
+from service.jobs.texts import percent_encoded
 from service.jobs.verdicts import verdict
 from tests.conftest import NOW
 from tests.service.jobs.findings import ANNA, ROW, broken, deliver, mark, ship
@@ -163,9 +164,9 @@ def test_text_of_strangers_is_only_in_its_cell_and_encoded(jobs, acme):
         jobs.upsert(broken(path), NOW)
     for row in jobs.of("acme"):
         shown = acme.get(f"jobs/{row.id}").text
-        assert "untrusted" in read(shown).one("th", data_field="path").text
+        assert "untrusted" in read(shown).one("dt", data_field="path").text
         for text in (shown, acme.get("jobs").text):
-            cells = [cell.text for cell in read(text).all("td", class_="untrusted")]
+            cells = [cell.text for tag in ("td", "dd") for cell in read(text).all(tag, class_="untrusted")]
             assert row.path in cells
             rest = text
             for cell in cells:
@@ -182,8 +183,8 @@ def test_paths_of_a_row_are_a_list_in_words(jobs, acme):
     jobs.upsert(broken("/.env", kind=DETECTORS["exposed_path"], row=row), NOW)
     (job,) = jobs.of("acme")
     page = acme.read(f"jobs/{job.id}")
-    assert "untrusted" in page.one("th", data_field="top_paths").text
-    assert "/.env, /a%20b" in [cell.text for cell in page.all("td", class_="untrusted")]
+    assert "untrusted" in page.one("dt", data_field="top_paths").text
+    assert page.one("dd", data_field="top_paths").text == "/.env, /a%20b"
 
 
 def test_an_approval_can_be_undone_until_it_is_sent_or_shipped(acme, jobs, job):
@@ -433,3 +434,32 @@ def test_a_manual_job_has_an_author_and_no_evidence(acme, jobs):
     assert ANNA.name in page.text
     assert page.all("section", aria_labelledby="evidence") == []
     assert buttons(page)[0] == "carry_out"
+
+
+def test_a_long_untrusted_text_shows_its_beginning(jobs, acme):
+    agent = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/118.0.0.0"
+    jobs.upsert(broken(rows=[{**ROW, "top_agent": agent}]), NOW)
+    (row,) = jobs.of("acme")
+    value = acme.read(f"jobs/{row.id}").one("dd", data_field="top_agent")
+    short, whole = (code.text for code in value.all("code"))
+    assert whole == percent_encoded(agent)
+    assert (short, len(short) <= 61) == (f"{whole[: len(short) - 1]}…", True)
+    assert value.one("summary").text == short
+
+
+def test_a_share_in_evidence_has_its_unit(jobs, acme):
+    jobs.upsert(broken(rows=[{**ROW, "top_share": 100.0}]), NOW)
+    (job,) = jobs.of("acme")
+    assert acme.read(f"jobs/{job.id}").one("dd", data_field="top_share").text == "100.00 %"
+
+
+def test_a_new_job_has_no_empty_outcome(acme, job):
+    main = acme.read(f"jobs/{job.id}").one("main")
+    assert "Approve the job, then note here what you changed." in main.text
+    titles = [one["aria-labelledby"] for one in main.all("section")]
+    assert titles == ["decide", "snippets", "evidence", "implementation", "history"]
+
+
+def test_the_list_tells_no_days_again_and_again(acme, jobs, job):
+    assert job.summary.startswith("From 2026-02-15 to 2026-03-14, it was")
+    assert acme.read("jobs").one("span", class_="sub").text.startswith("It was requested by AI products")
