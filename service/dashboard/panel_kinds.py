@@ -13,7 +13,7 @@ from service.core.pages.charts import multiples
 from service.core.pages.columns import PEOPLE_VISITORS, PROOF, SHARE_OF_PEOPLE, TableColumn
 from service.dashboard.comparison import REST
 from service.dashboard.panel import FilledPanel, PageAnswers, Panel, Selection, Wanted
-from service.dashboard.tables import Row
+from service.dashboard.tables import OWN_SITE, Row
 from service.dashboard.world_map import world_map
 
 _JUDGED_BY_ADDRESS: Final = frozenset(("verified", "contradicted"))
@@ -190,6 +190,27 @@ def _proof(row: Row) -> str:
     counts["claimed"] = int(row["agent_fetches"]) - sum(counts.values())
     counts["under a fake name"] = int(row["contradicted"])
     return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+
+
+@dataclass(frozen=True)
+class Referrers(Panel):
+    """Referring hosts, with the organization's own hosts as one row."""
+
+    def rows_of(self, answer: Sequence[Row]) -> Sequence[Row]:
+        """Return the rows, the internal ones summed up, largest first."""
+        own = [row for row in answer if row["referrer_type"] == "internal"]
+        if not own:
+            return answer
+        sums = {name: sum(int(row[name]) for row in own) for name in ("visits", "human_clicks", "ai_referrals")}
+        whole = sum(int(row["visits"]) for row in answer)
+        share = (20_000 * sums["visits"] + whole) // (2 * whole) / 100  # rounded half up, as in answers
+        merged = {**own[0], **sums, "referrer": OWN_SITE, "source": OWN_SITE, "percentage": share}
+        others = [row for row in answer if row["referrer_type"] != "internal"]
+        return sorted([merged, *others], key=lambda row: (REST in row.values(), -int(row["visits"])))
+
+    def compared(self, rows: Sequence[Row], before: Sequence[Row]) -> list[Row]:
+        """Return the rows next to the rows of the previous period, in which own hosts are summed up, too."""
+        return super().compared(rows, self.rows_of(before))
 
 
 @dataclass(frozen=True)

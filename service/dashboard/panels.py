@@ -14,6 +14,7 @@ from service.dashboard.panel_kinds import (
     OfPeople,
     Operators,
     Purposes,
+    Referrers,
     Values,
     Weekdays,
     WeeksByName,
@@ -35,7 +36,7 @@ AGENTS: Final = Agents.of(
 COUNTRIES: Final = CountryMap.of(
     "geographic", "Countries", "country_name country human_clicks share_of_people", limit=50, all_on="people",
 )
-REFERRERS: Final = Panel.of(
+REFERRERS: Final = Referrers.of(
     "referrers", "Referrers", "referrer referrer_type visits percentage", limit=10, all_on="people",
     color="people", hint="People, and people sent by AI.",
 )
@@ -170,7 +171,7 @@ AGENTS_PAGE: Final = (
     ),
 )
 PEOPLE: Final = (
-    Panel.of(
+    Referrers.of(
         "referrers", "Referrers", color="people", is_wide=True, has_search=True, hint="People, and people sent by AI.",
     ),
     replace(COUNTRIES, limit=300, all_on=""),

@@ -20,6 +20,8 @@ from service.reports.filters import Filters
 Row = Mapping[str, Any]
 _ANY_DOMAIN: Final = "(any)"
 """Shown for a link without visits that works on all domains."""
+OWN_SITE: Final = "(own site)"
+"""Shown once for all hosts of the organization that link to each other."""
 _NO_DOMAIN: Final = frozenset((None, "", "unknown", REST, _ANY_DOMAIN))
 """Values in the column of domains that a link's page does not filter by."""
 _CSS_CLASSES: Final = ("address", "text", "text long", "number", "change", "day", "time", "badge", "share", "split")
@@ -64,7 +66,7 @@ class CellLinks:
         """Return the address for a field of LINKED_FIELDS; "" without a value, or for the current page."""
         name = LINKED_FIELDS[field]
         value = str(row.get(name, row[field]) or "")
-        is_unlinked = value in {"", REST, _ANY_DOMAIN} or (value == "unknown" and name not in _LINK_UNKNOWN)
+        is_unlinked = value in {"", REST, _ANY_DOMAIN, OWN_SITE} or (value == "unknown" and name not in _LINK_UNKNOWN)
         if is_unlinked or len(value) > MAX_VALUE_LENGTH:
             return ""
         changed = self._filters.query_string

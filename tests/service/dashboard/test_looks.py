@@ -90,3 +90,17 @@ def test_the_overview_tells_unknown_agents_apart_by_purpose(seen, browsing):
     with browsing(seen) as browser:
         rows = browser.read("").one("section", id="bot-traffic").one("tbody").all("tr")
     assert [row.all("td")[2].text for row in rows] == ["in disguise", "scanner"]
+
+
+def test_own_hosts_are_one_referrer(seen, browsing):
+    internal = {"referrer_type": "internal"}
+    hosts = [("go.example", internal), ("www.go.example", internal), ("news.example", {"referrer_type": "other"})]
+    land(seen, "acme", [visit(visited_at=datetime(2026, 3, 13), visitor=number, referrer=host, **kind)
+                        for host, kind in hosts for number in range(2)])  # fmt: skip
+    with browsing(seen) as browser:
+        rows = browser.read("people").one("section", id="referrers").one("tbody").all("tr")
+    shown = [[row.children[0].text, *(data.text for data in row.all("data"))] for row in rows]
+    assert [row[:3] for row in shown] == [
+        ["(own site)", "4", "57.14 %"], ["news.example", "2", "28.57 %"], ["(direct)", "1", "14.29 %"]
+    ]  # fmt: skip
+    assert rows[0].all("a") == []
