@@ -38,10 +38,10 @@ def evidence_marks(filters: Filters, evidence: Evidence) -> Iterator[Mark]:
     for before, day in pairwise(days):
         gained = [name for mask, name in _KINDS if evidence[day] & mask and not evidence[before] & mask]
         lost = [name for mask, name in _KINDS if evidence[before] & mask and not evidence[day] & mask]
-        for verb, names, more in (("have", gained, "more "), ("lack", lost, "")):
+        for verb, names, more in (("have", gained, "more"), ("lack", lost, "fewer")):
             if names:
-                what = f"visits {verb} {' and '.join(names)}, by which {more}machines are recognized"
-                text = f"{formats.day(day)}: from here on, {what}"
+                what = f"logs {verb} {' and '.join(names)} from here on, so {more} bots are recognized"
+                text = f"{formats.day(day)}: {what}"
                 yield Mark(day, text, f"left-out{filters.query_string(traffic_type=None, traffic_group=None)}")
 
 
@@ -58,4 +58,4 @@ def lacking_in_words(comparison: Comparison | None, evidence: Evidence) -> str:
             found.append(f"1 compared day lacks {name}" if lacking == 1 else f"{lacking:,} compared days lack {name}")
     if not found:
         return ""
-    return f"{' and '.join(found)}, by which more machines are recognized on the others: counts of people differ."
+    return f"{' and '.join(found)}, so fewer bots are recognized there: counts of people differ."

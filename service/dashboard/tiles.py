@@ -21,7 +21,7 @@ TILES: Final = (
 )
 """The figures of an overview: field of its answer or of `people`, label, color, and the linked page and query."""
 OF_AI: Final = (
-    ("ai_assistant_requests", "For users", "ai", "agents?traffic_type=ai_assistant"),
+    ("ai_assistant_requests", "Assistants", "ai", "agents?traffic_type=ai_assistant"),
     ("ai_training_requests", "For training", "ai", "agents?traffic_type=ai_training"),
     ("ai_coding_agent_requests", "Coding agents", "ai", "agents?traffic_type=ai_coding_agent"),
     _SENT,

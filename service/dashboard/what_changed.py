@@ -78,6 +78,6 @@ def _newest(broken: Sequence[Mark], comparison: Comparison) -> list[Row]:
     """Return rows for the newest jobs about failures since the period began."""
     since = [mark for mark in broken if mark.day >= comparison.now.start_date]
     return [
-        {"changed": "Broke", "named": mark.text, "visits_now": None, "visits_before": None, "path": mark.path}
+        {"changed": "New failure", "named": mark.text, "visits_now": None, "visits_before": None, "path": mark.path}
         for mark in since[:MAX_BROKEN]
     ]

@@ -62,7 +62,7 @@ class JobReader:
         for start, _, before in self.rules(filters.organization):
             if before:
                 day = date.fromisoformat(start)
-                text = f"{formats.day(day)}: the rules by which visits are classified changed"
+                text = f"{formats.day(day)}: new rules for telling people from bots"
                 marks.append(Mark(day, text, "settings/storage#rules"))
         shipped = self._database.rows(
             "SELECT id, title, shipped_at FROM jobs JOIN implementations ON job_id = id "

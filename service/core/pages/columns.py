@@ -15,7 +15,7 @@ from service.core.pages.charts import bar
 LABELS: Final = {
     "short_code": "Link", "target_url": "Target", "total_visits": "Visits", "human_clicks": "By people",
     "human_visits": "By people", "ai_visits": "By AI", "other_visits": "Other bots", "mobile_visits": "Mobile",
-    "desktop_visits": "Desktop", "ai_assistant_requests": "For users", "ai_training_requests": "For training",
+    "desktop_visits": "Desktop", "ai_assistant_requests": "Assistants", "ai_training_requests": "For training",
     "ai_coding_agent_requests": "Coding agents", "ai_referral_requests": "Sent by AI", "ai_pct": "AI share",
     "percentage": "Share", "unique_visitors": "Visitors", "pages_accessed": "Pages", "ai_source": "Platform",
     "agent_fetches": "Read by AI", "ai_referrals": "People sent", "conversion_rate": "Sent per 100",
@@ -35,7 +35,7 @@ LABELS: Final = {
 """Labels of fields with names that are unsuitable as labels."""
 
 _CATEGORIES: Final = {
-    "human": "people", "ai_assistant": "for users", "ai_training": "for training", "ai_coding_agent": "coding agents",
+    "human": "people", "ai_assistant": "assistants", "ai_training": "for training", "ai_coding_agent": "coding agents",
     "ai_referral": "sent by AI", "search_crawler": "search engines", "other_bot": "other bots",
 }  # fmt: skip
 _WORDS: Final[Mapping[str, Mapping[str, str]]] = {

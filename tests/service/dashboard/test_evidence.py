@@ -19,10 +19,10 @@ from tests.support.lakes import opened as opened_lake
 from tests.support.visits import land, visit
 
 WITH, WITHOUT = BITS["language_sent"], BITS["https"]
-GAINED = "from here on, visits have request headers, by which more machines are recognized"
-LOST = "from here on, visits lack request headers, by which machines are recognized"
+GAINED = "logs have request headers from here on, so more bots are recognized"
+LOST = "logs lack request headers from here on, so fewer bots are recognized"
 ALL = "?start_date=2026-03-01&end_date=2026-03-15"
-LACKS = "request headers, by which more machines are recognized on the others: counts of people differ."
+LACKS = "request headers, so fewer bots are recognized there: counts of people differ."
 
 
 def days_of(*days, signals):
@@ -141,7 +141,7 @@ def test_a_lake_of_1_0_0_shows_the_first_day_with_more(tmp_path, browsing, has_h
         Compactor(lake, lambda: NOW).run()
         with browsing(lake) as browser:
             assert [text for text, _ in marks(browser.read(ALL))] == [
-                f"14 Mar 2026: from here on, visits have {what}, by which more machines are recognized"
+                f"14 Mar 2026: logs have {what} from here on, so more bots are recognized"
             ]
 
 

@@ -92,6 +92,33 @@ def test_the_overview_tells_unknown_agents_apart_by_purpose(seen, browsing):
     assert [row.all("td")[2].text for row in rows] == ["in disguise", "scanner"]
 
 
+def test_a_figure_has_the_name_of_the_page_that_it_leads_to(seen, browsing):
+    with browsing(seen) as browser:
+        labels = [one.text for one in browser.read("ai").one("ul", class_="tiles").all("span", class_="label")]
+        tabs = [link.text for link in browser.read("agents").one("nav", class_="tabs").all("a")]
+    assert labels[0] == tabs[1] == "Assistants"
+
+
+def test_the_group_is_told_once(seen, browsing):
+    with browsing(seen) as browser:
+        (fold,) = browser.read("people").all("details", class_="fold")
+    assert "Group" not in fold.all("summary")[0].text
+
+
+def test_a_selection_without_visits_has_no_empty_cards(seen, browsing):
+    with browsing(seen) as browser:
+        main = browser.read("link?short_code=nope").one("main")
+    assert "No visits in this selection" in main.text
+    assert main.all("section") == []
+
+
+def test_a_comparison_is_offered_only_where_it_is_possible(seen, browsing):
+    with browsing(seen) as browser:
+        page = browser.read("")
+    assert "No comparison" in page.text
+    assert page.all("p", class_="compare") == []
+
+
 def test_own_hosts_are_one_referrer(seen, browsing):
     internal = {"referrer_type": "internal"}
     hosts = [("go.example", internal), ("www.go.example", internal), ("news.example", {"referrer_type": "other"})]

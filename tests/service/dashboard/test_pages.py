@@ -536,14 +536,16 @@ def test_the_main_chart_marks_at_most_five_events(lake, browsing):
     query = "?start_date=2026-02-01&end_date=2026-02-28"
     marks, _ = shown(query, 1)
     assert marks == [
-        ("7 Feb 2026: the rules by which visits are classified changed", "/app/settings/storage#rules"),
+        ("7 Feb 2026: new rules for telling people from bots", "/app/settings/storage#rules"),
         (f"10 Feb 2026, shipped: {job.title}", f"/app/jobs/{job.id}"),
         ("12 Feb 2026: first visit of New0", f"/app/agents{query}&f_agent=New0"),
     ]
     marks, last = shown(query, 13)
     assert (len(marks), last.one("summary").text, len(last.all("a"))) == (15, "11 more", 11)
+    domains = ("go.example.com", "other.example")
+    land(lake, "acme", [visit(visited_at=datetime(2026, 2, 9), domain=domain) for domain in domains])
     with browsing(lake) as browser:
-        pages = [browser.read(f"{query}&domain={domain}") for domain in ("go.example.com", "other.example")]
+        pages = [browser.read(f"{query}&domain={domain}") for domain in domains]
     assert [page.text.count(job.title) for page in pages] == [1, 0]  # what was shipped elsewhere is not marked
 
 
