@@ -27,7 +27,7 @@ _WORLD: Final = Markup(
 )
 _SHADE: Final = Markup(
     '<li><svg viewBox="0 0 12 12" width="12" height="12">'
-    '<rect class="q{shade}" width="12" height="12" rx="3"/></svg> from {least}</li>'
+    '<rect class="q{shade}" width="12" height="12" rx="3"/></svg> {span}</li>'
 )
 _COUNTRY: Final = Markup("<{tag} {shape}/>")
 _SHADED: Final = Markup('<{tag} {shape} class="q{shade}"><title>{name}: {count}</title></{tag}>')
@@ -37,7 +37,7 @@ def world_map(counts: Mapping[str, int], names: Mapping[str, str]) -> Markup:
     """Return a map with countries with visits in shades q1 to q5, each from five times the visits of the shade before.
 
     counts has a number of visits by ISO 3166-1 alpha-2 code; codes that are not a country, such as "unknown", are
-    ignored. names are the countries' names, for the tooltips. The legend gives the lowest count of each shade.
+    ignored. names are the countries' names, for the tooltips. The legend gives the counts of each shade.
     """
     visited = {code: count for code, count in counts.items() if count > 0 and code in MAP_SHAPES}
     highest = max(visited.values(), default=0)
@@ -49,5 +49,10 @@ def world_map(counts: Mapping[str, int], names: Mapping[str, str]) -> Markup:
         for code, (tag, shape) in MAP_SHAPES.items()
     )
     least = [ceil(highest / (5 ** (SHADES - shade) * sqrt(5))) if shade > 1 else 1 for shade in range(1, SHADES + 1)]
-    keys = [_SHADE.format(shade=shade, least=f"{least[shade - 1]:,}") for shade in sorted(set(shades.values()))]
+    shown = sorted(set(shades.values()))
+    keys = []
+    for shade, darker in zip(shown, [*shown[1:], None], strict=True):
+        first, last = least[shade - 1], least[darker - 1] - 1 if darker else None
+        span = f"{first:,} or more" if last is None else f"{first:,}" if first == last else f"{first:,}–{last:,}"
+        keys.append(_SHADE.format(shade=shade, span=span))
     return _WORLD.format(box=_MAP_VIEW_BOX, countries=joined(*countries), keys=joined(*keys))

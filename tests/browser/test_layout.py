@@ -150,7 +150,8 @@ def test_a_phone_shows_priority_and_status_of_jobs_in_short_rows(opened):
 def test_jobs_have_room_on_a_tablet(opened):
     page = opened(viewport={"width": 768, "height": 1024}).goto("jobs")
     assert page.locator(".rows.jobs .sub").count() > 1
-    assert page.eval_on_selector_all(".rows.jobs tbody tr", HIGH.replace("3.3", "5.5")) == []  # title and sentences
+    assert page.eval_on_selector_all(".rows.jobs tbody tr", HIGH.replace("3.3", "4.5")) == []  # title and sentences
+    assert page.eval_on_selector_all(".scroll", CUT) == []
 
 
 def test_comparison_tables_fit_a_phone(opened):

@@ -19,6 +19,8 @@ HEIGHT: Final = 200
 """Pixels from the base line of a chart to its top gridline."""
 LEAST: Final = 4
 """Percent of a bar that show the smallest share."""
+MIN_NARROW: Final = 12
+"""Number of columns from which on the last label ends with its column: centred, it would stand out of the chart."""
 TOP: Final = 10
 """Pixels above the top gridline, for half a line of text."""
 _FRAME: Final = Markup(
@@ -132,7 +134,7 @@ def measured_days(
     events = [count for _, count, _ in days]
     others = [max(visits - count, 0) for _, count, visits in days]
     totals = [count + more for count, more in zip(events, others, strict=True)]
-    scale = _gridlines(ceil(max(*totals, *expected or (0,))))
+    scale = _gridlines(ceil(max(*totals, *expected or (0,)) * 1.15))  # with room for the word above the columns
     dates = [day.isoformat() for day, _, _ in days]
     x = 100 * (dates.index(shipped_on.isoformat()) + 0.5) / len(days)
     dx, anchor = (6, "start") if x < 50 else (-6, "end")
@@ -243,7 +245,9 @@ def _frame(count: int, scale: Sequence[int], shapes: Markup, labels: Iterable[La
     for value in scale:
         grid += _GRIDLINE.format(y=_number(TOP + HEIGHT - _pixels(value, scale[-1])), text=compact(value))
     for column, text, is_major in labels:
-        x, classes = _number(100 * (column + 0.5) / count), "label" if is_major else "label minor"
+        is_end = column == count - 1 >= MIN_NARROW and len(text) > 2
+        x, classes = _number(100 if is_end else 100 * (column + 0.5) / count), "label" if is_major else "label minor"
+        classes += " end" if is_end else ""
         texts += _LABEL.format(classes=classes, x=x, y=TOP + HEIGHT + 20, text=text)
     return _FRAME.format(height=TOP + HEIGHT + 26, count=count, grid=grid, shapes=shapes, labels=texts)
 

@@ -52,7 +52,7 @@ _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
 }  # fmt: skip
 """Words for values of an owner's field without its own words."""
 
-_MAX_UNCUT: Final = 60
+_MAX_UNCUT: Final = 30
 """Length of a text without a link from which on it is cut after three lines, as links are."""
 _CUT: Final = Markup('<span class="cut">%s</span>')
 _BADGE: Final = Markup('<span class="badge %s"><span aria-hidden="true">%s</span> %s</span>')

@@ -202,7 +202,7 @@ def test_small_multiples_are_sorted_by_their_sum():
 def test_the_map_shades_the_countries_with_visits():
     names = {"SG": "Singapore", "US": "United States"}
     root, legend = parsed(f"<p>{world_map({'SG': 1, 'US': 3125, 'DE': 0, 'unknown': 9}, names)}</p>")
-    assert ["".join(item.itertext()).strip() for item in legend] == ["from 1", "from 1,398"]  # 3,125 / sqrt(5)
+    assert ["".join(item.itertext()).strip() for item in legend] == ["1–1,397", "1,398 or more"]  # 3,125 / sqrt(5)
     assert [shape.tag.rpartition("}")[2] for shape in root] == [tag for tag, _ in MAP_SHAPES.values()]
     assert len(root) > 240
     shaded = [(shape.get("class"), shape[0].text) for shape in root if shape.get("class")]
@@ -221,5 +221,5 @@ def test_the_chart_of_measured_days_marks_the_day_of_shipping(shipped_on, x, anc
     root = parsed(charts.measured_days(days, date(2026, 11, shipped_on)))
     line, label = classes(root, "shipped")
     assert (line.get("x1"), line.get("x2"), label.get("x"), label.get("text-anchor")) == (x, x, x, anchor)
-    assert heights(root, "ai") == [140, 200, 100]  # of 200 pixels for 10
-    assert heights(root, "other") == [60]
+    assert heights(root, "ai") == [93.33, 133.33, 66.67]  # of 200 pixels for 15: there is room for the label above 10
+    assert heights(root, "other") == [40]

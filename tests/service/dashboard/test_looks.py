@@ -5,6 +5,7 @@ from datetime import datetime
 import pytest
 
 from data import BOT_CATEGORIES
+from service.core.pages.columns import TableColumn, cell
 from tests.support.visits import land, visit
 
 
@@ -131,3 +132,8 @@ def test_own_hosts_are_one_referrer(seen, browsing):
         ["(own site)", "4", "57.14 %"], ["news.example", "2", "28.57 %"], ["(direct)", "1", "14.29 %"]
     ]  # fmt: skip
     assert rows[0].all("a") == []
+
+
+def test_many_tags_are_cut_after_three_lines():
+    column = TableColumn("tags", "Tags", "list")
+    assert str(cell(column, ["autumn campaign 2026", "in Germany"], "plain", "")).startswith('<span class="cut">')
