@@ -1,13 +1,13 @@
 """The kind of network that an address belongs to.
 
 The package iporigin contains 39,000 ranges of 49 providers, most of which publish them, and is released every few
-weeks. Evidence: https://pypi.org/project/iporigin/. Lists fetched by `traffic agents refresh` cover more hosting
-networks.
+weeks. Evidence: https://pypi.org/project/iporigin/. hosting.toml has the networks of 89 more hosting providers, lists
+fetched by `traffic agents refresh` those of 900.
 """
 
 from collections.abc import Mapping
 from functools import lru_cache
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from socket import AF_INET, AF_INET6, inet_pton
 from typing import Final
 
@@ -15,7 +15,7 @@ import iporigin
 from iporigin._data import dataset  # iporigin.classify takes six times as long, 7 % of an import
 
 from data.rules.ip_lists import FetchedList, Networks
-from data.rules.tables import IpList, load
+from data.rules.tables import Hosting, IpList, load
 from data.signals import BITS
 
 _FACTS: Final = {
@@ -34,13 +34,14 @@ https://developer.chrome.com/blog/private-prefetch-proxy and https://www.cogentc
 
 
 class NetworkKinds:
-    """Finds the kinds of networks, as facts about visits. Fetched lists are for addresses that iporigin lacks."""
+    """Finds the kinds of networks, as facts about visits. Other lists are for addresses that iporigin lacks."""
 
     def __init__(self, snapshots: Mapping[str, FetchedList]) -> None:
-        """Use the lists of hosting networks among the fetched lists."""
+        """Use hosting.toml, and the lists of hosting networks among the fetched lists."""
         names = [row.name for row in load(IpList, "ip_lists") if row.hosting and row.name in snapshots]
         networks = [network for name in names for network in snapshots[name].networks]
-        self._hosting = Networks(networks) if networks else None
+        networks += [ip_network(text) for row in load(Hosting, "hosting") for text in row.networks]
+        self._hosting = Networks(networks)
         self.fact = lru_cache(1 << 14)(self._fact_uncached)
 
     def _fact_uncached(self, address: str) -> int:
@@ -51,11 +52,11 @@ class NetworkKinds:
         except (OSError, ValueError):  # ValueError: a surrogate
             return 0
         provider, kind = dataset().find(int.from_bytes(packed), version) or ("", "")
-        if provider in _OF_PEOPLE or not (kind or self._hosting):
+        if provider in _OF_PEOPLE:
             return 0
         parsed = ip_address(packed)
         if not parsed.is_global:  # some ranges contain private and documentation addresses
             return 0
         if not kind:
-            return BITS["from_hosting"] if self._hosting and parsed in self._hosting else 0
+            return BITS["from_hosting"] if parsed in self._hosting else 0
         return BITS["from_relay"] if provider in _RELAYS else _FACTS.get(kind, 0)

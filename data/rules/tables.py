@@ -195,6 +195,14 @@ class HeaderSupport(RuleRow, frozen=True):
     example: Text
 
 
+class Hosting(RuleRow, frozen=True):
+    """An autonomous system of a hosting provider, and the networks that it announces."""
+
+    system: int
+    name: Text
+    networks: tuple[Text, ...] = ()
+
+
 class IpList(RuleRow, frozen=True):
     """A list of IP addresses: of an operator's agents, published by the operator, or of hosting networks."""
 

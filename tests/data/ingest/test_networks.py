@@ -20,6 +20,7 @@ from tests.support.lakes import rows_of
 KINDS = [
     ("52.95.110.1", "from_hosting"),  # in https://ip-ranges.amazonaws.com/ip-ranges.json
     ("2a01:4f8::1", "from_hosting"),  # Hetzner Online
+    ("212.227.0.9", "from_hosting"),  # IONOS, only in hosting.toml
     ("104.16.0.9", "from_cdn"),  # in https://www.cloudflare.com/ips-v4
     ("104.28.28.0", "from_relay"),  # in https://mask-api.icloud.com/egress-ip-ranges.csv
     ("2.58.241.66", "from_vpn"),  # ProtonVPN

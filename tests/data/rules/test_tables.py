@@ -2,6 +2,7 @@
 
 import re
 from datetime import date
+from ipaddress import ip_network
 
 import pytest
 
@@ -17,6 +18,7 @@ from data.rules.tables import (
     Agent,
     Campaign,
     Heuristic,
+    Hosting,
     IpList,
     NotCrawler,
     Probe,
@@ -31,6 +33,7 @@ from tests.support.tables import examples, examples_at_once, tables
 FILES = {
     Agent: "agents", Heuristic: "heuristics", NotCrawler: "notcrawlers", IpList: "ip_lists", Proxy: "proxies",
     Referrer: "referrers", Campaign: "campaigns", Probe: "probes", Spammer: "spammers",
+    Hosting: "hosting",
 }  # fmt: skip
 ROWS = {row_type: load(row_type, name) for row_type, name in FILES.items()}
 AGENTS, REFERRERS, CAMPAIGNS = ROWS[Agent], ROWS[Referrer], ROWS[Campaign]
@@ -127,6 +130,12 @@ def test_names_of_sources_and_operators_have_one_spelling():
     sources = {row.ai_source for rows in (AGENTS, REFERRERS, CAMPAIGNS) for row in rows if row.ai_source}
     for names in (sources, {row.operator for row in AGENTS}):
         assert len({name.lower() for name in names}) == len(names)
+
+
+def test_networks_of_hosting_are_public_and_named_once():
+    networks = [ip_network(text) for row in ROWS[Hosting] for text in row.networks]
+    assert all(network.is_global and network.prefixlen >= 8 for network in networks)
+    assert len(networks) == len(set(networks)) > 15_000
 
 
 def test_every_row_was_checked_since_2026():
