@@ -8,7 +8,9 @@ people's by all signals except those of headers, networks and late browsers. The
 also, data that an open application requests makes a session, and sending half of the headers makes a machine.
 
 Nearly all people here are the owners: about six with current Chrome, and one with Firefox. The rules for headers were
-chosen on other logs, and the rules for networks on other sites.
+chosen on other logs, and the rules for networks on other sites. Networks of the other visitors of the password manager
+are those of iporigin 1.1.2 only, since its log was no longer at hand when hosting.toml was made; with those of the
+downloaded list instead, the same visitor-days count as people's.
 """
 
 import json
@@ -36,7 +38,7 @@ class HeadedDay(NamedTuple):
 
 
 def headed_days(*, has_list: bool = False) -> Iterator[HeadedDay]:
-    """The rows of the file, with the networks of iporigin, or also with those of the list that is downloaded."""
+    """The rows of the file, with the networks of iporigin and hosting.toml, or also with the downloaded list."""
     for site, about, (*cells, serves, fetch, fetching, language, speaking, user_agent) in rows_of(FILE):
         day = of_cells(site, about, (*cells, user_agent), has_list=has_list)
         yield HeadedDay(day, bool(int(serves)), fetch, int(fetching), language, int(speaking))

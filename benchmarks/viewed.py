@@ -15,9 +15,10 @@ denominator. Views that a later rule for single lines recognizes are left out. i
 (device_detector 6.5.1) and GoAccess 1.7 classified the same user agents once: one of the 742 views is called a bot's by
 one of them.
 
-Networks are those of iporigin 1.1.2. They were added later, from the address that in the log has a day with the same
-user agent and status, and nearly the same number of files and duration; the 163 views with no such day, or with several
-on different networks, count as views from no hosting network.
+Networks are those of iporigin 1.1.2 and hosting.toml. They were added later, from the address that in the log has a day
+with the same user agent and status, and nearly the same number of files and duration; the 163 views with no such day,
+or with several on different networks, count as views from no hosting network. Some providers of hosting.toml were
+chosen because they visited two of eight of these sites (a, c, e, g, i, k, n, p).
 
 Before the thresholds of `outdated`, `errors` and `stale` were chosen on these logs, the rules left 42 % machines, and
 lost 10.6 % of people: nearly all of these were developers of a site that showed its debug bar, a developer whose pages

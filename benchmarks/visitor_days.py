@@ -6,8 +6,7 @@ repositories, and whether the rules were chosen on them. None of the sites is in
 
 Those of the five later sites were read during the search for user agents that no browser sends on the other 17 sites,
 both halves of which had been seen by then, and were measured once these user agents were fixed. For the later sites,
-lines from addresses of content delivery networks are left out, since they do not identify a visitor, and networks are
-those of iporigin 1.1.2 only.
+lines from addresses of content delivery networks are left out, since they do not identify a visitor.
 
 Up to 30 of each site were drawn at random from the 2,493 that were called people's before there were signals of
 networks, and one reader labelled each in its context by criteria that were written down first. A person loads what a
@@ -17,6 +16,11 @@ address probes or walks over a list that day; or several unrelated user agents o
 loads one page without the files that others load there, with one more sign (a hosting network, a forged referrer, one
 user agent from many addresses with a page each); or it loads only icons, from a hosting network; or it renders
 previews. The others are doubtful. The reader knew the names of networks.
+
+Networks are those of iporigin 1.1.2 and hosting.toml, or also those of the list of 22 August 2026 that is downloaded.
+Those of hosting.toml, and those of the list on the later sites, were added later from the same logs: on the later sites
+by the address, elsewhere by the day with the same user agent and the same counts. Eight rows, for which the log has no
+such day, or several on different networks, keep those of iporigin alone.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,7 +41,7 @@ class VisitorDay(NamedTuple):
     part: str  # chosen, unseen, later: whether the rules were chosen on its site
     day: date
     label: str  # machine, person, doubtful
-    network: str  # hosting, bot, -; of hosting networks, those of iporigin, or also those of the list of 22 August 2026
+    network: str  # hosting, bot, -
     served: int  # pages that were served; this and the next five are at most 50
     refused: int  # pages that were not served, without redirects
     redirects: int  # of paths that are not links
@@ -76,13 +80,9 @@ class Request(NamedTuple):
 
 
 def visitor_days(*, has_list: bool = False) -> Iterator[VisitorDay]:
-    """The rows of the file, with the networks of iporigin, or also with those of the list that is downloaded.
-
-    Networks of later sites were never looked up in that list, so these sites are left out with it.
-    """
+    """The rows of the file, with the networks of iporigin and hosting.toml, or also with the downloaded list."""
     for site, about, cells in rows_of(FILE):
-        if not (has_list and about == "later"):
-            yield of_cells(site, about, cells, has_list=has_list)
+        yield of_cells(site, about, cells, has_list=has_list)
 
 
 def of_cells(site: str, about: str, cells: Sequence[str], *, has_list: bool) -> VisitorDay:
