@@ -46,7 +46,7 @@ class CreatedApiKey(ApiKey, frozen=True):
 def key_manager(caller: Caller) -> None:
     """Raise Forbidden unless a caller may manage API keys."""
     if not caller.may_manage_keys:
-        fix = "Use an identity token of a role that may write; or `traffic keys` on the server."
+        fix = "Use an identity token of a role that may write, or `traffic keys` on the server."
         raise Forbidden("This token may not manage API keys.", fix)
 
 
@@ -91,5 +91,5 @@ async def revoke(keys: ApiKeys, call: Call) -> ApiKey:
 
 
 def _record(key: Key) -> ApiKey:
-    """A key in responses."""
+    """Return the form of a key in responses."""
     return msgspec.convert(key, ApiKey, from_attributes=True)

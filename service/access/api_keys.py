@@ -57,7 +57,7 @@ class ApiKeys:
     ) -> str:
         """Create a key of an organization and return it. Only its hash is stored. Raises BadInput.
 
-        It expires at a time with an offset, or at the end of a day in UTC; without either, never.
+        `expires_at` is a time with an offset, or a day, at whose end in UTC the key expires; without it, it never does.
         """
         check_organization(organization)
         if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable():
@@ -143,7 +143,7 @@ def _expiry(text: str, now: str) -> str:
 
 
 def _checksum(secret: str) -> str:
-    """CRC-32 of the secret as six base-62 digits, as in GitHub's tokens: typos and secret scanners can check it."""
+    """CRC-32 of the secret as six base-62 digits, as in GitHub's tokens, to detect typos and for secret scanners."""
     number, digits = zlib.crc32(secret.encode()), ""
     for _ in range(_CHECK_LENGTH):
         number, digit = divmod(number, len(_ALPHABET))

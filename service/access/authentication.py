@@ -170,7 +170,7 @@ class AuthenticationMiddleware:
         self._public = public
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on with scope["caller"] set, or answer 401, or with the rejection in the scope."""
+        """Pass the request on with scope["caller"] set, or answer with 401 or the refusal that is in the scope."""
         if "refusal" in scope:
             await render(scope["refusal"])(scope, receive, send)
             return

@@ -56,7 +56,7 @@ class JwksClient:
         """`source` is a file or an https URL (http only for localhost). Raises BadInput for anything else."""
         self._source = source
         self._clock = clock
-        self.generation = 0  # rises after the keys have changed
+        self.generation = 0  # increases after the keys have changed
         self._body = b""
         self._keys: dict[str | None, jwt.PyJWK] = {}
         self._refreshed_at = float("-inf")
@@ -72,8 +72,8 @@ class JwksClient:
             raise BadInput("TRAFFIC_JWKS must be a file or an https address (http on this machine only).")
 
     async def key(self, kid: object) -> tuple[jwt.PyJWK, int]:
-        """Return the key with a kid (None: the only key) and the generation of the key set. Raises PyJWTError without a
-        key.
+        """Return the key with a kid (None: the only key) and the generation of the key set. Raises PyJWTError if there
+        is none.
         """
         kid = _valid_kid(kid)
         self._refresh_if_old()

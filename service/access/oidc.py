@@ -135,7 +135,9 @@ class OidcClient:
         return _with_query(endpoint, parameters)
 
     async def _discover(self) -> dict[str, Any]:
-        """The discovery document, kept for an hour; a failure, for FAILURE_SECONDS. Raises ProviderUnavailable."""
+        """Return the discovery document, cached for an hour. Raises ProviderUnavailable, for FAILURE_SECONDS after a
+        failure.
+        """
         metadata, until = self._metadata
         if self._clock() < until:
             return metadata

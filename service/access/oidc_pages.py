@@ -14,7 +14,7 @@ from service.core.control_database import sha256
 from service.core.http.errors import Forbidden, Unauthorized
 
 COOKIE: Final = "traffic-oidc-"
-"""Prefix of the cookies of sign-ins. Each sign-in has a cookie named by its state, with a new secret."""
+"""Prefix of the cookies of sign-ins. Each sign-in has a cookie named after its state, with a new secret."""
 MAX_COOKIES: Final = 8
 """Maximum number of concurrent sign-ins of one browser; a further sign-in deletes the cookie of the oldest."""
 

@@ -53,7 +53,7 @@ class Session:
     organization: str
     role: str
     kind: str  # link, key, or oidc
-    key_id: str | None  # id of the key that it was made with
+    key_id: str | None  # id of the key that started it
     subject: str | None  # `sub` of the identity provider's user
     created_at: str
     last_seen_at: str  # to the hour
@@ -61,7 +61,7 @@ class Session:
 
     @property
     def caller(self) -> Caller:
-        """The browser as a caller. A session made with a key may do what the key may."""
+        """The browser as a caller. A session started with a key may do what the key may."""
         name = self.key_id or self.subject or f"session {self.id}"
         return Caller(self.organization, self.role, name, self.key_id is not None)
 
@@ -124,7 +124,7 @@ class SessionStore:
         return self._open(organization, role, "link", timedelta(days=days))
 
     def open_by_key(self, key: Key) -> OpenedSession:
-        """Open a session that ends with this API key, which is active.
+        """Open a session that ends with this API key, which must be active.
 
         When a key has more than MAX_SESSIONS_OF_A_KEY sessions, the oldest ones end.
         """
@@ -177,7 +177,7 @@ class SessionStore:
         return [Session(*row) for row in rows]
 
     def revoke(self, session_id: str, organization: str) -> bool:
-        """End a session of an organization. False if there is none with this id."""
+        """End a session of an organization. Returns False if there is none with this id."""
         rows = self.database.rows(
             "UPDATE sessions SET revoked_at = ? WHERE id = ? AND organization = ? AND revoked_at IS NULL RETURNING id",
             [to_text(self._clock()), session_id, organization],
@@ -231,13 +231,13 @@ class Sessions:
         return session
 
     async def revoke(self, session_id: str, organization: str) -> bool:
-        """End a session of an organization, at once on this server. False if there is none with this id."""
+        """End a session of an organization, at once on this server. Returns False if there is none with this id."""
         is_revoked = await self.store.database.write(self.store.revoke, session_id, organization)
         self._forget(lambda session: session.id == session_id)  # after the write, or a request would cache it again
         return is_revoked
 
     def forget_key(self, key_id: str) -> None:
-        """Drop the sessions made with a revoked key from the cache."""
+        """Drop the sessions started with a revoked key from the cache."""
         self._forget(lambda session: session.key_id == key_id)
 
     def _forget(self, is_meant: Callable[[Session], bool]) -> None:

@@ -35,7 +35,7 @@ class _SettingsPages:
         return RedirectResponse(f"{self._context.root}/settings/api-keys", 303)
 
     async def keys(self, request: Request) -> Response:
-        """The organization's API keys (GET); or create a key and show it once (POST)."""
+        """Show the organization's API keys (GET), or create a key and show it once (POST)."""
         session: Session = request.scope["session"]
         made, problem = None, ""
         if request.method == "POST":
@@ -67,9 +67,7 @@ class _SettingsPages:
         return RedirectResponse(f"{self._context.root}/settings/api-keys", 303)
 
     async def sessions(self, request: Request) -> Response:
-        """List the sessions that the caller may end: all of the organization, or for viewers and keys only their
-        own.
-        """
+        """List the sessions that the caller may end: all of the organization, or for viewers only their own."""
         own: Session = request.scope["session"]
         listed = await self._context.control.read(self._context.sessions.store.sessions_of, own.organization)
         mine = [session for session in listed if own.caller.may_manage_keys or session.id == own.id]

@@ -21,7 +21,7 @@ def routes(context: PageContext) -> list[Route]:
 
 
 async def sign_in(context: PageContext, request: Request) -> Response:
-    """The form (GET); or check the API key in it and open a session (POST)."""
+    """Show the form (GET), or check the API key in it and open a session (POST)."""
     if request.method != "POST":
         target = context.own_page(request.query_params.get("next", ""))
         return await _form_page(context, request, target)
@@ -36,7 +36,7 @@ async def sign_in(context: PageContext, request: Request) -> Response:
 
 
 async def enter(context: PageContext, request: Request) -> Response:
-    """A button to sign in to the organization of a one-time link (GET), which uses the link up (POST).
+    """Show a button to sign in with a one-time link (GET), or use up the link and sign in (POST).
 
     Opening the link does not use it up, since mail scanners open links before their readers do.
     """

@@ -1,4 +1,4 @@
-"""The clock of the service, and its format of times: in control.sqlite, in output and in the log."""
+"""The clock of the service, and the format of times in control.sqlite, output and log."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -35,5 +35,5 @@ def from_text(text: str) -> datetime: ...
 @overload
 def from_text(text: str | None) -> datetime | None: ...
 def from_text(text: str | None) -> datetime | None:
-    """Parse a time written by `to_text`; None for None."""
+    """Parse a time written by `to_text`; return None for None."""
     return None if text is None else datetime.fromisoformat(text)

@@ -23,7 +23,7 @@ CONTROL: Final = "control.sqlite"
 MIGRATIONS: Final = tuple(read_sql("service.core", f"control_{number}") for number in (1, 2, 3, 4))
 """Entry n migrates version n to n + 1; only append."""
 READ_THREADS: Final = 4
-_LOST_KEYS: Final = "its API keys are lost: restore it from a backup, or delete it and create new keys."
+_LOST_KEYS: Final = "so its API keys are lost: restore it from a backup, or delete it and create new keys."
 
 
 class ControlDatabase:
@@ -69,7 +69,7 @@ class ControlDatabase:
         return await in_thread(self._write_thread, work, *arguments)
 
     def write_later(self, work: Callable[[*Arguments], object], *arguments: *Arguments) -> None:
-        """Like `write`, without waiting for the result or its errors, for data that is only informative."""
+        """Like `write`, but without waiting for the result or for errors; for data that is only informative."""
         self._write_thread.submit(work, *arguments)
 
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
@@ -123,7 +123,7 @@ class ControlDatabase:
 
 @contextmanager
 def opened_control(lake: Path, must_write: bool = False) -> Iterator[ControlDatabase]:
-    """Yield the lake at a path and its control database, opened for reading only unless written; close both."""
+    """Yield the control database of the lake at a path, opened read-only unless `must_write`; then close it."""
     opened = Lake(lake, must_write=must_write)
     with closing(opened.manifest), closing(ControlDatabase(opened)) as control:
         yield control
@@ -131,7 +131,7 @@ def opened_control(lake: Path, must_write: bool = False) -> Iterator[ControlData
 
 @contextmanager
 def read_control(lake: Lake) -> Iterator[sqlite3.Connection | None]:
-    """A read-only connection for operators' commands, which creates nothing. None without a database."""
+    """Yield a read-only connection for operators' commands, without creating anything; None if there is no database."""
     path = lake.root / CONTROL
     if not path.exists():
         yield None

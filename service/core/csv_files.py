@@ -19,11 +19,11 @@ _FORMULA: Final = re.compile(
     """,
     re.VERBOSE,
 )
-"""The places where a spreadsheet would start to read a formula, with any separator of cells."""
+"""The places where a spreadsheet would start to read a formula, whatever separates its cells."""
 
 
 def csv_of(names: Sequence[str], rows: Iterable[Mapping[str, Any]], *, is_raw: bool = False) -> bytes:
-    """Rows in the format of RFC 4180, after a line with the names of the columns; empty without names.
+    """Return rows in the format of RFC 4180, after a line with the names of the columns; empty without names.
 
     Text gets an apostrophe wherever a spreadsheet would begin to read a formula, unless it is for programs
     (`is_raw`). Lists and objects are JSON.

@@ -44,7 +44,10 @@ def plain(value: Any, depth: int = 0) -> Any:  # noqa: ANN401  # whatever SQL ho
 
 
 def record(kind: type[Record], row: Iterable[object]) -> Record:
-    """A record from its stored values, in the order of its fields: times as text, JSON decoded. Raises NewerVersion."""
+    """Build a record from stored values in the order of its fields, with times as text and JSON decoded.
+
+    Raises NewerVersion.
+    """
     try:
         return msgspec.convert(dict(zip(kind.__struct_encode_fields__, row, strict=True)), kind)
     except msgspec.ValidationError as error:

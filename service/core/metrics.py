@@ -60,7 +60,7 @@ class Metrics:
         for metric in self._metrics:
             try:
                 values.append((metric, await asyncio.to_thread(metric.value) if metric.blocks else metric.value()))
-            except Exception:  # noqa: BLE001  # of whatever it reads; the others are told all the same
+            except Exception:  # noqa: BLE001  # from any source; the other metrics are still reported
                 if metric.name not in self._failing:
                     _LOG.exception("The metric %s cannot be read, and is left out.", metric.name)
                 self._failing.add(metric.name)

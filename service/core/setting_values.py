@@ -127,10 +127,10 @@ def parse_memory(text: str) -> str:
 
 
 def parse_algorithms(text: str) -> tuple[str, ...]:
-    """Some of JWT_ALGORITHMS, separated by commas."""
+    """One or more of JWT_ALGORITHMS, separated by commas."""
     names = tuple(dict.fromkeys(_parts(text)))
     if not names or not set(names) <= set(JWT_ALGORITHMS):
-        raise BadInput(f"{text!r} must be some of {', '.join(JWT_ALGORITHMS)}, separated by commas.")
+        raise BadInput(f"{text!r} must be one or more of {', '.join(JWT_ALGORITHMS)}, separated by commas.")
     return names
 
 

@@ -63,7 +63,7 @@ class Settings:
     lake: Path = _row(Path, "folder of visits, manifest, links, API keys and jobs", "data/lake", flag="--lake")
     host: str = _row(str, "address that the server listens on; `::`: all of IPv6 and IPv4", "127.0.0.1", flag="--host")
     port: int = _row(
-        whole_number(0, 65_535), "port that the server listens on; 0 takes a free one", "8000", flag="--port")
+        whole_number(0, 65_535), "port that the server listens on; 0: any free port", "8000", flag="--port")
     monitor_port: int | None = _row(
         optional(whole_number(0, 65_535)),
         "port on 127.0.0.1 for `/healthz` and `/metrics`, without authentication or rate limit; empty: none")
@@ -77,7 +77,7 @@ class Settings:
         "cookies; empty: derived from each request")
     trusted_proxies: tuple[Network, ...] = _row(
         parse_networks, "networks of proxies with a trusted X-Forwarded-For, for the server and in logs, separated by "
-        "commas (`10.0.0.0/8,::1`); empty: none by the server, private and loopback addresses in logs",
+        "commas (`10.0.0.0/8,::1`); empty: none for the server, private and loopback addresses in logs",
         flag="--trusted-proxies")
     hook_networks: tuple[Network, ...] = _row(
         parse_networks, "networks of your own that Agent Hooks may reach, also by plain http, separated by commas "
@@ -119,8 +119,8 @@ class Settings:
     jwks: str = _row(
         str, "key set (JWKS) of the identity provider, a file or an https URL; empty: API keys only",
         needs=("jwt_issuer", "jwt_audience"))
-    jwt_issuer: str = _row(str, "required `iss` of its tokens")
-    jwt_audience: str = _row(str, "required `aud` of its tokens")
+    jwt_issuer: str = _row(str, "required `iss` of the provider's tokens")
+    jwt_audience: str = _row(str, "required `aud` of the provider's tokens")
     jwt_algorithms: tuple[str, ...] = _row(
         parse_algorithms, "allowed signature algorithms, separated by commas", ",".join(JWT_ALGORITHMS))
     jwt_lifetime: int = _row(whole_number(1, 720), "maximum hours from `iat` to `exp`", "24")
@@ -129,7 +129,7 @@ class Settings:
     jwt_writers: tuple[str, ...] = _row(
         parse_roles, "roles that may write, separated by commas; all others are viewers; empty: every role but viewer")
     jwt_organization: str = _row(
-        parse_organization, "organization of tokens without that claim; empty: they are rejected")
+        parse_organization, "organization for tokens without that claim; empty: they are rejected")
     oidc_client_id: str = _row(
         str, "client id for signing in at the identity provider; empty: disabled",
         needs=("jwks", "jwt_issuer", "public_url"))
@@ -162,11 +162,11 @@ class Setting(NamedTuple):
 
     @property
     def variable(self) -> str:
-        """The environment variable that sets it."""
+        """The environment variable of the setting."""
         return f"TRAFFIC_{self.name.upper()}"
 
     def read(self, text: str) -> Any:  # noqa: ANN401  # as the field of Settings
-        """The value that a text means. Raises BadInput naming the variable, and the flag if there is one."""
+        """Parse a text. Raises BadInput naming the variable, and the flag if there is one."""
         try:
             return self.parse(text)
         except BadInput as error:
@@ -178,12 +178,12 @@ _BY_NAME: Final = {setting.name: setting for setting in SETTINGS}
 
 
 def setting(name: str) -> Setting:
-    """The setting of that name."""
+    """Return the setting with this name."""
     return _BY_NAME[name]
 
 
 def read_settings(environ: Mapping[str, str], **flags: str) -> Settings:
-    """Read the settings in `environ`, replaced with those in `flags`, by name; an empty text counts as unset.
+    """Read the settings from `flags`, by name, and otherwise from `environ`; an empty text counts as unset.
 
     Raises BadInput naming the variable.
     """

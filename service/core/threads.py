@@ -14,8 +14,8 @@ NICENESS: Final = 5
 """Niceness of query threads, added to the process's own: next to another program's busy thread, each gets a quarter of
 a core.
 
-With 10 it gets a tenth, and queries on a busy machine exceed their time limit. Only for threads that hardly hold the
-interpreter's lock: a thread that holds it while other threads have the core stops the event loop.
+With 10 it gets a tenth, and queries on a busy machine exceed their time limit. Only for threads that hardly ever hold
+the interpreter's lock: a thread that holds it while other threads have the core stops the event loop.
 """
 
 
@@ -39,7 +39,7 @@ async def in_daemon_thread(work: Callable[[*Arguments], Result], *arguments: *Ar
     def run() -> None:
         try:
             result.set_result(work(*arguments))
-        except Exception as error:  # noqa: BLE001  # it is the caller's
+        except Exception as error:  # noqa: BLE001  # raised in the caller
             result.set_exception(error)
 
     threading.Thread(target=run, name="in-daemon-thread", daemon=True).start()

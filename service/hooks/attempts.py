@@ -1,7 +1,7 @@
 """Selects the next message to send, and updates the message and its hook after the attempt.
 
-Organizations take turns, and so do the hooks of an organization. A receiver that does not respond, or requests a pause,
-pauses its hook with all messages; an error response delays only its message, unless all messages get errors.
+Organizations take turns, and so do the hooks of an organization. If a receiver does not respond, or requests a pause,
+its hook is paused with all messages; an error response delays only its message, unless all messages get errors.
 """
 
 import secrets
@@ -27,18 +27,18 @@ JITTER: Final = 0.2
 MAX_RETRY_AFTER: Final = timedelta(hours=24)
 DISABLED_AFTER: Final = timedelta(days=5)
 DISABLED_FAILURES: Final = len(SCHEDULE)
-"""A hook is disabled if every attempt failed for this long, and at least this many attempts were made."""
+"""A hook is disabled after this many attempts, if all attempts have failed for DISABLED_AFTER."""
 REFUSED_MESSAGES: Final = 3
-"""Number of different messages with an error, and no success in between, that pauses their hook."""
+"""Number of different messages answered with errors, without a success in between, after which a hook is paused."""
 KEPT: Final = timedelta(days=30)
 """How long finished deliveries are kept, and can be replayed."""
 MAX_FINISHED: Final = 1_000
 """Number of newest finished deliveries kept for each hook."""
 _RANDOM: Final = secrets.SystemRandom()
 _NEXT: Final = read_sql("service.hooks", "next_delivery")
-"""The next delivery. Deliveries with a time in the future, from a wrong clock, are due.
+"""SQL: the next delivery. Deliveries with a time in the future, from a wrong clock, are due.
 
-Each part has its index, since an outbox with many messages must not delay the search for others.
+Each part of it uses an index, so that an outbox with many messages does not delay the search for others.
 """
 
 
@@ -70,7 +70,7 @@ def next_delivery(connection: sqlite3.Connection, now: datetime, full: Iterable[
 
 
 def claim(connection: sqlite3.Connection, now: datetime, full: Iterable[str] = ()) -> ClaimedDelivery | None:
-    """Take the next delivery; None if there is none.
+    """Claim the next delivery; return None if there is none.
 
     The caller holds it for LEASE and ends it with `finish`; if the caller dies, it is due again after the lease.
     """
@@ -93,7 +93,7 @@ def claim(connection: sqlite3.Connection, now: datetime, full: Iterable[str] = (
 
 
 def finish(connection: sqlite3.Connection, claimed: ClaimedDelivery, attempt: Attempt, now: datetime) -> str:
-    """Record the outcome of an attempt: of the delivery and of its hook.
+    """Record the outcome of an attempt, in the delivery and in its hook.
 
     Returns `delivered`, `failed` (there will be another attempt) or `dead`; `lost`, without recording anything, if the
     caller's lease has expired.

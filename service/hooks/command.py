@@ -28,7 +28,7 @@ def list_hooks(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE
     with opened_control(lake) as control:
         found = Hooks(control).of(organization)
     if not found:
-        inform(f"{organization} has no hooks; create one in Settings > Agent Hooks or by POST /agent-hooks.")
+        inform(f"{organization} has no hooks; create one in Settings > Agent Hooks or with POST /agent-hooks.")
         return
     cells = []
     for one in found:

@@ -33,7 +33,7 @@ async def post(
 ) -> Attempt:
     """Send a message to the URL of a hook. Redirects are not followed; dates in Retry-After are compared to `now`.
 
-    `networks` may be reached in addition to public addresses, and only they by plain http.
+    `networks` may be reached in addition to public addresses; plain http is only allowed to them.
     """
     started_at = time.monotonic()
     status_code, error, retry_after = None, None, None

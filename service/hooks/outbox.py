@@ -1,7 +1,7 @@
 """The outbox of messages: rows of control.sqlite, written in the transaction that changes the job.
 
-pending → delivered, after a response 2xx; or dead, after the last attempt or when the hook is inactive. A message may
-arrive more than once, always with the same id and the same bytes. Delivery is in attempts.py.
+A pending message becomes delivered, after a 2xx response, or dead, after the last attempt or when its hook becomes
+inactive. It may arrive more than once, always with the same id and the same bytes. Delivery is in attempts.py.
 """
 
 import json
@@ -161,7 +161,7 @@ def delete_messages(connection: sqlite3.Connection, job_id: str) -> None:
 
 
 def message(organization: str, event: str, job: Mapping[str, Any], now: datetime, base_url: str) -> bytes:
-    """The body of a message: type, timestamp and data, as Standard Webhooks recommends. `base_url` begins the links.
+    """The body of a message: type, timestamp and data, as Standard Webhooks recommends. Links begin with `base_url`.
 
     Rows of evidence are omitted from the end until it has at most MAX_MESSAGE_BYTES; `evidence_rows` of the job is
     their original number.

@@ -42,7 +42,7 @@ class _HookPages:
         self._root = f"{context.root}/{PATH}"
 
     async def hooks(self, request: Request) -> Response:
-        """The organization's hooks (GET); or create a hook and show its secret once (POST)."""
+        """Show the organization's hooks (GET), or create a hook and show its secret once (POST)."""
         session: Session = request.scope["session"]
         fields: dict[str, str] = {}
         hook, made, problem = None, None, ""
@@ -66,7 +66,7 @@ class _HookPages:
         )  # fmt: skip
 
     async def hook(self, request: Request, status: int = 200, problem: str = "", made: str | None = None) -> Response:
-        """A hook and its deliveries, with the problem of a form, or a new secret."""
+        """Show a hook and its deliveries, with the problem of a form, or a new secret."""
         organization, hook_id = _editor(request), request.path_params["id"]
         hook = await self._hooks.database.read(self._hooks.hook, organization, hook_id)
         deliveries = await self._hooks.database.read(self._hooks.deliveries, organization, hook_id)
@@ -103,7 +103,7 @@ class _HookPages:
         return await self._queue_and_show(request, lambda: self._hooks.replay(organization, ids["id"], ids["delivery"]))
 
     async def _queue_and_show(self, request: Request, work: Callable[[], object]) -> Response:
-        """The hook's page after queueing a message, or with the reason why it was rejected."""
+        """Queue a message and show the hook's page, or show the reason why the message was rejected."""
         try:
             await self._hooks.database.write(work)
         except HookConflict as error:

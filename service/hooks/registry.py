@@ -132,7 +132,7 @@ class Hooks:
         return deleted
 
     def rotate(self, organization: str, hook_id: str) -> tuple[Hook, str]:
-        """Give a hook a new secret, shown only here; for ROTATION, the old one signs, too. Raises NoSuchHook."""
+        """Give a hook a new secret, returned only here. For ROTATION, the old secret signs, too. Raises NoSuchHook."""
         secret, now = new_secret(), self._clock()
         with self._change(organization, hook_id) as connection:
             connection.execute(
@@ -159,7 +159,7 @@ class Hooks:
             job = {
                 "id": "job_00000000000000000000", "organization": organization, "type": "manual", "status": "approved",
                 "title": "A test of this hook", "created_at": now, "updated_at": now,
-                "summary": "This job does not exist. It shows that messages arrive and that their signature is right.",
+                "summary": "This job does not exist. It shows that messages arrive with valid signatures.",
                 "is_test": True,
             }  # fmt: skip
             body = outbox.message(organization, TEST_EVENT, job, now, outbox.read_address(connection))
@@ -233,15 +233,15 @@ def _check_url(url: str, allows_http: bool, own_host: str | None) -> None:
     is_valid = len(url) <= MAX_URL_LENGTH and _PRINTABLE_ASCII.fullmatch(url) and normalized_host(bracketed)
     if not is_valid or port == 0:
         raise BadInput(
-            "the URL is invalid; it is an address like https://automation.example/hook, of at most "
+            "the URL is invalid; use an address like https://automation.example/hook, of at most "
             f"{MAX_URL_LENGTH:,} ASCII characters without spaces."
         )
     if parts.scheme != "https" and (parts.scheme != "http" or not allows_http):
-        raise BadInput("the URL must begin with https://; only networks in TRAFFIC_HOOK_NETWORKS take plain http.")
+        raise BadInput("the URL must begin with https://; plain http is only for networks in TRAFFIC_HOOK_NETWORKS.")
     if "@" in parts.netloc or "#" in url:
         raise BadInput("the URL must have no user, password or fragment (#); put a token into its path or query.")
     if host.removesuffix(".") == own_host:
-        raise BadInput("the URL is this service itself, according to TRAFFIC_PUBLIC_URL.")
+        raise BadInput("the URL is this service's own (TRAFFIC_PUBLIC_URL); use the address of your receiver.")
 
 
 def _prepare(connection: sqlite3.Connection, hook_id: str, *, is_waiting: bool = False) -> None:

@@ -35,10 +35,10 @@ class OutgoingError(Exception):
 async def connect(
     host: str, port: int, deadline: float, is_allowed: Callable[[Address], bool] = lambda _: True
 ) -> socket.socket:
-    """A connection to the first address of a host that accepts one, if all of them are allowed.
+    """Connect to the first address of a host that accepts a connection, if all of its addresses are allowed.
 
-    The caller is cancelled at `deadline`, a time of the event loop; each address has an equal share of the rest.
-    Raises OutgoingError.
+    The caller is cancelled at `deadline`, by the clock of the event loop; each address gets an equal share of the time
+    until then. Raises OutgoingError.
     """
     try:
         found = await in_daemon_thread(socket.getaddrinfo, host, port, socket.AF_UNSPEC, socket.SOCK_STREAM)
@@ -67,7 +67,9 @@ async def connect(
 
 
 async def tls_context() -> ssl.SSLContext:
-    """Verifies certificates and host names by the authorities of the system, or of SSL_CERT_FILE."""
+    """Return a context that verifies certificates and host names, by the system's authorities or those in
+    SSL_CERT_FILE.
+    """
     return await in_daemon_thread(_tls_context, os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
 
 

@@ -32,7 +32,7 @@ class Response(NamedTuple):
 
 
 class BadStatus(OutgoingError):
-    """The response has another status than 200."""
+    """The status of the response is not 200."""
 
     def __init__(self, status: int) -> None:
         super().__init__("invalid_response", f"HTTP status {status}")
@@ -89,8 +89,8 @@ async def request(
     """Send one request on a new connection, without following redirects.
 
     A body of more than `max_bytes` is an error; with 0 bytes, the connection is closed after the response's headers.
-    With `networks`, these may be reached, and by https public addresses; without, every address may be. Raises
-    OutgoingError.
+    With `networks`, only they and, by https, public addresses may be reached; without it, every address may be.
+    Raises OutgoingError.
     """
     deadline = asyncio.get_running_loop().time() + seconds
     try:
@@ -135,7 +135,7 @@ async def _connect(
     def is_allowed(address: Address) -> bool:
         return networks is None or is_in(address, networks) or (is_tls and is_public(address))
 
-    # of the environment, for an operator's own https URLs
+    # the proxy of the environment, only for an operator's own https URLs
     address = getproxies().get("https", "") if is_tls and networks is None and not proxy_bypass(host) else ""
     proxy = urlsplit(address if "://" in address else f"//{address}") if address else None
     via = (proxy.hostname or "", proxy.port or 443) if proxy else (host, port)
@@ -170,7 +170,7 @@ async def _open_tunnel(connected: socket.socket, proxy: SplitResult, target: str
 
 
 async def _receive_response(connection: h11.Connection, receive: _Receive, max_bytes: int) -> Response:
-    """The response, with its body if `max_bytes` allows for any. Raises OutgoingError, OSError or ProtocolError."""
+    """Read the response, with its body unless `max_bytes` is 0. Raises OutgoingError, OSError or ProtocolError."""
     first = await receive(_CHUNK)
     if not first:
         raise OutgoingError("connection_failed", "the connection was closed without an answer")

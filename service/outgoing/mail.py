@@ -37,9 +37,9 @@ class Mailer:
         self._cancel: Callable[[], object] = lambda: None
 
     def send(self, message: EmailMessage, sender: str, recipients: tuple[str, ...]) -> list[str]:
-        """Send one message. Returns problems that did not stop the delivery to all recipients, as sentences.
+        """Send one message. Returns problems as sentences, if at least one recipient may still have got it.
 
-        Raises MailFailed when it was sent to no recipient, with a message that has no password.
+        Raises MailFailed, whose message does not contain the password, if no recipient got it.
         """
         try:
             return asyncio.run(self._send(message, sender, recipients))
@@ -61,7 +61,7 @@ class Mailer:
             self._cancel()
 
     async def _send(self, message: EmailMessage, sender: str, recipients: tuple[str, ...]) -> list[str]:
-        """Raises the exceptions that `send` translates.
+        """Send one message. Raises the exceptions that `send` translates.
 
         A password is only sent over TLS, to a server with a valid certificate. Without a password, TLS is used if it is
         offered, with any certificate: private mail servers often have a self-signed certificate.

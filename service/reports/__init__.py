@@ -1,1 +1,1 @@
-"""Answers of the catalog: from the cache, or computed when it is the turn of an organization."""
+"""Answers of the catalog: from the cache, or computed in the organization's turn."""

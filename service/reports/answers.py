@@ -65,8 +65,8 @@ class Answers:
     async def get(self, pairs: Sequence[tuple[Entry, Scope]], is_share: bool = False) -> list[bytes]:
         """The answers of the pairs, in order, for a page. Pairs of one scope are computed as one batch.
 
-        They are the answers of `body`, but answers older than PAGE_SECONDS are computed again if the lake has changed.
-        A pair that is given twice is computed once.
+        They equal the answers of `body`, except that answers older than PAGE_SECONDS are computed again if the lake has
+        changed. A pair that is given twice is computed once.
         """
         groups: dict[Scope, dict[str, Entry]] = {}
         for entry, scope in pairs:
@@ -97,9 +97,9 @@ class Answers:
         return self._cache.statistics(organization, list(ENDPOINTS), parts)
 
     def state(self, organization: str) -> OrganizationState:
-        """The state of an organization, read once in a turn of the event loop.
+        """Return the state of an organization, read once per iteration of the event loop.
 
-        All requests that are answered in one turn were received before it, so none of them gets an older epoch. Raises
+        All requests answered in one iteration were received before it, so none of them gets an older epoch. Raises
         LakeReplaced.
         """
         if not self._states:
@@ -121,7 +121,9 @@ class Answers:
         return answer.body
 
     def _assemble(self, entry: Entry, key: CacheKey) -> CachedAnswer | None:
-        """The answer made of the parts of an entry, if it has any and all are cached. Cached as long as these."""
+        """Assemble the answer of an entry from its parts, if it has any and all are cached. It expires with the oldest
+        part.
+        """
         parts = _PARTS.get(entry.name)
         if not parts:
             return None

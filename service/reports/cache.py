@@ -49,7 +49,7 @@ class CachedAnswer(NamedTuple):
     body: bytes
     stored_at: float
     revision: int = 0  # of the lake, before the answer was computed
-    compressed: bytes = b""  # the body as gzip, since a client asked for that
+    compressed: bytes = b""  # the body as gzip, once a client has asked for it
 
     @property
     def size(self) -> int:
@@ -122,8 +122,8 @@ class AnswerCache:
         """The cached answer, or the result of `compute`, which is then cached. Counts a hit or a miss.
 
         Concurrent calls with the same key share one computation; calls of shares share another. It is cancelled when
-        all of the calls are cancelled. If it fails, all of them raise its error and nothing is cached; only Overloaded
-        is raised by the call that began it alone, and another call begins again.
+        all of the calls are cancelled. If it fails, all of them raise its error and nothing is cached; but
+        only the call that began it raises Overloaded, and another call begins again.
         """
         cached = self.get(key)
         self.count(key.organization, key.name, "misses" if cached is None else "hits")
@@ -135,7 +135,7 @@ class AnswerCache:
 
     async def compressed(self, key: CacheKey, answer: CachedAnswer, is_share: bool, compute: Compute) -> bytes:
         """The cached answer as gzip: the result of `compute`, which is then kept next to its body."""
-        shared = key._replace(name=f"{key.name}.gz")  # as no entry is called
+        shared = key._replace(name=f"{key.name}.gz")  # a name that no entry has
         return answer.compressed or await self._join_or_start(
             shared, is_share, compute, lambda compressed: self.put(key, answer._replace(compressed=compressed))
         )

@@ -61,14 +61,14 @@ class Filters:
     targets: LinkIndex
     target_code: str | None = None  # the short code that target_url resolves to
     target_codes: int = 0  # how many short codes lead to target_url
-    tagged: str | None = None  # the links that tag stands for, as a Scope has them
+    tagged: str | None = None  # the links with the tag, in the form of a Scope
     compares: bool = False  # whether tables show the previous period: a parameter of pages, not of the API
-    by: str = ""  # what the rows of the page Links are: tags, not links; a parameter of pages, too
-    chosen_group: str = ""  # the traffic_group of the address, perhaps ALL_GROUPS; "": that of the page
+    by: str = ""  # "tag": the page Links lists tags instead of links; a parameter of pages, too
+    chosen_group: str = ""  # the traffic_group in the address, perhaps ALL_GROUPS; "": the default of the page
 
     @classmethod
     def parse(cls, query_string: bytes, organization: str, today: date, targets: LinkIndex, group: str = "") -> Self:
-        """The filters in a query string, of a page that shows a `group` unless the query string has another.
+        """Parse the query string of a page that shows `group`, unless the query string has another group.
 
         Raises InvalidParameter, as the API does. Blocks to read links.
         """
@@ -110,7 +110,7 @@ class Filters:
         return self.scope_for(_ALL_PARAMETERS)
 
     def scope_for(self, entry: Entry) -> Scope:
-        """The scope of an endpoint's answer for these parameters, of which it may ignore some."""
+        """The scope of an endpoint's answer for these parameters; the endpoint may ignore some of them."""
         accepted = validate(self.parameters.items(), entry)
         given = RESOLVED & accepted.keys()
         rest = {name: value for name, value in accepted.items() if name not in given}
@@ -156,7 +156,7 @@ class Filters:
         return replace(self, compares=not self.compares).query_string()
 
     def days_query(self, start: date, end: date) -> str:
-        """The query string for other days; a range, if they are one."""
+        """The query string for other days, as a range if they match one."""
         length = (end - start).days + 1
         name = next((name for name, days in RANGES.items() if days == length and end == self.today), None)
         if name:
@@ -182,10 +182,11 @@ class Filters:
         return by_days if is_range else None
 
     def presets(self, first_day: date | None) -> list[tuple[str, str, bool]]:
-        """Selectable spans: label, query string, and whether the span is shown.
+        """Selectable spans: label, query string, and whether the span is selected.
 
-        At most one is, though on the first of a month "Today" is "This month"; none while a range is in effect, which
-        has a button of its own ("This month" is "30 days" on the last day of November).
+        At most one span is selected, although "Today" equals "This month" on the first of a month. None is selected
+        while a range is in effect, which has its own button ("This month" equals "30 days" on the last day of
+        November).
         """
         today = self.today
         this_month = today.replace(day=1)
@@ -204,12 +205,12 @@ class Filters:
 
     @property
     def earlier(self) -> tuple[date, date]:
-        """As many days directly before."""
+        """The same number of days, directly before."""
         return self.scope.start_date - timedelta(self.days), self.scope.start_date - timedelta(1)
 
     @property
     def later(self) -> tuple[date, date] | None:
-        """As many days directly after, but not after today; None if today is in scope."""
+        """The same number of days, directly after, but not after today; None if today is in scope."""
         if self.scope.end_date >= self.today:
             return None
         end = min(self.scope.end_date + timedelta(self.days), self.today)

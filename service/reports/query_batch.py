@@ -41,8 +41,8 @@ class QueryBatch:
     async def run(self, entry: Entry) -> bytes:
         """The encoded answer of an entry.
 
-        Raises Overloaded, ClusterDown, and what Engine.answer raises. After FilesGone, EngineLost or Conflict the query
-        is retried with a new snapshot, MAX_RETRIES times at most. Cancelling the coroutine cancels the query.
+        Raises Overloaded, ClusterDown, and the exceptions of Engine.answer. After FilesGone, EngineLost or Conflict the
+        query is retried with a new snapshot, MAX_RETRIES times at most. Cancelling the coroutine cancels the query.
         """
         if not self._running:
             self._pool = self._workers

@@ -14,7 +14,7 @@ MAX_CACHED_QUERY_BYTES: Final = 512
 
 
 def parse_parameters(query_string: bytes, known: Collection[str]) -> Mapping[str, str]:
-    """The parameters of these names in a query string. Raises InvalidParameter if one is given twice or too long."""
+    """Parse the `known` parameters in a query string. Raises InvalidParameter if one is given twice or too long."""
     pairs = parse_qsl(query_string.decode("latin-1"), keep_blank_values=True, errors="replace")
     return select_parameters(pairs, known)
 
@@ -22,7 +22,8 @@ def parse_parameters(query_string: bytes, known: Collection[str]) -> Mapping[str
 def parse_scope(query_string: bytes, entry: Entry, organization: str, today: date, targets: LinkIndex) -> Scope | None:
     """The scope of a query string for `entry`; None if it depends on the links. Raises InvalidParameter.
 
-    Cached, unlike scopes that depend on links, which change: use parse_parameters and scope_from for them, in a thread.
+    Scopes that depend on links are not cached, since links change: use parse_parameters and scope_from for them, in a
+    thread.
     """
     parse = _parse_scope if len(query_string) <= MAX_CACHED_QUERY_BYTES else _parse_scope.__wrapped__
     return parse(query_string, parameters_of(entry), organization, today, targets)

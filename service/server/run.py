@@ -34,7 +34,7 @@ SIGNAL_DEBOUNCE_SECONDS: Final = 0.5
 RESERVED_FILES: Final = 512
 """Open files allowed in addition to connections."""
 GC_THRESHOLDS: Final = (2_000, 10, 100)
-"""Arguments of gc.set_threshold. A collection stops all answers: of 50,000 objects left by pages, it took 40 ms."""
+"""Arguments of gc.set_threshold. A collection stops all answers: with 50,000 objects left by pages, it took 40 ms."""
 LARGE_BLOCK: Final = 131_072
 """Size in bytes from which memory is allocated by mmap, and returned to the system as soon as it is freed."""
 M_MMAP_THRESHOLD: Final = -3
@@ -109,14 +109,14 @@ class _MainServer(_Server):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket, of IPv4 too if the host is `::`. Raises BadInput if the address cannot be bound."""
+    """Return a listening socket, also for IPv4 if the host is `::`. Raises BadInput if the address cannot be bound."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     is_dual = host == "::" and socket.has_dualstack_ipv6()
     try:
         listener = socket.create_server((host, port), family=family, backlog=2_048, dualstack_ipv6=is_dual)
     except OSError as error:
         raise BadInput(f"cannot serve on {host}:{port} ({error.strerror}); choose another --host or --port.") from error
-    if sys.platform == "linux":  # drop connections whose client acknowledges no data for this long, also after close()
+    if sys.platform == "linux":  # drop connections whose client acknowledges no data for this long, even after close()
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * WRITE_TIMEOUT_SECONDS))
     return listener
 

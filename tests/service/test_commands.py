@@ -288,7 +288,7 @@ def test_demo_serves_a_sample_and_leaves_nothing_behind(tmp_path, forks):
         key, address = re.fullmatch(
             r'curl -H "Authorization: Bearer (tak_\w+)" "(http://127\.0\.0\.1:\d+/\S+)"\n', line
         ).groups()
-        assert ":8000/" not in address  # TRAFFIC_PORT=0 takes a free one
+        assert ":8000/" not in address  # TRAFFIC_PORT=0 takes a free port
         assert next(path.name for path in tmp_path.iterdir()).startswith("traffic-demo-")
         with httpx2.Client(trust_env=False, verify=False, headers={"Authorization": f"Bearer {key}"}) as client:
             answer = client.get(address).json()

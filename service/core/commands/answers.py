@@ -15,7 +15,7 @@ FORMATS: Final = ("table", "json", "csv", "parquet")
 
 
 def select_columns(answer: "Result", names: str) -> "Result":
-    """Return the answer with only these columns, separated by commas, in this order; all if `names` is empty.
+    """Return the answer with only the columns in `names`, separated by commas and in this order; all if it is empty.
 
     Raises BadInput for an unknown name, or if the answer has several parts.
     """
@@ -33,11 +33,11 @@ def select_columns(answer: "Result", names: str) -> "Result":
 
 
 def check_format(output: str, formats: Sequence[str] = FORMATS, *, is_raw: bool = False) -> None:
-    """Raise BadInput unless `output` is one of these formats, and CSV if it is to be raw."""
+    """Raise BadInput unless `output` is one of `formats`; with `is_raw`, only CSV is allowed."""
     if output not in formats:
         raise BadInput(f"{output!r} is not an output format; use {', '.join(formats[:-1])} or {formats[-1]}.")
     if is_raw and output != "csv":
-        raise BadInput("--raw goes with --format csv; no other format changes text.")
+        raise BadInput("--raw needs --format csv; no other format changes text.")
 
 
 def check_parts(answer: "Result", output: str) -> None:
@@ -51,8 +51,8 @@ def print_answer(
 ) -> None:
     """Write an answer to stdout in one of FORMATS. Raises BadInput if the format cannot represent it.
 
-    `is_wide`: tables are not fitted to the width of a terminal. `is_raw`: CSV is for a program. `nothing`: the message
-    on stderr instead of a table without rows.
+    `is_wide`: tables are not fitted to the width of a terminal. `is_raw`: formulas in CSV are not escaped. `nothing`:
+    the message on stderr instead of an empty table.
     """
     from service.core.encoding import encode
 
@@ -76,7 +76,7 @@ def print_answer(
 
 
 def print_csv(names: Sequence[str], rows: Iterable[Mapping[str, Any]], is_raw: bool = False) -> None:
-    """Write rows to stdout as CSV; `is_raw`: for a program."""
+    """Write rows to stdout as CSV. `is_raw`: formulas are not escaped."""
     from service.core.csv_files import csv_of
 
     _write_text(csv_of(names, rows, is_raw=is_raw))

@@ -18,7 +18,7 @@ def can_ask() -> bool:
 
 
 def may_ask(yes: bool) -> bool:
-    """Whether a user can answer and has not said --yes."""
+    """Whether a user can answer and has not passed --yes."""
     return not yes and can_ask()
 
 

@@ -35,7 +35,7 @@ class WithParameters(Command):
         return [*own, *options, help_option]
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401  # of a private type
-        """Run it. Warn if only one of the two dates is given, which has no effect."""
+        """Run the command. Warn if only one of the two dates is given: it has no effect."""
         ctx.obj = {row.name: ctx.params.pop(row.name) for row in self._parameters()}
         for given, missing in (("start", "end"), ("end", "start")):
             if ctx.obj[f"{given}_date"] and not ctx.obj[f"{missing}_date"]:

@@ -30,12 +30,12 @@ class PrintedColumn:
     cells: tuple[str, ...]
     width: int
     is_number: bool = False
-    is_text: bool = False  # only texts are shortened; numbers, times and flags are complete or omitted
+    is_text: bool = False  # only texts are shortened; numbers, times and flags are printed in full or omitted
     header: str = ""
 
     @property
     def least(self) -> int:
-        """Its width with its texts shortened as much as allowed."""
+        """The minimum width: with texts shortened as much as allowed."""
         return min(self.width, _MIN_TEXT) if self.is_text else self.width
 
 
@@ -58,7 +58,7 @@ def fit(rows: Sequence[dict[str, Any]], width: int | None) -> tuple[list[Printed
     """The columns of a table that is at most `width` cells wide, and the names of the omitted columns.
 
     First headers are broken after underscores, then columns are omitted from the right (the first column, visits and
-    percentage last), then texts are shortened in the middle, the widest first. None: no limit.
+    percentage last), then texts are shortened in the middle, the widest first. If `width` is None, there is no limit.
     """
     from rich.cells import cell_len
 

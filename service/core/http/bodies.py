@@ -30,9 +30,10 @@ async def received_bytes(request: Request, max_bytes: int) -> AsyncIterator[byte
 
 @asynccontextmanager
 async def received_json(request: Request, max_bytes: int, fix: str) -> AsyncIterator[Any]:
-    """The JSON value in the body of a request, of at most `max_bytes`; `fix` tells the client what to send instead.
+    """Yield the JSON value in the body of a request, of at most `max_bytes`; `fix` tells the client what to send
+    instead.
 
-    Raises the exceptions of `received_bytes`, and InvalidBody for anything that is not JSON, including other encodings
+    Raises the exceptions of `received_bytes`, and InvalidBody for anything that is not JSON, including encodings other
     than UTF-8 and nesting that the parser rejects (deeper than 1,024).
     """
     async with received_bytes(request, max_bytes) as body:
@@ -45,7 +46,9 @@ async def received_json(request: Request, max_bytes: int, fix: str) -> AsyncIter
 
 @asynccontextmanager
 async def received_object(request: Request, kind: type[Body], max_bytes: int) -> AsyncIterator[Body]:
-    """The JSON object in the body of a request. Raises like `received_json`, and InvalidBody for other objects."""
+    """Yield the JSON object in the body of a request. Raises like `received_json`, and InvalidBody if it is not a
+    `kind`.
+    """
     fields = msgspec.structs.fields(kind)
     names = ", ".join(field.encode_name + ("" if field.required else " (optional)") for field in fields)
     fix = f"Send a JSON object with {names}."

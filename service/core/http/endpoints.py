@@ -19,7 +19,7 @@ from service.core.http.routing import Endpoint
 
 
 def routes_of(base: str, operations: Iterable[tuple[Operation, Handler]]) -> list[Route]:
-    """A route for each path of the operations, answered by their handlers."""
+    """Return a route for each path of the operations, which their handlers answer."""
     endpoints: dict[str, dict[str, Endpoint]] = {}
     for one, handler in operations:
         method, path = one.route.split()

@@ -12,7 +12,7 @@ Problem
 ├── MethodNotAllowed    405  the route does not support the method
 ├── RequestTimeout      408  the request was not received in time
 ├── StateConflict       409  the state of the resource does not allow it
-├── PreconditionFailed  412  the resource has another version than If-Match says
+├── PreconditionFailed  412  the version of the resource is not the one in If-Match
 ├── BodyTooLarge        413  the body exceeds a limit
 ├── UrlTooLong          414  the URL exceeds the limit
 ├── RateLimited         429  too many requests from one source address
@@ -26,7 +26,7 @@ Problem
 ├── ClusterDown         503  the cluster that should answer is not available
 ├── LakeReplaced        503  the lake that was opened has been replaced
 ├── ProviderUnavailable 503  the identity provider does not answer
-└── StorageUnavailable  503  the disk is full or fails, or nothing may be written into the lake now
+└── StorageUnavailable  503  the disk is full or fails, or the lake cannot be written now
 """
 
 import errno
@@ -54,8 +54,8 @@ class Problem(Exception):
     ) -> None:
         """Arguments not given default to the class's. `more` are further members of the body.
 
-        `text` is what str() returns instead of error and message. Problems that are also BadInput or another
-        TrafficError only have their reason there: pages and commands print it, without advice for callers of the API.
+        `text` is what str() returns instead of error and message. For a Problem that is also BadInput or another
+        TrafficError, it is only the reason: pages and commands print it without the advice for callers of the API.
         """
         self.headers = dict(headers or self.sent_headers)
         self.body: dict[str, object] = {"error": error or self.error, "message": message or self.message, **more}
@@ -176,7 +176,7 @@ class TooMuchMemory(Problem):
 
 
 class Interrupted(Problem):
-    """The files or the database that it read were changed or locked meanwhile, or another query ended the engine."""
+    """The files or the database of the query were changed or locked meanwhile, or another query ended the engine."""
 
     error = "The answer was interrupted."
     message = "Retry in a few seconds; the server's log has the cause for the operator."

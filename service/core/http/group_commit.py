@@ -1,4 +1,4 @@
-"""Group commit: one thread makes changes of many requests durable together, before they are acknowledged."""
+"""Group commit: one thread makes the changes of many requests durable together, before they are acknowledged."""
 
 import asyncio
 import sqlite3

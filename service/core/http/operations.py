@@ -17,7 +17,7 @@ KIB: Final = 1 << 10
 
 
 def any_caller(_: Caller) -> None:
-    """Allow an operation to viewers, too."""
+    """Allow every caller, including viewers."""
 
 
 def writer(caller: Caller) -> None:
@@ -77,7 +77,7 @@ class Call:
 Handler = Callable[[Call], Awaitable[object]]
 """Answers a call with a value to encode as JSON, or with a whole response."""
 RoomHandler = Callable[[Part, Call], Awaitable[object]]
-"""The same, for a part of the service."""
+"""A handler that gets its part of the service before the call."""
 
 
 class Operations(Generic[Part]):
@@ -90,7 +90,7 @@ class Operations(Generic[Part]):
         self._handlers: list[tuple[Operation, RoomHandler[Part]]] = []
 
     def __iter__(self) -> Iterator[Operation]:
-        """The rows, in the order of their addition."""
+        """Iterate over the operations, in the order in which they were added."""
         return (one for one, _ in self._handlers)
 
     def handles(self, one: Operation) -> Callable[[RoomHandler[Part]], RoomHandler[Part]]:

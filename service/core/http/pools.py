@@ -1,5 +1,5 @@
-"""Limits on concurrent queries: one more than the number of cores run at once, and at most MAX_REQUESTS of an
-organization run or wait.
+"""Limits on concurrent queries: at most one more than the number of cores run at once, and at most MAX_REQUESTS
+requests of an organization run or wait.
 
 Queries on a cluster have their own threads and queue, so that a slow or unreachable cluster does not block the others.
 """
@@ -30,7 +30,7 @@ CLUSTER_THREADS: Final = 8
 TEXT_THREADS: Final = 2
 """Threads that render pages and other texts: they hold the interpreter's lock, which the event loop needs, too.
 
-So the pool rests half of the time while queries of others run, like live visits.
+An organization's texts, like its live visits, rest half of the time while queries of others run.
 """
 
 

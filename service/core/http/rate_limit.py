@@ -22,7 +22,7 @@ RATE_LIMIT_HEADERS: Final = (b"x-ratelimit-limit", b"x-ratelimit-remaining", b"x
 
 
 class RateLimitDecision(NamedTuple):
-    """Whether one request is accepted, and the state of its source afterwards."""
+    """The decision on one request, and the state of its source afterwards."""
 
     accepted: bool
     remaining: int

@@ -24,7 +24,7 @@ class _Queue:
     slots: int = 0
     """Number of slots in use by the organization."""
     rests: int = 0
-    """Number of rests in progress; meanwhile it gets no slot."""
+    """Number of rests in progress, during which the organization gets no slot."""
 
     @property
     def first(self) -> _QueuedClient | None:
@@ -36,9 +36,9 @@ class _Queue:
 class Scheduler:
     """Grants slots to organizations in turn. Belongs to one event loop.
 
-    An organization with fewer slots than others goes first. An organization with a slot gets another one only if one
-    more stays free for others; more than half of all slots only if no other organization asked recently. While it
-    rests, it gets none. Within one organization, shares come last.
+    An organization with fewer slots than others goes first. An organization with a slot gets another only if one more
+    stays free for others, and more than half of all slots only if no other organization asked for one recently. While
+    it rests, it gets none. Within one organization, shares come last.
     """
 
     def __init__(self, slots: int) -> None:

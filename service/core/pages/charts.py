@@ -18,9 +18,9 @@ from service.core.pages.spans import Label, day_labels
 HEIGHT: Final = 200
 """Pixels from the base line of a chart to its top gridline."""
 LEAST: Final = 4
-"""Percent of a bar that show the smallest share."""
+"""Minimum width of a share in a bar, in percent."""
 MIN_NARROW: Final = 12
-"""Number of columns from which on the last label ends with its column: centred, it would stand out of the chart."""
+"""Minimum number of columns for which the last label is right-aligned: centred, it would stick out of the chart."""
 TOP: Final = 10
 """Pixels above the top gridline, for half a line of text."""
 _FRAME: Final = Markup(
@@ -42,7 +42,7 @@ _HATCH: Final = Markup(
     '<rect class="{id}" width="2.5" height="5"/></pattern>'
 )
 _HATCHES: Final = _HATCH.format(id="hatch") + _HATCH.format(id="void")
-"""Hatchings: over columns in the colour of the background, elsewhere in the colour of lines."""
+"""Hatchings: in the colour of the background over columns, in the colour of lines elsewhere."""
 _HATCHED: Final = Markup('<rect class="{kind}" x="{x}%" y="{y}" width="{width}%" height="{height}" fill="url(#{id})"/>')
 _SHIPPED: Final = Markup(
     '<line class="shipped" x1="{x}%" x2="{x}%" y1="0" y2="{y}"/>'
@@ -78,10 +78,10 @@ def time_series(
 ) -> Markup:
     """Columns of people, AI-related and other visits for each hour, day, week or month. Empty without rows.
 
-    rows have total_visits, human_clicks and ai_visits, the earliest first; previous are the rows of the previous
-    period, drawn as a dashed line over the column of the same number. Columns in partial are hatched because they are
-    incomplete; columns in ahead, because they have not begun, and in missing, because no log covers them, are hatched
-    over their whole height. `marks` are short texts at the top of columns, with a line down.
+    `rows` have total_visits, human_clicks and ai_visits, the earliest first. `previous` are the rows of the previous
+    period, drawn as a dashed line over the columns with the same numbers. Incomplete columns (`partial`) are hatched;
+    columns that have not begun (`ahead`) or that no log covers (`missing`) are hatched over the full height of the
+    chart. `marks` are short texts at the top of columns, each with a line down to the base line.
     """
     if not rows:
         return _NOTHING
@@ -128,7 +128,7 @@ def measured_days(
 ) -> Markup:
     """Columns of events (as ai) and visits beyond them (as other) for each day, and a line on the day of shipping.
 
-    days are (day, events, visits), the earliest first, and contain `shipped_on`. Events need not be among the visits.
+    `days` are (day, events, visits), the earliest first, and contain `shipped_on`. Events need not be among the visits.
     `expected` are the events of each day at the rate of other subjects, drawn as a dashed line.
     """
     events = [count for _, count, _ in days]
@@ -161,7 +161,7 @@ def split_bar(people: int, ai: int, other: int) -> Markup:
 
 
 def sparkline(values: Sequence[int]) -> Markup:
-    """A line as high as a line of text, from 0 to the largest value, with a dot at its end. Empty without values."""
+    """A chart as high as a line of text, from 0 to the largest value, with a dot at its end. Empty without values."""
     if not values:
         return _NOTHING
     step = 72 / max(len(values) - 1, 1)
@@ -228,7 +228,7 @@ def _stack(series: Sequence[tuple[str, Sequence[float]]], top: int) -> Markup:
 
 
 def _hatching(kind: str, column: int, count: int, height: float, pattern: str = "hatch") -> Markup:
-    """The hatching over one of `columns` columns."""
+    """The hatching over one of `count` columns."""
     share = 100 / count
     x, y = _number(share * column), _number(TOP + HEIGHT - height)
     return _HATCHED.format(kind=kind, x=x, y=y, width=_number(share), height=_number(height), id=pattern)
@@ -253,7 +253,7 @@ def _frame(count: int, scale: Sequence[int], shapes: Markup, labels: Iterable[La
 
 
 def _bar(shares: Iterable[tuple[str, float]], words: str = "") -> Markup:
-    """A bar of adjacent parts: the class of each, and its width in percent. `words` are its text for screen readers."""
+    """A bar of adjacent parts, each with a class and a width in percent. `words` are its text for screen readers."""
     role = f'role="img" aria-label="{words}"' if words else 'aria-hidden="true"'
     x = 0.0
     parts = ""

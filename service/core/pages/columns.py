@@ -32,7 +32,7 @@ LABELS: Final = {
     "oldest_age_seconds": "Oldest (s)", "ttl_seconds": "Kept for (s)", "llms_txt": "llms.txt", "scope": "Endpoint",
     "device_type": "Device", "whole": "All requests",
 }  # fmt: skip
-"""Labels of fields with names that are unsuitable as labels."""
+"""Labels for fields whose names are unsuitable as labels."""
 
 _CATEGORIES: Final = {
     "human": "people", "ai_assistant": "assistants", "ai_training": "for training", "ai_coding_agent": "coding agents",
@@ -50,10 +50,10 @@ _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "detection_method": {"ip_range": "address", "utm": "utm tag", "heuristic": "pattern", "edge": "CDN"},
 }  # fmt: skip
-"""Words for values of an owner's field without its own words."""
+"""Words by field and value, shown instead of the value."""
 
 _MAX_UNCUT: Final = 30
-"""Length of a text without a link from which on it is cut after three lines, as links are."""
+"""Maximum length of a text that is never cut; longer texts, and all links, are cut after three lines."""
 _CUT: Final = Markup('<span class="cut">%s</span>')
 _BADGE: Final = Markup('<span class="badge %s"><span aria-hidden="true">%s</span> %s</span>')
 _CHANGE: Final = Markup('<data value="%s"><span aria-hidden="true">%s</span> %s</data>')
@@ -63,7 +63,7 @@ _FIELDS_OF_KIND: Final = {
     "percent": "ai_pct ai_percentage hit_rate value_percentage change_percentage top_share",
     "decimal": "avg_visits score conversion_rate fetches_per_referral visits_per_answer fetches_by_chance "
     "value_per_visit estimated_value",
-    "word": "bot_category agent_kind traffic_type detection_method signal",  # of the API, written as people write them
+    "word": "bot_category agent_kind traffic_type detection_method signal",  # words of the API, shown as readable text
     "share": "percentage",
     "badge": "confidence",
     "month": "month",
@@ -90,7 +90,7 @@ class TableColumn:
 
     @cached_property
     def css(self) -> str:
-        """The class of its cells."""
+        """The CSS class of the column's cells."""
         return "address" if self.field == "target_url" else _CSS.get(self.kind, self.kind)
 
 
@@ -99,9 +99,9 @@ SHARE_OF_PEOPLE: Final = TableColumn("share_of_people", "Share", "share")
 PROOF: Final = TableColumn("proof", "Proof", "text")
 """The number of verified, signed and merely claimed fetches, and of contradicted visits."""
 PEOPLE_VISITORS: Final = TableColumn("people_visitors", "Visitors", "number")
-"""The visitors among people and AI referrals, if the answer has the visitors of all."""
+"""The visitors among people and AI referrals, for answers that also count all visitors."""
 OTHER: Final = TableColumn("other_visits", "Other bots", "number")
-"""The visits by neither people nor AI, for answers with people, AI and the total only."""
+"""The visits by neither people nor AI, for answers that only have people, AI and the total."""
 PREVIOUS: Final = TableColumn("previous_visits", "Period before", "number")
 """All visits in the corresponding hour or day of the previous period."""
 

@@ -78,7 +78,7 @@ def time_of_day(value: str) -> str:
 
 
 def size(value: int) -> str:
-    """A size in bytes: 12 B, 1.2 kB, 3.4 MB; an en dash for 0, as logs without sizes have."""
+    """A size in bytes: 12 B, 1.2 kB, 3.4 MB; an en dash for 0, the size in logs without sizes."""
     if not value:
         return "–"
     amount, unit = float(value), "B"

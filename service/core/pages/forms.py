@@ -12,7 +12,7 @@ MAX_FORM_BYTES: Final = 16_384
 
 
 async def form_fields(request: Request, max_bytes: int = MAX_FORM_BYTES) -> dict[str, str]:
-    """The fields of a submitted form. Raises InvalidBody or BodyTooLarge."""
+    """Return the fields of a submitted form. Raises InvalidBody or BodyTooLarge."""
     async with received_bytes(request, max_bytes) as body:
         try:
             return dict(parse_qsl(body.decode("utf-8"), keep_blank_values=True, strict_parsing=bool(body)))
@@ -21,7 +21,7 @@ async def form_fields(request: Request, max_bytes: int = MAX_FORM_BYTES) -> dict
 
 
 async def editors_form(request: Request, max_bytes: int = MAX_FORM_BYTES) -> dict[str, str]:
-    """The fields of a form about jobs. Raises Forbidden for viewers, and the exceptions of `form_fields`."""
+    """Return the fields of a form about jobs. Raises Forbidden for viewers, and the exceptions of `form_fields`."""
     if not request.scope["session"].caller.may_write:
         raise Forbidden("Viewers cannot change jobs.", "Ask an editor to do it.")
     return await form_fields(request, max_bytes)

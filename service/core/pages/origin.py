@@ -27,7 +27,7 @@ class OriginChecker:
         return self._public_url or f"{scheme}://{request.headers.get('host', '')}"
 
     def is_exposed(self, request: Request) -> bool:
-        """Whether cookie and pages cross a network without encryption: plain http from another machine."""
+        """Whether the cookie and the pages cross a network unencrypted: by plain http, to another machine."""
         source = self._sources.of(request.scope)  # ::1 belongs to the source ::/64 of the rate limiter
         return not self.is_https(request) and source != "::/64" and not source.startswith("127.")
 

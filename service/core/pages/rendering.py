@@ -78,7 +78,7 @@ class Renderer:
     ) -> None:
         """`root` is the path of the pages, without a final slash. Pages name the provider of `countries`.
 
-        `command` makes a line of a shell of the words of a command.
+        `command` returns the shell line for the words of a command.
         """
         self._texts = texts
         self._environment = environment()
@@ -119,6 +119,6 @@ class Renderer:
 
 
 def turn_of(request: Request) -> tuple[str, bool]:
-    """The client for scheduling the rendering: the caller; no organization before sign-in."""
+    """The client for scheduling the rendering: the caller, or no organization before sign-in."""
     caller: Caller | None = request.scope.get("caller")
     return caller.turn if caller else ("", False)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from service.core.pages.formats import short_day
 
 Label = tuple[int, str, bool]
-"""A label under a column: its number, the text, and whether narrow screens show it, too."""
+"""A label under a column: the number of the column, the text, and whether narrow screens show it, too."""
 
 MAX_LABELS: Final = 9
 HOURS_UP_TO: Final = 2
@@ -18,7 +18,7 @@ MONTHS_FROM: Final = 180
 """Minimum number of days drawn by the month."""
 
 FIELD_OF: Final = {"hour": "date", "day": "date", "week": "week", "month": "month"}
-"""The field with the first day of a unit, or the day of an hour."""
+"""The field of a row with the first day of its unit; for an hour, with its day."""
 
 
 def unit_for(days: int) -> str:
@@ -56,7 +56,7 @@ class ChartDays:
 
     @property
     def whole_weeks(self) -> list[str]:
-        """The Mondays of the weeks that are over and have all of their days shown."""
+        """The Mondays of the weeks that are over, completely shown and covered."""
         monday = self.start + timedelta(-self.start.weekday() % 7)
         weeks = ((self.last_day - monday).days + 1) // 7
         mondays = [monday + timedelta(7 * number) for number in range(max(weeks, 0))]
@@ -73,7 +73,7 @@ class ChartDays:
         return self.end >= self.today and not self.has_today
 
     def is_whole(self, unit: str, row: Mapping[str, Any]) -> bool:
-        """Whether the unit of a row is completely shown, over and covered."""
+        """Whether the unit of a row is over, completely shown and covered."""
         first = date.fromisoformat(row[FIELD_OF[unit]])
         if unit == "hour" and first == self.today:
             return bool(row["hour"] < self.hours_begun - 1)
@@ -98,7 +98,7 @@ class ChartDays:
 
 
 def day_labels(days: Sequence[str]) -> list[Label]:
-    """At most nine labels of days: each day, every second, Mondays or firsts of a month, whichever is first to fit."""
+    """At most nine labels of days: each day, every second, Mondays or firsts of a month, whichever fits first."""
     dates = [date.fromisoformat(day) for day in days]
     choices = (
         range(len(dates)),

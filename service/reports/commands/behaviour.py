@@ -81,7 +81,7 @@ def explain(
     output: FormatOption = "table",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Print for each signal how many visits imported as people's have it, have only it, and count as bots with it.
+    """For each signal, print how many visits imported as people's have it, have only it, or have it and count as bots.
 
     Example: traffic behaviour explain --org acme --range 7d
     """
@@ -112,7 +112,7 @@ def explain(
     waiting = sum(row["visits"] for row in rows if row["day"] in unjudged)
     verb, off = ("count", "") if is_on else ("would count", " Behaviour is off.")
     people = f"{plural(landed, 'visit')} imported as people's; {moved:,} of them {verb} as bots"
-    inform(f"{people}; {waiting:,} are of days that are not judged yet.{off}")
+    inform(f"{people}; {waiting:,} are on days that are not judged yet.{off}")
 
 
 def _switch(lake: Path, organization: str, *, on: bool) -> None:

@@ -98,7 +98,7 @@ def query(
 
 
 def _explain_filters(lake: Lake, entry: "Entry", organization: str, parameters: dict[str, str], memory: str) -> None:
-    """Tell which parameters the answer ignores, and which filter has a value that no visit has, if no visit passes."""
+    """Name the parameters that the answer ignores and, if no visit passes, the filters whose values no visit has."""
     from queries import ENTRIES, Warehouse, parameters_of, single_filters, unknown_value_hint
 
     ignored = [name for name, value in parameters.items() if value and name not in parameters_of(entry)]
@@ -138,7 +138,7 @@ def views(
     from queries import ENTRIES, OwnSql, Warehouse, describe, empty_scope_hint, load_traffic_values, script
 
     if output and not is_described:
-        raise BadInput("--format goes with --describe; without it, the output is always SQL.")
+        raise BadInput("--format needs --describe; without it, the output is always SQL.")
     check_format(output := output or "table", ("table", "json"))
     opened = open_lake(lake, organization)
     scope = _scope(opened, ENTRIES["bot-traffic"], organization, context.obj, no_domain)
@@ -191,7 +191,7 @@ def _scope(lake: Lake, entry: "Entry", organization: str, parameters: dict[str, 
 def _answer_of_cluster(
     options: "ClusterOptions", lake: Lake, entry: "Entry", scope: "Scope", values: "list[TrafficValue]"
 ) -> "Result":
-    """The answer of a cluster, regardless of its size. An interruption also interrupts the query on the cluster."""
+    """Return the answer of a cluster, however small. An interruption also interrupts the query on the cluster."""
     from concurrent.futures import ThreadPoolExecutor
 
     from rich.console import Console

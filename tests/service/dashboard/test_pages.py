@@ -601,7 +601,7 @@ def test_the_last_day_is_today_in_the_zone_of_the_organization(lake, browsing):
         ):
             browser.enter(link_of(lake, organization, lambda: now))
             text = browser.get("?range=7d").text
-            assert f"Days and hours are those of {zone}" in text
+            assert f"Days and hours are in {zone}" in text
             assert days in text
 
 
