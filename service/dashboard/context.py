@@ -65,7 +65,7 @@ class DashboardContext(PageContext):
         return await self.answers.get(wanted, request.scope["caller"].is_share)
 
     async def made_job(self, request: Request, make: Callable[[Jobs, Actor, datetime], JobRecord]) -> Response:
-        """Return a redirect to the job that an editor makes. Raises InvalidBody and StateConflict."""
+        """Create a job for an editor; return a redirect to it. Raises InvalidBody and StateConflict."""
         services, caller = self.services, request.scope["caller"]
         work = partial(make, self.jobs, actor_of(caller), services.clock())
         try:
@@ -83,5 +83,5 @@ class DashboardContext(PageContext):
 
 
 def decoded(bodies: Sequence[bytes]) -> list[Any]:
-    """Answers as Python values. Blocks."""
+    """Return the answers as Python values. Blocks."""
     return [orjson.loads(body) for body in bodies]

@@ -18,7 +18,7 @@ class Group:
     legend: tuple[tuple[str, str], ...]  # the class and the name of each part of a column
     color: str  # of charts that do not tell classes apart
     empty: frozenset[str] = frozenset()
-    labels: Mapping[str, str] | None = None  # of fields that mean less than among all visits
+    labels: Mapping[str, str] | None = None  # of fields with a narrower meaning than among all visits
     has_split: bool = False  # whether it has more than one class
 
     def columns(self, columns: Sequence[TableColumn]) -> tuple[TableColumn, ...]:

@@ -95,7 +95,7 @@ class FilledPanel:
     empty: Mapping[str, str] | None = None
     """Title, text and command to show instead of the table."""
     note: str = ""
-    """Return the notes below the table."""
+    """The notes below the table."""
     compares: bool = False
     """Whether the table shows the previous period."""
     legend: Sequence[tuple[str, str]] = ()
@@ -117,12 +117,12 @@ class Panel:
     hint: str = ""
     note: str = ""
     all_on: str = ""  # the page that shows all rows
-    file_of: Entry | None = None  # the answer whose CSV has all rows, where its own has the first ones
+    file_of: Entry | None = None  # the answer whose CSV has all rows, if its own has only the first
     is_wide: bool = False
     has_split: bool = False  # a column with a bar of people, AI-related and other visits
     has_search: bool = False
     is_compared: bool = True  # with the previous period, if its rows have names and a figure
-    is_left_out: bool = False  # of the page, where it has no rows
+    is_left_out: bool = False  # whether it is left out of the page if it has no rows
     empty: str = "No visits of this kind in this period."
 
     chart_name: ClassVar[str] = ""
@@ -184,7 +184,7 @@ class Panel:
         return self.filled(first, selection, others[0] if others else None)
 
     def filled(self, answer: Sequence[Row], selection: Selection, before: Sequence[Row] | None = None) -> FilledPanel:
-        """Return the panel with the rows of an answer, compared with those `before`."""
+        """Return the panel with the rows of an answer, compared with the rows `before`."""
         rows, columns, compares = self.rows_of(answer), self.columns(), before is not None
         panel: Panel = replace(self, has_split=False) if compares else self
         shown = rows[: self.limit]
@@ -266,5 +266,5 @@ class Panel:
         return [self.note]
 
     def nothing(self, rows: Sequence[Row], _selection: Selection) -> Mapping[str, str] | None:
-        """Return the text instead of the table; None if there are rows to show."""
+        """Return the text to show instead of the table; None if there are rows to show."""
         return None if rows else {"title": "Nothing here", "text": self.empty, "command": ""}

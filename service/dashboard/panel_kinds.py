@@ -98,7 +98,7 @@ class Weekdays(_Charted):
 
 @dataclass(frozen=True)
 class OfPeople(Panel):
-    """Rows with visits by people only, ranked by these before the limit applies."""
+    """Rows with visits by people only, ranked by these visits before the limit applies."""
 
     color: str = "people"
     empty: str = "No visits by people in this period."
@@ -132,7 +132,7 @@ class CountryMap(OfPeople):
         """Return a text that explains why no country is known, if none is."""
         if not rows or any(row["country"] != "unknown" for row in rows):
             return super().nothing(rows, selection)
-        text, command = "These visits have none.", ""
+        text, command = "These visits have no country.", ""
         if selection.links:
             text = "Addresses are not kept, so past visits stay without countries. For new ones:"
             command = "traffic countries"
@@ -141,17 +141,17 @@ class CountryMap(OfPeople):
 
 @dataclass(frozen=True)
 class Agents(Panel):
-    """Agents, with their bytes in all, why some are unknown, and a hint until one is verified."""
+    """Agents, with notes: their total bytes, why some are unknown, and a hint until one is verified."""
 
     def notes(self, rows: Sequence[Row], selection: Selection) -> Sequence[str]:
         """Sum up visits and bytes, and explain unknown agents, and how agents are verified until one is."""
         notes = [self.note]
         if "bytes_sent" in self.fields:
             visits, sent = (sum(int(row[name]) for row in rows) for name in ("visits", "bytes_sent"))
-            notes.insert(0, f"In all: {plural(visits, 'visit')}{f', {formats.size(sent)}' if sent else ''}.")
+            notes.insert(0, f"In total: {plural(visits, 'visit')}{f', {formats.size(sent)}' if sent else ''}.")
         if any(row["agent"] == "unknown" for row in rows):
             notes.append(
-                "Unknown agents give no name: they ask for what only scanners do, are browsers in disguise, or have "
+                "Unknown agents give no name: they request what only scanners do, are browsers in disguise, or have "
                 "no user agent or another sign of a program."
             )
         if selection.links and not any(row["confidence"] in _JUDGED_BY_ADDRESS for row in rows):
@@ -235,7 +235,7 @@ class Domains(Panel):
         return wanted if wanted[1:] else [*wanted, (self.entry, replace(scope, traffic_group="people"))]
 
     def render(self, answers: PageAnswers, selection: Selection) -> FilledPanel:
-        """Return the domains with their visitors among people; None for a domain that may be under others there."""
+        """Return the domains with their visitors among people; None for a domain that may be in (other) there."""
         (wanted, of_people), compared = self.wants(selection), selection.filters.compares and selection.comparison
         if compared:
             return super().render(answers, selection)

@@ -127,7 +127,7 @@ PATHS: Final = Panel.of(
 )
 PATHS_PAGE: Final = (
     replace(PATHS, has_split=True),
-    Panel.of("statuses", "Answers", "status visits percentage", is_wide=True, has_split=True),
+    Panel.of("statuses", "Responses", "status visits percentage", is_wide=True, has_split=True),
 )
 _PLATFORMS: Final = Panel.of(
     "ai-to-human-conversion", "Platforms", "ai_source agent_fetches asked indexed trained coding", is_wide=True,

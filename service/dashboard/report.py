@@ -78,7 +78,7 @@ class Report:
         return cls(filters, page, content, loaded, zone, database.provider if database else None)
 
     def html(self, made_at: datetime) -> str:
-        """One HTML file, for a browser without a network."""
+        """Return the report as one HTML file, for a browser without a network."""
         style = (assets.FOLDER / "app.css").read_text("utf-8")
         context = {
             **self.content.filled(self.loaded),
@@ -92,7 +92,7 @@ class Report:
         return environment().get_template("report.html").render(context)
 
     def text(self) -> str:
-        """Plain text, for a mail."""
+        """Return the report as plain text, for a mail."""
         heading = self._heading()
         lines = [f"{heading['title']} of {heading['organization']}, {heading['span']}"]
         lines += [f"{label}: {_clean(value)}" for label, value in heading["chosen"]]
@@ -148,5 +148,5 @@ def _table(panel: Panel, rows: Sequence[Any]) -> Iterator[str]:
 
 
 def _clean(text: str) -> str:
-    """Untrusted text without characters that control a terminal or the direction of text."""
+    """Return untrusted text with replacements for characters that control a terminal or the direction of text."""
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)

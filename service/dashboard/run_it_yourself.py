@@ -13,7 +13,7 @@ from service.reports.filters import Filters, query_of
 
 
 def commands(context: DashboardContext, request: Request, entry: Entry, filters: Filters) -> dict[str, str]:
-    """Return the lines that print an answer, `query` and `curl` ("" without a route), and the addresses of `csv` and
+    """Return the commands that print an answer, `query` and `curl` ("" without a route), and the addresses `csv` and
     `sql`.
     """
     base, parameters = context.services.settings.base_path, validate(filters.parameters.items(), entry)

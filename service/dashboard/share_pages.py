@@ -39,7 +39,7 @@ class _SharePages:
             fields, services, organization = await form_fields(request), self._context.services, session.organization
             try:
                 today, filters = services.today(organization), fixed_filters(fields).encode()
-                Filters.parse(filters, organization, today, self._context.targets)  # is checked by this
+                Filters.parse(filters, organization, today, self._context.targets)  # checks the values
                 create, creator = self._context.shares.create, session.caller.name
                 secret = await self._context.control.write(create, organization, creator, fields)
             except BadInput as error:

@@ -34,10 +34,10 @@ _SHADED: Final = Markup('<{tag} {shape} class="q{shade}"><title>{name}: {count}<
 
 
 def world_map(counts: Mapping[str, int], names: Mapping[str, str]) -> Markup:
-    """Return a map with countries with visits in shades q1 to q5, each from five times the visits of the shade before.
+    """Return a map of countries in shades q1 to q5, each from five times the visits of the previous shade on.
 
-    counts has a number of visits by ISO 3166-1 alpha-2 code; codes that are not a country, such as "unknown", are
-    ignored. names are the countries' names, for the tooltips. The legend gives the counts of each shade.
+    `counts` has the number of visits by ISO 3166-1 alpha-2 code; codes that are not a country, such as "unknown", are
+    ignored. `names` are the names of the countries, for the tooltips. The legend gives the counts of each shade.
     """
     visited = {code: count for code, count in counts.items() if count > 0 and code in MAP_SHAPES}
     highest = max(visited.values(), default=0)

@@ -93,8 +93,8 @@ async def read_files(lake: Lake, call: Call) -> FilesChoice:
         "Leave files out of answers, or count them. Roles that may write only.",
         {"200": FilesChoice}, writer, FilesChoice, 4 * KIB, errors="409",
         description="It applies to all days at once: earlier answers are no longer served from the cache. The server "
-        "recounts closed days in its next maintenance; until then, answers are slower. 409: visits of older rules must "
-        "be classified first, by `traffic files aside --org ORGANIZATION` on the server.",
+        "recounts closed days in its next maintenance; until then, answers are slower. 409: visits classified by "
+        "older rules must be classified again first, by `traffic files aside --org ORGANIZATION` on the server.",
     )
 )  # fmt: skip
 async def switch_files(lake: Lake, call: Call) -> FilesChoice:
@@ -120,7 +120,7 @@ async def remove(lake: Lake, call: Call) -> ExclusionRule:
 
 
 def _record(record: ExclusionRecord, *, sees_addresses: bool = True) -> ExclusionRule:
-    """A rule in responses."""
+    """Return the form of a rule in responses."""
     rule, since, visits = record
     if rule.kind == "address" and not sees_addresses:
         return ExclusionRule(None, rule.kind, None, since, visits)

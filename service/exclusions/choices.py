@@ -26,7 +26,7 @@ def add_rule(lake: Lake, organization: str, kind: ExclusionKind, value: str) -> 
         raise BadInput(f"the {kind} is longer than {MAX_VALUE_LENGTH} characters.")
     rule, exclusions = checked_exclusion(kind, value), lake.manifest.exclusions
     if len(exclusions.rules(organization)) >= MAX_RULES:
-        raise StateConflict(f"There are {MAX_RULES} rules already.", "Remove one, or exclude a network, not addresses.")
+        raise StateConflict(f"There are {MAX_RULES} rules already.", "Remove one, or exclude a network instead.")
     is_new = exclusions.add(organization, rule)
     return next(record for record in exclusions.records(organization) if record.rule == rule), is_new
 
@@ -50,7 +50,7 @@ def switch_files(lake: Lake, organization: str, *, aside: bool) -> None:
         return
     if aside and not marks_all_files(lake, organization):
         raise StateConflict(
-            "Some stored visits are not yet checked for being files.",
+            "Some stored visits have not been checked for files yet.",
             f"Run `traffic files aside --org {organization}` on the server, which checks them first.",
         )
     exclusions.switch_files(organization, aside=aside)

@@ -44,7 +44,7 @@ def files(
         raise BadInput(f"{choice!r} is not a choice; write aside or counted.")
     from service.exclusions.files import plan_files, switch_files
 
-    check_can_ask(yes, otherwise="go on")
+    check_can_ask(yes, otherwise="continue")
     opened = open_lake(lake, organization, must_write=True)
     aside = choice == "aside"
     if opened.manifest.exclusions.are_files_aside(organization) == aside:
@@ -56,7 +56,7 @@ def files(
     verb, stored = "leave out" if aside else "count", plural(plan.stored, "stored visit")
     inform(f"Answers for {organization} will {verb} {plural(plan.files, 'request')} for files, {share} of {stored}.")
     if aside and plan.unmarked:
-        older = f"{plural(plan.unmarked, 'visit')} of older rules"
+        older = f"{plural(plan.unmarked, 'visit')} classified by older ones"
         inform(f"First, the current rules are applied to {older}; {plan.changed:,} of them change.")
     if not yes:
         ask("Set them aside?" if aside else "Count them?")
@@ -137,7 +137,7 @@ _KINDS: Final = {"address": "Visits from", "agent": "Visits by", "path": "Visits
 
 
 def _rule(address: str, agent: str, path: str) -> Exclusion:
-    """The given rule. Raises BadInput unless exactly one is given and it is valid."""
+    """Return the given rule. Raises BadInput unless exactly one is given and it is valid."""
     from data.rules.own_rules import checked_exclusion
 
     given = {"address": address, "agent": agent, "path": path}

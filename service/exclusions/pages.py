@@ -82,7 +82,7 @@ class _ExclusionPages:
         self._lake = context.services.lake
 
     async def left_out(self, request: Request, problem: str = "", fields: Mapping[str, str] | None = None) -> Response:
-        """The page, with the problem of a form and the entered values."""
+        """Show the page, with the problem of a form and the entered values."""
         context, session = self._context, request.scope["session"]
         view = await View.start(context, request, PAGE)
         if view.stored.is_empty:
@@ -158,7 +158,7 @@ class _ExclusionPages:
 
 
 def parts_of(days: Rows, requests: Rows, today: str, *, is_aside: bool) -> tuple[Part, Part]:
-    """Both halves of the page: visits not counted, and visits that count as bots."""
+    """Return both halves of the page: visits not counted, and visits that count as bots."""
     aside = {"files": "Files", "own": "Own"} if is_aside else {"own": "Own"}
     of_parts = (
         ("not-counted", "Not counted", "Stored, but not counted on any other page.", aside),

@@ -46,7 +46,7 @@ class JobDecision(Struct, frozen=True, forbid_unknown_fields=True):
     implementation_type: Annotated[str | None, Meta(description=", ".join(IMPLEMENTATION_TYPES))] = None
     implementation_id: Annotated[
         Annotated[int, Meta(ge=1, le=MAX_IMPLEMENTATIONS)] | Annotated[str, Meta(pattern="^[0-9]{1,2}$")] | None,
-        Meta(description="the number of an earlier implementation of the job, which is in force again"),
+        Meta(description="the number of an earlier implementation of the job, which comes into force again"),
     ] = None
     note: Note | None = None
 

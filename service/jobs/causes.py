@@ -42,7 +42,7 @@ class Plan:
         return [(one.id, one.version) for one in self.known]
 
     def apply(self, connection: sqlite3.Connection) -> None:
-        """Write it."""
+        """Carry out the plan."""
         for one in self.writes:
             if one.before:
                 change_job(connection, one.before, one.after, one.change)

@@ -23,7 +23,7 @@ QUERY_SECONDS: Final = 120.0
 FIRST_HOUR: Final = 3
 """First hour (UTC) of the daily run, when the visits of the day before have arrived."""
 MAX_WAIT: Final = timedelta(hours=3)
-"""Maximum wait for days to be judged, since the last judged day: a day with a damaged file never is."""
+"""Maximum wait for days to be judged, since the last day was judged: a day with a damaged file never is."""
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -44,7 +44,7 @@ class DailyDetection:
         open_engine: Callable[[float], Engine],
         memory: str = "",
     ) -> None:
-        """`open_engine` starts an engine with a time limit in seconds, which takes longer than most runs on it.
+        """`open_engine` starts an engine with a time limit in seconds; starting it takes longer than most runs.
 
         With `memory`, such as "300MB", the run of an organization with many visits gets its own process, with this much
         memory for queries.
@@ -60,9 +60,9 @@ class DailyDetection:
         self._cancelled = threading.Event()
         self._engine: Engine | None = None
         self._failed: set[str] = set()
-        """Organizations with a failed last run; they run last, so that they do not delay the others."""
+        """Organizations whose last run failed; they come last, so that they do not delay the others."""
         self._waiting: dict[str, tuple[frozenset[date], datetime]] = {}
-        """Days to be judged before the run of an organization, and the time since which they are unchanged."""
+        """Days to be judged before the run of an organization, and since when they have been the same."""
 
     def run_next(self) -> bool:
         """Run the detectors for one organization that is due today. Returns whether more may be due.
@@ -123,7 +123,7 @@ class DailyDetection:
                 if last_run(self._jobs.database, organization) != day:
                     _record_run(
                         self._lake, self._jobs, organization, day, now
-                    )  # it runs again tomorrow, like all that fails here
+                    )  # it runs again tomorrow, like everything that fails here
         else:
             engine = self._engine = self._engine or self._open_engine(QUERY_SECONDS)
             detection = Detection(engine, self._lake, self._jobs, organization, self._cancelled)

@@ -77,7 +77,7 @@ class Detection:
     cancelled: threading.Event | None = None
 
     def update_jobs(self, as_of: date, now: datetime) -> list[DetectionRun]:
-        """Run every detector and create, refresh or reopen jobs; then dismiss jobs that were not found for long.
+        """Run every detector and create, refresh or reopen jobs; then dismiss jobs that have not been found for long.
 
         A detector that fails does not stop the others.
         """
@@ -177,7 +177,7 @@ class Detection:
         self, subject: Mapping[str, str | None], approved_at: datetime, now: datetime
     ) -> datetime | None:
         """Return the time of the first redirect of a path after its job's approval; None if it was redirected before,
-        or hardly since.
+        or fewer than MIN_REDIRECTED times since.
         """
         approved_on, end = self._day_of(approved_at), self._day_of(now)
         first, last = approved_on - timedelta(days=DAYS_WITHOUT), approved_on - timedelta(days=1)

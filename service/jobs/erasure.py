@@ -59,7 +59,7 @@ def expire_evidence(
 def _erase(
     database: ControlDatabase, organization: str, is_erased: Callable[[Job, Row], bool], now: datetime, dry_run: bool
 ) -> ErasedEvidence:
-    """Delete the evidence rows of which `is_erased` is true, of one organization or, if it is "", of all."""
+    """Delete the evidence rows for which `is_erased` is true, of one organization or, if it is "", of all."""
     with database.snapshot() as connection:
         organizations = [organization] if organization else organizations_with_jobs(connection)
     erased = ErasedEvidence()

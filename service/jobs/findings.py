@@ -29,7 +29,7 @@ DELETED_AFTER: Final = timedelta(days=90)
 MAX_EVIDENCE_BYTES: Final = 64 << 10
 """Maximum bytes of a job's evidence as JSON; rows beyond it are left out, from the end."""
 _REQUESTED: Final = ("domain", "short_code", "path")
-"""Columns that come from requests; they are encoded whatever a detector says of them."""
+"""Columns that come from requests; they are encoded whatever a detector says about them."""
 _PRIORITIES: Final = {
     "secret": ("high", "high", "high"), "error": ("medium", "medium", "high"), "chance": ("low", "low", "medium"),
 }  # fmt: skip
@@ -48,7 +48,7 @@ class Cause:
     findings: Sequence[Finding]
     days: tuple[date, date]  # first and last
     rows: Sequence[Mapping[str, object]]  # the evidence: values by column, typed as in answers
-    replay: str = ""  # the command that finds it again; "": the one for jobs of detectors
+    replay: str = ""  # the command that finds it again; "": `traffic jobs replay`
 
     @property
     def organization(self) -> str:
@@ -57,7 +57,7 @@ class Cause:
 
     @property
     def weight(self) -> float:
-        """Their requests in an average week, where a person counts as ten."""
+        """The requests of the findings in an average week, where a person counts as ten."""
         return sum(finding.weight for finding in self.findings)
 
     @property
@@ -72,7 +72,7 @@ class Cause:
 
 
 def causes_of(detector: Detector, findings: Iterable[Finding], days: tuple[date, date]) -> list[Cause]:
-    """Group findings of a detector by their cause. The causes with most requests come first, as their findings do."""
+    """Group findings of a detector by their cause. Causes and their findings with the most requests come first."""
     groups: dict[str, list[Finding]] = {}
     for finding in findings:
         groups.setdefault(orjson.dumps(detector.cause_of(finding.subject)).decode(), []).append(finding)

@@ -22,7 +22,7 @@ from service.jobs.texts import percent_encoded
 
 _COLUMNS: Final = ", ".join(Implementation.__struct_fields__)
 _IS_REDIRECT: Final = "(implementations.status = 'shipped' AND content_type = 'application/json')"
-"""SQL condition of a row of implementations that is a shipped redirect."""
+"""SQL: whether a row of implementations is a shipped redirect."""
 
 
 def read_implementation(connection: sqlite3.Connection, job: Job, number: int) -> Implementation:
@@ -232,7 +232,7 @@ def delete_contents(connection: sqlite3.Connection, job_id: str, dry_run: bool) 
 
 
 def damaged_contents(connection: sqlite3.Connection) -> list[str]:
-    """Return the problems of implementations: contents with another SHA-256 than was written."""
+    """Return the problems of implementations: contents whose SHA-256 is not the stored one."""
     rows = connection.execute(
         "SELECT job_id, number, sha256, content FROM implementations WHERE content IS NOT NULL ORDER BY 1, 2"
     )

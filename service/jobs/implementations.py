@@ -61,7 +61,7 @@ class Draft(Struct, frozen=True, forbid_unknown_fields=True):
     note: Note | None = None
     redirect_to: Annotated[
         Url | None,
-        Meta(description="of a patch: where its paths are to lead; the redirect rules are made from it"),
+        Meta(description="for a patch: the new target of its paths, from which redirect rules are made"),
     ] = None
     subject: Annotated[
         Annotated[int, Meta(ge=1)] | None,
@@ -71,7 +71,7 @@ class Draft(Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Approval:
-    """The implementation of an approved job: another type than the job's own, or an earlier implementation."""
+    """The implementation of an approved job: a type other than the job's own, or an earlier implementation."""
 
     implementation_type: str | None = None
     implementation_number: int | None = None
@@ -194,7 +194,7 @@ def _check_rule(rule: object, job: Job, paths: Set[str]) -> None:
     is_every = domain == EVERY_DOMAIN and job.domain is None
     is_host = isinstance(domain, str) and normalized_host(domain) == domain and job.domain in (None, domain)
     if not is_every and not is_host:
-        raise BadInput("the rule's `domain` must be that of the job.")
+        raise BadInput("the rule's `domain` must be the job's domain.")
     if not isinstance(source, str) or not source.startswith("/"):
         raise BadInput("the rule's `from` must be a path that begins with /.")
     if len(source) > MAX_URL_LENGTH or not unquote(source).isprintable():

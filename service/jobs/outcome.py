@@ -26,7 +26,8 @@ MIN_REQUESTS: Final = 10
 """Minimum number of requests before and after, for a verdict by the response."""
 MIN_ANSWERED_DAYS: Final = 3
 MAX_BURST: Final = 7
-"""Maximum length of a burst: if its days found the job, the rate must have improved without the worst days, too."""
+"""Length of a burst in days: if a job was found on the compared days, its rate must have improved without its worst
+days, too."""
 CHANGE: Final = 2
 """Minimum factor by which a rate must have risen or fallen."""
 CLOSING_CHANGE: Final = 4
@@ -151,7 +152,7 @@ def _by_rate(
 ) -> JobOutcome:
     """Return the verdict of the first look that sees a change, or else of the last due look."""
     since_found = [day for day in before if day.day >= dates.found_on]
-    is_chosen = len(since_found) < MIN_DAYS_BEFORE  # by these very days
+    is_chosen = len(since_found) < MIN_DAYS_BEFORE  # the job was found on these very days
     before = before if is_chosen else since_found
     sums, later = (period(before), period(after)), after
     found = JobOutcome("waiting", *sums, None, None, dates.until, "rate", looks_left=len(LOOKS), others=0)
@@ -208,7 +209,7 @@ def _look(spans: _Spans, look: Look, kind: JobKind, is_chosen: bool) -> JobOutco
 def _chance(spans: _Spans, block_days: int, up: bool, least: float) -> float:
     """Return the p-value of such a change: the higher of the p-values with and without the control.
 
-    1 unless the change is at least `least`-fold, both with and without the control, and the largest of many.
+    It is 1 unless the change is at least `least`-fold, both with and without the control, and the largest of many.
     """
     before, after, _ = spans
     early, late = period(before), period(after)

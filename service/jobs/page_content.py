@@ -29,14 +29,15 @@ _LONG_TEXT: Final = Markup("<details><summary><code>%s…</code></summary><code>
 _MAX_UNCUT: Final = 60
 """Length of an untrusted text, such as the user agent of a browser, from which on only its beginning is shown."""
 _ENTRIES: Final = {one.entry.name: one.entry for one in DETECTORS.values()} | ENTRIES
-"""The catalog entries that evidence may be rows of, by name."""
+"""The catalog entries whose rows may be evidence, by name."""
 _NOTHING: Final = Markup('<data value="">–</data>')
 
 
 def evidence_of(record: JobRecord, command: Callable[..., str]) -> dict[str, Any] | None:
-    """The evidence of a record for the template; None for a job that no query found. `command` is that of pages.
+    """Return the evidence of a record for the template; None for a job that no query found.
 
-    Columns of untrusted text are of the kind "untrusted". `sql` is "" if the query was removed since.
+    Columns of untrusted text are of the kind "untrusted". `sql` is "" if the query has been removed. `command` writes a
+    command line, as PageContext does.
     """
     evidence = record.evidence
     if evidence is None:
@@ -60,7 +61,7 @@ def evidence_of(record: JobRecord, command: Callable[..., str]) -> dict[str, Any
 
 
 def requests_of(job: Job, evidence: Evidence | None) -> list[str]:
-    """Return the page after /app/ that counts the requests of each row; "" if no filter finds them."""
+    """Return, for each row of evidence, the page after /app/ that counts its requests; "" if no filter finds them."""
     if evidence is None:
         return []
     known = {orjson.dumps(sanitized([*one.values()])): one for one in orjson.loads(job.subjects)}

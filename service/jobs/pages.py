@@ -131,7 +131,7 @@ class _JobPages:
         return await self._write_and_show(request, fields, self._jobs.add_implementation, draft)
 
     async def set_status(self, request: Request) -> Response:
-        """Note that an implementation is accepted, shipped or withdrawn."""
+        """Record that an implementation is accepted, shipped or withdrawn."""
         fields, number = await editors_form(request), request.path_params["number"]
         if not _VERSION.fullmatch(number):
             raise NotFound
@@ -141,7 +141,7 @@ class _JobPages:
     async def _write_and_show(
         self, request: Request, fields: dict[str, str], write: Callable[..., object], what: object, **more: str | None
     ) -> Response:
-        """Write and show the job; if the write fails, with the reason and the entered values. Raises NotFound.
+        """Write, then show the job; if the write fails, with the reason and the entered values. Raises NotFound.
 
         `write` is a method of Jobs that takes organization, job, `what`, actor, time, `version` and `more`.
         """
@@ -169,7 +169,7 @@ class _JobPages:
     async def job(
         self, request: Request, status: int = 200, problem: str = "", fields: dict[str, str] | None = None
     ) -> Response:
-        """One job, with the problem of a form and the entered values."""
+        """Show a job, with the problem of a form and the entered values."""
         session: Session = request.scope["session"]
         organization, job_id = session.organization, request.path_params["id"]
         job, content = await self._jobs.database.read(self._jobs.with_content, organization, job_id)
@@ -210,7 +210,7 @@ class _JobPages:
         return await self._context.renderer.response(request, "job.html", shown, status)
 
     def _target(self, job: JobRecord, content: str | None, guesses: Sequence[RedirectGuess]) -> tuple[str, bool]:
-        """The target of a job's redirects, and whether an editor chose it; otherwise a guess or the home page."""
+        """Return the target of a job's redirects, and whether an editor chose it, or else a guess or the home page."""
         content_type = job.implementation.content_type if job.implementation else None
         for rule in rules_of(content_type, content.encode() if content else None):
             return rule.target, True

@@ -39,7 +39,7 @@ class JobReader:
         return int(rows[0][0])
 
     def to_do(self, organization: str) -> list[tuple[str, str]]:
-        """Priority and title of each undecided job, the most urgent first, then the heaviest."""
+        """Return priority and title of each undecided job, the most urgent first, then the heaviest."""
         rows = self._database.rows(
             "SELECT priority, title, type FROM jobs WHERE organization = ? AND status IN ('new', 'reviewed') "
             "ORDER BY weight DESC, created_at, id",
@@ -48,7 +48,7 @@ class JobReader:
         return [(priority, title) for priority, title, kind in sorted(rows, key=lambda row: rank(row[0], row[2]))]
 
     def by_fingerprint(self, organization: str) -> dict[str, tuple[str, str]]:
-        """Id and status of the newest job of each subject, by its fingerprint."""
+        """Return id and status of the newest job of each subject, by its fingerprint."""
         rows = self._database.rows(
             "SELECT fingerprint, id, status FROM jobs WHERE organization = ? AND fingerprint IS NOT NULL "
             "ORDER BY created_at, id",
@@ -76,7 +76,7 @@ class JobReader:
         return marks
 
     def broken(self, organization: str, domain: str | None = None, short_code: str | None = None) -> list[Mark]:
-        """Undecided jobs about requests of a domain or a link that fail, the newest first."""
+        """Return the undecided jobs about failing requests for a domain or a link, the newest first."""
         rows = self._database.rows(
             "SELECT id, title, created_at FROM jobs "
             "WHERE organization = ? AND status IN ('new', 'reviewed') AND coalesce(?, domain) IS domain "
@@ -87,7 +87,7 @@ class JobReader:
         return [Mark(from_text(created_at).date(), title, f"jobs/{job}") for job, title, created_at in rows]
 
     def rules(self, organization: str) -> list[tuple[str, str, str | None]]:
-        """Return the first days on which visits were judged by other rules, the new rules, and the rules before."""
+        """Return each change of the rules, newest first: its first day, the new rules, and the rules before."""
         return self._database.rows(
             "SELECT * FROM (SELECT day, rules_version, lag(rules_version) OVER (ORDER BY day) AS before "
             "FROM detection_runs WHERE organization = ?) "

@@ -1,6 +1,6 @@
 """A job, its implementations and its history: as they are stored, and as JSON shows them.
 
-The structs are what the API answers, hooks are sent and pages show; OpenAPI is made from their fields.
+The API returns the structs, hooks receive them and pages show them; OpenAPI is made from their fields.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ COMMAND_LINE: Final = Actor("traffic", "command_line")
 
 
 class Change(NamedTuple):
-    """One write of a job: what was done (None: nothing that its history tells), by whom, when, and why."""
+    """One write of a job: the action (None: nothing for its history), the actor, the time, and the reason."""
 
     action: str | None
     actor: Actor
@@ -69,7 +69,7 @@ class Job:
     action_label: str | None = None
     evidence_rows: int = 0
     implementation_type: str | None = None
-    implementation_number: int | None = None  # of the one in force
+    implementation_number: int | None = None  # of the implementation in force
     outcome_status: str = "none"
     outcome: str | None = None
     last_detected_at: str | None = None
@@ -227,7 +227,7 @@ class JobRow(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class JobContent(JobRow, frozen=True):
-    """One job as hooks are sent it."""
+    """One job as hooks receive it."""
 
     written_by: Annotated[str | None, Meta(description="author of title and summary; null: fixed sentences")]
     subjects: Annotated[

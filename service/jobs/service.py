@@ -20,7 +20,7 @@ it."""
 
 
 def link_writes(store: Jobs, serves_others: Callable[[str], bool]) -> LinkWrites:
-    """The thread that writes the links of redirects. An organization rests while queries of others run or wait."""
+    """Return the thread that writes links of redirects. An organization rests while queries of others run or wait."""
 
     def write(organization: str, waiting: list[None]) -> list[None]:
         store.write_links(organization)
@@ -54,7 +54,7 @@ class JobService:
         await self.links.add(organization, None)
 
     async def guesses(self, caller: Caller, job_id: str) -> list[RedirectGuess]:
-        """Return guessed redirect targets for a job. Raises JobNotFound, Overloaded and what queries raise."""
+        """Return guessed redirect targets for a job. Raises JobNotFound, Overloaded and the exceptions of queries."""
         database = self.store.database
         job = await database.read(self.store.job, caller.organization, job_id)
         if job.action_id != ADD_REDIRECT:

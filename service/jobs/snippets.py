@@ -26,7 +26,7 @@ MAX_NETWORKS: Final = 2_000
 """Maximum number of networks of an agent in a snippet."""
 _MAX_WORD: Final = 4_000
 """Bytes; nginx refuses words of its configuration that are longer than 4,096."""
-_NO_LIMIT: Final = "# Caddy has no limit of its own, only by plugins: these lines block instead."
+_NO_LIMIT: Final = "# Caddy cannot limit requests without a plugin: these lines block them instead."
 _SEEN_ADDRESS: Final = "# Behind a proxy, configure the client addresses first."
 _ESCAPED: Final = re.compile(r"\\(.)")
 _OF_AGENTS: Final = ("limit_agent", "limit_flood", "block_agent")
@@ -101,7 +101,7 @@ def _snippet(server: str, subjects: Iterable[str], rule: _Rule, job: Job) -> Sni
         inside |= dict.fromkeys(part.inside)
     lines = list[str]()
     if outside:
-        lines += ["# Beside the server blocks:", *outside]
+        lines += ["# Next to the server blocks:", *outside]
     if inside:
         host = job.domain if job.domain and normalized_host(job.domain) == job.domain else "the domain"
         lines += [f"# In the {'server' if server == 'nginx' else 'site'} block of {host}:", *inside]
@@ -158,7 +158,7 @@ def _caddy_refusal(agent: str, rows: Sequence[Agent], name: str) -> _LinesOfOne:
 
 
 def _nginx_impostor(agent: str, rows: Sequence[Agent], name: str, networks: Sequence[str]) -> _LinesOfOne:
-    """Return lines that refuse an agent's name from any other address than these. Raises BadInput."""
+    """Return lines that refuse an agent's name from any address outside these networks. Raises BadInput."""
     own = "\n".join([f"geo ${name}_own {{", "    default 0;", *(f"    {one} 1;" for one in networks), "}"])
     named = _nginx_names(_patterns(agent, rows), f"{name}_name", "0", "1")
     both = f'map "${name}_name${name}_own" ${name} {{\n    default 0;\n    10 1;\n}}'
@@ -166,7 +166,7 @@ def _nginx_impostor(agent: str, rows: Sequence[Agent], name: str, networks: Sequ
 
 
 def _caddy_impostor(agent: str, rows: Sequence[Agent], name: str, networks: Sequence[str]) -> _LinesOfOne:
-    """Return lines that refuse an agent's name from any other address than these. Raises BadInput."""
+    """Return lines that refuse an agent's name from any address outside these networks. Raises BadInput."""
     named = f"\theader_regexp User-Agent {_caddy_names(agent, rows)}\n\tnot remote_ip {' '.join(networks)}"
     return _LinesOfOne([], [_SEEN_ADDRESS, f"@{name} {{\n{named}\n}}\nrespond @{name} 403"])
 
@@ -237,7 +237,7 @@ def _patterns(agent: str, rows: Iterable[Agent]) -> list[str]:
     if not agent.isprintable():
         raise BadInput("it contains characters that cannot be printed")
     if agent == "unknown" or any(re.search(pattern, _BROWSERS) for pattern in patterns):
-        raise BadInput("it does not tell these requests from people's; look for another sign of them")
+        raise BadInput("it does not distinguish these requests from people's; look for another sign of them")
     return patterns
 
 

@@ -65,8 +65,8 @@ MAX_SHIPPED_AGE: Final = timedelta(days=366)
 class Jobs:
     """The jobs of one lake. Safe to use from several threads and processes.
 
-    All methods block, so an event loop runs them by `read` and `write` of the database. Writes of people take the
-    `version` that they know of the job, or None, and raise JobNotFound, JobConflict, JobChanged (another version),
+    All methods block, so an event loop runs them through `read` and `write` of the database. Writes by people take the
+    `version` of the job that they know, or None, and raise JobNotFound, JobConflict, JobChanged (another version),
     TooLarge or BadInput; then nothing has changed.
     """
 
@@ -108,7 +108,7 @@ class Jobs:
         """Return the organization of a job. Raises JobNotFound."""
         rows = self.database.rows("SELECT organization FROM jobs WHERE id = ?", [job_id])
         if not rows:
-            raise JobNotFound(f"no job {job_id[:100]!r}.")
+            raise JobNotFound(f"there is no job {job_id[:100]!r}.")
         return str(rows[0][0])
 
     def create(
@@ -157,7 +157,7 @@ class Jobs:
             if status is None:
                 raise conflict(job, f"cannot be changed by {action_id}")
             if action == "undo" and job.outcome_status == "waiting":
-                raise conflict(job, "has a shipped implementation: withdraw that before the approval is undone; it")
+                raise conflict(job, "has a shipped implementation; withdraw it before you undo the approval")
             after = replace(approved_as(connection, job, approval) if approval else job, status=status)
             if action == "reopen":
                 after = replace(after, implementation_number=None, outcome_status="none", outcome=None)
@@ -242,7 +242,7 @@ class Jobs:
             if status not in IMPLEMENTATION_TRANSITIONS[before.status]:
                 raise conflict(job, f"has implementation {number} as {before.status}, which cannot become {status}")
             if status != "withdrawn" and not (is_in_force and job.status in ("approved", "sent")):
-                raise conflict(job, f"does not wait for implementation {number}")
+                raise conflict(job, f"has no implementation {number} that could be {status}")
             if status == "shipped" and before.content_type == RULE_TYPE:
                 check_shipped_redirects(connection, job, number)
             changes = {"status": status, "shipped_at": shipped or before.shipped_at, "url": url or before.url}
@@ -278,7 +278,7 @@ class Jobs:
         """Store the measured outcome of a shipped implementation.
 
         `improved` resolves the job if the outcome says so, `unchanged` and `worse` bring it back to review.
-        Raises JobNotFound, and JobConflict unless the outcome was waited for.
+        Raises JobNotFound, and JobConflict unless the job is waiting for an outcome.
         """
         status = outcome.status
         stored = json.encode(outcome).decode()
@@ -286,7 +286,7 @@ class Jobs:
         with self.database.transaction() as connection:
             job = tables.read_job(connection, organization, job_id)
             if job.outcome_status != "waiting":
-                raise conflict(job, "does not wait for an outcome")
+                raise conflict(job, "is not waiting for an outcome")
             moved = None if action == "measure" else next_status(action, job.status)
             note = None if status == "waiting" else status
             done = action if moved else "measure" if note else None

@@ -88,7 +88,7 @@ def read_job(connection: sqlite3.Connection, organization: str, job_id: str) -> 
     """Return a job of an organization. Raises JobNotFound."""
     row = connection.execute(_SELECT + "AND id = ?", [organization, job_id]).fetchone()
     if row is None:
-        raise JobNotFound(f"no job {job_id[:100]!r}.")
+        raise JobNotFound(f"there is no job {job_id[:100]!r}.")
     return Job(*row)
 
 
@@ -96,7 +96,7 @@ def read_expected_job(connection: sqlite3.Connection, organization: str, job_id:
     """Read a job of an organization. Raises JobNotFound, or JobChanged if it has another version than `version`."""
     job = read_job(connection, organization, job_id)
     if version not in (None, job.version):
-        raise JobChanged(f"The job has version {job.version}, not the one of If-Match.", job.status, job.version)
+        raise JobChanged(f"The job has version {job.version}, not the version in If-Match.", job.status, job.version)
     return job
 
 
@@ -156,8 +156,8 @@ def make_room(connection: sqlite3.Connection, organization: str) -> None:
     ).fetchone()
     if oldest is None:
         raise JobConflict(
-            f"{organization} has {MAX_JOBS:,} jobs, which is the maximum; dismiss one that was written by hand, "
-            "which then makes room."
+            f"{organization} has {MAX_JOBS:,} jobs, which is the maximum; dismiss one that was written by "
+            "hand to make room."
         )
     _delete_job(connection, oldest[0])
 

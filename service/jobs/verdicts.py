@@ -11,7 +11,7 @@ _LEADS: Final[dict[tuple[OutcomeStatus, JudgedBy | None], str]] = {
     ("improved", "answer"): "It helped",
     ("improved", "rate"): "The rate got better, whatever the cause",
     ("unchanged", "answer"): "It changed nothing",
-    ("unchanged", "rate"): "The rate changed no more than such rates do by themselves",
+    ("unchanged", "rate"): "The rate did not change significantly",
     ("worse", "rate"): "The rate got worse, whatever the cause",
     ("not_measurable", "answer"): "There were too few requests since",
     ("not_measurable", "rate"): "It cannot be measured, since too few days or requests are known",
@@ -34,8 +34,8 @@ def verdict(found: JobOutcome) -> str:
     if found.interval:
         low, high = found.interval
         numbers += f"; the rate is {low:.2g} to {high:.2g} times what it was"
-    left = f"; looks left: {found.looks_left}" if found.looks_left else ""
-    lead = "The rate got better, more than that of others" if found.judged_by == "rate" and found.resolves else None
+    left = f"; checks left: {found.looks_left}" if found.looks_left else ""
+    lead = "The rate got better, and more than for others" if found.judged_by == "rate" and found.resolves else None
     return f"{lead or _LEADS[found.status, found.judged_by]}: {numbers}{left}."
 
 

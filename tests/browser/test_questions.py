@@ -108,7 +108,7 @@ def test_paths_read_by_ai_are_found(clicks, shop):
 
 def test_links_without_visits_are_found(clicks, shop):
     clicks.on("Links", within="nav")
-    clicks.on("without visits only", "Find")
+    clicks.on("unvisited only", "Find")
     visited = {v["short_code"] for v in shop.names["visits"] if LAST_30_DAYS.start_date <= v["day"]}
     unvisited = set(SAMPLES[-1].codes()) - visited
     assert f"of {len(unvisited):,} link" in clicks.page.locator("nav.pager").inner_text()

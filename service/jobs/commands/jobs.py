@@ -1,4 +1,4 @@
-"""`traffic jobs`: finds and shows jobs. Pages and the API decide them; the server measures their outcomes."""
+"""`traffic jobs`: finds and shows jobs. Decisions are made on pages or over the API; the server measures outcomes."""
 
 from datetime import date, datetime, timedelta
 from typing import Annotated, Final
@@ -113,7 +113,7 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
         numbered = {"subject": number} if len(evidence.rows) > 1 else {}
         shown += [{**numbered, "column": name, "then": value, "now": now.get(name)} for name, value in then.items()]
     print_answer(shown, "table", True)
-    notes = [f"Both are of {days[0]} to {days[1]}."]
+    notes = [f"Both columns cover {days[0]} to {days[1]}."]
     if gone:
         which = "it" if len(evidence.rows) == 1 else f"{gone} of the {len(evidence.rows)} subjects"
         notes.append(f"The query no longer finds {which} in this period.")

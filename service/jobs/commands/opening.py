@@ -28,7 +28,7 @@ def opened_jobs(lake: Path, must_write: bool = False) -> Iterator["Jobs"]:
 
 @contextmanager
 def opened_detection(lake: Path, organization: str, must_write: bool = False) -> Iterator["Detection"]:
-    """Return the detectors of an organization that exists in the lake, with its jobs and visits."""
+    """Open the jobs and visits of an organization, which must exist in the lake, and yield its detectors."""
     from queries import Warehouse
     from service.jobs.detection import Detection
 

@@ -79,9 +79,9 @@ def test_agents_sum_up_their_bytes_and_explain_the_unknown(seen, browsing):
     land(seen, "acme", [visit(visited_at=datetime(2026, 3, 13), **probe, bytes_sent=400)])
     with browsing(seen) as browser:
         text = browser.read("agents").one("section", id="bot-traffic").text
-    assert "In all: 2 visits, 3.0 kB." in named_only
+    assert "In total: 2 visits, 3.0 kB." in named_only
     assert "Unknown agents give no name" not in named_only
-    assert "In all: 3 visits, 3.4 kB." in text
+    assert "In total: 3 visits, 3.4 kB." in text
     assert "Unknown agents give no name" in text
 
 

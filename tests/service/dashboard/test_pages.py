@@ -490,7 +490,7 @@ def test_savings_without_a_crawler_name_the_newest_visit(lake, browsing):
     with browsing(lake) as browser:
         text = browser.read("robots").text
     assert "No AI agent was seen from 15 Feb – 14 Mar 2026" in text
-    assert "The newest visit is of 14 May 2025." in text
+    assert "The newest visit is from 14 May 2025." in text
 
 
 def test_a_day_with_visits_is_not_said_to_have_no_data(lake, browsing):

@@ -121,14 +121,14 @@ def test_days_from_approval_to_shipping_count_nowhere():
 HELPED = "It helped: 10 of 10 requests were answered wrongly in the 28 days before, 0 of 12 in the 3 days since."
 EARLY = (
     "It is too early to tell: 294 of 840 on 28 days before, 147 of 420 on 14 days since; there was no other finding to "
-    "compare it with; looks left: 1."
+    "compare it with; checks left: 1."
 )
 EQUAL = (
-    "The rate changed no more than such rates do by themselves: 294 of 840 on 28 days before, 294 of 840 on 28 days "
+    "The rate did not change significantly: 294 of 840 on 28 days before, 294 of 840 on 28 days "
     "since; of 2 others, 588 of 1,680 before, 588 of 1,680 since; the rate is 0.92 to 1.1 times what it was."
 )
 BETTER = (
-    "The rate got better, more than that of others: 294 of 840 on 28 days before, 3 of 210 on 7 days since; of 1 "
+    "The rate got better, and more than for others: 294 of 840 on 28 days before, 3 of 210 on 7 days since; of 1 "
     "other, 294 of 840 before, 72 of 210 since."
 )
 

@@ -75,9 +75,9 @@ def test_an_empty_list_of_an_old_log_names_the_days_to_look_in(lake, jobs, acme)
     assert [code.text for code in page.all("code")] == [
         command_line(lake.root, "jobs", "detect", "--org", "acme", "--as-of", "2026-02-15")
     ]
-    assert "the newest visit is of 14 Feb 2026." in page.text
+    assert "the newest visit is from 14 Feb 2026." in page.text
     land(lake, "acme", [visit(visited_at=datetime(2026, 2, 15))])
-    assert "the newest visit is of" not in acme.read("jobs").text
+    assert "the newest visit is from" not in acme.read("jobs").text
 
 
 def test_the_list_begins_with_the_highest_priority(jobs, acme):
@@ -195,7 +195,8 @@ def test_an_approval_can_be_undone_until_it_is_sent_or_shipped(acme, jobs, job):
     assert "withdraw what was shipped first" in acme.read(f"jobs/{job.id}").text
     version = jobs.record("acme", job.id).version
     refused = act(acme, job, "undo", version)
-    assert (refused.status_code, "withdraw that before" in refused.text) == (409, True)
+    assert refused.status_code == 409
+    assert "has a shipped implementation; withdraw it before you undo the approval.<" in refused.text
     mark(jobs, job.id, "withdrawn")
     assert act(acme, job, "undo", version + 1).status_code == 303
     act(acme, job, "approve_fix", version + 2)
@@ -402,12 +403,12 @@ def test_the_chart_of_a_rate_shows_the_control_for_each_day(acme, jobs, shipped,
     assert sorted(asked) == ["jobs/broken_link.measure", "jobs/guesses"]
     table = page.one("table", data_entry="jobs/broken_link.measure")
     drawn = [head.text for head in table.one("thead").all("th", data_drawn=True)]  # in the tooltip
-    assert drawn == ["Counted", "Among", "At the rate of the control"]
+    assert drawn == ["Counted", "Eligible", "At the control's rate"]
     expected = {row["day"]: row["expected"] for row in tables(page)["jobs/broken_link.measure", None]}
     visited = {day: "5.0" if day <= "2026-03-09" else "2.5" for day in expected if day >= "2026-03-01"}
     assert expected == dict.fromkeys(expected, "0.0") | visited
     assert len(page.one("div", data_chart="measure").one("polyline")["points"].split()) == len(expected)
-    assert "The control: 3 of the same kind, left unchanged." in page.text
+    assert "The control: 3 other findings of this kind, left unchanged." in page.text
 
 
 @pytest.mark.parametrize(

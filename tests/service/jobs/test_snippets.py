@@ -160,7 +160,7 @@ def test_nginx_limits_the_rate_of_an_agent_alone(name, snippet, tmp_path):
 @pytest.mark.parametrize("name", NAMES)
 def test_caddy_blocks_an_agent_since_it_cannot_limit_it(name, snippet, tmp_path):
     made = snippet("Caddy", job_of("limit_flood", {"agent": name}))
-    assert made.text.startswith("# Caddy has no limit of its own")
+    assert made.text.startswith("# Caddy cannot limit requests")
     with asked("Caddy", made.text, tmp_path) as ask:
         assert ask("/", f"Mozilla/5.0 (compatible; {name.upper()}/1.0; +https://bot.example)") == (403, None)
         assert ask("/", f"Not{name}Either/1.0") == (204, None)

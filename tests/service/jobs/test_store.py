@@ -214,7 +214,7 @@ def test_an_approved_job_is_shipped_measured_and_resolved(jobs, only, events):
         ("created", True), ("approved", False), ("implementation_attached", False), ("shipped", False),
         ("resolved", True),
     ]  # fmt: skip
-    with pytest.raises(JobConflict, match="does not wait for an outcome"):
+    with pytest.raises(JobConflict, match="is not waiting for an outcome"):
         jobs.set_outcome("acme", job.id, measured("worse"), NOW)
 
 
@@ -241,7 +241,7 @@ def test_a_job_has_at_most_ten_implementations(jobs, job):
 
 
 def test_only_the_newest_implementation_can_be_shipped(jobs, job):
-    with pytest.raises(JobConflict, match="does not wait for implementation 9"):
+    with pytest.raises(JobConflict, match="no implementation 9 that could be shipped"):
         mark(jobs, job.id, "shipped", 9)
 
 
