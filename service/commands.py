@@ -1,7 +1,7 @@
 """The program `traffic`, made of the commands of all rooms. Results go to stdout, messages to stderr.
 
-Every file of a command is imported at each start. Slow imports (duckdb, the web server, rich) are therefore inside of
-the functions that need them.
+Every file of a command is imported at each start. Slow imports (duckdb, the web server, rich) are therefore inside the
+functions that need them.
 """
 
 import sqlite3
@@ -73,7 +73,7 @@ for _name in sorted(_COMMANDS, key=_rank):
     else:
         app.add_typer(_command, name=_name)
 for _group in (app, *(one for one in _COMMANDS.values() if isinstance(one, typer.Typer))):
-    for _one in _group.registered_commands:  # without a short help (the first sentence), lists of commands truncate it
+    for _one in _group.registered_commands:  # lists of commands show the first sentence, not a truncated help
         _one.cls = _one.cls if issubclass(_one.cls or typer.core.TyperCommand, Command) else Command
         _words = " ".join(((_one.callback and _one.callback.__doc__) or "").split())
         _one.short_help = f"{_words.partition('. ')[0].rstrip('.')}."
@@ -87,7 +87,7 @@ def _shortage(error: MemoryError | RuntimeError) -> tuple[str, int]:
         return "there is not enough memory.", 1
     if str(error) == "can't start new thread":
         return "the system allows no more threads; raise the limit (ulimit -u, TasksMax, pids).", 1
-    if str(error) == "Query interrupted":  # so DuckDB reports Ctrl-C
+    if str(error) == "Query interrupted":  # how DuckDB reports Ctrl-C
         return "stopped.", 130
     raise error
 

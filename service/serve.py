@@ -50,7 +50,7 @@ def serve(
         app = create_app(settings, log=log, opened=stack.enter_context(ExitStack()))
         name = f"[{settings.host}]" if ":" in settings.host else settings.host
         url = f"http://{name}:{port}{settings.base_path}/"
-        if os.access(settings.lake / ".staging", os.W_OK):  # not of a read-only lake
+        if os.access(settings.lake / ".staging", os.W_OK):  # not in a read-only lake
             stack.enter_context(claim(settings.lake / ".staging", _CLAIM, url))
         monitor = None
         if settings.monitor_port is not None:

@@ -153,7 +153,7 @@ class _Parts:
 def create_app(
     settings: Settings, clock: Clock = utc_now, log: Log | None = None, opened: ExitStack | None = None
 ) -> RequestMiddleware:
-    """The ASGI application over the lake of `settings`, which is created if missing. Raises BadInput or LakeDamaged.
+    """Return the ASGI application over the lake of `settings`, created if missing. Raises BadInput or LakeDamaged.
 
     The end of its lifespan closes its resources; so does this function if it fails. A caller that may fail before the
     lifespan begins passes `opened`, and closes it.

@@ -35,13 +35,13 @@ def demo(
     port: Annotated[
         int,
         typer.Option(
-            envvar=_PORT.variable, help="port that it listens on; if it is in use, a free one is chosen", max=65_535
+            envvar=_PORT.variable, help="port to listen on; if it is in use, a free port is chosen", max=65_535
         ),
     ] = int(_PORT.default),
     visits: Annotated[int, typer.Option(min=1, help="number of visits to generate")] = VISITS,
     target: Annotated[str, flag("publish")] = "",
 ) -> None:
-    """Generate sample traffic, import it into a temporary lake and serve it as dashboard and API.
+    """Generate sample traffic, import it into a temporary lake, and serve the dashboard and the API.
 
     Settings such as TRAFFIC_HOOK_NETWORKS apply as for `traffic serve`, except TRAFFIC_LAKE and TRAFFIC_VALUES.
 

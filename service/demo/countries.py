@@ -20,7 +20,7 @@ class SampleCountries:
     """Looks up countries as a CountryDatabase does, for the addresses that a Sample generates."""
 
     def lookup(self, address: str, /) -> str | None:
-        """The country of an address: of people by their network, of agents by their address within it."""
+        """Return the country of an address: for people by its network, for agents by its last part."""
         number = ip_address(address)
         if number.version == 6:  # 2001:db8:network::
             return _country(PEOPLE, number.packed[4])

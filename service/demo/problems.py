@@ -15,7 +15,7 @@ from service.demo.sample import ASSISTANTS, DOMAINS, MONTHS, PLATFORMS, TRAINERS
 
 IP_LIST: Final = "openai-gptbot"
 IP_LIST_CONTENT: Final = b'{"prefixes": [{"ipv4Prefix": "192.88.99.64/26"}]}'
-"""A sample of an address list like that of GPTBot's operator, without the addresses of the sample's impostors."""
+"""A list of addresses in the format of GPTBot's operator, without the addresses of the sample's impostors."""
 
 _CHATGPT_USER, _CLAUDE_USER = ASSISTANTS[0][0], ASSISTANTS[2][0]
 _GPTBOT, _BYTESPIDER = TRAINERS[0][0], TRAINERS[3][0]

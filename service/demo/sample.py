@@ -111,7 +111,7 @@ class Sample:
     last_second: int = _DAY_SECONDS  # on the last day: it has no later visits
 
     def lines(self) -> Iterator[str]:
-        """Log lines without their newlines, ordered by time."""
+        """Yield log lines without their newlines, ordered by time."""
         for number, (day, visits) in enumerate(self.daily()):
             yield from _Day(self, number, day).lines(visits)
 
@@ -176,7 +176,7 @@ class _Day:
         self._burst = self._random.choice(self._codes) if bursts(number) else None
 
     def lines(self, count: int) -> Iterator[str]:
-        """`count` lines, ordered by time."""
+        """Yield `count` lines, ordered by time."""
         kinds = [kind for kind, _ in MIX]
         weights = [weight * (1 + (GROWTH.get(kind, 1) - 1) * self._progress) for kind, weight in MIX]
         counts = dict.fromkeys(kinds, 0)
@@ -219,7 +219,7 @@ class _Day:
         queries: list[str],
         count: int,
     ) -> Iterator[tuple[int, str]]:
-        """`count` requests, each as (second of the day, log line with @ instead of its time)."""
+        """Yield `count` requests, each as (second of the day, log line with @ instead of its time)."""
         random = self._random
         starts = random.choices(range(0, 86_400, 3_600), hours, k=count)
         seconds = random.choices(range(3_600), k=count)
@@ -237,7 +237,7 @@ class _Day:
             )
 
     def _paths(self, count: int) -> list[str]:
-        """Short codes after a +, and in 3 of 100 cases a path that is not a link."""
+        """Draw short codes, each after a +, and in 3 of 100 cases a path that is not a link."""
         codes = self._random.choices(self._codes, cum_weights=self._code_weights, k=count)
         chances = self._random.choices(range(100), k=count)
         strays = self._draw(STRAYS, count)

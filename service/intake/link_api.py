@@ -48,7 +48,7 @@ LinkEdits = GroupCommit[LinkEdit, tuple[Link | None, Link | None]]
 
 
 def link_edits(lake: Lake, serves_others: Callable[[str], bool]) -> LinkEdits:
-    """The thread that edits the links of a lake. It returns the link before and after each edit.
+    """Return the thread that edits the links of a lake; an edit returns the link before and after it.
 
     An organization rests while queries of others run or wait.
     """
@@ -90,14 +90,14 @@ class LinkService:
     async def edit(self, organization: str, wanted: LinkEdit) -> tuple[Link | None, Link | None]:
         """Make an edit durably.
 
-        Raises PreconditionFailed if the link has another version than `wanted`, Overloaded, StorageUnavailable or
+        Raises PreconditionFailed if the link does not have the version in `wanted`, Overloaded, StorageUnavailable or
         LakeDamaged; then nothing was changed.
         """
         if self.edits.count_pending(organization) >= MAX_WAITING_EDITS:
             raise Overloaded
         before, after = await self.edits.add(organization, wanted)
         if not wanted.fits(before):
-            raise PreconditionFailed("The link does not have the version of If-Match.")
+            raise PreconditionFailed("The link does not have the version in If-Match.")
         return before, after
 
 

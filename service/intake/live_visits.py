@@ -1,4 +1,4 @@
-"""Receives live visits: classifies them, organizations taking turns, stores them together, then acknowledges them."""
+"""Receives live visits: organizations take turns to have them classified, then all are stored and acknowledged."""
 
 import asyncio
 import logging
@@ -60,7 +60,7 @@ class VisitReceiver:
             lambda _, batch: self._store(batch), self._pool.executor
         )
         self._large_bodies: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        """Locks by organization: one large body at a time is parsed and prepared, to avoid keeping several half
+        """Locks by organization: one large body at a time is parsed and prepared, so that several are not kept half
         done."""
         self._without_turn = 0
         """Number of visits that are stored, or wait to be stored, without a turn."""

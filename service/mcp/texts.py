@@ -9,8 +9,8 @@ from typing import Final
 
 CHARACTERS_OF_TOKEN: Final = 4
 DEFAULT_TOKENS: Final = 4_000
-MAX_TOKENS: Final = 25_000
 """Default number of tokens of one result: about as much as fits into a conversation."""
+MAX_TOKENS: Final = 25_000
 MAX_TEXT_LENGTH: Final = 200
 """Maximum characters of one value; the rest is replaced by an ellipsis."""
 MAX_ENCODED_ROWS: Final = 5_000
@@ -20,7 +20,7 @@ _NOTE_LENGTH: Final = 250
 
 
 def text_of(meaning: str, answer: object, tokens: int = DEFAULT_TOKENS) -> str:
-    """`meaning`, then the answer as JSON: the first rows that fit into the tokens, and how to get the rest.
+    """Return `meaning`, then the answer as JSON: the first rows that fit into the tokens, and how to get the rest.
 
     In an object, all lists are cut to the same length.
     """
@@ -53,7 +53,7 @@ def text_of(meaning: str, answer: object, tokens: int = DEFAULT_TOKENS) -> str:
 
 
 def object_with_content(meaning: str, answer: dict[str, object], content: str | None, tokens: int) -> str:
-    """An object with one trusted text that is truncated to half of the room instead of MAX_TEXT_LENGTH."""
+    """Return an object with one trusted text, truncated to half of the room instead of MAX_TEXT_LENGTH."""
     half = CHARACTERS_OF_TOKEN * tokens // 2
     encoded = json.dumps(content)
     if len(encoded) > half:
@@ -70,7 +70,7 @@ def _rest(meaning: str, needed: int) -> str:
     tokens = (needed + len(meaning) + _NOTE_LENGTH) // CHARACTERS_OF_TOKEN // 500 * 500 + 500
     if tokens <= MAX_TOKENS:
         return f"call again with max_tokens {tokens} for all"
-    return f"ask for fewer days or by a filter, or with max_tokens {MAX_TOKENS} for more"
+    return f"request fewer days, add a filter, or set max_tokens to {MAX_TOKENS} for more"
 
 
 def _cut(value: object, max_rows: int = MAX_ENCODED_ROWS) -> object:

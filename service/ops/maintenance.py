@@ -154,7 +154,7 @@ class Maintenance:
             _LOG.warning(problem)
 
     def flush_if_due(self) -> None:
-        """Write live visits to files, once the oldest waited for ten seconds or there are 20,000."""
+        """Write live visits to files, once the oldest has waited for ten seconds or there are 20,000."""
         visits, oldest = self._lake.manifest.pending.backlog()
         if oldest and (visits >= FLUSH_VISITS or not is_recent(oldest, FLUSH_AFTER, self._clock())):
             self._flush()
@@ -292,4 +292,4 @@ TASKS: Final = (
     Task("retention", 900, Maintenance.retain),
     Task("sweep", 900, Maintenance.sweep),
 )
-"""By interval."""
+"""The background tasks, by interval."""

@@ -28,7 +28,7 @@ class _StatePages:
         self._context = context
 
     async def cache(self, request: Request) -> Response:
-        """The statistics of the cache of this organization's answers."""
+        """Show the statistics of the cache for this organization's answers."""
         session: Session = request.scope["session"]
         rows = orjson.loads(encode(self._context.answers.statistics(session.organization)))
         filters = await self._context.filters(request)
@@ -41,7 +41,7 @@ class _StatePages:
         )
 
     async def storage(self, request: Request) -> Response:
-        """The stored data of this organization only."""
+        """Show the stored data of this organization only."""
         organization, services = request.scope["session"].organization, self._context.services
         now = services.clock()
         status = await self._context.in_thread(request, organization_status, services.lake, organization, now)

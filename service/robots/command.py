@@ -80,7 +80,7 @@ def plan(
 def _read_fetches(
     lake: Path, organization: str, rules: "Protego | None", domain: str
 ) -> tuple[date, date, int, list["Crawled"], Counter[str] | None]:
-    """The first and the last day, the number of days not judged, the fetches, and violations of rules by agent."""
+    """Return the first and the last day, the number of days not judged, the fetches, and violations by agent."""
     from queries import Reader
     from service.robots import plans
 

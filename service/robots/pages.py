@@ -20,7 +20,7 @@ def routes(context: DashboardContext) -> list[Route]:
 
 
 async def robots_page(context: DashboardContext, request: Request) -> Response:
-    """The page (GET), or make it a job (POST). Each parameter `block` is a chosen operator:purpose."""
+    """Show the page (GET), or make the file a job (POST). Each parameter `block` is a chosen operator:purpose."""
     session = request.scope["session"]
     organization, problem = session.organization, ""
     name = (await editors_form(request)).get("as", "") if request.method == "POST" else ""

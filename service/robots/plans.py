@@ -51,11 +51,11 @@ class Crawled(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Its key for choices: operator:purpose."""
+        """The key for choices: operator:purpose."""
         return f"{self.operator}:{self.purpose}"
 
     def row(self, ignored: Mapping[str, int] | None) -> dict[str, Any]:
-        """Its values, with `ignored`, its requests that violated a robots.txt, if given by agent."""
+        """Return the values as a row; with `ignored` by agent, also the requests that violated a robots.txt."""
         row = {**self._asdict(), "agents": ", ".join(self.agents)}
         return row if ignored is None else row | {"ignored": sum(ignored.get(agent, 0) for agent in self.agents)}
 
@@ -135,7 +135,7 @@ def snippet(name: str, plan: Cost, first: date, last: date) -> str:
     operators = sorted({one.operator for one in plan.blocked})
     lines = [
         f"# {first} to {last}: {plural(plan.agent_fetches, 'request')} and {plural(plan.bytes_sent, 'byte')} saved.",
-        f"# At risk: {plural(plan.ai_referrals, 'visit')} by people whom products of {', '.join(operators)} sent.",
+        f"# At risk: {plural(plan.ai_referrals, 'visit')} by people sent by products of {', '.join(operators)}.",
         *(f"# {one.key}: {plural(one.agent_fetches, 'request')}" for one in plan.blocked),
         *SNIPPETS[name](plan),
     ]
@@ -181,9 +181,10 @@ def make_job(  # noqa: PLR0917  # whose plan, of what, written as which file, an
 def offences(
     reader: Reader, robots: Protego, organization: str, start: date, end: date, *, domain: str = ""
 ) -> list[dict[str, Any]]:
-    """The visits of crawlers from `start` to `end` (UTC, inclusive) to paths that a robots.txt disallows for them.
+    """Return the visits of crawlers from `start` to `end` (UTC, inclusive) to paths that a robots.txt disallows for
+    them.
 
-    A row for each agent, operator and path: visits and last_visit (UTC, naive).
+    There is a row for each agent, operator and path, with visits and last_visit (UTC, naive).
     At most 100,000 pairs of agent and path are checked. Paths have no query string, so rules that need one do
     not match. Raises the exceptions of Reader.sql.
     """
@@ -216,7 +217,7 @@ def rows_of(table: Tables) -> list[dict[str, Any]]:
 
 
 def _tokens(plan: Cost) -> dict[str, bool]:
-    """The tokens of a plan's agents in the rules, otherwise their names; and whether each is a whole user agent."""
+    """Return the tokens of a plan's agents (without a rule, their names), and whether each is a whole user agent."""
     agents = {agent for one in plan.blocked for agent in one.agents}
     rows = [row for row in load(Agent, "agents") if row.agent in agents]
     unknown = agents - {row.agent for row in rows}

@@ -83,7 +83,7 @@ def test_a_write_with_an_unmet_condition_is_412(client, stored, method, header):
     given = {"If-Match": header.format(old=old, now=now, weak=f'W/"{now}"', bare=now)}
     body = {"json": {"target_url": "https://c.example"}} if method == "PUT" else {}
     answer = client.request(method, "/links/*/sale", headers=given, **body)
-    assert (answer.status_code, answer.json()["error"]) == (412, "The link does not have the version of If-Match.")
+    assert (answer.status_code, answer.json()["error"]) == (412, "The link does not have the version in If-Match.")
     assert stored() == before
 
 

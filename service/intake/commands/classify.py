@@ -128,7 +128,7 @@ def _classify_lines(name: str, rules: "_Rules") -> None:
 
 
 def _parse_line(line: bytes) -> dict[str, str]:
-    """The strings in one line by key; "" for a missing or null one. Raises BadInput."""
+    """Return the strings in one line by key; "" for a missing or null value. Raises BadInput."""
     try:
         parsed = json.loads(line.strip())  # the standard library, because it accepts lone surrogates
     except (ValueError, RecursionError) as error:

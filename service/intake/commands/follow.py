@@ -108,7 +108,7 @@ def _drop_of(log: str, once: bool) -> "Drop | None":
 
     is_drop = "://" in log or Path(log).is_dir()
     if once and not is_drop:
-        raise BadInput("--once goes with a folder or s3://bucket/prefix; read a log once with `traffic import`.")
+        raise BadInput("--once is for a folder or s3://bucket/prefix; read a log once with `traffic import`.")
     return open_drop(log) if is_drop else None
 
 
@@ -187,7 +187,7 @@ class _Status:
 
 
 def _summary(landed: "FollowTotals") -> str:
-    last = f", the last of {landed.last_visit_at:%Y-%m-%d %H:%M:%S} UTC" if landed.last_visit_at else ""
+    last = f", the last at {landed.last_visit_at:%Y-%m-%d %H:%M:%S} UTC" if landed.last_visit_at else ""
     text = f"{plural(landed.visits, 'visit')} imported{last}; {landed.read}"
     if landed.rejected:
         text += f"; {plural(landed.rejected, 'line')} not read, noted in {landed.rejects_file}"

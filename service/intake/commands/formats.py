@@ -84,7 +84,7 @@ def _difference(unread: "UnreadLine") -> str:
     nearest = f"nearest is {log_format}"
     if at is None:
         return f"{nearest}, but it has no {wanted}" if wanted else f"{nearest}, but: {unread.reason}"
-    has = f"which has there, for example, {wanted}" if wanted else f"but: {unread.reason}"
+    has = f"where it has, for example, {wanted}" if wanted else f"but: {unread.reason}"
     return f"{nearest} up to character {at:,}, {has}"
 
 

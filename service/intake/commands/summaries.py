@@ -141,6 +141,6 @@ def _warn(summary: "Summary", zone: str) -> None:
         ways = [f"--range {name}" for name, length in RANGES.items() if age < timedelta(days=length)]
         ways.append(f"--start-date {summary.first_day} --end-date {summary.last_day}")
         older = f"older than the default range of queries, {DEFAULT_RANGE}"
-        inform(f"  warning: its newest visit is {older}: ask with {' or '.join(ways)}")
+        inform(f"  warning: its newest visit is {older}: query it with {' or '.join(ways)}")
     for erasure in summary.erasures:
         inform(f"  warning: {erasure}; this log may contain them")

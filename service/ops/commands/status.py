@@ -33,7 +33,7 @@ class SetAside(NamedTuple):
 
     @property
     def reasons(self) -> str:
-        """Both as text; "" if nothing is set aside."""
+        """The reasons in words; "" if nothing is set aside."""
         rules = plural(self.exclusions, "rule") if self.exclusions else ""
         return " and ".join(filter(None, ("files" if self.files_aside else "", rules)))
 

@@ -293,7 +293,7 @@ async def test_many_links_are_truncated_off_the_event_loop(count):
     text = await toolbox.call("links", {})
     meaning, _ = text.split("\n")
     assert len(text) <= MAX_LENGTH
-    assert (f"of {count:,} rows, to save room; ask for fewer days" in meaning) is (count > 3)
+    assert (f"of {count:,} rows, to save room; request fewer days" in meaning) is (count > 3)
     assert threading.main_thread() not in threads
     assert bool(threads) is (count > 0)
 

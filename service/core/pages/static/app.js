@@ -1,6 +1,6 @@
-// What the dashboard does beyond links and forms. Every page is complete without this file: it adds a tooltip to charts,
+// Extras of the dashboard. Every page is complete without this file: it adds a tooltip to charts,
 // sorting and search to tables, the choice of colours, copy buttons and keyboard shortcuts. Elements are made one by
-// one, never from text, as Trusted Types demand.
+// one, never from text, as Trusted Types require.
 
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const element = (name, properties = {}, ...children) => {
@@ -9,7 +9,7 @@ const element = (name, properties = {}, ...children) => {
   return made;
 };
 
-/** A choice kept in this browser; a browser that keeps nothing gives the fallback. */
+/** A choice kept in this browser; in a browser that stores nothing, the fallback. */
 const kept = {
   get: (name, fallback) => { try { return localStorage.getItem(name) ?? fallback; } catch { return fallback; } },
   set: (name, value) => { try { localStorage.setItem(name, value); } catch { /* private window */ } },
@@ -19,7 +19,7 @@ function say(text) {
   document.querySelector(".toast")?.remove();
   const toast = element("div", { className: "toast", role: "status" });
   document.body.append(toast);
-  toast.textContent = text; // after it stands in the page, so that screen readers read it
+  toast.textContent = text; // once it is in the page, so that screen readers read it
   setTimeout(() => toast.remove(), 2500);
 }
 
@@ -38,7 +38,7 @@ for (const button of all("[data-theme-choice]")) {
 }
 for (const tools of all(".tools")) tools.hidden = false;
 
-// Copy buttons: the clipboard is refused on plain http, where the text is selected instead
+// Copy buttons: over plain http, browsers refuse the clipboard, so the text is selected instead
 for (const button of all("[data-copy]")) {
   const code = button.parentElement.querySelector("code");
   button.hidden = false;
@@ -53,8 +53,8 @@ for (const button of all("[data-copy]")) {
   });
 }
 
-// Sorting: numbers from <data value>, everything else as text; what is new has the largest change. "(other)" stays last,
-// and before it what has no value
+// Sorting: numbers from <data value>, everything else as text; new rows have the largest change. "(other)" stays last,
+// after rows without a value
 const valueOf = (row, column) => {
   const data = row.cells[column].querySelector("data");
   const text = data ? data.value : row.cells[column].textContent.trim();
@@ -99,7 +99,7 @@ for (const chart of all(".chart[data-chart]")) {
   const svg = chart.querySelector("svg[data-count]");
   const table = chart.closest(".panel")?.querySelector("table.rows");
   if (!svg || !table) continue;
-  const rows = [...table.tBodies[0].rows]; // as they came, whatever the table is sorted by later
+  const rows = [...table.tBodies[0].rows]; // in their original order, however the table is sorted later
   const drawn = [...table.tHead.rows[0].cells].filter((cell) => "drawn" in cell.dataset);
   const crosshair = element("div", { className: "crosshair", hidden: true });
   const tip = element("div", { className: "tip", hidden: true });
@@ -133,7 +133,7 @@ for (const chart of all(".chart[data-chart]")) {
   svg.addEventListener("click", (event) => event.pointerType !== "touch" && linkAt(event)?.click());
 }
 
-// The map: a country that is pointed at or touched says its number
+// The map: pointing at or touching a country shows its number
 for (const map of all(".chart > .map")) {
   const tip = element("div", { className: "tip", hidden: true });
   map.parentElement.append(tip);
@@ -155,7 +155,7 @@ for (const map of all(".chart > .map")) {
   map.addEventListener("pointerleave", (event) => { if (event.pointerType !== "touch") tip.hidden = true; });
 }
 
-// A page that follows: it is loaded again every few seconds, until it is paused
+// The page of the last minutes reloads every few seconds, until it is paused
 for (const button of all("[data-follow]")) {
   const follow = () => !document.hidden && kept.get("follow", "on") === "on" && location.reload();
   const show = () => { button.textContent = kept.get("follow", "on") === "on" ? "Pause" : "Follow"; };
@@ -168,7 +168,7 @@ for (const button of all("[data-follow]")) {
   setInterval(follow, 1000 * button.dataset.follow);
 }
 
-// Shortcuts: one switch in the help turns those of a single key off
+// Shortcuts: a switch in the help turns single-key shortcuts off
 const help = document.querySelector("#help");
 const areOn = document.querySelector("#shortcuts");
 const actions = new Map(all("[data-key]").map((target) => [target.dataset.key, target]));
@@ -193,5 +193,5 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-// A browser whose print style cannot open the tables of charts gets them opened
+// Open the tables of charts for printing, in browsers where the print style cannot
 addEventListener("beforeprint", () => { for (const details of all(".data-table, .compared, .marks details")) details.open = true; });
