@@ -86,7 +86,7 @@ def logged(lake, settings):
 def traffic(request, monkeypatch):
     """Run `traffic` with some arguments over the lake of a test or of its file, and with no other settings.
 
-    Its questions stay unanswered.
+    Its questions are not answered.
     """
     for name in [name for name in os.environ if name.startswith("TRAFFIC_")]:
         monkeypatch.delenv(name)

@@ -48,7 +48,7 @@ def report(file: Path, summary: "Summary", options: "Options", lake: Lake, *, dr
         inform(f"  {plural(summary.rejected, 'line')} not read{where}; the first is line {line:,}: {reason}")
     if summary.in_future:
         lines = plural(summary.in_future, "line")
-        inform(f"  {lines} of them more than a day in the future: check the clock here, and where the log was written")
+        inform(f"  {lines} dated more than a day in the future: check the clock here, and where the log was written")
     if summary.visits and summary.without_user_agent == summary.visits:
         _report_no_agents(file, summary)
     if summary.is_truncated:

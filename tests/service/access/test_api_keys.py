@@ -1,4 +1,4 @@
-"""Keys and jobs in their small database: it contains no usable secret, and several programs may use it."""
+"""API keys in control.sqlite: it contains no usable secret, and several programs may use it at once."""
 
 import re
 import shutil
@@ -36,7 +36,7 @@ def database(lake):
     return lake.root / "control.sqlite"
 
 
-def test_keys_of_the_same_name_are_unique(keys):
+def test_keys_with_the_same_name_differ(keys):
     assert len({keys.create_key("acme", "same") for _ in range(50)}) == 50
 
 
@@ -114,7 +114,7 @@ def test_organizations_with_keys_are_known(keys):
 
 
 @pytest.mark.usefixtures("made")
-def test_a_key_was_not_used_before_its_creation(keys, database):
+def test_the_last_use_of_a_key_is_not_before_its_creation(keys, database):
     with closing(sqlite3.connect(database)) as db, db:
         db.execute("UPDATE keys SET created_at = '2026-03-04T10:30:00Z', last_used_at = '2026-03-04T10:00:00Z'")
     assert all(row.last_used_at == row.created_at for row in keys.all_keys())
@@ -148,7 +148,7 @@ def test_a_key_is_active_until_it_expires(control, written, stored):
 
 
 @examples("written")
-def test_a_key_expires_at_an_unambiguous_time(control, written):
+def test_an_ambiguous_or_past_expiry_is_rejected(control, written):
     keys = ApiKeys(control, Clock(NOW))
     with pytest.raises(BadInput, match=r"expires_at is .*; it must be a day or time in the future, like"):
         keys.create_key("acme", "a", None, written)

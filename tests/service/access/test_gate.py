@@ -1,4 +1,4 @@
-"""The addresses of the pages, their cost, and their effects on the rest of the service: none."""
+"""The addresses of the pages, their cost, and that they do not affect the rest of the service."""
 
 import subprocess
 import sys
@@ -61,7 +61,7 @@ def test_not_found_and_method_not_allowed_are_pages(browser):
         assert read(response.text).one("h1").text.startswith(("Page not found", "This page cannot"))
 
 
-def test_a_failed_query_is_a_page(lake, acme):
+def test_a_failed_query_gives_an_error_page(lake, acme):
     land(lake, "acme", [visit()])
     (path,) = (lake.root / "visits/organization=acme").glob("*/*.parquet")
     path.write_bytes(b"rubbish")
@@ -69,7 +69,7 @@ def test_a_failed_query_is_a_page(lake, acme):
 
 
 def test_a_key_can_be_created_used_and_revoked_on_its_page(browser):
-    """The sizes of compressed pages reveal their content."""
+    """The page with the key is not compressed: its size would reveal its content."""
     response = browser.post("settings/api-keys", OURS | {"Accept-Encoding": "gzip"}, name="report of the week")
     assert (response.status_code, "content-encoding" in response.headers) == (200, False)
     page = read(response.text)

@@ -1,6 +1,6 @@
 """Signing in at the identity provider, and attempts to bypass it.
 
-Real behaviour is tested with a real provider; behaviour that it never shows, with a fake one.
+Real behaviour is tested with a real provider; behaviour that it never shows, with a fake provider.
 """
 
 import asyncio

@@ -229,7 +229,7 @@ def test_a_revoked_session_or_key_signs_out_within_five_seconds(shared_lake, str
     _until_signed_out(stranger)
 
 
-def test_a_session_ends_after_its_days_and_is_recorded_by_hour(lake, browsing, monkeypatch):
+def test_a_session_expires_and_its_use_is_recorded_by_hour(lake, browsing, monkeypatch):
     now = [NOW]
     with browsing(lake, "", clock=lambda: now[0]) as browser:
         browser.enter(link_of(lake, days=1))
@@ -244,7 +244,7 @@ def test_a_session_ends_after_its_days_and_is_recorded_by_hour(lake, browsing, m
 
 
 def test_a_waiting_write_blocks_no_page(shared_lake, stranger):
-    """While another process holds the write lock, a session that is not cached is accepted, and so is a reader."""
+    """While another process holds the write lock, a session that is not cached is accepted, and shares are shown."""
     with open_store(SessionStore, shared_lake, lambda: NOW) as store, open_store(ShareStore, shared_lake) as shares:
         secret = store.open_by_link(store.create_link("acme")).secret
         share = shares.create("acme", "test", {"name": "x"})

@@ -99,11 +99,11 @@ def test_the_document_is_valid_openapi_3_1(document):
     OpenAPIV31SpecValidator(document).validate()
 
 
-def test_it_names_the_version_of_the_program(document):
+def test_the_document_names_the_version_of_the_program(document):
     assert document["info"]["version"] == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
 
-def test_it_lists_exactly_the_routes_with_their_parameters(document):
+def test_the_document_lists_exactly_the_routes(document):
     assert [(path, " ".join(item)) for path, item in document["paths"].items()] == [*ROUTES.items()]
     for path, item in document["paths"].items():
         if "{" in path:
@@ -220,7 +220,7 @@ def test_an_extra_or_missing_field_violates_the_document(asked, document):
                 assert complaints(document, found, [{key: first[key] for key in first if key != name}]), name
 
 
-def test_only_these_answers_are_typed_as_objects(document):
+def test_only_five_answers_are_typed_as_objects(document):
     objects = [path for path in readable(document) if schema(document, path)["type"] == "object"]
     names = ["dashboard", "traffic-overview", "weekly-trend"]
     assert objects == [*(f"/analytics/{name}" for name in names), "/healthz", "/openapi.json"]

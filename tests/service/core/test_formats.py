@@ -9,7 +9,7 @@ from tests.support.tables import examples
 
 
 @examples("word", "expected")
-def test_a_word_of_the_api_is_written_as_people_write_it(word, expected):
+def test_a_word_of_the_api_becomes_readable_text(word, expected):
     assert humanize(word) == expected
 
 

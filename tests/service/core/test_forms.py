@@ -30,7 +30,7 @@ PAUSE_SECONDS = 0.1
 
 @pytest.fixture
 def ids(lake, control):
-    """The ids in paths of forms: acme has one of everything, called a secret, and one more job, which is approved."""
+    """The ids in paths of forms: acme has one of everything, named "secret", and a second job, which is approved."""
     land(lake, "acme", [visit()])
     jobs, hooks, keys, shares = Jobs(control), Hooks(control), ApiKeys(control), ShareStore(control)
     for path in ("/secret", "/secret-too"):

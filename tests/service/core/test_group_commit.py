@@ -28,7 +28,7 @@ async def add_all(commit, groups):
     await asyncio.gather(*(commit.add(group, group) for group in groups))
 
 
-async def test_groups_take_turns_and_a_group_is_one_change(made):
+async def test_groups_take_turns_and_each_commits_all_its_changes(made):
     commit = commits(made)
     await add_all(commit, "abac")
     await commit.close()

@@ -26,7 +26,7 @@ def test_callers_get_the_error_with_advice(kind):
     assert all(kind("the reason.").body.values())
 
 
-def test_another_problem_prints_error_and_advice():
+def test_other_problems_print_error_and_advice():
     assert str(NotFound()) == "Not found. Check the address."
 
 

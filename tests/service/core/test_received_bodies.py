@@ -79,7 +79,7 @@ async def test_an_owner_past_its_limit_loses_its_oldest_body(bodies):
     assert bodies.bytes_held == 70
 
 
-async def test_past_the_total_limit_the_heaviest_owner_loses(bodies):
+async def test_past_the_total_limit_the_heaviest_owner_loses_a_body(bodies):
     light = await sent(bodies, "light", 40)
     heavy = [await sent(bodies, owner, 140) for owner in ("a", "b")]
     more = await sent(bodies, "a", 10)  # 330 in all
@@ -158,7 +158,7 @@ class Stream:
         return {"type": "http.request", "body": b"x" * (FIRST_BYTES + 1), "more_body": self.taken < self._left}
 
 
-async def test_a_body_waits_for_one_chunk_of_others_not_for_all():
+async def test_a_body_waits_for_only_one_chunk_of_each_other_body():
     bodies = ReceivedBodies(lambda _: "198.51.100.1")
 
     async def received(stream):

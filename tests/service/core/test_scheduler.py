@@ -39,7 +39,7 @@ async def test_shares_come_after_members_in_order():
     assert await order_of(*given) == ["anna", "ben", "share", "another share"]
 
 
-async def test_a_share_waits_for_no_members_of_other_organizations():
+async def test_a_share_does_not_wait_for_members_elsewhere():
     given = ("a", False, "anna"), ("a", False, "ben"), ("b", True, "share of b")
     assert await order_of(*given) == ["anna", "share of b", "ben"]
 
@@ -86,7 +86,7 @@ async def test_the_organization_with_fewer_slots_goes_first():
     await waiting["b"]
 
 
-async def test_a_cancelled_client_releases_its_place_or_slot():
+async def test_a_cancelled_client_leaves_the_queue_or_its_slot():
     scheduler = Scheduler(1)
     await scheduler.acquire("a")
     waiting, at_its_turn, last = (asyncio.create_task(scheduler.acquire("b")) for _ in range(3))

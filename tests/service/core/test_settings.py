@@ -40,7 +40,7 @@ def test_printed_settings_contain_no_secret():
 
 
 @examples("variable", "value")
-def test_an_invalid_value_is_rejected_by_its_variable(variable, value):
+def test_an_invalid_value_is_rejected_naming_its_variable(variable, value):
     with pytest.raises(BadInput, match=variable):
         read_settings({variable: value})
 

@@ -39,7 +39,7 @@ def names_of(columns):
     return [column.name for column in columns]
 
 
-def test_columns_are_omitted_from_the_right_keys_last():
+def test_columns_are_omitted_from_the_right_key_columns_last():
     left_out = {width: fit([ROW], width)[1] for width in (200, 80, 60, 40, 30)}
     assert left_out == {
         200: [],

@@ -31,8 +31,8 @@ def compared(days):
 
 
 def made(mean_of, days, dice, clump=1, spread=0):
-    """Return rows of visits-by-name: for each name and day, the visits expected by `mean_of`, clumped, at rates that
-    vary."""
+    """Return rows of visits-by-name with random visits for each name and day: `mean_of` on average, in clumps, at rates
+    that vary."""
     for number in range(NAMES):
         for day in range(2 * days):
             mean = mean_of(number, day >= days) * (dice.gammavariate(spread, 1 / spread) if spread else 1)
@@ -56,7 +56,7 @@ def found(mean_of, days, seed, **more):
 )
 def test_few_lists_name_a_change_although_nothing_happened(days, variation):
     lists = [[one for one in found(steady, days, seed, **variation) if one.kind != "new"] for seed in range(LISTS)]
-    assert sum(map(bool, lists)) <= 1.5 * WRONG * LISTS  # 1.5: of 150 lists, chance gives 22 of 15 once in 25 times
+    assert sum(map(bool, lists)) <= 1.5 * WRONG * LISTS  # if 15 of 150 are expected, chance gives 22 once in 25 runs
     assert sum(map(len, lists)) <= 0.01 * 30 * LISTS
 
 

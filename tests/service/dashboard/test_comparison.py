@@ -102,7 +102,7 @@ def test_a_link_ends_a_comparison(compared):
     assert "compare" not in back["href"]
 
 
-def test_another_comparison_is_refused(compared):
+def test_an_unknown_comparison_is_refused(compared):
     assert compared.get("people?compare=after").status_code == 400
 
 
@@ -139,5 +139,5 @@ def test_rows_possibly_cut_before_are_not_called_new():
     ("now", "before", "tenths"),
     [(0, 5_000, -1_000), (1, 5_000, -999), (2_499, 5_000, -500), (3, 2, 500), (5_001, 5_000, 0), (5_003, 5_000, 1)],
 )
-def test_a_decrease_rounds_to_all_only_if_none_are_left(now, before, tenths):
+def test_a_decrease_is_100_percent_only_if_nothing_is_left(now, before, tenths):
     assert change_in_tenths(now, before) == tenths

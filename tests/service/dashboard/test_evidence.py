@@ -64,7 +64,7 @@ def test_shown_days_that_all_have_headers_have_no_mark(browser):
     assert marks(browser.read("?start_date=2026-03-08&end_date=2026-03-12")) == []
 
 
-def test_today_is_not_over_and_has_no_mark(browser):
+def test_today_has_no_mark(browser):
     assert marks(browser.read("?start_date=2026-03-13&end_date=2026-03-15")) == []
 
 
@@ -145,6 +145,6 @@ def test_a_lake_of_1_0_0_shows_the_first_day_with_more(tmp_path, browsing, has_h
             ]
 
 
-def test_numbers_of_marks_never_print_over_each_other():
+def test_numbers_of_marks_never_overlap():
     assert apart([0, 1, 2, 15, 29], 30) == {0: "1–3", 15: "4", 29: "5"}
     assert apart([0, 3, 6], 30) == {0: "1", 3: "2", 6: "3"}

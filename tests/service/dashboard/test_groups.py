@@ -1,4 +1,4 @@
-"""The group switch of every page: the group that it counts by default, and omitted parts for groups without them."""
+"""The group switch of every page: the default group, and the parts of a page that are omitted for a group."""
 
 from datetime import datetime, timedelta
 
@@ -38,12 +38,12 @@ def answer(lake, name, group):
 
 
 @pytest.mark.parametrize("path", ["", "ai", "agents", "links", "paths", "domains"])
-def test_pages_about_all_traffic_show_all_of_it_first(page_of, path):
+def test_pages_about_all_traffic_show_all_of_it_by_default(page_of, path):
     assert chosen(page_of(path)) == "All"
 
 
 @pytest.mark.parametrize("path", FIRST_BY_PEOPLE)
-def test_pages_about_people_show_people_first(page_of, path):
+def test_pages_about_people_show_people_by_default(page_of, path):
     assert chosen(page_of(path)) == "People"
 
 
@@ -73,7 +73,7 @@ def test_the_form_of_filters_keeps_the_choice_of_all(page_of):
     assert form.one("input", name="traffic_group")["value"] == "all"
 
 
-def test_a_file_has_the_group_that_its_panel_shows(page_of):
+def test_a_csv_file_has_the_group_of_its_panel(page_of):
     panel = page_of("times").one("section", id="hourly-activity")
     assert "traffic_group=people" in panel.one("a", class_="csv")["href"]
 
@@ -106,7 +106,7 @@ def test_a_table_of_people_has_no_other_visits(page_of):
     assert "other_visits" not in rows[0]
 
 
-def test_people_sent_by_ai_are_named_so_among_people(page_of):
+def test_people_sent_by_ai_are_labelled_among_people(page_of):
     heads = page_of("times").one("section", id="weekend-vs-weekday").all("th", data_field="ai_visits")
     assert [head.text for head in heads] == ["Sent by AI"]
 

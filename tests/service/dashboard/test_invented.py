@@ -37,7 +37,7 @@ def lake(lake):
     land(lake, "acme", [
         *asked("/pricing-2026", 4, PERSON, country="SE"), *asked("/pricing-2026", 9, AGENT),
         *asked("/guide/made up?", 3, PERSON, domain=None), *asked("/only-fetched", 5, AGENT, days_ago=12),
-        *asked("/crawled", 50, CRAWLER),  # followed from pages that once had it
+        *asked("/crawled", 50, CRAWLER),  # by a crawler, which follows links on other pages
         *asked("/launch", 5, PERSON), *asked("/moved", 5, PERSON), *asked("/moved", 1, {}, 200, country="DE"),
         *asked("/favicon.ico", 5, PERSON), *asked("/", 5, PERSON), *asked("/fails", 5, PERSON, 500),
     ])  # fmt: skip

@@ -80,7 +80,7 @@ def test_link_search_ignores_case_in_all_texts_of_a_link(browser, search):
     assert page.one("input", name="search")["value"] == search
 
 
-def test_links_without_visits_are_listed_alone_and_counted(browser):
+def test_only_unvisited_links_can_be_listed_and_counted(browser):
     page = browser.read("links?visits=none")
     visited = {row["short_code"] for row in VISITS}
     rows = followed(browser, page)
@@ -113,7 +113,7 @@ def test_visitors_of_a_link_are_people_and_people_sent_by_ai(browser):
     assert [head.text for head in heads] == ["Visitors"]
 
 
-def test_visitors_of_the_only_domain_equal_the_overviews(lake, acme):
+def test_visitors_of_the_only_domain_equal_the_overview(lake, acme):
     at = datetime(2026, 3, 14, 10)
     kinds = {"human": (1, 2, 2, 3), "ai_referral": (3, 4), "other_bot": (5, 6, 7), "ai_training": (8,)}
     land(lake, "acme", [

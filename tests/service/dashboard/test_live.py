@@ -16,7 +16,7 @@ def before(minutes, **more):
 
 @pytest.fixture
 def live(lake, browsing):
-    """Read the page over some visits."""
+    """Return the page of a lake with some visits."""
 
     def live(*visits, query=""):
         land(lake, "acme", visits)
@@ -52,7 +52,7 @@ def test_the_page_keeps_its_filters_and_has_a_link_to_itself(live):
     assert page.one("data", data_field="human_clicks")["value"] == "1"
 
 
-def test_every_page_of_numbers_links_to_it(live, browsing, lake):
+def test_every_page_of_numbers_links_to_the_live_page(live, browsing, lake):
     live(before(1))
     with browsing(lake) as browser:
         (link,) = (one for one in browser.read("people?domain=a.example&range=90d").all("a") if one.text == "Now")

@@ -104,8 +104,8 @@ def left(weekly, browsing):
             answered.set()
 
         await app(scope, receive, send)
-        await asyncio.sleep(0.1)  # for what is being cancelled
-        gc.collect()  # futures complain when they are collected
+        await asyncio.sleep(0.1)  # until everything is cancelled
+        gc.collect()  # futures report unretrieved errors when they are collected
 
     def left(leaving):
         with browsing(weekly) as browser:

@@ -1,4 +1,4 @@
-"""The number of panels on each page, and their words."""
+"""The number of panels on a page, and the words on pages."""
 
 from datetime import datetime
 
@@ -16,12 +16,12 @@ def seen(lake):
     return lake
 
 
-def test_the_page_of_ai_has_at_most_six_cards(seen, browsing):
+def test_the_page_of_ai_has_at_most_six_panels(seen, browsing):
     with browsing(seen) as browser:
         assert 3 < len(browser.read("ai").all("section")) <= 6
 
 
-def test_values_are_shown_if_one_is_set(seen, browsing, tmp_path):
+def test_the_panel_of_values_is_shown_if_a_value_is_set(seen, browsing, tmp_path):
     worth = "".join(f"{category} = {int(category == 'human')}\n" for category in BOT_CATEGORIES)
     (tmp_path / "values.toml").write_text(f'currency = "EUR"\n[value_per_visit]\n{worth}')
     shown = []
@@ -40,18 +40,18 @@ def test_an_error_page_links_to_all_pages(seen, browsing, path, status):
     assert page.all("a", aria_current=True) == []
 
 
-def test_a_stranger_sees_no_pages_on_an_error(seen, browsing):
+def test_an_error_page_has_no_navigation_without_a_session(seen, browsing):
     with browsing(seen, organization="") as browser:
         assert browser.read("share/nothing", 404).all("nav") == []
 
 
-def test_days_in_the_wrong_order_are_named_as_the_form_has_them(seen, browsing):
+def test_an_error_about_days_uses_the_words_of_the_form(seen, browsing):
     with browsing(seen) as browser:
         page = browser.read("?start_date=2026-03-10&end_date=2026-03-01", 400)
     assert page.one("h1").text == "“From” must be before “To”, and not after today."
 
 
-def test_pages_use_the_words_of_owners(seen, browsing):
+def test_agents_are_described_in_plain_words(seen, browsing):
     agent = {"bot_category": "ai_assistant", "agent_kind": "assistant_fetch", "agent": "ChatGPT-User"}
     land(seen, "acme", [visit(visited_at=datetime(2026, 3, 13), **agent, confidence=each)
                         for each in ("high", "medium", "low", "contradicted")])  # fmt: skip
@@ -85,7 +85,7 @@ def test_agents_sum_up_their_bytes_and_explain_the_unknown(seen, browsing):
     assert "Unknown agents give no name" in text
 
 
-def test_the_overview_tells_unknown_agents_apart_by_purpose(seen, browsing):
+def test_the_overview_distinguishes_unknown_agents_by_purpose(seen, browsing):
     land(seen, "acme", [visit(visited_at=datetime(2026, 3, 13), bot_category="other_bot", agent_kind=kind)
                         for kind in ("scanner", "disguised")])  # fmt: skip
     with browsing(seen) as browser:

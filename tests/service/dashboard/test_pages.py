@@ -172,7 +172,7 @@ def compare(page, api, scope):
         figures = overview | {"agent_fetches": overview["ai_visits"] - overview["ai_referral_requests"]}
         shown = {name: value for name, value in shown.items() if name not in {"unique_visitors", "undecided_jobs"}}
         assert shown == {name: str(figures[name]) for name in shown}
-        assert sum(map(int, shown.values())) in {overview["total_visits"], overview["ai_visits"]}  # on AI's own page
+        assert sum(map(int, shown.values())) in {overview["total_visits"], overview["ai_visits"]}  # on the page AI
 
 
 def test_every_endpoint_has_a_page(responses):
@@ -180,7 +180,7 @@ def test_every_endpoint_has_a_page(responses):
     assert {entry.name for entry in CATALOG} - shown == {
         "dashboard", "traffic-overview",  # both are the overview
         "filter-values",  # suggested in the fields of filters
-        "traffic-value-breakdown",  # where a value is set
+        "traffic-value-breakdown",  # shown only if a value is set
     }  # fmt: skip
 
 
@@ -286,7 +286,7 @@ def test_a_job_about_robots_needs_a_known_file(browser, crawler):
     assert browser.post(f"robots?block={quote(crawler[0])}", **{"as": "x"}).status_code == 400
 
 
-# What was read
+# Groups, paths and agents
 
 
 def test_every_page_keeps_its_filters_when_a_group_is_chosen(browser):
@@ -418,7 +418,7 @@ def test_agents_that_read_markdown_are_on_the_page_of_ai(lake, acme):
     assert (row["agent"], row["markdown"], row["llms_txt"]) == ("GPTBot", "2", "1")
 
 
-def test_without_such_agents_the_page_of_ai_says_nothing(lake, acme):
+def test_without_markdown_readers_the_ai_page_omits_their_panel(lake, acme):
     land(lake, "acme", [visit(**READ, path="/a"), visit(visited_at=READ["visited_at"], path="/a.md")])
     assert ("operators", None) in tables(page := acme.read("ai"))
     assert page.all("section", id="ai-texts") == []
@@ -485,7 +485,7 @@ def test_days_without_a_log_are_hatched_and_not_compared(lake, browsing):
     assert "Changes are over complete days: 13 Mar – 14 Mar against 11 Mar – 12 Mar." in recent.text
 
 
-def test_savings_without_a_crawler_name_the_newest_visit(lake, browsing):
+def test_a_robots_page_without_agents_names_the_newest_visit(lake, browsing):
     land(lake, "acme", [visit(visited_at=datetime(2025, 5, 14))])
     with browsing(lake) as browser:
         text = browser.read("robots").text
@@ -493,7 +493,7 @@ def test_savings_without_a_crawler_name_the_newest_visit(lake, browsing):
     assert "The newest visit is from 14 May 2025." in text
 
 
-def test_a_day_with_visits_is_not_said_to_have_no_data(lake, browsing):
+def test_a_day_with_visits_is_not_reported_as_missing(lake, browsing):
     land(lake, "acme", [visit(visited_at=datetime(2026, 3, day, hour)) for day, hour in ((1, 23), (2, 0), (2, 23))])
     Compactor(lake, lambda: NOW).run()
     with browsing(lake) as browser:
@@ -605,7 +605,7 @@ def test_the_last_day_is_today_in_the_zone_of_the_organization(lake, browsing):
             assert days in text
 
 
-# What is not there
+# Missing visits and data
 
 
 def test_a_selection_without_visits_names_days_with_visits(browser):
@@ -791,7 +791,7 @@ def test_campaign_tags_in_an_address_filter_nothing(browser):
     assert tables(tagged) == tables(browser.read(""))
 
 
-# No script
+# Without script
 
 
 def test_without_script_every_link_and_form_works(browser):
@@ -818,7 +818,7 @@ def test_without_script_every_link_and_form_works(browser):
             if form["method"] == "get":
                 fields = [(one["name"], one.attributes.get("value", "")) for one in form.all("input")]
                 answer = browser.get(form["action"], params=fields)
-                if answer.status_code == 303:  # to the days that are meant
+                if answer.status_code == 303:  # to the complete address
                     answer = browser.get(answer.headers["location"])
                 assert answer.status_code == 200
         for element in page.all("a"):
@@ -842,7 +842,7 @@ def every_page(application, shared_lake, responses):
     return [(response, read(response.text)) for response in (*responses.values(), *others)]
 
 
-def test_the_content_security_policy_starts_with_nothing():
+def test_the_content_security_policy_forbids_by_default():
     assert "default-src 'none'" in CONTENT_SECURITY_POLICY
     assert "require-trusted-types-for 'script'" in CONTENT_SECURITY_POLICY
 
@@ -1007,7 +1007,7 @@ def test_no_cell_of_a_csv_file_is_a_formula(hostile):
     assert {"'@sum", "'\uff1d1", "a;'=1"} <= found
 
 
-# Weight
+# Size
 
 
 def loaded_by(page):

@@ -81,21 +81,21 @@ def literals(source):
             yield node.value
 
 
-def test_every_command_in_a_message_is_understood():
+def test_every_command_in_a_message_is_valid():
     sources = [path.read_text() for room in ("data", "queries", "service") for path in (ROOT / room).rglob("*.py")]
     texts = [text for source in sources for text in literals(source)]
     commands = {command for text in texts for command in re.findall("`traffic ([^`]+)`", text)}
     assert len(commands) > 30
     for command in commands - NAMES:
-        words = shlex.split(command.replace("--org X X X", "--org X --domain X"))  # which days and domains to erase
+        words = shlex.split(command.replace("--org X X X", "--org X --domain X"))  # a placeholder for days and domains
         words = shlex.split(command_line(Path("/srv/a"), *words).partition("traffic ")[2])
         try:
             parsed(words)
-        except Exit:  # of --help
+        except Exit:  # raised by --help
             assert words[0] == "--help"
 
 
-def test_every_printed_command_is_understood(texts, lake):
+def test_every_printed_command_is_valid(texts, lake):
     commands = {tuple(words) for page in texts for words in printed(page)}
     expected = {"query", "views", "import", "follow", "sign-in", "jobs", "robots", "demo"}
     assert expected - {words[0] for words in commands} == set()
@@ -112,7 +112,7 @@ def test_the_default_lake_is_not_named(monkeypatch):
 
 
 @pytest.mark.parametrize("text", ["traffic", "trafficking x", "traffic 'a", "GET /jobs", "traffic status --lake x"])
-def test_text_other_than_a_bare_command_stays_as_it_is(text):
+def test_text_that_is_not_a_bare_command_is_unchanged(text):
     assert runnable(lambda *_: "changed", text) == text
     assert with_code(f"Run `{text}` now.") == f"Run <code>{text}</code> now.".replace("'", "&#39;")
 

@@ -47,7 +47,7 @@ def shared_lake(shared_lake, today):
 
 @pytest.fixture(scope="module")
 def printed():
-    """The output of `traffic report` so far, by its flags."""
+    """The output of earlier runs of `traffic report`, by their flags."""
     return {}
 
 

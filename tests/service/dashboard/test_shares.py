@@ -140,7 +140,7 @@ def timed(lake, browsing):
     ({"range": "7d"}, "0"),
     ({"start_date": "2026-03-10", "end_date": "2026-03-15"}, "1"),
 ], ids=["range", "dates"])  # fmt: skip
-def test_a_share_of_a_range_moves_but_dates_stay(timed, fields, later):
+def test_a_shared_range_moves_with_today_but_dates_stay(timed, fields, later):
     browser, clock = timed
     path = path_in(browser.post("settings/shares", name="x", **fields).text)
     assert total(browser.read(path)) == "1"
@@ -148,7 +148,7 @@ def test_a_share_of_a_range_moves_but_dates_stay(timed, fields, later):
     assert total(browser.read(path)) == later
 
 
-def test_a_share_ends_after_its_days(timed):
+def test_a_share_expires_after_its_days(timed):
     browser, clock = timed
     brief = path_in(browser.post("settings/shares", name="brief", days="2").text)
     for age, status in ((timedelta(days=2, seconds=-1), 200), (timedelta(days=2), 404)):

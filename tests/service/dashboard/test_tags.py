@@ -1,4 +1,4 @@
-"""Tags of links on pages, in CSV and in reports: set by a form, one filtering row each, and never markup."""
+"""Tags of links on pages, in CSV and in reports: set by a form, each a row that filters, and never markup."""
 
 from datetime import datetime
 
@@ -81,14 +81,14 @@ def test_links_stay_grouped_by_tag_when_days_change(browser):
     assert {one["name"]: one["value"] for one in kept} == {"range": "7d", "by": "tag"}
 
 
-def test_other_pages_are_not_by_tag(browser):
+def test_only_the_page_links_is_grouped_by_tag(browser):
     page = browser.read("links?by=tag&domain=go.example")
     hrefs = [link["href"] for link in page.one("nav", aria_label="Pages").all("a")]
     assert [href for href in hrefs if "by=tag" in href] == []
     assert "/app/links?domain=go.example" in hrefs
 
 
-def test_an_unknown_row_of_links_is_refused(browser):
+def test_an_unknown_grouping_of_links_is_refused(browser):
     response = browser.get("links?by=domain")
     assert (response.status_code, "Use tag." in response.text) == (400, True)
 

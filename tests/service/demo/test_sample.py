@@ -53,5 +53,5 @@ def test_addresses_of_a_network_have_one_country():
     assert [SampleCountries().lookup(address) for address in addresses] == ["DE"] * 3
 
 
-def test_the_last_part_of_an_agents_address_decides():
+def test_the_last_part_of_an_agents_address_sets_its_country():
     assert [SampleCountries().lookup(f"198.18.7.{host}") for host in (0, 49, 50, 63)] == ["US", "US", "IE", "SG"]

@@ -19,7 +19,7 @@ from tests.support.web_servers import installed
 
 ROUNDS = 6
 PATIENT = dict.fromkeys(("LINGER_SECONDS", "BODY_IDLE_TIMEOUT_SECONDS", "BODY_TIMEOUT_SECONDS"), 600)
-"""A request mistaken for the rest of a body waits this long: longer than any proxy does."""
+"""Seconds that the server waits for the rest of a body, even if that is another request: longer than any proxy."""
 ROW = b'{"path":"/x"}\n'
 LARGE, VALID, WHOLE, HUGE = 1_000_000, 900_000, 4 << 20, 5 << 20
 ANONYMOUS = ("-H", "Authorization: Bearer none")
@@ -39,7 +39,7 @@ class Browsers:
         self.server = Client(site.service, key)  # not through the proxy
 
     def ask(self, path, *words, address=None, version="1.1"):
-        """Return the last status for a client; curl ends with an error without one within a minute.
+        """Return the last status for a client; curl fails if there is none within a minute.
 
         A path that ends in `[1-9]` is requested nine times.
         """

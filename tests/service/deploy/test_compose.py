@@ -91,7 +91,7 @@ def test_the_composed_services_count_a_visit_end_to_end(deployment, key_of):
     with deployment.started_caddy(), deployment.started("traffic", lambda: accepts(deployment.monitor)):
         answer = ask(deployment.links, "go.localhost", "/launch", **{"User-Agent": "GPTBot/1.2"})
         assert (answer.status_code, answer.headers["Location"]) == (302, "https://example.com/launch")
-        assert ask(deployment.dashboard, "dashboard.localhost", "/healthz").status_code == 200  # no visit
+        assert ask(deployment.dashboard, "dashboard.localhost", "/healthz").status_code == 200  # not a visit
 
         deployment.followed()
         with opened(deployment.root / "lake") as lake:

@@ -194,7 +194,7 @@ def test_the_installed_program_prints_its_version(program):
 
 
 def test_the_installed_program_completes_its_commands(program):
-    asked = {"_TRAFFIC_COMPLETE": "complete_bash", "COMP_WORDS": "traffic que", "COMP_CWORD": "1"}  # as bash asks
+    asked = {"_TRAFFIC_COMPLETE": "complete_bash", "COMP_WORDS": "traffic que", "COMP_CWORD": "1"}  # like bash
     assert program(**asked).split() == ["query"]
 
 

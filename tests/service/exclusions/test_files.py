@@ -59,7 +59,7 @@ def test_a_switch_during_imports_counts_each_visit_once(lake, forks, tmp_path):
 
 
 @pytest.mark.parametrize("counted_before", [False, True], ids=["from visits", "from rollups"])
-def test_an_own_network_agent_and_path_are_left_out(lake, tmp_path, counted_before):
+def test_own_visits_by_network_agent_and_path_are_left_out(lake, tmp_path, counted_before):
     rules = [("address", "203.0.113.8"), ("agent", "kuma"), ("path", "/log/page")]
     for rule in rules:
         lake.manifest.exclusions.add("acme", checked_exclusion(*rule))

@@ -88,7 +88,7 @@ def test_a_long_message_has_fewer_rows():
 
 
 def assert_ended(outbox, hook, reason, caplog):
-    """Check that the service has ended a hook with all its messages, with a reason."""
+    """Check that the service has disabled a hook for a reason, and that all its messages are dead."""
     ended = outbox.health(hook)
     assert (ended.active, ended.paused_until, ended.disabled_reason) == (False, None, reason)
     assert set(outbox.statuses(hook)) == {"dead"}
@@ -139,7 +139,7 @@ def test_retry_after_is_respected_for_at_most_a_day(outbox, receiver, header, se
     assert seconds[0] - 1 <= pause <= seconds[1]
 
 
-def test_410_ends_the_hook(outbox, receiver, caplog):
+def test_status_410_disables_the_hook(outbox, receiver, caplog):
     there = receiver(GONE)
     there.url += "?token=canary"
     hook, _ = outbox.waiting(there, 2)

@@ -202,7 +202,7 @@ def logged(text):
 
 
 def landed(lake, rows, targets):
-    """Import rows with targets that begin with their place; return the visits."""
+    """Import rows whose targets begin with their position; return their visits in the same order."""
     log = lake.root.parent / "access.log"
     lines = (
         f'- - - [04/Mar/2026:10:05:03 +0000] "GET {target} HTTP/1.1" 302 5 '
@@ -220,7 +220,7 @@ def test_a_log_and_its_lines_are_classified_equally(classify, lake):
     crawlers = crawleruseragents.CRAWLER_USER_AGENTS_DATA
     rows = [{"user_agent": instance} for row in crawlers for instance in row["instances"][:1]]
     rows += [json.loads(line) for file in CORPUS for line in file.read_bytes().splitlines()]
-    asked = ("user_agent", "referrer", "url", "ip")  # the corpus has more facts of each request
+    asked = ("user_agent", "referrer", "url", "ip")  # the corpus has more facts about each request
     rows = [{name: row[name] for name in asked if name in row} for row in rows]
     rows = [row for row in rows if "#" not in row.get("url", "")]  # no fragment is ever sent
     rows.append({"user_agent": CHROME, "url": "/0&utm_source=chatgpt.com"})
@@ -236,7 +236,7 @@ def test_a_log_and_its_lines_are_classified_equally(classify, lake):
     assert differing == []
 
 
-def test_a_parent_without_stdin_gives_no_lines(monkeypatch, capsysbinary):
+def test_a_closed_stdin_gives_no_lines(monkeypatch, capsysbinary):
     monkeypatch.setattr("sys.stdin", None)
     monkeypatch.setattr("sys.argv", ["traffic", "classify", "--jsonl", "-"])
     with pytest.raises(SystemExit) as ended:

@@ -28,13 +28,13 @@ def test_the_zone_of_the_environment_takes_precedence(machine, name):
     assert guessed_zone({"TZ": name}, machine) == "Europe/Berlin"
 
 
-def test_a_rule_instead_of_a_zone_is_ignored(machine):
+def test_a_posix_rule_instead_of_a_zone_name_is_ignored(machine):
     (machine / "etc/timezone").write_text("Asia/Tokyo\n")
     assert guessed_zone({"TZ": "CET-1CEST"}, machine) == "Asia/Tokyo"
 
 
 @pytest.mark.parametrize("target", ["/usr/share/zoneinfo/Asia/Tokyo", "../usr/share/zoneinfo/Asia/Tokyo"])
-def test_the_link_of_the_clock_names_a_zone(machine, target):
+def test_the_link_etc_localtime_names_a_zone(machine, target):
     (machine / "etc/localtime").symlink_to(target)
     assert guessed_zone({}, machine) == "Asia/Tokyo"
 

@@ -168,7 +168,7 @@ class Writer(threading.Thread):
         file.close()
 
 
-def test_a_repeatedly_killed_follow_loses_and_doubles_nothing(lake, follow, log):
+def test_a_repeatedly_killed_follow_loses_and_repeats_nothing(lake, follow, log):
     choice, ends = random.Random(3), []
     writer = Writer(log)
     writer.start()

@@ -60,7 +60,7 @@ def test_paths_of_one_folder_are_one_job(find, paths):
     assert paths() == [["/old/a", "/old/b/c", "/old/d"]]
 
 
-def test_paths_in_no_folder_are_jobs_of_their_own(find, paths):
+def test_paths_in_no_folder_are_separate_jobs(find, paths):
     assert find("/a", "/b", "/c/") == ["created"] * 3
     assert sorted(paths()) == [["/a"], ["/b"], ["/c/"]]
 
@@ -149,7 +149,7 @@ def test_an_approved_job_gets_new_evidence_of_its_paths(jobs, find):
     assert {row["path"]: row["agent_fetches"] for row in rows} == {"/old/a": 61, "/old/b": 61}
 
 
-def test_an_approved_job_names_all_its_paths_though_one_is_found(jobs, find):
+def test_an_approved_job_names_all_paths_if_only_one_is_found(jobs, find):
     find("/old/a", "/old/b")
     job = act(jobs, "approve_fix")
     find("/old/b", now=NOW + DAY)
@@ -242,7 +242,7 @@ def test_jobs_of_one_cause_after_a_failed_fix_are_merged(jobs, find, paths):
     assert paths() == [["/old/a", "/old/b"]]
 
 
-def test_a_link_that_turns_out_to_be_invented_stays_one_job(jobs, find, paths):
+def test_a_link_that_turns_out_to_be_invented_keeps_its_job(jobs, find, paths):
     find("/old")
     found = findings("/old", kind="invented_link")
     (invented,) = causes_of(DETECTORS["invented_link"], found, days_before(NOW.date()))
@@ -261,7 +261,7 @@ def attach(jobs, job_id, **draft):
     return jobs.attach("acme", job_id, Draft("patch", **draft), ANNA, NOW)
 
 
-def test_one_redirect_leads_all_paths_of_a_job_elsewhere(jobs, approved):
+def test_one_redirect_covers_all_paths_of_a_job(jobs, approved):
     attach(jobs, approved, redirect_to=TARGET)
     mark(jobs, approved)
     assert [(one.path, one.target) for one in jobs.redirects("acme")] == [("/old/a", TARGET), ("/old/b", TARGET)]

@@ -69,7 +69,7 @@ def test_a_damaged_file_does_not_repeat_a_detection_run(detection, shipped, ran,
 
 
 def test_a_failing_organization_does_not_delay_the_others(detection, shipped, ran, jobs):
-    with jobs.database.transaction() as connection:  # nobody can write this; it stands for any bug of ours
+    with jobs.database.transaction() as connection:  # no code writes this; it stands for any bug of ours
         connection.execute("UPDATE implementations SET shipped_at = 'never'")
     with pytest.raises(ValueError, match="never"):
         detection.run_next()
@@ -124,7 +124,7 @@ def test_days_are_not_compared_when_a_log_is_missing(lake):
     fewer_sent(lake, [8, 9])
     assert len(found(lake)) == 1
     with database_of(lake.manifest).transaction() as db:
-        db.execute("UPDATE batches SET domain = 'other.example'")  # whose logs say nothing of this one
+        db.execute("UPDATE batches SET domain = 'other.example'")  # whose logs say nothing about this one
     assert found(lake) == []
 
 
@@ -192,7 +192,7 @@ def test_an_organization_with_many_visits_runs_in_a_process(in_process, jobs, on
 @pytest.mark.parametrize(
     ("memory", "is_damaged", "problem"),
     [("100MB", True, "the detector server_errors did not run for acme: "), ("1MB", False, "Out of Memory Error"),
-     ("much", False, "the process for detect_jobs acme much exited with status 1: ")],  # before it can note its run
+     ("much", False, "the process for detect_jobs acme much exited with status 1: ")],  # before it can record its run
     ids=["damaged", "memory", "engine"],
 )  # fmt: skip
 def test_a_failed_process_is_logged_and_not_retried_that_day(
@@ -214,7 +214,7 @@ def test_a_process_that_is_interrupted_changes_nothing(in_process, jobs, ran, ca
 
 
 @pytest.mark.parametrize("runs", [[True, True, False], [True]], ids=["ends by itself", "server ends"])
-def test_one_engine_serves_all_runs_of_a_day_and_is_closed_after(detection, lake, control, ran, runs):
+def test_one_engine_serves_all_runs_of_a_day_and_is_then_closed(detection, lake, control, ran, runs):
     assert detection.run_next()
     engine = detection._engine
     engine.probe()

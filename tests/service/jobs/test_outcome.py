@@ -39,7 +39,7 @@ SEASON = [(BAD, GOOD)] * 3  # what changed for them as well
 STEADY = [(BAD, BAD)] * 3
 REFUSALS, WANTED, SAYING, CLOSING = {"counts_refusals": True}, {"more_is_better": True}, {}, {"closes_by_rate": True}
 JUDGED = [
-    # By the answer, where requests were refused and are answered; anything between by the rate.
+    # By the response, if requests failed before and succeed now; anything in between by the rate.
     ([(1, 1)] * 10, [(0, 4)] * 3, [], REFUSALS, "improved by answer, resolved"),
     ([(1, 1)] * 10, [(0, 9)] * 2, [], REFUSALS, "waiting by answer"),  # on two days only
     ([(1, 1)] * 10, [(0, 3)] * 3, [], REFUSALS, "waiting by answer"),  # nine requests
@@ -52,12 +52,12 @@ JUDGED = [
         "improved by answer, resolved",
     ),  # it broke ten days before
     ([(1, 1)] * 10, [(1, 1)] * 28, [], REFUSALS, "unchanged by answer"),
-    ([(1, 1)] * 10, [(0, 0)] * 28, [], REFUSALS, "not_measurable by answer"),  # nobody asked any more: no success
+    ([(1, 1)] * 10, [(0, 0)] * 28, [], REFUSALS, "not_measurable by answer"),  # no more requests: not a success
     ([(1, 1)] * 10, [(1, 2)] * 27, [], REFUSALS, "waiting by answer"),
     ([(1, 1)] * 28, [(3, 9)] * 28, [], REFUSALS, "improved by rate"),  # most of them are answered
     ([(1, 1)] * 9, [(0, 4)] * 3, [], REFUSALS, "waiting by rate"),  # too few requests before
     ([(9, 10)] * 28, [(0, 10)] * 7, [], REFUSALS, "improved by rate"),
-    # By the rate, whose days are compared on the days 7, 14 and 28.
+    # By the rate, which is compared on days 7, 14 and 28.
     (BAD, GOOD[:6], [], SAYING, "waiting by rate"),  # the first look is on day 7
     (BAD, GOOD[:7], [], SAYING, "improved by rate"),
     (GOOD, BAD[:7], [], SAYING, "worse by rate"),
@@ -73,7 +73,7 @@ JUDGED = [
     ([(0, 1)] * 28, [(0, 0)] * 27 + [(0, 9)], [], WANTED, "not_measurable by rate"),
     ([(1, 1)] * 28, [(0, 0)] * 28, [], SAYING, "not_measurable by rate"),
     ([], GOOD, [], SAYING, "not_measurable by rate"),
-    # A rate closes a job only beside others whose rate did not change.
+    # A rate closes a job only if the rates of other findings did not change.
     (BAD, GOOD, STEADY, CLOSING, "improved by rate, resolved"),
     (BAD, GOOD, STEADY, SAYING, "improved by rate"),
     (BAD, GOOD, [], CLOSING, "improved by rate"),  # nothing to compare it with
@@ -82,13 +82,13 @@ JUDGED = [
     (GOOD, BAD, [(GOOD, BAD)] * 3, SAYING, "unchanged by rate"),
     (BAD, [(4, 30)] * 28, STEADY, CLOSING, "unchanged by rate"),  # a third is not a quarter
     (BAD, [(4, 30)] * 28, STEADY, SAYING, "improved by rate"),
-    (BAD, GOOD, [*STEADY * 7, (BAD, [(0, 30)] * 28)], CLOSING, "unchanged by rate"),  # one did more
-    (BAD, GOOD, [*STEADY, (BAD, [(0, 30)] * 28)], CLOSING, "improved by rate, resolved"),  # of few, one may
+    (BAD, GOOD, [*STEADY * 7, (BAD, [(0, 30)] * 28)], CLOSING, "unchanged by rate"),  # another improved more
+    (BAD, GOOD, [*STEADY, (BAD, [(0, 30)] * 28)], CLOSING, "improved by rate, resolved"),  # one of few others may
 ]
 
 
 @pytest.mark.parametrize(("before", "after", "others", "kind", "told"), JUDGED)
-def test_an_outcome_is_judged_by_status_or_by_rates(before, after, others, kind, told):
+def test_an_outcome_is_judged_by_the_response_or_by_the_rate(before, after, others, kind, told):
     found = judged(before, after, others, **kind)
     assert f"{found.status} by {found.judged_by}{', resolved' * found.resolves}" == told
 

@@ -69,7 +69,7 @@ def test_the_list_has_open_jobs_and_a_count_for_each_status(jobs, acme, opened, 
     assert acme.get("jobs?status=nothing").status_code == 400
 
 
-def test_an_empty_list_of_an_old_log_names_the_days_to_look_in(lake, jobs, acme):
+def test_an_empty_list_of_an_old_log_names_the_days_to_search(lake, jobs, acme):
     land(lake, "acme", [visit(visited_at=datetime(2026, 2, 14))])  # the first day before the 28 days
     page = acme.read("jobs")
     assert [code.text for code in page.all("code")] == [
@@ -206,7 +206,7 @@ def test_an_approval_can_be_undone_until_it_is_sent_or_shipped(acme, jobs, job):
     assert "cannot be undone" in page.one("section", aria_labelledby="decide").text
 
 
-def test_evidence_leads_to_the_very_requests(lake, jobs, acme):
+def test_evidence_links_to_its_requests(lake, jobs, acme):
     path = "/a b&c=d#?%41"
     land(
         lake, "acme", [visit(visited_at=datetime(2026, 3, 14, 10), path=path, domain="go.example.com", status=404)] * 3

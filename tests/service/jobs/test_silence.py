@@ -97,7 +97,7 @@ def test_a_silence_is_one_job_that_is_resolved_by_new_visits(lake, jobs, only):
     assert (only().status, only().history[-1].action, open_silences(jobs)) == ("resolved", "arrive", {})
     update_silences(lake, jobs, NOW + 12 * HOUR)
     assert [one.status for one in jobs.of("acme")] == ["new", "resolved"]
-    jobs.act("acme", jobs.of("acme")[0].id, "dismiss", ANNA, NOW + 12 * HOUR)  # who does is not told of it again
+    jobs.act("acme", jobs.of("acme")[0].id, "dismiss", ANNA, NOW + 12 * HOUR)  # then there is no further job
     update_silences(lake, jobs, NOW + 24 * HOUR)
     assert ([one.status for one in jobs.of("acme")], open_silences(jobs)) == (["dismissed", "resolved"], {})
 
@@ -116,7 +116,7 @@ def test_a_followed_log_is_a_source_and_an_imported_one_is_not(lake, jobs, tmp_p
     Importer(lake).run(tmp_path / "old.log", Options("other", "old.example"))
     assert database_of(lake.manifest).rows("SELECT * FROM arrivals") == []
     log, cut = tmp_path / "access.log", len(texts) // 2
-    for text in ("".join(texts[:cut])[:-1], "\n", "".join(texts[cut:])):  # its line was read before it was finished
+    for text in ("".join(texts[:cut])[:-1], "\n", "".join(texts[cut:])):  # a line is read before it is complete
         with log.open("a") as file:
             file.write(text)
         follower = Follower(lake, Importer(lake), log, Options("acme", "go.example"), notify=pytest.fail)

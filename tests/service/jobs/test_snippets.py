@@ -107,7 +107,7 @@ def test_a_path_that_cannot_be_written_is_left_out(server, action, snippet):
     made = snippet(server, of_paths(action, [*REFUSED, "/fine", "/" + "x" * 300]))
     reasons = [reason for _, reason in made.left_out]
     assert all(part in reason for part, reason in zip(REFUSED.values(), reasons, strict=False))
-    assert len(made.left_out) == len(REFUSED) + (server == "nginx")  # which compares no long paths
+    assert len(made.left_out) == len(REFUSED) + (server == "nginx")  # which does not compare long paths
     assert all(re.fullmatch(r"[\w/.~%*-]{1,200}", path, re.ASCII) for path, _ in made.left_out)
     assert made.text.count("fine") == 1
     assert snippet(server, of_paths(action, REFUSED)).text == ""
@@ -131,7 +131,7 @@ def test_a_hidden_folder_is_blocked_with_all_that_is_in_it(server, snippet, tmp_
 
 
 @pytest.mark.parametrize("server", SERVERS)
-def test_snippets_of_several_jobs_stand_side_by_side(server, snippet, tmp_path):
+def test_snippets_of_several_jobs_can_be_combined(server, snippet, tmp_path):
     texts = [snippet(server, of_paths("hide_path", ["/.env", f"/.{name}"])).text for name in "ab"]
     texts += [snippet(server, job_of("limit_flood", {"agent": name})).text for name in ("Some-Bot", "Other-Bot")]
     blocks = [text.partition("# In the ")[::2] for text in texts]
@@ -147,7 +147,7 @@ NAMES = ["Some-Bot", "we`ird", 'q"uo\\te', "{path}", "a$b;c", "GPTBot"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nginx_limits_the_rate_of_an_agent_alone(name, snippet, tmp_path):
+def test_nginx_limits_only_the_rate_of_the_agent(name, snippet, tmp_path):
     made = snippet("nginx", job_of("limit_flood", {"agent": name}))
     with asked("nginx", made.text, tmp_path) as ask:
         agent = f"Mozilla/5.0 (compatible; {name}/1.0; +https://bot.example)"
@@ -210,7 +210,7 @@ def test_the_name_of_an_agent_is_refused_from_other_addresses(server, networks, 
 
 
 @pytest.mark.parametrize("action", ["allow_agent", "answer_404", "publish_file", "fix_error", "carry_out"])
-def test_what_a_web_server_cannot_resolve_has_no_snippet(action, lake):
+def test_actions_beyond_a_web_server_have_no_snippet(action, lake):
     assert snippets_of(job_of(action, {"path": "/a", "agent": "GPTBot"}), lake, TARGET) == []
 
 

@@ -1,4 +1,4 @@
-"""Doctor's sentence on the headers in the newest logs of a lake."""
+"""The sentence of `traffic doctor` about the headers in the newest logs of a lake."""
 
 from datetime import datetime
 

@@ -107,7 +107,7 @@ def test_other_commands_work_and_change_no_visit(outdated, at, traffic, monkeypa
 
 
 def test_a_grown_log_counts_once_after_a_rebuild(lake, traffic, tmp_path):
-    """The number of changes, which would prevent the second import, is missing."""
+    """The file `generation`, which would prevent the second import, is missing."""
     path = tmp_path / "access.log"
     lake.manifest.close()
     older = kept_manifest(lake.root)

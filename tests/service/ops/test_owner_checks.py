@@ -1,4 +1,4 @@
-"""Doctor's findings on rules for own visits."""
+"""The findings of `traffic doctor` about rules for own visits."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -101,9 +101,9 @@ ASKED_OF_EACH = [
     "status --format json",
     "backup {folder}/backup-of-{made}",
 ]
-"""The queries to each of these lakes."""
+"""The commands that query each of these lakes."""
 OWN_SQL = f"query {{folder}}/own.sql {DAYS} --format json"
-"""Runs in a separate process, so only where even empty files are missing: for a backup."""
+"""The query that runs in a separate process; tried only on a backup, where even empty files are missing."""
 
 
 READING = [name for name, row in TRIED.items() if row.read_only == 0 and name not in {"verify", "backup"}]
@@ -113,7 +113,7 @@ ALL = "every_command"
 
 
 class ReadOnly(NamedTuple):
-    """The state of a lake after it was read-only."""
+    """A lake after commands have run on it read-only, their results, and its earlier state."""
 
     lake: Path
     before: dict[Path, str]

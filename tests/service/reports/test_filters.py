@@ -111,7 +111,7 @@ def test_views_and_reports_show_their_filters(filled, traffic):
     ],
     ids=["a range that is a month, too", "the first of a month", "a month"],
 )
-def test_at_most_one_preset_is_shown(filled, today, days, label):
+def test_at_most_one_preset_is_selected(filled, today, days, label):
     presets = Filters.of(days, "acme", today, LinkIndex(filled)).presets(None)
     assert next((name for name, _, is_shown in presets if is_shown), None) == label
     assert sum(is_shown for _, _, is_shown in presets) <= 1

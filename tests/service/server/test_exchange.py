@@ -44,7 +44,7 @@ HEAD_ONLY = WHOLE.removesuffix(b"ok")
      ([{**EMPTY, "status": 304}, BODY], "GET", b"HTTP/1.1 304 Not Modified\r\n\r\n", False),
      ([BODY], "GET", b"", True), ([START, {**BODY, "more_body": True}], "GET", b"", True),
      ([START, START, {"type": "other"}], "GET", b"", True),
-     *(([head, {**BODY, "body": body}], "GET", b"", True)  # with another length than declared
+     *(([head, {**BODY, "body": body}], "GET", b"", True)  # with a length other than the declared one
        for head, body in ((EMPTY, b"ok"), (START, b"o"), (START, b""), (START, b"ok!")))],
 )  # fmt: skip
 async def test_a_response_has_one_head_and_a_body_of_declared_length(messages, method, received, is_refused):

@@ -45,7 +45,7 @@ def refused(forks, lake, *flags):
 
 
 @pytest.mark.parametrize("flags", [("--port", "70000"), ("--host", "no.such.host.invalid")])
-def test_an_invalid_setting_is_reported_in_one_line_with_2(tmp_path, forks, flags):
+def test_an_invalid_setting_is_reported_in_one_line_with_code_2(tmp_path, forks, flags):
     assert flags[1] in refused(forks, tmp_path / "lake", *flags)
 
 
