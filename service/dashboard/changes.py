@@ -1,7 +1,7 @@
 """The list of changes: new names, and the names that rose and fell most since the previous period.
 
 A rise or fall must be significant by the permutation test that outcomes of jobs use (service/jobs/rates.py): the days
-of both periods are cut into blocks, and their order is compared with all permutations. The error rate is that of the
+of both periods are cut into blocks, and their order is compared with all permutations. The error rate applies to the
 whole list.
 """
 

@@ -47,8 +47,8 @@ class Comparison:
 def complete_days(scope: Scope, today: date, stored: StoredSpan, missing: frozenset[date]) -> Comparison | None:
     """Return the comparison for a scope, up to the last complete day that is judged and not `missing` (without a log).
 
-    None without such a day, if the days before precede the first visit, or if another of the days is not judged: bots
-    in disguise would count as people on one side only.
+    Returns None without such a day, if the days before precede the first visit, or if another of the days is not
+    judged: bots in disguise would count as people on one side only.
     """
     unjudged = stored.unjudged | missing
     end = min(scope.end_date, today - timedelta(1))

@@ -16,7 +16,7 @@ class Group:
     """A value of traffic_group: its legend, its color, and the fields that are 0 in all its rows."""
 
     legend: tuple[tuple[str, str], ...]  # the class and the name of each part of a column
-    color: str  # of charts that do not tell classes apart
+    color: str  # of charts that do not distinguish classes
     empty: frozenset[str] = frozenset()
     labels: Mapping[str, str] | None = None  # of fields with a narrower meaning than among all visits
     has_split: bool = False  # whether it has more than one class

@@ -1,4 +1,4 @@
-"""Kinds of panels that are more than a table: with a chart, or with rows of their own."""
+"""Kinds of panels that are more than a table: with a chart, or with their own rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -57,7 +57,7 @@ class Report:
     ) -> Self:
         """Load the answers; `parameters` are parameters of the API, and empty ones have no effect.
 
-        `cancelled` goes to `Warehouse.answer`; `broken` comes from JobReader. Raises InvalidParameter and the
+        `cancelled` is passed to `Warehouse.answer`; `broken` comes from JobReader. Raises InvalidParameter and the
         exceptions of `Warehouse.answer`, and BadInput for a damaged country database.
         """
         filters = Filters.of(parameters, organization, today, LinkIndex(lake))

@@ -64,8 +64,8 @@ class ShareStore:
     def create(self, organization: str, created_by: str, fields: Mapping[str, str]) -> str:
         """Create a share from the fields of a form and return its secret, which is not stored. Raises BadInput.
 
-        The fields are the ones that `fixed_filters` reads, `name`, `days` (number of days until it expires; empty:
-        never) and `embedders` (origins, separated by spaces or commas).
+        In addition to the fields that `fixed_filters` reads, there are `name`, `days` (number of days until it expires;
+        empty: never) and `embedders` (origins, separated by spaces or commas).
         """
         name, filters, days = fields.get("name", "").strip(), fixed_filters(fields), fields.get("days", "").strip()
         if not 1 <= len(name) <= 100 or not name.isprintable():

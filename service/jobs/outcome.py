@@ -1,9 +1,9 @@
-"""Outcomes of jobs: compares the counts before the approval with the counts after shipping. Two kinds of verdict exist.
+"""Outcomes of jobs: compares the counts before the approval with the counts after shipping.
 
-By the response: nearly all requests failed before, and nearly all succeed since, or still fail. That needs no
-statistics. By the rate: all other jobs compare days (rates.py), with other findings of the same detector as the
-control. It shows that a rate changed, not why: it closes only types of jobs with few false alarms (`closes_by_rate` of
-a detector).
+There are two kinds of verdict. By the response: nearly all requests failed before, and nearly all succeed since, or
+still fail. That needs no statistics. By the rate: all other jobs compare days (rates.py), with other findings of the
+same detector as the control. It shows that a rate changed, not why: it closes only types of jobs with few false alarms
+(`closes_by_rate` of a detector).
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set

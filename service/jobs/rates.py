@@ -78,10 +78,10 @@ def chance(before: Sequence[float], after: Sequence[float], block_days: int, up:
 
 
 def ratio_interval(before: Sequence[DayCount], after: Sequence[DayCount]) -> list[float] | None:
-    """Return a confidence interval of about 95 % for the rate ratio, after to before. None without events before.
+    """Return a confidence interval of about 95 % for the ratio of the rate after to the rate before.
 
-    It is Wilson's interval of the later share of all events, after dividing their number by the dispersion: how much
-    more days differ than independent events would.
+    It is None without events before. It is Wilson's interval for the later share of all events, whose number is first
+    divided by the dispersion: how much more days differ than they would with independent events.
     """
     early, late = period(before), period(after)
     days, events = early.days + late.days, early.events + late.events

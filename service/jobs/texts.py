@@ -24,7 +24,7 @@ def percent_encoded(text: str) -> str:
 
 
 def sanitized(value: object) -> object:
-    """Return a value of an untrusted column: texts, also in a list, encoded and cut, anything else as it is."""
+    """Return a value of an untrusted column: texts, also in a list, are encoded and truncated, anything else stays."""
     if isinstance(value, str):
         return cut(percent_encoded(value), MAX_LENGTH)
     if isinstance(value, list | tuple):
@@ -33,7 +33,7 @@ def sanitized(value: object) -> object:
 
 
 def cut(encoded: str, length: int) -> str:
-    """Return the first characters of a percent-encoded text, without a part of an escape at the end."""
+    """Return the first characters of a percent-encoded text, without an incomplete escape at the end."""
     return encoded if len(encoded) <= length else _CUT_ESCAPE.sub("", encoded[:length])
 
 

@@ -22,7 +22,7 @@ _NOTE_LENGTH: Final = 250
 def text_of(meaning: str, answer: object, tokens: int = DEFAULT_TOKENS) -> str:
     """Return `meaning`, then the answer as JSON: the first rows that fit into the tokens, and how to get the rest.
 
-    In an object, all lists are cut to the same length.
+    In an object, all lists are truncated to the same length.
     """
     room = max(CHARACTERS_OF_TOKEN * tokens - len(meaning) - _NOTE_LENGTH, 0)
     if not isinstance(answer, list):

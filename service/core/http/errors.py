@@ -23,7 +23,7 @@ Problem
 ├── TooMuchMemory       500  a query ran out of memory
 ├── Interrupted         500  an answer was interrupted by another program or query
 ├── Overloaded          503  too many queries at a time
-├── ClusterDown         503  the cluster that should answer is not available
+├── ClusterDown         503  the query cluster is not available
 ├── LakeReplaced        503  the lake that was opened has been replaced
 ├── ProviderUnavailable 503  the identity provider does not answer
 └── StorageUnavailable  503  the disk is full or fails, or the lake cannot be written now

@@ -21,7 +21,7 @@ MAX_REQUESTS: Final = 32
 """Maximum number of an organization's requests with running or waiting queries; a dashboard is one request. Further
 requests are rejected.
 
-Its public shares have a separate limit of the same size.
+The public shares of an organization have a separate limit of the same size.
 """
 
 CLUSTER_THREADS: Final = 8

@@ -123,7 +123,7 @@ class ReceivedBodies:
         body.deadline.reschedule(asyncio.get_running_loop().time())
 
     def _finish(self, body: _Body) -> None:
-        """Remove a body from the unfinished ones."""
+        """Remove a body from the unfinished bodies."""
         if unfinished := self._unfinished.get(body.owner):
             unfinished.pop(body, None)
             if not unfinished:

@@ -337,7 +337,7 @@ def test_the_page_of_an_agent_has_its_paths_and_links(lake, acme):
         top = [(row["short_code"], row["visits"]) for row in shown["top-links", None]]
         assert top == [("launch", "3"), ("docs", "2")]
         heads = [head["data-field"] for head in page.one("section", id="top-links").all("th", data_field=True)]
-        assert heads[:4] == ["short_code", "visits", "percentage", "domain"]  # a phone shows the first ones
+        assert heads[:4] == ["short_code", "visits", "percentage", "domain"]  # phones show the first columns only
         (row,) = shown["bot-traffic", None]
         assert (row["agent"], row["visits"], row["errors_4xx"]) == (agent, "6", "1")
         assert f"traffic query paths --org acme --agent {shlex.quote(agent)}" in page.text
@@ -518,7 +518,7 @@ def test_the_main_chart_marks_at_most_five_events(lake, browsing):
     def shown(path, agents):
         first = [{"visited_at": datetime(2026, 2, 12, 1, number), "agent": f"New{number}"} for number in range(agents)]
         first.append({"visited_at": datetime(2026, 2, 13), "agent": "Unlisted", "operator": None})
-        first.append({"visited_at": datetime(2026, 2, 20), "agent": "Old", "confidence": "low"})  # a row of its own
+        first.append({"visited_at": datetime(2026, 2, 20), "agent": "Old", "confidence": "low"})  # a separate row
         first.append({"visited_at": datetime(2026, 2, 3), "agent": "Old"})
         land(lake, "acme", [visit(**agent | one) for one in first])
         with browsing(lake) as browser:

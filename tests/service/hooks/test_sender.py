@@ -93,7 +93,7 @@ def test_receivers_that_hang_delay_no_other_messages(outbox, receiver, monkeypat
     claimed = "SELECT count(*) FROM deliveries WHERE claimed_until IS NOT NULL GROUP BY organization ORDER BY 1"
     counts = [count for (count,) in outbox.hooks.database.rows(claimed)]
     started_at = time.monotonic()
-    asyncio.run(sender.end())  # which waits for no receiver
+    asyncio.run(sender.end())  # without waiting for receivers
     assert time.monotonic() - started_at < 15
     assert not sender._thread.is_alive()
     assert len(counts) == 8

@@ -293,7 +293,7 @@ def test_a_rule_for_a_path_outside_the_job_is_refused(jobs, approved):
 
 @pytest.fixture
 def mixed(jobs):
-    """Make or refresh a job about two paths found in this order, one of them of the link "gone"."""
+    """Make or refresh a job about two paths found in this order, the path of the link "gone" and another."""
 
     def mixed(first="/old/a", second="/old/b", now=NOW):
         codes = {"/old/a": None, "/old/b": "gone"}

@@ -444,5 +444,5 @@ def test_a_long_history_keeps_its_newest_and_key_lines(jobs, monkeypatch):
     for minute, action in enumerate(actions):
         jobs.act("acme", job.id, action, ANNA, NOW + timedelta(minutes=minute))
     lines = jobs.record("acme", job.id).history
-    assert [line.action for line in lines[:4]] == ["create", "review", "approve", "dismiss"]  # of which from approved
+    assert [line.action for line in lines[:4]] == ["create", "review", "approve", "dismiss"]  # from approved
     assert [line.version for line in lines[4:]] == [*range(len(actions) - 8, len(actions) + 2)]
