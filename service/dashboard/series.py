@@ -48,7 +48,7 @@ class TimeSeries(Panel):
     is_in_text: ClassVar[bool] = False
 
     def columns(self) -> tuple[TableColumn, ...]:
-        """Return the columns of the answer, and visits by neither people nor AI."""
+        """Return the columns of the answer, and a column for visits by neither people nor AI."""
         columns = {field.name: column_of(field) for field in self.answer.fields}
         columns.setdefault(OTHER.field, OTHER)
         return tuple(columns[name] for name in self.fields or columns)

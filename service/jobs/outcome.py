@@ -209,7 +209,7 @@ def _look(spans: _Spans, look: Look, kind: JobKind, is_chosen: bool) -> JobOutco
 def _chance(spans: _Spans, block_days: int, up: bool, least: float) -> float:
     """Return the p-value of such a change: the higher of the p-values with and without the control.
 
-    It is 1 unless the change is at least `least`-fold, both with and without the control, and the largest of many.
+    It is 1 if the change is less than `least`-fold, with or without the control, or if `_is_outdone`.
     """
     before, after, _ = spans
     early, late = period(before), period(after)
@@ -231,7 +231,7 @@ def _chance(spans: _Spans, block_days: int, up: bool, least: float) -> float:
 
 
 def _is_outdone(spans: _Spans, up: bool) -> bool:
-    """Return whether the rate of one of many other subjects has changed as much, or more."""
+    """Return whether one of at least MIN_OTHERS other subjects has a rate that changed as much, or more."""
     if len(spans.others) < MIN_OTHERS:
         return False
     changes = []

@@ -92,7 +92,7 @@ class _JobPages:
         rows = await self._context.in_thread(request, self._jobs.of, session.organization)
         counts = Counter(row.status for row in rows)
         listed = [row for row in rows if row.status in ((status,) if status else OPEN)]
-        listed.sort(key=lambda row: rank(row.priority, row.type))  # of one rank, the newest first
+        listed.sort(key=lambda row: rank(row.priority, row.type))  # newest first within a rank
         of_each = [(one.capitalize(), one, counts[one]) for one in STATUSES]
         tabs = [("Open", "", sum(counts[one] for one in OPEN)), *of_each]
         shown = {

@@ -16,8 +16,8 @@ Headers = list[tuple[bytes, bytes]]
 class Exchange(RequestResponseCycle):
     """uvicorn's cycle, except that it sends a response in one write: a second write takes as long as a cached answer.
 
-    A response has one body; its start is held back until then. A response sent before the body of its request has
-    arrived ends the connection.
+    A response has a single body; its start is held back until the body is sent. A response sent before the body of its
+    request has arrived ends the connection.
     """
 
     error: Problem | None = None

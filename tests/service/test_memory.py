@@ -43,7 +43,7 @@ def test_rows_of_own_sql_are_measured_as_python_objects(own_sql, tmp_path, row):
     assert ended.megabytes < MUCH
 
 
-def test_a_long_table_has_one_header_and_all_rows_in_line(own_sql):
+def test_a_long_table_has_one_header_and_aligned_rows(own_sql):
     header, *lines = run(*own_sql("SELECT range AS number, 'x' AS text FROM range(2500)")).out.splitlines()
     assert header.split() == ["number", "text"]
     assert [int(line.split()[0].replace(",", "")) for line in lines] == [*range(2_500)]

@@ -28,7 +28,7 @@ class _Queue:
 
     @property
     def first(self) -> _QueuedClient | None:
-        """The next client, shares last; skips clients cancelled in this iteration of the event loop."""
+        """The next client, with shares last. Clients cancelled in this iteration of the event loop are skipped."""
         waiting = (one for one in self.waiting if not one.given.done())
         return min(waiting, key=lambda one: one.is_share, default=None)
 

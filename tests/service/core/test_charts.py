@@ -153,7 +153,7 @@ def test_a_bar_is_as_wide_as_its_percentage(percentage, width):
     assert (track.get("class"), tuple(part.get("width") for part in parts)) == ("track", width)
 
 
-def test_a_split_bar_without_visits_is_its_track():
+def test_a_split_bar_without_visits_is_an_empty_track():
     assert len(list(parsed(charts.split_bar(0, 0, 0)))) == 1
 
 

@@ -45,7 +45,7 @@ def marks(page):
     return [(link.text, link["href"]) for link in links if "are recognized" in link.text]
 
 
-def test_the_first_day_with_headers_and_without_are_marked(browser):
+def test_first_days_with_and_without_headers_are_marked(browser):
     found = marks(browser.read(ALL))
     assert [text for text, _ in found] == [f"8 Mar 2026: {GAINED}", f"13 Mar 2026: {LOST}"]
 
@@ -124,7 +124,7 @@ def test_a_report_says_that_compared_days_lack_headers(shared_lake):
 
 
 @pytest.mark.parametrize(("has_headers", "what"), [(True, "request headers and networks"), (False, "networks")])
-def test_a_lake_of_1_0_0_shows_the_first_day_with_more(tmp_path, browsing, has_headers, what):
+def test_a_lake_of_1_0_0_marks_its_first_day_with_evidence(tmp_path, browsing, has_headers, what):
     request = {"remote_ip": "198.51.100.7", "method": "GET", "host": "go.example", "uri": "/", "headers": {}}
     told = {"ts": datetime(2026, 3, 14, 12, tzinfo=UTC).timestamp(), "status": 200, "request": request}
     line = '198.51.100.7 - - [14/Mar/2026:10:05:00 +0000] "GET / HTTP/1.1" 200 1 "-" "Chrome"'

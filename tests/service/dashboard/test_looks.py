@@ -16,7 +16,7 @@ def seen(lake):
     return lake
 
 
-def test_the_page_of_ai_has_at_most_six_panels(seen, browsing):
+def test_the_ai_page_has_at_most_six_panels(seen, browsing):
     with browsing(seen) as browser:
         assert 3 < len(browser.read("ai").all("section")) <= 6
 

@@ -412,7 +412,7 @@ def test_people_per_answer_needs_covered_days(lake, acme, tmp_path, days, told):
     assert row["visits_per_answer"] == told
 
 
-def test_agents_that_read_markdown_are_on_the_page_of_ai(lake, acme):
+def test_agents_that_read_markdown_are_on_the_ai_page(lake, acme):
     land(lake, "acme", [visit(**READ, path=path, status=200) for path in ("/a.md", "/b.md", "/llms.txt")])
     (row,) = tables(acme.read("ai"))["ai-texts", None]
     assert (row["agent"], row["markdown"], row["llms_txt"]) == ("GPTBot", "2", "1")
@@ -887,7 +887,7 @@ def test_ids_of_a_page_are_unique(every_page):
         assert len(ids) == len(set(ids))
 
 
-def test_ids_that_a_page_names_exist(every_page):
+def test_ids_that_a_page_refers_to_exist(every_page):
     for _, page in every_page:
         ids = [one["id"] for one in page.all(id=True)]
         named = {one["aria-labelledby"] for one in page.all(aria_labelledby=True)}
@@ -1039,7 +1039,7 @@ def test_a_first_view_is_small(first_view):
     assert sum(sizes) <= 40_000
 
 
-def test_a_first_view_is_two_requests_of_the_limit(first_view):
+def test_a_first_view_uses_two_requests_of_the_rate_limit(first_view):
     *_, style = first_view
     assert style.headers["x-ratelimit-remaining"] == "58"
 

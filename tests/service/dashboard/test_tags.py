@@ -33,7 +33,7 @@ def rows_of(page):
     return {row["tag"]: [row[name] for name in ("visits", "human_clicks", "ai_visits")] for row in rows}
 
 
-def test_a_link_of_two_tags_counts_under_both(browser):
+def test_a_link_with_two_tags_counts_under_both(browser):
     page = browser.read("links?by=tag")
     assert rows_of(page) == {"mail": ["4", "3", "1"], HOSTILE: ["3", "2", "1"]}
     assert "A visit to a link of two tags counts under both." in page.text
@@ -47,7 +47,7 @@ def test_a_tag_filters_the_page_until_its_chip_is_removed(browser):
     assert f"Tag: {HOSTILE}" in filtered.text
 
 
-def test_text_of_a_tag_stays_text(browser):
+def test_the_text_of_a_tag_is_escaped(browser):
     assert "<b>" not in browser.get("links?by=tag").text.partition("<main")[2]
 
 
@@ -63,7 +63,7 @@ def test_a_report_has_a_table_of_tags_if_links_have_tags(traffic, shared_lake):
     assert "\nTags\n" not in traffic("report", "--org", "rival", *days).out
 
 
-def test_the_page_links_has_links_or_tags(browser):
+def test_the_links_page_lists_links_or_tags(browser):
     for query, entry, chosen in (("", "all-links", "Links"), ("?by=tag", "tags", "By tag")):
         page = browser.read(f"links{query}")
         assert [*tables(page)] == [(entry, None)]
@@ -81,7 +81,7 @@ def test_links_stay_grouped_by_tag_when_days_change(browser):
     assert {one["name"]: one["value"] for one in kept} == {"range": "7d", "by": "tag"}
 
 
-def test_only_the_page_links_is_grouped_by_tag(browser):
+def test_only_the_links_page_is_grouped_by_tag(browser):
     page = browser.read("links?by=tag&domain=go.example")
     hrefs = [link["href"] for link in page.one("nav", aria_label="Pages").all("a")]
     assert [href for href in hrefs if "by=tag" in href] == []

@@ -73,7 +73,7 @@ def test_bots_are_counted_by_their_signals(lake, acme):
     assert facts(acme, "bots") == {"disguised": 2, "loaded_ahead": 1, "probes": 3, "no_agent": 1}
 
 
-def test_requests_have_their_path_and_their_agent(lake, acme):
+def test_requests_are_listed_with_path_and_agent(lake, acme):
     store(lake, OWN, PROBE, SILENT, {})
     assert requests(acme, "not-counted") == ["go.example/mineMozilla/5.0"]
     assert requests(acme, "bots") == ["go.example/quietno user agent", "go.example/.envzgrab/0.x"]

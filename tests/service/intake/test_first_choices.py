@@ -11,7 +11,7 @@ CONNECTED = {"SSH_CONNECTION": "203.0.113.7 51000 192.0.2.1 22"}
 
 @pytest.fixture
 def machine(tmp_path):
-    """The root of a machine that names no zone."""
+    """The root folder of a machine without a configured zone."""
     (tmp_path / "etc").mkdir()
     return tmp_path
 

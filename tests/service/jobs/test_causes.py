@@ -29,7 +29,7 @@ def findings(*paths, kind="broken_link", weight=40.0, **row):
 
 @pytest.fixture
 def find(jobs):
-    """Make jobs of paths; return the results."""
+    """Make jobs about paths; return the results."""
 
     def find(*paths, now=NOW, **how):
         return [

@@ -92,7 +92,7 @@ def sent(weekly):
     return parsed(mailbox.mails[0]).get_body(("plain",)).get_content()
 
 
-def test_a_mail_lists_jobs_the_most_urgent_first(weekly, control):
+def test_a_mail_lists_the_most_urgent_jobs_first(weekly, control):
     for path, kind, weight in (("/gone", "broken_link", 500.0), ("/.env", "exposed_path", 1.0)):
         counts, detector = dict.fromkeys(COUNTED, 3), DETECTORS[kind]
         Jobs(control).upsert(broken(path, kind=detector, type=kind, rows=[counts], weight=weight), SUNDAY)
@@ -187,7 +187,7 @@ def test_a_servers_shutdown_interrupts_its_mail(weekly, caplog):
 
 
 @examples("url", "server")
-def test_a_server_is_a_url(url, server):
+def test_a_mail_server_is_given_as_a_url(url, server):
     assert setting("smtp").read(url) == (server and SmtpServer(*server))
 
 

@@ -24,7 +24,7 @@ GOES_ON: Final = "goes on"
 
 
 class Row(NamedTuple):
-    """A command with arguments with which it ends; names of places() are in braces."""
+    """A command, with arguments that make it end; names of places() are in braces."""
 
     words: str
     read_only: int | str

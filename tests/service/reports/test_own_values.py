@@ -56,7 +56,7 @@ def every_type(lake, tmp_path_factory):
     return {sql: row[f"c{place}"] for place, (sql, _) in enumerate(TYPES)}
 
 
-def test_an_assistant_gets_every_type_like_json(lake, every_type):
+def test_an_assistant_gets_every_type_as_in_json(lake, every_type):
     ((text, failed),) = said(lake, [ALL_TYPES])
     assert not failed
     assert [*json.loads(text.split("\n")[1])[0].values()] == [*every_type.values()]
