@@ -21,7 +21,7 @@ _ERRORS: Final = {
     "414": "The URL is too long.",
     "429": "Too many requests from this source address.",
     "431": "There are too many headers, or they are too large.",
-    "500": "The request failed: the answer took too long or too much memory, was interrupted, or met a bug.",
+    "500": "The request failed: the answer took too long or too much memory, was interrupted, or hit a bug.",
     "503": "The service is overloaded, or its disk is full or fails.",
 }
 """The errors of every operation by status."""

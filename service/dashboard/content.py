@@ -234,7 +234,7 @@ class PageContent:
         span = formats.span(first, last)
         days = {"start_date": str(first), "end_date": str(min(last, self.filters.today))}
         query = self.filters.query_string(**days) if self.page is LINK else f"?{urlencode(days)}"
-        return {"text": f"This organization has visits of {span}.", "link": f"Show {span}", "query": query}
+        return {"text": f"This organization has visits from {span}.", "link": f"Show {span}", "query": query}
 
 
 def uncovered(lake: Lake, filters: Filters) -> frozenset[date]:

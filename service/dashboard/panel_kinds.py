@@ -151,8 +151,8 @@ class Agents(Panel):
             notes.insert(0, f"In total: {plural(visits, 'visit')}{f', {formats.size(sent)}' if sent else ''}.")
         if any(row["agent"] == "unknown" for row in rows):
             notes.append(
-                "Unknown agents give no name: they request what only scanners do, are browsers in disguise, or have "
-                "no user agent or another sign of a program."
+                "Unknown agents give no name: they request what only scanners request, are browsers in disguise, have "
+                "no user agent, or show another sign of a program."
             )
         if selection.links and not any(row["confidence"] in _JUDGED_BY_ADDRESS for row in rows):
             notes.append(

@@ -123,7 +123,8 @@ AI_DETAILS: Final = (
 """Panels of a separate page, for less frequent questions about AI."""
 PATHS: Final = Panel.of(
     "paths", "Paths", "path visits percentage errors_4xx errors_5xx last_visit", is_wide=True, has_search=True,
-    hint="Requested paths, links or not.", note="The 100 paths with the most visits, counted from the visits.",
+    hint="Requested paths, whether they are links or not.",
+    note="The 100 paths with the most visits, counted from the visits.",
 )
 PATHS_PAGE: Final = (
     replace(PATHS, has_split=True),
@@ -197,7 +198,7 @@ TIMES: Final = (
 )
 TAGS: Final = Panel.of(
     "tags", "Tags", "tag visits human_clicks ai_visits other_visits people_visitors last_visit", is_wide=True,
-    has_split=True, is_left_out=True, note="A visit to a link of two tags counts under both.",
+    has_split=True, is_left_out=True, note="A visit to a link with two tags counts under both.",
 )
 LINKS_BY_TAG: Final = (
     replace(
@@ -209,7 +210,7 @@ LINKS: Final = (
     LinkList.of(
         "all-links", "All links", "short_code visits human_clicks ai_visits other_visits people_visitors domain "
         "target_url tags last_visit created_at", is_wide=True, has_split=True, empty="No links found.",
-        note="Links of the links file, and short codes that were answered. CSV has all, or the first 100,000.",
+        note="Stored links, and short codes that were answered. CSV has all, or the first 100,000.",
     ),
 )
 DOMAINS: Final = (

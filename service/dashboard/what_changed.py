@@ -54,7 +54,7 @@ class WhatChanged(Panel):
 
     def notes(self, _rows: Sequence[Row], selection: Selection) -> Sequence[str]:
         """Return a note if links are not compared."""
-        return [] if selection.compares_links else [f"Links are compared up to {MAX_COMPARED:,} visits."]
+        return [] if selection.compares_links else [f"Links are compared only up to {MAX_COMPARED:,} visits."]
 
     def text_rows(self, answers: PageAnswers, selection: Selection) -> Sequence[Row]:
         """Return the changes, then the failures."""

@@ -16,7 +16,7 @@ from service.core.commands.printing import inform, pasteable, printable, progres
 def rebuild(
     yes: Annotated[bool, typer.Option("--yes", help="answer every question with yes")] = False,
     discard_unknown: Annotated[
-        bool, typer.Option("--discard-unknown", help="delete the files that the current manifest does not know")
+        bool, typer.Option("--discard-unknown", help="delete the files that are not in the current manifest")
     ] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
@@ -73,7 +73,7 @@ def _discard(lake: Path, yes: bool) -> None:
             inform(printable(f"{path.relative_to(opened.root)}: {describe_unknown(path)}"))
         files = plural(len(paths), "visit file")
         if not paths:
-            inform("The manifest knows every visit file.")
+            inform("Every visit file is in the manifest.")
         elif _is_confirmed(f"{files} would be deleted. This cannot be undone. Delete?", yes):
             discard_unknown(opened, paths)
             inform(f"{files} deleted.")

@@ -610,7 +610,7 @@ def test_the_last_day_is_today_in_the_zone_of_the_organization(lake, browsing):
 
 def test_a_selection_without_visits_names_days_with_visits(browser):
     page = browser.read("?start_date=2020-01-01&end_date=2020-01-31")
-    assert "This organization has visits of 10 Dec 2025 – 15 Mar 2026" in page.text
+    assert "This organization has visits from 10 Dec 2025 – 15 Mar 2026" in page.text
     (link,) = [one for one in page.all("a") if one.text.startswith("Show 10 Dec")]
     assert link["href"] == "/app/?start_date=2025-12-10&end_date=2026-03-15"
     assert browser.read(link["href"]).text.count("This organization has visits of") == 0

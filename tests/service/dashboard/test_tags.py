@@ -36,7 +36,7 @@ def rows_of(page):
 def test_a_link_with_two_tags_counts_under_both(browser):
     page = browser.read("links?by=tag")
     assert rows_of(page) == {"mail": ["4", "3", "1"], HOSTILE: ["3", "2", "1"]}
-    assert "A visit to a link of two tags counts under both." in page.text
+    assert "A visit to a link with two tags counts under both." in page.text
 
 
 def test_a_tag_filters_the_page_until_its_chip_is_removed(browser):

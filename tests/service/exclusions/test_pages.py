@@ -40,7 +40,7 @@ def requests(browser, part):
 def test_the_overview_reports_a_large_share_of_files(lake, acme):
     store(lake, FILE, FILE, {})
     note = acme.read(f"?{DAYS}").one("div", class_="strip")
-    assert "66.7 % of the visits of" in note.text
+    assert "66.7 % of the visits on" in note.text
     assert note.one("button")["value"] == "aside"
 
 
