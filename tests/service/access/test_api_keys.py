@@ -216,7 +216,7 @@ def test_a_newer_damaged_or_lost_database_is_rejected(lake, database):
         db.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     newer, lost = (
         database.read_bytes(),
-        "its API keys are lost: restore it from a backup, or delete it and create new",
+        "so its API keys are lost: restore it from a backup, or delete it and create new",
     )
     damaged = b"no database at all, whatever its name says" * 100
     for content, told in ((newer, "newer"), (damaged, "control.sqlite"), (b"", f"{database} is empty, {lost} keys.")):

@@ -596,7 +596,7 @@ def test_the_last_day_is_today_in_the_zone_of_the_organization(lake, browsing):
     land(lake, "acme", [visit(visited_at=now.replace(tzinfo=None))])
     with browsing(lake, "", clock=lambda: now) as browser:
         for organization, zone, days in (
-            ("far", "Pacific/Kiritimati, other times are UTC.", "27 Feb – 5 Mar 2026"),
+            ("far", "Pacific/Kiritimati, other times in UTC.", "27 Feb – 5 Mar 2026"),
             ("acme", "UTC.", "26 Feb – 4 Mar 2026"),
         ):
             browser.enter(link_of(lake, organization, lambda: now))
@@ -613,7 +613,7 @@ def test_a_selection_without_visits_names_days_with_visits(browser):
     assert "This organization has visits from 10 Dec 2025 – 15 Mar 2026" in page.text
     (link,) = [one for one in page.all("a") if one.text.startswith("Show 10 Dec")]
     assert link["href"] == "/app/?start_date=2025-12-10&end_date=2026-03-15"
-    assert browser.read(link["href"]).text.count("This organization has visits of") == 0
+    assert browser.read(link["href"]).text.count("This organization has visits from") == 0
 
 
 def test_an_organization_without_visits_gets_a_guided_start(shared_lake, stranger):
