@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from itertools import zip_longest
 from math import ceil, log, sqrt
 from typing import Final
 
@@ -51,7 +52,7 @@ def world_map(counts: Mapping[str, int], names: Mapping[str, str]) -> Markup:
     least = [ceil(highest / (5 ** (SHADES - shade) * sqrt(5))) if shade > 1 else 1 for shade in range(1, SHADES + 1)]
     shown = sorted(set(shades.values()))
     keys = []
-    for shade, darker in zip(shown, [*shown[1:], None], strict=True):
+    for shade, darker in zip_longest(shown, shown[1:]):
         first, last = least[shade - 1], least[darker - 1] - 1 if darker else None
         span = f"{first:,} or more" if last is None else f"{first:,}" if first == last else f"{first:,}–{last:,}"
         keys.append(_SHADE.format(shade=shade, span=span))

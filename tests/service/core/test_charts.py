@@ -209,6 +209,11 @@ def test_the_map_shades_the_countries_with_visits():
     assert shaded == [("q5", "United States: 3,125"), ("q1", "Singapore: 1")]
 
 
+def test_a_map_without_any_of_its_countries_has_no_legend():
+    _, legend = parsed(f"<p>{world_map({'T1': 3, 'unknown': 9}, {})}</p>")
+    assert len(legend) == 0
+
+
 @examples("count", "text")
 def test_a_count_is_written_with_its_unit(count, text):
     assert charts.compact(count) == text
