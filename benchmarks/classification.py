@@ -83,7 +83,9 @@ def qualities(rows: list[dict[str, Any]]) -> list[Quality]:
 
 
 def logged_shares() -> dict[tuple[str, str], Share]:
-    """Precision and recall for bots by line of public logs of 2024-26: ours and a public list's, for each half."""
+    """Precision and recall for bots among the lines of public logs of 2024-26: of our rules and of a public list, for
+    each half of the repositories.
+    """
     classifier, shares = Classifier(), {}
     everything = list(logged())
     for half in ("report", "learn"):

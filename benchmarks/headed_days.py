@@ -27,7 +27,7 @@ _LANGUAGE: Final = {"sent": "en", "absent": ""}
 
 
 class HeadedDay(NamedTuple):
-    """A visitor-day, and the headers of its requests; "-": only requests for files lacked them."""
+    """A visitor-day, and which headers its requests sent; "-" means that only requests for files lacked them."""
 
     day: VisitorDay
     serves: bool  # whether the domain serves a page to any visitor

@@ -25,7 +25,7 @@ text { font: 13px system-ui, sans-serif; fill: #1f2328 }
 
 
 def picture(figures: Iterable[Figure]) -> str:
-    """The SVG of all figures of peers in CASES. A bar to the right of 1: we are this many times as fast as the peer."""
+    """The SVG of all figures of peers in CASES. Bars to the right of 1: we are faster, by that factor."""
     peers = [
         figure for figure in figures if figure.ratio and figure.case in CASES and not figure.who.startswith("itself")
     ]

@@ -60,5 +60,5 @@ def _cached(name: str, port: int, key: str, scratch: Path) -> list[Figure]:
 
 
 def _days(earlier: int) -> str:
-    """All days, and some empty days before: each time a new scope, which is not cached."""
+    """Query parameters for all days and `earlier` empty days before them, so that the scope is new and not cached."""
     return f"start_date={WHOLE.start_date - timedelta(days=earlier)}&end_date={WHOLE.end_date}"

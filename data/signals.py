@@ -151,7 +151,7 @@ REASONS_ASIDE: Final = (
     Signal("own_address", 1 << 28, "landing", convicts=False, meaning="it came from an address of the owner"),
     Signal("own_rule", 1 << 29, "landing", convicts=False, meaning="its user agent or path is excluded by the owner"),
 )  # fmt: skip
-"""Reasons to set a visit aside: it is stored and judged, but not counted; files, only if the owner chooses that."""
+"""Reasons to set a visit aside: it is stored and judged, but not counted. Files are, only if the owner chooses so."""
 
 _ALL: Final = (*SIGNALS, *REQUEST_FACTS, *REASONS_ASIDE)
 BITS: Final = {signal.name: signal.bit for signal in _ALL}

@@ -207,7 +207,7 @@ def unknown_value_hint(name: str, value: str) -> str:
     row = PARAMETERS[name]
     label = row.label if row.label[:2].isupper() else row.label.lower()
     shown = value if len(value) <= MAX_SHOWN_LENGTH else f"{value[:MAX_SHOWN_LENGTH]}…"
-    return f"No visits in these days have {label} {shown}; {row.form}."
+    return f"No visits on these days have {label} {shown}; {row.form}."
 
 
 def select_parameters(pairs: Iterable[tuple[str, str]], known: Collection[str]) -> dict[str, str]:

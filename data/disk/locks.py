@@ -34,7 +34,7 @@ def exclusive(root: Path) -> Iterator[None]:
 
 @contextmanager
 def locked(folder: Path, wait: bool, *, is_shared: bool = False) -> Iterator[bool]:
-    """Lock a folder; yield whether the lock was acquired. With `wait`, log a warning when that takes long.
+    """Lock a folder; yield whether the lock was acquired. With `wait`, log a warning if that takes a long time.
 
     Several programs may hold a shared lock. Two threads of one process exclude each other like two processes.
     """

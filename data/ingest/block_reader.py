@@ -87,7 +87,7 @@ class Options:
 
     @property
     def may_be_mixed(self) -> bool:
-        """Whether lines may be in formats other than their log's: if the user gave neither a format nor columns."""
+        """Whether lines may be in formats other than their log's: true if the user gave no format and no columns."""
         return self.reader == "auto" and not self.columns.renamed
 
     def with_flag(self, log_format: str) -> str:

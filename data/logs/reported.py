@@ -236,7 +236,7 @@ def _parse_target(url: str, domain: str, path: str) -> Target:
         domain, address = rest[:end].rpartition("@")[2], "/" + rest[end:].removeprefix("/")
         field = "the host of url" if url else "the host of path"
     if not address.startswith("/"):
-        raise BadInput("url (https://… or a path) or a path that begins with / is required")
+        raise BadInput("url or path is required: an address with http:// or https://, or a path that begins with /")
     path, _, query = address.partition("#")[0].partition("?")
     host = "" if domain in ("", "-") else normalized_host(domain)
     if host is None:

@@ -48,7 +48,7 @@ class VerificationResult:
 
     @property
     def is_manifest_damaged(self) -> bool:
-        """Whether the manifest is damaged, so that other damage may be undetected."""
+        """Whether the manifest is damaged, in which case other damage may be undetected."""
         return any(finding.path == DATABASES[0] for finding in self.findings)
 
 

@@ -33,7 +33,10 @@ class PackedVisits(NamedTuple):
 
 
 class UnpackedVisits(NamedTuple):
-    """Visits as `columns` with a value for each visit, and `shared` columns; `numbers` has each visit's row in them."""
+    """Visits as `columns` with a value for each visit, and `shared` columns, whose rows several visits use.
+
+    `numbers` has the number of each visit's row in the shared columns.
+    """
 
     columns: ColumnValues
     numbers: Sequence[int]

@@ -160,7 +160,7 @@ class Reclassifier:
         visits: int,
         found: ReclassificationResult,
     ) -> Iterator[duckdb.DuckDBPyRelation]:
-        """Yield the visits of a file with their new classifications, in their stored order, some at a time.
+        """Yield the visits of a file with their new classifications, in their stored order, in batches.
 
         Changes are added to `found`. Each relation is valid until the next is requested.
         """

@@ -22,7 +22,7 @@ from data.tasks.merge_plan import DayMerge, days_to_merge
 
 _PEOPLE: Final = pa.array(["human", "ai_referral"])
 _RANGES: Final = (8, 64, 256)
-"""Numbers of ranges for reading visits: if memory runs out, the next number is tried."""
+"""Into how many ranges visits are split for reading; if memory runs out, the next number is tried."""
 
 
 class Judged(NamedTuple):

@@ -21,7 +21,7 @@ from service.jobs.reader import Mark
 from service.reports.filters import Filters
 
 Wanted: TypeAlias = tuple[Entry, Scope]
-"""An answer to request."""
+"""The entry and the scope of an answer to fetch."""
 _TEXTS: Final = frozenset(("text", "list", "word", "badge"))
 
 

@@ -256,7 +256,7 @@ class LinkList(Panel):
     is_list: ClassVar[bool] = True
 
     def wants(self, selection: Selection) -> list[Wanted]:
-        """Return the part of the list of all links that the address of the page requests."""
+        """Return the part of the full list of links that the URL of the page asks for."""
         scope = selection.scope_for(self.entry)
         return [(self.entry, selection.listing.scope(scope) if selection.listing else scope)]
 

@@ -21,7 +21,7 @@ OPERATIONS = Operations[Lake]()
 
 
 class NewExclusion(Struct, frozen=True, forbid_unknown_fields=True):
-    """A rule for own visits."""
+    """A rule that excludes visits of the owner."""
 
     kind: ExclusionKind
     value: Annotated[

@@ -25,6 +25,7 @@ app = typer.Typer(help="Leave your own visits out of answers.", rich_markup_mode
 AddressArgument = Annotated[str, typer.Argument(help="an address or a network, such as 203.0.113.0/24")]
 AgentOption = Annotated[str, typer.Option(help="a case-insensitive pattern (RE2) of user agents")]
 PathOption = Annotated[str, typer.Option(help="a path, including everything below it, such as /admin")]
+_DONE: Final = {"aside": "set aside", "counted": "counted"}
 
 
 def files(
@@ -48,7 +49,7 @@ def files(
     opened = open_lake(lake, organization, must_write=True)
     aside = choice == "aside"
     if opened.manifest.exclusions.are_files_aside(organization) == aside:
-        inform(f"Files of {organization} are {choice} already.")
+        inform(f"Files of {organization} are already {_DONE[choice]}.")
         return
     with progress_bar("Looking") as progress:
         plan = plan_files(opened, organization, progress)
@@ -62,7 +63,7 @@ def files(
         ask("Set them aside?" if aside else "Count them?")
     with progress_bar("Marking") as progress:
         switch_files(opened, organization, aside=aside, progress=progress)
-    inform(f"Files of {organization} are {choice}.")
+    inform(f"Files of {organization} are now {_DONE[choice]}.")
 
 
 @app.command("add")
@@ -128,7 +129,7 @@ def remove(
         raise BadInput(f"{organization} does not exclude the {rule.kind} {rule.value}; {seen}.")
     inform(f"{_KINDS[rule.kind]} {rule.value}: counted from now on.")
     if rule.kind == "address":
-        inform("Visits that it has set aside stay aside: addresses are not stored.")
+        inform("Visits that it has already set aside stay that way: addresses are not stored.")
     else:
         inform(f"For earlier visits, run `traffic reclassify --org {organization}`.")
 

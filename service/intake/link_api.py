@@ -90,8 +90,8 @@ class LinkService:
     async def edit(self, organization: str, wanted: LinkEdit) -> tuple[Link | None, Link | None]:
         """Make an edit durably.
 
-        Raises PreconditionFailed if the link does not have the version in `wanted`, Overloaded, StorageUnavailable or
-        LakeDamaged; then nothing was changed.
+        Raises Overloaded, StorageUnavailable, LakeDamaged, or PreconditionFailed if the link is not at the version in
+        `wanted`. In each case, nothing has changed.
         """
         if self.edits.count_pending(organization) >= MAX_WAITING_EDITS:
             raise Overloaded
@@ -173,7 +173,7 @@ def _response(link: Link | None, status: int = 200) -> Response:
 def _record(link: Link | None) -> StoredLink:
     """The record of a link for a response. Raises NotFound if there is none."""
     if link is None:
-        fix = f"Check the domain and the short code; {EVERY_DOMAIN} is the domain of links for every domain."
+        fix = f"Check the domain and the short code; a link for every domain has the domain {EVERY_DOMAIN}."
         raise NotFound("Link not found.", fix)
     created_at = link.created_at.replace(microsecond=0, tzinfo=UTC)
     return StoredLink(link.short_code, link.domain or EVERY_DOMAIN, link.target_url, created_at, [*(link.tags or ())])

@@ -26,7 +26,7 @@ from service.jobs.states import IMPLEMENTATION_TYPES, NewImplementationStatus
 from service.reports.query_string import parse_parameters
 
 MAX_IMPLEMENTATION_BYTES: Final = 2_048 * KIB
-"""Maximum size of a body with an implementation: its content may have 256 KiB, and JSON may escape each character."""
+"""Maximum size of a body with an implementation: its content has up to 256 KiB, and JSON may escape each character."""
 OPERATIONS = Operations[JobService]()
 
 

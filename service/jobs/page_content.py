@@ -27,7 +27,7 @@ DAYS_AFTER: Final = 28
 _UNTRUSTED: Final = Markup("<code>%s</code>")
 _LONG_TEXT: Final = Markup("<details><summary><code>%s…</code></summary><code>%s</code></details>")
 _MAX_UNCUT: Final = 60
-"""Length of an untrusted text, such as the user agent of a browser, from which on only its beginning is shown."""
+"""Maximum length of untrusted texts, such as user agents, that are shown in full; of others, only the beginning is."""
 _ENTRIES: Final = {one.entry.name: one.entry for one in DETECTORS.values()} | ENTRIES
 """The catalog entries whose rows may be evidence, by name."""
 _NOTHING: Final = Markup('<data value="">–</data>')

@@ -30,7 +30,7 @@ ActorKind = Literal["user", "key", "command_line", "system"]
 
 
 class Actor(NamedTuple):
-    """The actor of a change of a job: a person, a program with an API key, the command line, or the service itself."""
+    """Who changed a job: a person, a program with an API key, the command line, or the service itself."""
 
     name: str  # the `sub` of an identity token, the id of an API key, or "traffic"
     kind: ActorKind

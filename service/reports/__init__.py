@@ -1,1 +1,1 @@
-"""Answers of the catalog: from the cache, or computed in the organization's turn."""
+"""Answers to the entries of the catalog: cached, or computed when it is the organization's turn."""

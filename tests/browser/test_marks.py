@@ -24,7 +24,7 @@ def test_a_phone_shows_visits_next_to_a_long_path(opened):
     assert page.locator("#paths thead th:nth-child(2)").bounding_box()["x"] < 300
 
 
-def test_a_long_organization_stays_in_the_row_of_the_brand(opened):
+def test_a_long_organization_name_stays_beside_the_brand(opened):
     page = opened(viewport=PHONE).goto("")
     page.eval_on_selector(".organization", "one => { one.textContent = 'international-motors'; }")
     brand, name = (page.locator(one).bounding_box() for one in (".brand", ".organization"))

@@ -15,7 +15,7 @@ def words(text):
 
 
 def not_printed(page, text):
-    """Return the cells of all tables of a page that are missing in the text of its print."""
+    """Return the cells of all tables of a page that are missing in the text of its printed version."""
     cells = page.locator("table.rows tr > *").all_text_contents()
     assert len(cells) > 20
     return [cell for cell in cells if words(cell) not in words(text)]
@@ -24,7 +24,7 @@ def not_printed(page, text):
 @pytest.mark.parametrize(
     ("path", "has_script"), [("", True), ("", False), ("ai", True), ("times", False), ("agents", True)]
 )
-def test_the_print_has_the_text_of_every_table(opened, text_of, pictures, path, has_script):
+def test_the_printed_page_has_the_text_of_every_table(opened, text_of, pictures, path, has_script):
     page = opened(java_script_enabled=has_script, color_scheme="dark").goto(path)
     pdf = page.pdf(format="A4")
     if pictures and has_script:
@@ -32,7 +32,7 @@ def test_the_print_has_the_text_of_every_table(opened, text_of, pictures, path, 
     assert not_printed(page, text_of(pdf)) == []
 
 
-def test_the_print_has_no_controls(opened, text_of):
+def test_the_printed_page_has_no_controls(opened, text_of):
     printed = words(text_of(opened().goto("").pdf(format="A4")))
     assert [control for control in ("Signout", "Runityourself", "Apply") if control in printed] == []
 

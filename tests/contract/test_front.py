@@ -175,7 +175,7 @@ def test_an_unexpected_error_logs_its_place_but_not_its_message(logged, monkeypa
     assert "canary" not in json.dumps(failure)
 
 
-def test_warnings_of_lower_floors_are_logged():
+def test_warnings_from_lower_floors_are_logged():
     stream = BytesIO()
     log = Log(stream)
     handler = LogHandler(log)

@@ -60,7 +60,7 @@ def test_a_link_is_added_changed_read_and_removed(client, stored):
     assert [answer.json() for answer in answers] == [first, first, new, new, new]
     assert list(answers[0].json()) == ["short_code", "domain", "target_url", "created_at", "tags"]
     assert stored() == []
-    advice = "Check the domain and the short code; * is the domain of links for every domain."
+    advice = "Check the domain and the short code; a link for every domain has the domain *."
     for answer in (client.get("/links/go.example/sale"), client.delete("/links/go.example/sale")):
         assert (answer.status_code, answer.json()) == (404, {"error": "Link not found.", "message": advice})
 

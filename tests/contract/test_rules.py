@@ -237,7 +237,7 @@ def test_bot_traffic_accepts_a_traffic_type_in_any_case(answer, word, found):
         assert {row["bot_category"] for row in rows} == found, spelling
 
 
-def test_bot_traffic_accepts_every_traffic_type_of_answers(answer):
+def test_filter_values_list_every_traffic_type_in_answers(answer):
     filters = {row["filter"]: row["values"] for row in answer("filter-values", {})}
     values = [row["traffic_type"] for row in answer("traffic-value-breakdown", {})]
     assert set(filters["traffic_type"]) == set(values) == set(BOT_CATEGORIES)

@@ -22,10 +22,10 @@ SOURCES = itertools.count()
 
 @pytest.fixture(scope="module")
 def schemathesis():
-    """Schemathesis with its checks. Only the process that runs the tests loads it, since that takes long.
+    """Schemathesis with its checks. Only the process that runs the tests loads it, since loading takes a long time.
 
-    It loads parts of itself on first use, and pytest rewrites them then. A garbage collection meanwhile may be an error
-    in Python 3.11 (its issue 106905).
+    It loads parts of itself on first use, and pytest rewrites them then. A garbage collection during this may raise an
+    error in Python 3.11 (CPython issue 106905), so collection is off.
     """
     gc.disable()
     try:

@@ -31,7 +31,7 @@ from tests.support.manifests import database_of
 from tests.support.sockets import Client, answer_on
 from tests.support.user_agents import CHROME, GPTBOT
 
-UNAIMED = "url (https://… or a path) or a path that begins with / is required"
+UNAIMED = "url or path is required: an address with http:// or https://, or a path that begins with /"
 NO_OBJECT = "the visit is not a valid JSON object"
 PATIENCE = 60  # seconds; anything automatic happens within twelve
 FOUR = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after"}

@@ -61,7 +61,7 @@ def names():
 
 
 class Logs:
-    """Logs of organizations of a single test: only their names are its own; the lake and its importer are shared."""
+    """The logs of one test, which has its own organizations in a lake that tests share, as they share its importer."""
 
     def __init__(self, importer, lake, folder, name):
         self.importer, self.lake, self.path, self._name = importer, lake, folder / "access.log", name

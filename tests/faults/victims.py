@@ -333,7 +333,7 @@ def job_and_messages(folder):
 
 
 def is_approved(state):
-    """Whether it is approved and the hook has exactly one message about it; otherwise it must be unchanged."""
+    """Whether the job is approved, with one message about it for the hook; if not, check that it is unchanged."""
     if state["job"] == (("new", 1), [], []):
         return False
     assert state["job"] == (("approved", 2), [("new", "approved", 2)], [("job.approved", JOB)])

@@ -189,7 +189,10 @@ def date_ahead(lake: Lake) -> None:
 
 
 def kill_at_commit(work: Callable[[], object], tidying: str, committing: str) -> None:
-    """Do some work, killed once its files are placed; the module `committing` commits them, `tidying` cleans up."""
+    """Do some work as if the program were killed once its files are placed.
+
+    The commit of the files in the module `committing` fails, and the clean-up in `tidying` does nothing.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(f"{tidying}.discard", lambda *_: None)
         patch.setattr(f"{committing}.insert_files", lambda *_: 1 / 0)

@@ -104,7 +104,7 @@ TIES: Final = {
     r"mcp over stdio": r'\{\\"id\\": .*?\}',
     r"command: keys list": r"[^\n]*<key id>[^\n]*",
 }
-"""Rows of equal time, ordered by random ids: in these steps, the matches are sorted."""
+"""Rows with the same time, ordered by random ids: in these steps, the matches are sorted."""
 
 _TOKEN: Final = re.compile(r"[\w-]{8,}(?:\.parquet)?")
 """A random id, or a file name that contains one; paths and ports of a life look different."""

@@ -228,7 +228,7 @@ def detected_again(life: Life) -> None:
 
 
 def _subject(job: dict[str, Any]) -> tuple[str, ...]:
-    """Return the subject of a job, which orders jobs of equal time here."""
+    """Return the subject of a job, by which jobs with the same time are sorted."""
     return tuple(str(job[name]) for name in ("type", "domain", "path", "short_code"))
 
 

@@ -80,7 +80,7 @@ def _explanation(
     lines = [
         f"{detector.type}: {len(found)} found, {considered}{' or more' * (considered >= _MAX_FOUND)} considered.",
         f"  It looks for: {detector.entry.description}",
-        f"  Findings of one {' and '.join(detector.cause)} are one job."
+        f"  Findings with the same {' and '.join(detector.cause)} are one job."
         if detector.cause
         else "  Each finding is one job.",
     ]

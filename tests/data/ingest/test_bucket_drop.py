@@ -1,4 +1,4 @@
-"""Log objects in a bucket with injected failures: each content counts once, and no object blocks the others."""
+"""Log objects in a bucket with injected failures: identical content counts once, and no object blocks the others."""
 
 import threading
 from collections import Counter
@@ -109,7 +109,7 @@ def test_a_truncated_object_counts_nothing_twice(store, following, lake, count):
     assert paths(lake) == Counter(dict.fromkeys(names, 1))
 
 
-def test_shorter_different_content_of_a_key_counts(store, following, lake):
+def test_a_key_with_new_shorter_content_is_imported_again(store, following, lake):
     for names in (("/1", "/2", "/3"), ("/1", "/9")):
         store.put("logs/1", lines(*names).encode())
         following.tick()

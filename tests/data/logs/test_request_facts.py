@@ -1,4 +1,4 @@
-"""The facts given by each text in the record of a request, and by missing texts."""
+"""The facts derived from each field in the record of a request, and from missing fields."""
 
 import pytest
 

@@ -202,7 +202,7 @@ def test_a_user_agent_is_read_as_sent(logged, readable):
 
 
 @pytest.mark.parametrize("letter", ["x", "Ж", r"\x22", r"\\", "%20", "(", "\0", "🙂"])
-def test_a_too_long_user_agent_is_truncated(letter):
+def test_an_overlong_user_agent_is_truncated(letter):
     assert len(readable_user_agent("a" + letter * 8000)) <= MAX_USER_AGENT_LENGTH
     assert len(readable_user_agent("a" * 8000)) == MAX_USER_AGENT_LENGTH
 

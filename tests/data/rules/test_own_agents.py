@@ -26,12 +26,12 @@ def first_match(own, user_agent):
     return next(Classifier(LakeTables(own)).matches(Request.from_log(user_agent)))
 
 
-def test_an_own_row_needs_neither_evidence_nor_date():
+def test_a_custom_row_needs_neither_evidence_nor_date():
     (row,) = rows(MONITOR)
     assert (row.evidence, row.checked) == ("", date.min)
 
 
-def test_an_own_row_may_cite_evidence():
+def test_a_custom_row_may_cite_evidence():
     assert rows({**MONITOR, "evidence": "https://wiki.example/monitor"})[0].evidence == "https://wiki.example/monitor"
 
 
@@ -88,7 +88,7 @@ def test_a_file_that_is_not_an_agents_table_is_rejected(content):
         checked_agents("agents.toml", content)
 
 
-def test_an_agent_of_an_own_row_is_recognized(classifier):
+def test_an_agent_of_a_custom_row_is_recognized(classifier):
     own = rows(MONITOR)
     assert classifier.classify(Request.from_log(USER_AGENT)).operator is None
     told = Classifier(LakeTables(own)).classify(Request.from_log(USER_AGENT))
@@ -104,7 +104,7 @@ def test_own_rows_precede_shipped_rows():
     assert first_match(own, f"{GPTBOT} {USER_AGENT}").classification.agent == "Intranet Monitor"
 
 
-def test_an_own_row_replaces_the_shipped_row_with_its_token():
+def test_a_custom_row_replaces_the_shipped_row_with_its_token():
     matches = Classifier(LakeTables(rows({**NAMED, "token": "gptbot"}))).matches(Request.from_log(GPTBOT))
     assert [one.rule for one in matches if "agents.toml" in one.rule] == ['own agents.toml: "gptbot"']
 
@@ -130,12 +130,12 @@ def test_the_rules_version_identifies_own_rows():
     assert len({digest for *_, digest in versions}) == 3
 
 
-def test_an_own_row_is_verified_by_its_list():
+def test_a_custom_row_is_verified_by_its_list():
     own = rows({**MONITOR, "verify": ["ip:openai-gptbot"]})
     assert Verifier({}, tables=LakeTables(own)).verification_methods("Intranet Monitor") == ("ip:openai-gptbot",)
 
 
-def test_an_own_row_decides_how_its_agent_is_verified():
+def test_a_custom_row_decides_how_its_agent_is_verified():
     own = rows({**MONITOR, "agent": "GPTBot", "verify": ["dns:acme.example"]})
     assert Verifier({}, tables=LakeTables(own)).verification_methods("GPTBot") == ("dns:acme.example",)
 

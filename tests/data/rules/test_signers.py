@@ -63,7 +63,7 @@ def test_a_star_stands_for_one_label(signers, first, region):
     assert signers.agent(REGIONAL.format(f"a.{first}", region)) is None
 
 
-def test_each_host_in_the_table_names_an_agent_of_its_row(signers):
+def test_each_host_in_the_table_names_its_rows_operator(signers):
     rows = [(row, way.partition(":")) for row in load(Agent, "agents") for way in row.verify]
     hosts = [(row, host.replace("*", "a")) for row, (way, _, host) in rows if way == "signature"]
     assert len(hosts) > 40
@@ -100,11 +100,11 @@ def test_results_of_address_verification_are_kept(signers, confidence):
     assert signers.named(by_address, CHATGPT) is by_address
 
 
-def test_an_own_agent_keeps_its_name():
+def test_a_custom_agent_keeps_its_name():
     own = Classifier(LakeTables(checked_agents("agents.toml", table_of(MONITOR))))
     assert own.signers.named(own.classify_user_agent(USER_AGENT), CHATGPT).agent == "Intranet Monitor"
 
 
-def test_an_own_row_may_rename_a_signer():
+def test_a_custom_row_may_rename_a_signer():
     row = {**MONITOR, "verify": ["signature:chatgpt.com"]}
     assert Signers(LakeTables(checked_agents("agents.toml", table_of(row)))).agent(CHATGPT).agent == "Intranet Monitor"

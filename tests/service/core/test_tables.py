@@ -74,7 +74,7 @@ def test_no_table_is_wider_than_its_terminal(rows, width):
 
 
 @examples("text", "width", "shortened")
-def test_a_text_is_shortened_in_its_middle(text, width, shortened):
+def test_long_text_is_shortened_in_the_middle(text, width, shortened):
     assert shorten(text, width) == shortened
 
 

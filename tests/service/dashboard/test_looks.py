@@ -69,7 +69,7 @@ def test_a_time_is_a_day_with_its_time_in_the_title(seen, browsing):
     assert (cell.text, cell["title"], cell["value"]) == ("14 Mar 2026", "14 Mar 2026 00:00", "2026-03-14T00:00:00Z")
 
 
-def test_agents_sum_up_their_bytes_and_explain_the_unknown(seen, browsing):
+def test_the_page_totals_bytes_and_explains_unknown_agents(seen, browsing):
     named = {"bot_category": "ai_training", "agent_kind": "training", "agent": "GPTBot", "operator": "OpenAI"}
     probe = {"bot_category": "other_bot", "agent_kind": "scanner"}
     crawled = [visit(visited_at=datetime(2026, 3, 13), **named, bytes_sent=1_500)] * 2

@@ -759,7 +759,7 @@ def test_a_row_filters_by_its_value_until_the_chip_is_removed(browser, api):
     [
         (
             "f_country=Germany&f_browser=Firefox",
-            ["No visits in these days have country Germany; country codes have two letters, such"],
+            ["No visits on these days have country Germany; country codes have two letters, such"],
         ),
         (
             "f_agent=gptbot&domain=https%3A%2F%2Fgo.example",
@@ -772,7 +772,7 @@ def test_a_row_filters_by_its_value_until_the_chip_is_removed(browser, api):
 def test_an_empty_page_names_a_value_that_no_visit_has(browser, query, told):
     for path in ("", "people", "times"):
         notices = [one.text for one in browser.read(f"{path}?{query}").all("p", class_="notice plain")]
-        hints = [text for text in notices if "No visits in these days have" in text]
+        hints = [text for text in notices if "No visits on these days have" in text]
         assert [part in text for part, text in zip(told, hints, strict=True)] == [True] * len(told)
 
 

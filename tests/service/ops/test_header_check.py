@@ -17,7 +17,7 @@ def test_a_log_with_the_headers_is_reported(lake, fact):
     assert headers_in_words(lake) == "the newest visits were logged with Sec-Fetch-*."
 
 
-def test_a_log_without_the_headers_names_the_configuration(lake):
+def test_without_headers_a_link_leads_to_the_configuration(lake):
     land(lake, "acme", [visit(signals=BITS["https"])])
     assert headers_in_words(lake).startswith(f"the newest visits of acme {WITHOUT}; data/logs/README.md#")
 
