@@ -138,7 +138,7 @@ def test_probes_in_a_real_log_are_neither_people_nor_links(real, capfdbinary):
 
     rows = json.loads(asked("referrers", lake, Scope("acme", *REAL_DAYS), capfdbinary))
     own = [row for row in rows if row["referrer"].endswith("semicomplete.com")]
-    assert sum(row["visits"] for row in own) > 4_000
+    assert sum(row["visits"] for row in own) > 3_900
     assert {row["referrer_type"] for row in own} == {"internal"}
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from functools import cache
 from importlib import resources
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -19,6 +20,7 @@ import iporigin
 
 from data.rules.bots import readable_user_agent
 from data.rules.classifier import Classifier, Request
+from data.rules.tables import Hosting, load
 from data.signals import BITS
 from data.visits import UTM_FIELDS
 
@@ -110,14 +112,22 @@ def _asked(request: str) -> tuple[str, str, str]:
 
 
 @cache
+def _hosting() -> frozenset[str]:
+    return frozenset(text for row in load(Hosting, "hosting") for text in row.networks)
+
+
+@cache
 def _network(ip: str) -> int | None:
     """Return the fact about the network of an address, one of the two facts used for judging."""
     try:
-        origin = iporigin.classify(ip)
+        origin, address = iporigin.classify(ip), ip_address(ip)
     except ValueError:
         return None
     if origin.provider in {"Google", "Cogent"}:
         return None
+    around = (str(ip_network((address, length), strict=False)) for length in range(8, address.max_prefixlen + 1))
+    if not origin.provider and address.is_global and any(network in _hosting() for network in around):
+        return BITS["from_hosting"]
     return {"hosting": BITS["from_hosting"], "bot": BITS["from_bot"]}.get(origin.kind)
 
 
