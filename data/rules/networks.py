@@ -6,7 +6,7 @@ fetched by `traffic agents refresh` those of 900.
 """
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from ipaddress import ip_address, ip_network
 from socket import AF_INET, AF_INET6, inet_pton
 from typing import Final
@@ -33,15 +33,20 @@ https://developer.chrome.com/blog/private-prefetch-proxy and https://www.cogentc
 """
 
 
+@cache
+def _providers() -> Networks:
+    """Return the networks of hosting.toml. Parsing them takes 0.1 s, so it is done once, for the first address."""
+    return Networks(ip_network(text) for row in load(Hosting, "hosting") for text in row.networks)
+
+
 class NetworkKinds:
     """Finds the kinds of networks, as facts about visits. Other lists are for addresses that iporigin lacks."""
 
     def __init__(self, snapshots: Mapping[str, FetchedList]) -> None:
-        """Use hosting.toml, and the lists of hosting networks among the fetched lists."""
+        """Use the lists of hosting networks among the fetched lists."""
         names = [row.name for row in load(IpList, "ip_lists") if row.hosting and row.name in snapshots]
         networks = [network for name in names for network in snapshots[name].networks]
-        networks += [ip_network(text) for row in load(Hosting, "hosting") for text in row.networks]
-        self._hosting = Networks(networks)
+        self._fetched = Networks(networks)
         self.fact = lru_cache(1 << 14)(self._fact_uncached)
 
     def _fact_uncached(self, address: str) -> int:
@@ -58,5 +63,5 @@ class NetworkKinds:
         if not parsed.is_global:  # some ranges contain private and documentation addresses
             return 0
         if not kind:
-            return BITS["from_hosting"] if parsed in self._hosting else 0
+            return BITS["from_hosting"] if parsed in _providers() or parsed in self._fetched else 0
         return BITS["from_relay"] if provider in _RELAYS else _FACTS.get(kind, 0)
