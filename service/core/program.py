@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +10,7 @@ from service.core.settings import setting
 _ROOT: Final = Path(__file__).parents[2]
 _PROGRAM: Final = ("uv", "run", "traffic") if (_ROOT / "pyproject.toml").exists() else ("traffic",)
 """In a clone, uv runs it; installed, it has its name."""
+DEFAULT_LAKE: Final = Path(setting("lake").default)
 _WITHOUT_LAKE: Final = ("demo", "agents release", "formats explain")
 """The commands that have no --lake."""
 
@@ -18,7 +18,7 @@ _WITHOUT_LAKE: Final = ("demo", "agents release", "formats explain")
 def command_line(lake: Path, *words: object) -> str:
     """Return a command of the program as a line for a shell, with the lake if that is not the default."""
     line = shlex.join([*_PROGRAM, *map(str, words)])
-    is_default = lake.absolute() == Path(setting("lake").default).absolute()
+    is_default = lake.absolute() == DEFAULT_LAKE.absolute()
     has_lake = not is_default and not " ".join(map(str, words)).startswith(_WITHOUT_LAKE)
     return f"{line} {shlex.join(('--lake', str(lake.absolute())))}" if has_lake else line
 
@@ -32,7 +32,7 @@ def runnable(command: Callable[..., str], text: str) -> str:
     return command(*words[1:]) if words[:1] == ["traffic"] and "--lake" not in words and words[1:] != [] else text
 
 
-def with_runnable_commands(lake: Path, text: str) -> str:
-    """Return a message with the commands between backticks in the form in which they run on a lake."""
-    command = partial(command_line, lake)
-    return "`".join(runnable(command, part) if number % 2 else part for number, part in enumerate(text.split("`")))
+def change_code(change: Callable[[str], str], text: str) -> str:
+    """Return a text, of the same type, with `change` applied to each part between two backticks."""
+    parts = [change(part) if number % 2 else part for number, part in enumerate(text.split("`"))]
+    return type(text)("`").join(parts)

@@ -20,6 +20,11 @@ _JUDGED_BY_ADDRESS: Final = frozenset(("verified", "contradicted"))
 _PER_ANSWER: Final = "visits_per_answer"
 
 
+def _share(part: int, whole: int) -> float:
+    """Return the percentage of a part, rounded half up to two decimals, as in answers."""
+    return (20_000 * part + whole) // (2 * whole) / 100
+
+
 @dataclass(frozen=True)
 class _Charted(Panel):
     """A panel with the columns in the order of the answer, for its chart, and without comparison of rows."""
@@ -111,10 +116,7 @@ class OfPeople(Panel):
         whole = sum(int(row["human_clicks"]) for row in answer)
         by_people = [row for row in answer if row["human_clicks"]]
         ranked = sorted(by_people, key=lambda row: (REST in row.values(), -int(row["human_clicks"])))
-        return [  # the share is rounded half up to two decimals, as in answers
-            {**row, SHARE_OF_PEOPLE.field: (20_000 * int(row["human_clicks"]) + whole) // (2 * whole) / 100}
-            for row in ranked
-        ]
+        return [{**row, SHARE_OF_PEOPLE.field: _share(int(row["human_clicks"]), whole)} for row in ranked]
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,7 @@ class Referrers(Panel):
             return answer
         sums = {name: sum(int(row[name]) for row in own) for name in ("visits", "human_clicks", "ai_referrals")}
         whole = sum(int(row["visits"]) for row in answer)
-        share = (20_000 * sums["visits"] + whole) // (2 * whole) / 100  # rounded half up, as in answers
+        share = _share(sums["visits"], whole)
         merged = {**own[0], **sums, "referrer": OWN_SITE, "source": OWN_SITE, "percentage": share}
         others = [row for row in answer if row["referrer_type"] != "internal"]
         return sorted([merged, *others], key=lambda row: (REST in row.values(), -int(row["visits"])))

@@ -12,9 +12,8 @@ from typer.core import TyperCommand, TyperOption
 
 from data import BadInput, Lake, check_organization
 from service.core.commands.printing import LAKE, inform
+from service.core.program import DEFAULT_LAKE
 from service.core.settings import setting
-
-DEFAULT_LAKE = Path(setting("lake").default)
 
 
 def value_name(name: str) -> str:

@@ -5,18 +5,17 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import typer
 
-from service.core.program import with_runnable_commands
-from service.core.settings import setting
+from service.core.program import DEFAULT_LAKE, change_code, command_line, runnable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-LAKE: Final = ContextVar("LAKE", default=Path(setting("lake").default))
+LAKE: Final = ContextVar("LAKE", default=DEFAULT_LAKE)
 """The lake of the command that runs."""
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -39,7 +38,7 @@ def inform(text: str) -> None:
 
 def pasteable(text: str) -> str:
     """Return a message whose commands, between backticks, run when pasted into a shell."""
-    return with_runnable_commands(LAKE.get(), text)
+    return change_code(partial(runnable, partial(command_line, LAKE.get())), text)
 
 
 def messages() -> "Console":

@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 from markupsafe import Markup, escape
 
+from service.core.program import change_code
+
 
 def joined(*parts: Markup) -> Markup:
     """Join parts. Each must be markup, as type checking ensures; this takes a fifth of the time of `%`."""
@@ -12,8 +14,7 @@ def joined(*parts: Markup) -> Markup:
 
 def with_code(text: str, runnable: Callable[[str], str] = str) -> Markup:
     """Return the escaped text; text between two backticks becomes code, as `runnable` writes it."""
-    parts = [runnable(part) if number % 2 else part for number, part in enumerate(text.split("`"))]
-    before, *rest = escape(type(text)("`").join(parts)).split("`")
+    before, *rest = escape(change_code(runnable, text)).split("`")
     pairs = zip(rest[::2], rest[1::2], strict=False)
     unpaired = Markup("`") + rest[-1] if len(rest) % 2 else Markup("")
     return joined(before, *(Markup("<code>%s</code>%s") % pair for pair in pairs), unpaired)

@@ -11,8 +11,9 @@ from typer import Exit
 
 from service.commands import PROGRAM
 from service.core import program
+from service.core.commands.printing import LAKE, pasteable
 from service.core.pages.markup import with_code
-from service.core.program import command_line, runnable, with_runnable_commands
+from service.core.program import DEFAULT_LAKE, command_line, runnable
 from service.core.settings import setting
 from service.jobs.store import Jobs
 from tests.conftest import NOW
@@ -117,14 +118,16 @@ def test_text_that_is_not_a_bare_command_is_unchanged(text):
     assert with_code(f"Run `{text}` now.") == f"Run <code>{text}</code> now.".replace("'", "&#39;")
 
 
-def test_a_message_names_the_program_and_the_lake(monkeypatch):
-    lake = Path("/srv/a b")
-    assert with_runnable_commands(lake, "Run `traffic verify`, not `GET /x`.") == (
-        "Run `uv run traffic verify --lake '/srv/a b'`, not `GET /x`."
-    )
+def test_a_message_names_the_program_and_the_lake():
+    token = LAKE.set(Path("/srv/a b"))
+    said = pasteable("Run `traffic verify`, not `GET /x`.")
+    LAKE.reset(token)
+    assert said == "Run `uv run traffic verify --lake '/srv/a b'`, not `GET /x`."
+
+
+def test_an_installed_program_is_named_without_uv(monkeypatch):
     monkeypatch.setattr(program, "_PROGRAM", ("traffic",))
-    default = Path(setting("lake").default)
-    assert with_runnable_commands(default, "Run `traffic verify`.") == "Run `traffic verify`."
+    assert command_line(DEFAULT_LAKE, "verify") == "traffic verify"
 
 
 @pytest.mark.parametrize("command", ["demo", "agents release a.toml", "formats explain a.log"])
