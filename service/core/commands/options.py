@@ -11,9 +11,12 @@ import typer
 from typer.core import TyperCommand, TyperOption
 
 from data import BadInput, Lake, check_organization
+from service.core import program
 from service.core.commands.printing import LAKE, inform
-from service.core.program import DEFAULT_LAKE
 from service.core.settings import setting
+
+
+DEFAULT_LAKE = program.DEFAULT_LAKE
 
 
 def value_name(name: str) -> str:
