@@ -179,7 +179,7 @@ def main() -> None:
     seen, clicks = of_views(read), of_fleets()
     logged = {view.site for view in read if view.files_logged}
     console.print(_shares("Page views of public logs, all sites", seen))
-    console.print(_shares("Sites whose logs have files", [row for row in seen if row.group in logged]))
+    console.print(_shares("Sites with files in their logs", [row for row in seen if row.group in logged]))
     console.print(_shares("Clicks of planted fleets", clicks))
     for has_list, networks in ((False, "bundled networks"), (True, "fetched networks, too")):
         days = of_days(list(visitor_days(has_list=has_list)))

@@ -58,7 +58,7 @@ ASK_EVERY_SECONDS: Final = 3.0
 PROGRESS_EVERY: Final = 10
 """Number of queries between two lines of progress."""
 UNCOUNTED: Final = 20
-"""Number of other organizations whose rollups are deleted at the start, so that days are counted."""
+"""Number of other organizations that lose their rollups at the start, so that days are counted."""
 LARGE_DAY: Final = 20_000_000
 """Visits of a past day that the server merges and judges meanwhile; only in a world with as many visits."""
 _LARGE: Final = "large-day"  # its organization

@@ -22,7 +22,7 @@ chosen because they visited two of eight of these sites (a, c, e, g, i, k, n, p)
 
 Before the thresholds of `outdated`, `errors` and `stale` were chosen on these logs, the rules left 42 % machines, and
 lost 10.6 % of people: nearly all of these were developers of a site that showed its debug bar, a developer whose pages
-named missing images, and phones whose browser is updated late.
+named missing images, and phones with browsers that are updated late.
 """
 
 import gzip

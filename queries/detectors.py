@@ -84,7 +84,7 @@ class Detector(JobKind):
 
     @cached_property
     def entry(self) -> Entry:
-        """The entry whose rows are the findings."""
+        """The entry that has the findings as its rows."""
         return Entry(f"jobs/{self.sql or self.type}", "rows", (as_nullable(f.DOMAIN), *self.fields))
 
     @cached_property

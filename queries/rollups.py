@@ -111,7 +111,7 @@ class RollupBuilder:
     ) -> None:
         """A past day is closed, and may be counted, once no file has landed in it for `quiet_period`.
 
-        `counter` counts each month whose number of new visits it takes. With `process`, a month with more new visits
+        `counter` counts a month, given its number of new visits. With `process`, a month with more new visits
         than MAX_VISITS_IN_SERVER is counted there.
         """
         self._lake = lake

@@ -1,4 +1,4 @@
-"""Finds rotated files of a followed log whose lines were not all imported, and imports the rest."""
+"""Finds rotated files of a followed log that were not imported completely, and imports the rest."""
 
 import os
 import re

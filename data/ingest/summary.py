@@ -18,7 +18,7 @@ from data.text import plural
 MAX_SHORT_CODES: Final = 10
 """Maximum number of short codes in a summary."""
 MIN_BEHIND_PROXY: Final = 20
-"""Minimum number of visits from whose addresses a proxy in front of the server is inferred."""
+"""Minimum number of visits to infer a proxy in front of the server from their addresses."""
 NEARLY_ALL: Final = 0.95
 _FETCH_METADATA: Final = BITS["fetch_absent"] | BITS["fetch_sent"]
 MAX_REJECTS: Final = 100_000
@@ -47,7 +47,7 @@ class Summary:
     aside: Counter[str] = field(default_factory=Counter)  # visits by the reason for not counting them: REASONS_ASIDE
     excluded: Counter[Exclusion] = field(default_factory=Counter)  # visits by rule of their owner
     with_fetch_metadata: int = 0  # visits of which it is known whether `Sec-Fetch-*` was sent
-    with_short_code: int = 0  # visits whose path matches the short-code pattern
+    with_short_code: int = 0  # visits to a path that matches the short-code pattern
     domains: set[str | None] = field(default_factory=set)  # the domains of the visits
     short_codes: list[str] = field(default_factory=list)  # the first MAX_SHORT_CODES of them
     erasures: list[Erasure] = field(default_factory=list)  # erasures of single links or visitors, undone by --again

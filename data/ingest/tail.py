@@ -107,7 +107,7 @@ class Tail:
         self.checked_size, self.log_format, self.rejects_file = -1, "auto", None
 
     def resume(self, manifest: Manifest, organization: str, domain: str) -> None:
-        """Continue after the longest import whose content is a prefix of the file, as chosen by `continued_batch`."""
+        """Continue after the longest import of a prefix of the file, as chosen by `continued_batch`."""
         is_known = self.batch is None or manifest.logs.is_registered(self.batch)
         if not self._resume_at(manifest, organization, domain) and not is_known:  # an older manifest was restored
             self.reset()

@@ -41,7 +41,7 @@ class IndexedLinks:
         return frozenset(self._values("domain").to_pylist()) - {""}
 
     def short_code_of(self, target_url: str) -> str | None:
-        """Return the short code of the newest link to a URL; None if there is no such link."""
+        """Return the short code of the newest link to a URL; None if no link leads there."""
         return self._resolve(normalized_url(target_url))[0]
 
     def codes_to(self, target_url: str) -> int:

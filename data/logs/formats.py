@@ -48,7 +48,7 @@ REQUIRED_TEXTS: Final = {
 """Texts that every line in a format contains. Without it, the format is ruled out before parsing."""
 
 IN_FUTURE: Final = "more than a day in the future"
-"""The reason for rejecting a line whose time is later than FormatContext.latest."""
+"""The reason for rejecting a line with a time later than FormatContext.latest."""
 
 _NO_TIME: Final = "no valid time"
 _NO_STATUS: Final = "no valid status"

@@ -1,4 +1,4 @@
-"""Records the organizations whose answers do not use behaviour signals; by default, answers use them."""
+"""Records for which organizations answers ignore behaviour signals; by default, answers use them."""
 
 from collections.abc import Iterable
 from datetime import date
@@ -31,5 +31,5 @@ class Behaviour:
 
 
 def unjudged_days(files: Iterable[LandedFile]) -> set[date]:
-    """Return the days of live files whose visits have not been judged; today's visits never have been."""
+    """Return the days of live files with visits that have not been judged; today's never have been."""
     return {file.day for file in files if file.visits and not file.behaviour_version}

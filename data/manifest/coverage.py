@@ -1,6 +1,6 @@
 """Computes the days covered by an organization's logs, each from its first to its last visit, and reported visits.
 
-A day without visits may be a quiet day, or a day whose log was never imported. Comparisons of days must know which.
+A day without visits may be a quiet day, or a day with a log that was never imported. Comparisons must know which.
 """
 
 import sqlite3

@@ -33,7 +33,7 @@ class LandedFile:
     changed_ns: int  # st_ctime_ns, which unlike st_mtime_ns cannot be set back after a change
     inode: int
     checked_at: datetime  # when its bytes were last verified
-    unfinished_of: int | None = None  # the batch whose unfinished last line (without a newline) it contains
+    unfinished_of: int | None = None  # the batch with the unfinished last line (without a newline) that it contains
     schema_version: int = SCHEMA_VERSION  # the schema version of its visits
     behaviour_version: int = 0  # the BEHAVIOUR_VERSION by which its visits were judged; 0: not judged
     facts: int = 0  # the bits of REQUEST_FACTS and NETWORKS that at least one of its visits has
@@ -188,7 +188,7 @@ class Files:
                 kind.execute("UPDATE of_kind SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?", db, row)
 
     def deletable(self, now: datetime) -> list[str]:
-        """The paths of dead files of any kind whose grace period has expired, or would end impossibly late."""
+        """The paths of dead files of any kind after their grace period, or if it would end impossibly late."""
         bounds = [format_time(now), format_time(now + READERS_GRACE + TOLERANCE)]
         rows = self._database.rows(
             "SELECT path FROM registered_files WHERE deletable_at <= ? OR deletable_at > ?", bounds

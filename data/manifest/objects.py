@@ -27,7 +27,7 @@ class Objects:
             db.execute("INSERT OR REPLACE INTO beginnings VALUES (?, ?)", [batch, bytes.fromhex(hashes)])
 
     def batch_beginning_with(self, batches: Sequence[Batch], size: int, prefixes: Mapping[int, str]) -> Batch | None:
-        """Return a batch whose longer content begins with this content, judging by recorded prefixes; or None."""
+        """Return a batch of longer content that begins with this content, judging by recorded prefixes; or None."""
         count = bisect(BEGINNINGS, size)
         for batch in batches if count else ():
             if batch.size > size:
@@ -64,7 +64,7 @@ class Objects:
         return [batch_of(row) for row in rows]
 
     def note(self, organization: str, read: Sequence[tuple[ObjectVersion, int]]) -> None:
-        """Record objects whose contents had already landed, and the batches that landed them."""
+        """Record objects with contents that had already landed, and the batches that landed them."""
         if read:
             with self._database.transaction() as db:
                 insert_objects(db, organization, read)

@@ -89,7 +89,7 @@ def missing_files(root: Path, known: Iterable[tuple[str, str, bool]], plan: Rebu
     """Yield the files that an old manifest (`known`: path, SHA-256, is live) lists as live, but that are missing.
 
     Replaced files are not missing. An unknown file that replaced other files of its day has the visits of all missing
-    files of that day, even of files replaced earlier, whose names are not kept forever. An unknown file without visits
+    files of that day, even of files replaced earlier: their names are not kept forever. An unknown file without visits
     may stand for any day.
     """
     known = list(known)
@@ -138,7 +138,7 @@ def _batches(files: Iterable[VisitFile]) -> dict[tuple[str, int], Batch]:
 
 
 def _repeated_batches(files: list[VisitFile]) -> Iterable[VisitFile]:
-    """Yield the files of imports whose content was also imported under another id.
+    """Yield the files of imports of content that was also imported under another id.
 
     One import of each content is chosen, for each day of which it has a file, even if its visits were removed. The
     other import may have overwritten its files of other days, since files with the same content have the same names.
@@ -207,7 +207,7 @@ def _ask_about_repetitions(
 
 
 def _ask_about_unfinished(plan: RebuildPlan, known: Mapping[str, bool]) -> None:
-    """Ask about imports whose last file, which records that the import was finished, is missing."""
+    """Ask about imports without their last file, which records that the import was finished."""
     finished = {key for key, batch in _batches([*plan.counted, *plan.replaced]).items() if batch.imported_at}
     unfinished: defaultdict[tuple[str, int], list[VisitFile]] = defaultdict(list)
     for file in plan.counted:

@@ -41,7 +41,7 @@ class StagedFile(NamedTuple):
     organization: str
     day: date
     visits: int
-    unfinished_of: int | None = None  # the batch whose unfinished last line (without a newline) it contains
+    unfinished_of: int | None = None  # the batch with the unfinished last line (without a newline) that it contains
     name: str = ""  # name of the file at its final path, without suffix; "": the same as in the staging folder
     behaviour_version: int = 0  # as in LandedFile
     facts: int = 0  # as in LandedFile

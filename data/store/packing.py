@@ -33,7 +33,7 @@ class PackedVisits(NamedTuple):
 
 
 class UnpackedVisits(NamedTuple):
-    """Visits as `columns` with a value for each visit, and `shared` columns, whose rows several visits use.
+    """Visits as `columns` with a value for each visit, and `shared` columns with rows that several visits use.
 
     `numbers` has the number of each visit's row in the shared columns.
     """

@@ -57,7 +57,7 @@ class ApiKeys:
     ) -> str:
         """Create a key of an organization and return it. Only its hash is stored. Raises BadInput.
 
-        `expires_at` is a time with an offset, or a day, at whose end in UTC the key expires; without it, it never does.
+        `expires_at` is a time with an offset, or a day (UTC), at the end of which the key expires; None: never.
         """
         check_organization(organization)
         if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable():

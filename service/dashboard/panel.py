@@ -117,7 +117,7 @@ class Panel:
     hint: str = ""
     note: str = ""
     all_on: str = ""  # the page that shows all rows
-    file_of: Entry | None = None  # the answer whose CSV has all rows, if its own has only the first
+    file_of: Entry | None = None  # the answer that has all rows as CSV, if its own has only the first
     is_wide: bool = False
     has_split: bool = False  # a column with a bar of people, AI-related and other visits
     has_search: bool = False
@@ -251,7 +251,7 @@ class Panel:
         return len(rows)
 
     def missing(self, _rows: Sequence[Row], _selection: Selection) -> frozenset[int]:
-        """Return the numbers of the rows whose days no log covers."""
+        """Return the numbers of the rows with days that no log covers."""
         return frozenset()
 
     def chart(self, _columns: Sequence[TableColumn], _rows: Sequence[Row], _selection: Selection) -> Markup:

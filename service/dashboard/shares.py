@@ -37,7 +37,7 @@ class Share:
     organization: str
     name: str
     filters: str  # the query string of the API's parameters that it is fixed to
-    embedders: str  # origins whose pages may embed it, separated by spaces
+    embedders: str  # origins of pages that may embed it, separated by spaces
     created_at: str
     created_by: str
     last_used_at: str | None  # to the hour

@@ -42,7 +42,7 @@ LINKED_FIELDS: Final = {
     "tool": "ai_source",
     "named": "named",
 }
-"""Fields whose cells lead to a separate page or filter this page, each with its filter."""
+"""Fields with cells that lead to a separate page or filter this page, each with its filter."""
 SUBJECT_PATHS: Final = {"ai_source": "ai", "operator": "operators", "agent": "agents"}
 """Parameters with a page for each value, and the path of these pages after /app/."""
 _OF_SUBJECT: Final = {"agent": "agent", "link": "short_code", "referrer": "referrer"}

@@ -17,7 +17,7 @@ class FilesPlan(NamedTuple):
     stored: int  # visits of the organization
     files: int  # visits that are files
     unmarked: int  # visits classified by older rules, which are reclassified first
-    changed: int  # of these, visits whose class changes
+    changed: int  # of these, visits with a class that changes
 
 
 def plan_files(lake: Lake, organization: str, progress: Progress = ignore_progress) -> FilesPlan:

@@ -165,7 +165,7 @@ def _short_code_and_domain(path: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _response(link: Link | None, status: int = 200) -> Response:
-    """Return the response with a link, whose entity tag is its version. Raises NotFound if there is no link."""
+    """Return the response with a link, with its version as the entity tag. Raises NotFound if there is no link."""
     body = encode(_record(link))
     return JsonResponse(body, status, {"ETag": f'"{version_of(link)}"'} if link else {})
 

@@ -29,7 +29,7 @@ _LONG_TEXT: Final = Markup("<details><summary><code>%s…</code></summary><code>
 _MAX_UNCUT: Final = 60
 """Maximum length of untrusted texts, such as user agents, that are shown in full; of others, only the beginning is."""
 _ENTRIES: Final = {one.entry.name: one.entry for one in DETECTORS.values()} | ENTRIES
-"""The catalog entries whose rows may be evidence, by name."""
+"""The catalog entries with rows that may be evidence, by name."""
 _NOTHING: Final = Markup('<data value="">–</data>')
 
 

@@ -80,7 +80,7 @@ def chance(before: Sequence[float], after: Sequence[float], block_days: int, up:
 def ratio_interval(before: Sequence[DayCount], after: Sequence[DayCount]) -> list[float] | None:
     """Return a confidence interval of about 95 % for the ratio of the rate after to the rate before.
 
-    It is None without events before. It is Wilson's interval for the later share of all events, whose number is first
+    It is None without events before. It is Wilson's interval for the later share of all events; their number is first
     divided by the dispersion: how much more days differ than they would with independent events.
     """
     early, late = period(before), period(after)

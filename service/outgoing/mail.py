@@ -39,7 +39,7 @@ class Mailer:
     def send(self, message: EmailMessage, sender: str, recipients: tuple[str, ...]) -> list[str]:
         """Send one message. Returns problems as sentences, if at least one recipient may still have got it.
 
-        Raises MailFailed, whose message does not contain the password, if no recipient got it.
+        Raises MailFailed if no recipient got it; its message does not contain the password.
         """
         try:
             return asyncio.run(self._send(message, sender, recipients))

@@ -116,7 +116,7 @@ def listen(host: str, port: int) -> socket.socket:
         listener = socket.create_server((host, port), family=family, backlog=2_048, dualstack_ipv6=is_dual)
     except OSError as error:
         raise BadInput(f"cannot serve on {host}:{port} ({error.strerror}); choose another --host or --port.") from error
-    if sys.platform == "linux":  # drop connections whose client acknowledges no data for this long, even after close()
+    if sys.platform == "linux":  # drop connections if the client acknowledges no data for this long, even after close()
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * WRITE_TIMEOUT_SECONDS))
     return listener
 

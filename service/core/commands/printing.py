@@ -37,7 +37,7 @@ def inform(text: str) -> None:
 
 
 def pasteable(text: str) -> str:
-    """Return a message whose commands, between backticks, run when pasted into a shell."""
+    """Return a message with its commands, between backticks, in a form that runs when pasted into a shell."""
     return change_code(partial(runnable, partial(command_line, LAKE.get())), text)
 
 

@@ -32,7 +32,7 @@ LABELS: Final = {
     "oldest_age_seconds": "Oldest (s)", "ttl_seconds": "Kept for (s)", "llms_txt": "llms.txt", "scope": "Endpoint",
     "device_type": "Device", "whole": "All requests",
 }  # fmt: skip
-"""Labels for fields whose names are unsuitable as labels."""
+"""Labels for fields with names that are unsuitable as labels."""
 
 _CATEGORIES: Final = {
     "human": "people", "ai_assistant": "assistants", "ai_training": "for training", "ai_coding_agent": "coding agents",

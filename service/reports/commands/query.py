@@ -98,7 +98,7 @@ def query(
 
 
 def _explain_filters(lake: Lake, entry: "Entry", organization: str, parameters: dict[str, str], memory: str) -> None:
-    """Name the parameters that the answer ignores and, if no visit passes, the filters whose values no visit has."""
+    """Name the parameters that the answer ignores and, if no visit passes, the filters by values that no visit has."""
     from queries import ENTRIES, Warehouse, parameters_of, single_filters, unknown_value_hint
 
     ignored = [name for name, value in parameters.items() if value and name not in parameters_of(entry)]
