@@ -15,7 +15,6 @@ from service.core import program
 from service.core.commands.printing import LAKE, inform
 from service.core.settings import setting
 
-
 DEFAULT_LAKE = program.DEFAULT_LAKE
 
 
