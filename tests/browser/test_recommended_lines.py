@@ -145,10 +145,10 @@ def haproxy(folder, tls):
         values = {**tls, "syslog": syslog.getsockname()[1], "captures": CAPTURES}
         with serving("haproxy", folder, OF_HAPROXY.format(**values)) as port:
             yield port
-        syslog.settimeout(5)
-        while not all(path in tls["log"].read_text() for path in WANTED):
-            log.write(syslog.recv(8_192).rstrip(b"\n") + b"\n")
-            log.flush()
+            syslog.settimeout(60)  # HAProxy logs a request after its response, so it must still be running here
+            while not all(path in tls["log"].read_text() for path in WANTED):
+                log.write(syslog.recv(8_192).rstrip(b"\n") + b"\n")
+                log.flush()
 
 
 def visit_through_proxy(folder, behind, tls):

@@ -43,7 +43,7 @@ global
     {outside}
 defaults
     mode http
-    timeout client 10s
+    timeout client 60s
     timeout connect 10s
     timeout server 10s
 frontend web
