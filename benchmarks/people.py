@@ -182,13 +182,15 @@ def main() -> None:
     console.print(_shares("Sites with files in their logs", [row for row in seen if row.group in logged]))
     console.print(_shares("Clicks of planted fleets", clicks))
     for has_list, networks in ((False, "bundled networks"), (True, "fetched networks, too")):
-        days = of_days(list(visitor_days(has_list=has_list)))
+        read_days = list(visitor_days(has_list=has_list))
+        days = of_days(read_days)
+        without_files = [row for row, one in zip(days, read_days, strict=True) if one.has_pages]
         halves = {"chosen": "where chosen", "unseen": "on the other half"}
         parts = {**{part: (part,) for part in halves}, "both halves": tuple(halves), "later": ("later",)}
-        for name, members in parts.items():
-            rows = [row for row in days if row.group in members]
-            if rows:
-                console.print(_signals(f"Visitor-days, {networks}, {halves.get(name, name)}", rows))
+        for part, members in parts.items():
+            for aside, of_all in (("", days), (", files set aside", without_files)):
+                if rows := [row for row in of_all if row.group in members]:
+                    console.print(_signals(f"Visitor-days, {networks}, {halves.get(part, part)}{aside}", rows))
         headed = of_headed(list(headed_days(has_list=has_list)))
         console.print(_shares(f"Visitor-days, {networks}, where headers are logged", headed, headed_ways()))
     console.print(_groups("Sites", seen))

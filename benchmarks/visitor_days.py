@@ -59,6 +59,11 @@ class VisitorDay(NamedTuple):
     has_files: bool  # whether any visitor loads a part
     user_agent: str
 
+    @property
+    def has_pages(self) -> bool:
+        """Whether any of its requests counts if files are set aside."""
+        return bool(self.served or self.refused or self.redirects or self.clicks)
+
 
 class Request(NamedTuple):
     """A request of a made-up log."""

@@ -127,6 +127,11 @@ def test_networks_convict_no_person_of_the_visitor_days():
     assert Counter(row.label for row in halves if not row.landed) == {"machine": 29}
 
 
+def test_a_fifth_of_visitor_days_with_pages_are_machines():
+    read = [one for one in visitor_days() if one.has_pages and one.part != "later"]
+    assert Counter(row.label for row in of_days(read) if row.seen) == {"person": 124, "machine": 39, "doubtful": 14}
+
+
 def test_no_person_of_later_sites_is_convicted():
     rows = of_days([one for one in visitor_days() if one.part == "later"])
     assert Counter(row.label for row in rows if not row.seen) == {"machine": 60, "doubtful": 2}
