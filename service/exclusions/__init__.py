@@ -1,1 +1,1 @@
-"""Exclusions from counts: files, and visits of the owner."""
+"""What counts exclude: files, and the owner's own visits."""

@@ -1,4 +1,4 @@
-"""The operations on exclusions of the caller's organization: rules for own visits, and files."""
+"""API operations on what the caller's organization excludes: the owner's visits, and files."""
 
 import asyncio
 from typing import Annotated, Literal
@@ -21,7 +21,7 @@ OPERATIONS = Operations[Lake]()
 
 
 class NewExclusion(Struct, frozen=True, forbid_unknown_fields=True):
-    """A rule that excludes visits of the owner."""
+    """A rule that excludes the owner's visits."""
 
     kind: ExclusionKind
     value: Annotated[
@@ -40,9 +40,9 @@ class ExclusionRule(Struct, frozen=True, forbid_unknown_fields=True):
 
     id: Annotated[str | None, Meta(description="null if the value is hidden")]
     kind: ExclusionKind
-    value: Annotated[str | None, Meta(description="normalized; null: viewers do not see addresses")]
-    since: Annotated[Time, Meta(description="when it was added: it sets aside visits that landed since then")]
-    visits: Annotated[int, Meta(description="set aside when landing; a visit of several rules counts for each")]
+    value: Annotated[str | None, Meta(description="normalized; null: viewers may not see addresses")]
+    since: Annotated[Time, Meta(description="when the rule was added; it sets aside visits that land from then on")]
+    visits: Annotated[int, Meta(description="set aside by the rule as they landed; a visit may count for several")]
 
 
 class FilesChoice(Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,9 +92,9 @@ async def read_files(lake: Lake, call: Call) -> FilesChoice:
         "PUT /exclusions/files", "switch-files",
         "Leave files out of answers, or count them. Roles that may write only.",
         {"200": FilesChoice}, writer, FilesChoice, 4 * KIB, errors="409",
-        description="It applies to all days at once: earlier answers are no longer served from the cache. The server "
-        "recounts closed days in its next maintenance; until then, answers are slower. 409: visits classified by "
-        "older rules must be classified again first, by `traffic files aside --org ORGANIZATION` on the server.",
+        description="Applies to all days immediately: earlier answers are no longer served from the cache. The server "
+        "recounts closed days at its next maintenance; until then, answers are slower. 409: visits classified by "
+        "older rules must first be classified again, with `traffic files aside --org ORGANIZATION` on the server.",
     )
 )  # fmt: skip
 async def switch_files(lake: Lake, call: Call) -> FilesChoice:
@@ -106,7 +106,7 @@ async def switch_files(lake: Lake, call: Call) -> FilesChoice:
 @OPERATIONS.handles(
     Operation(
         "DELETE /exclusions/{id}", "remove-exclusion",
-        "Count such visits again from now on; earlier ones stay set aside until `traffic reclassify`, or forever for "
+        "Remove a rule: its visits count from now on. Earlier ones stay aside until `traffic reclassify`, forever for "
         "an address. Roles that may write only.",
         {"200": ExclusionRule}, writer,
     )
@@ -120,7 +120,7 @@ async def remove(lake: Lake, call: Call) -> ExclusionRule:
 
 
 def _record(record: ExclusionRecord, *, sees_addresses: bool = True) -> ExclusionRule:
-    """Return the form of a rule in responses."""
+    """Return a rule in the form that responses use."""
     rule, since, visits = record
     if rule.kind == "address" and not sees_addresses:
         return ExclusionRule(None, rule.kind, None, since, visits)

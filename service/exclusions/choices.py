@@ -1,4 +1,6 @@
-"""Choices of editors over HTTP and on the page: rules for own visits, and whether files count. All functions block."""
+"""What editors choose through the API and on the page: rules for the owner's visits, and whether files count. All
+functions block.
+"""
 
 import hashlib
 from typing import Final
@@ -11,22 +13,24 @@ from data.store.status import marks_all_files
 from service.core.http.errors import StateConflict
 
 MAX_RULES: Final = 100
-"""Maximum number of rules of one organization that can be added here; each new visit is compared with all of them."""
+"""Maximum number of rules that one organization can add here; each new visit is compared with all of them."""
 MAX_VALUE_LENGTH: Final = 500
 
 
 def rule_id(rule: Exclusion) -> str:
-    """The id of a rule in URLs, which cannot contain its value. An IP address can be guessed from it."""
+    """Return the id that URLs use for a rule, since they cannot contain its value. An IP address can be guessed from
+    the id.
+    """
     return hashlib.sha256("\n".join(rule).encode()).hexdigest()[:16]
 
 
 def add_rule(lake: Lake, organization: str, kind: ExclusionKind, value: str) -> tuple[ExclusionRecord, bool]:
-    """Add a rule; return it, and whether it is new. Raises BadInput and StateConflict."""
+    """Add a rule; return its record, and whether it is new. Raises BadInput or StateConflict."""
     if len(value) > MAX_VALUE_LENGTH:
         raise BadInput(f"the {kind} is longer than {MAX_VALUE_LENGTH} characters.")
     rule, exclusions = checked_exclusion(kind, value), lake.manifest.exclusions
     if len(exclusions.rules(organization)) >= MAX_RULES:
-        raise StateConflict(f"There are {MAX_RULES} rules already.", "Remove one, or exclude a network instead.")
+        raise StateConflict(f"There are already {MAX_RULES} rules.", "Remove one, or exclude a network instead.")
     is_new = exclusions.add(organization, rule)
     return next(record for record in exclusions.records(organization) if record.rule == rule), is_new
 
@@ -43,7 +47,7 @@ def remove_rule(lake: Lake, organization: str, wanted: str) -> ExclusionRecord |
 def switch_files(lake: Lake, organization: str, *, aside: bool) -> None:
     """Set files aside or count them, without reclassifying any visit. Raises StateConflict if that is required.
 
-    Rollups of closed days are then updated by the server's maintenance.
+    The server's maintenance then updates the rollups of closed days.
     """
     exclusions = lake.manifest.exclusions
     if exclusions.are_files_aside(organization) == aside:

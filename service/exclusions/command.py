@@ -36,8 +36,8 @@ def files(
 ) -> None:
     """Leave images, stylesheets, scripts and fonts out of answers, or count them like other visits. They stay stored.
 
-    By default they count. The command shows their number first, and classifies visits stored by an older version
-    again to recognize files.
+    By default, they count. The command first shows how many there are. To recognize files among visits that an older
+    version stored, it classifies those visits again.
 
     Example: traffic files aside --org acme
     """
@@ -74,16 +74,17 @@ def add(
     path: PathOption = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Set aside visits from an address, by a user agent or on a path: they stay stored, but answers leave them out.
+    """Set aside visits from an address, by a user agent or to a path: they stay stored, but answers leave them out.
 
-    Addresses are not stored, so such a rule works from now on. `traffic reclassify` applies the others to history.
+    Addresses are not stored, so a rule for an address only applies to new visits. `traffic reclassify` applies the
+    other rules to history.
 
     Example: traffic exclude add 203.0.113.0/24 --org acme
     """
     rule = _rule(address, agent, path)
     opened = created_lake(lake)
     is_new = opened.manifest.exclusions.add(check_organization(organization), rule)
-    inform(f"{_KINDS[rule.kind]} {rule.value}: {'set aside from now on' if is_new else 'excluded already'}.")
+    inform(f"{_KINDS[rule.kind]} {rule.value}: {'set aside from now on' if is_new else 'already excluded'}.")
     if rule.kind == "address":
         inform("Earlier visits still count: their addresses are not stored.")
     else:
@@ -94,8 +95,7 @@ def add(
 def list_rules(
     organization: OrganizationOption, output: FormatOption = "table", lake: LakeOption = DEFAULT_LAKE
 ) -> None:
-    """Print the exclusion rules of an organization, their dates, and the number of visits each has set aside when
-    landing.
+    """Print an organization's exclusion rules, when each was added, and how many visits it set aside as they landed.
 
     Example: traffic exclude list --org acme
     """
@@ -118,7 +118,7 @@ def remove(
     path: PathOption = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Remove a rule, so that its visits count again. For earlier visits by agent or path, run reclassify.
+    """Remove a rule so that its visits count again. For earlier visits by an agent or to a path, run reclassify.
 
     Example: traffic exclude remove --path /admin --org acme
     """
@@ -129,7 +129,7 @@ def remove(
         raise BadInput(f"{organization} does not exclude the {rule.kind} {rule.value}; {seen}.")
     inform(f"{_KINDS[rule.kind]} {rule.value}: counted from now on.")
     if rule.kind == "address":
-        inform("Visits that it has already set aside stay that way: addresses are not stored.")
+        inform("Visits that the rule has already set aside stay aside: addresses are not stored.")
     else:
         inform(f"For earlier visits, run `traffic reclassify --org {organization}`.")
 
@@ -138,7 +138,7 @@ _KINDS: Final = {"address": "Visits from", "agent": "Visits by", "path": "Visits
 
 
 def _rule(address: str, agent: str, path: str) -> Exclusion:
-    """Return the given rule. Raises BadInput unless exactly one is given and it is valid."""
+    """Return the rule that the arguments give. Raises BadInput unless they give exactly one, and it is valid."""
     from data.rules.own_rules import checked_exclusion
 
     given = {"address": address, "agent": agent, "path": path}

@@ -21,7 +21,7 @@ class FilesPlan(NamedTuple):
 
 
 def plan_files(lake: Lake, organization: str, progress: Progress = ignore_progress) -> FilesPlan:
-    """Count the files of an organization, including those stored without a mark by older versions.
+    """Count an organization's requests for files, including those that older versions stored without a mark.
 
     Raises LakeDamaged for a damaged file.
     """

@@ -1,4 +1,4 @@
-"""The page on visits left out of people: visits not counted, and bots recognized by more than their names."""
+"""The page Left out of people: visits that are not counted, and bots recognized by more than their names."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -33,13 +33,13 @@ REASONS: Final = {
     "file": "file", "own": "own", "disguised": "disguised", "loaded_ahead": "loaded ahead", "probe": "probe",
     "no_agent": "no user agent",
 }  # fmt: skip
-"""The page's texts for the reasons why a request is left out."""
+"""The page's labels for the reasons why a request is left out."""
 KINDS: Final = {"address": "Address", "agent": "User agent", "path": "Path"}
 Rows = Sequence[Mapping[str, Any]]
 
 
 class OwnRuleRow(NamedTuple):
-    """A rule for own visits, as a row of the page."""
+    """A rule for the owner's visits, as a row on the page."""
 
     kind: str
     value: str | None  # None: hidden
@@ -61,12 +61,12 @@ class Part(NamedTuple):
 
     @property
     def columns(self) -> list[tuple[str, str]]:
-        """The columns of these numbers in its table."""
+        """The table columns for the part's numbers."""
         return [(label, "number") for label in self.labels.values()]
 
 
 def routes(context: DashboardContext) -> list[Route]:
-    """The routes of the page, which is linked from the Overview."""
+    """Return the routes of the page, which the Overview links to."""
     pages, root = _ExclusionPages(context), f"{context.root}/{PATH}"
     return [
         Route(root, pages.left_out),
@@ -82,7 +82,7 @@ class _ExclusionPages:
         self._lake = context.services.lake
 
     async def left_out(self, request: Request, problem: str = "", fields: Mapping[str, str] | None = None) -> Response:
-        """Show the page, with the problem of a form and the entered values."""
+        """Show the page; after a rejected form, also its problem and the values entered."""
         context, session = self._context, request.scope["session"]
         view = await View.start(context, request, PAGE)
         if view.stored.is_empty:
@@ -127,7 +127,7 @@ class _ExclusionPages:
         )
 
     async def add(self, request: Request) -> Response:
-        """Add the rule of the form."""
+        """Add the rule entered in the form."""
         organization, fields = await _editors_form(request)
         kind, value = fields.get("kind", ""), fields.get("value", "").strip()
         kinds: Mapping[str, ExclusionKind] = {one: one for one in get_args(ExclusionKind)}
@@ -187,7 +187,7 @@ def parts_of(days: Rows, requests: Rows, today: str, *, is_aside: bool) -> tuple
 
 
 async def _editors_form(request: Request) -> tuple[str, dict[str, str]]:
-    """The editor's organization, and the fields of the form. Raises Forbidden for viewers."""
+    """Return the editor's organization and the form's fields. Raises Forbidden for viewers."""
     session: Session = request.scope["session"]
     if not session.caller.may_write:
         raise Forbidden("Viewers cannot change what is counted.", "Ask an editor to do it.")

@@ -1,4 +1,4 @@
-"""The operations on Agent Hooks of the caller's organization. Hooks of other organizations are not found."""
+"""API operations on the Agent Hooks of the caller's organization. Other organizations' hooks are not found."""
 
 from msgspec.structs import asdict
 
@@ -13,7 +13,7 @@ OPERATIONS = Operations[Hooks]()
 
 
 def hook_editor(caller: Caller) -> None:
-    """Raise Forbidden for viewers: URLs of hooks are often secrets themselves."""
+    """Raise Forbidden for viewers: hook URLs are often secrets themselves."""
     if not caller.may_write:
         raise Forbidden("Viewers may neither see nor change hooks.")
 
@@ -58,7 +58,7 @@ async def change(hooks: Hooks, call: Call) -> Hook:
 
 @OPERATIONS.handles(
     Operation(
-        "DELETE /agent-hooks/{id}", "delete-hook", "Delete a hook with its deliveries.", {"200": Hook}, hook_editor
+        "DELETE /agent-hooks/{id}", "delete-hook", "Delete a hook and its deliveries.", {"200": Hook}, hook_editor
     )
 )
 async def delete(hooks: Hooks, call: Call) -> Hook:
@@ -79,7 +79,7 @@ async def test(hooks: Hooks, call: Call) -> StartedDelivery:
 @OPERATIONS.handles(
     Operation(
         "POST /agent-hooks/{id}/secret", "rotate-hook-secret",
-        "Create a new secret. For 24 hours, messages are signed with the old secret, too.",
+        "Create a new secret. For 24 hours, messages are also signed with the old secret.",
         {"200": HookWithSecret}, hook_editor,
     )
 )  # fmt: skip
@@ -110,5 +110,5 @@ async def replay(hooks: Hooks, call: Call) -> StartedDelivery:
 
 
 def _with_secret(hook: Hook, secret: str) -> HookWithSecret:
-    """A hook with its secret, which is shown only once."""
+    """Return a hook with its secret, which is shown only once."""
     return HookWithSecret(**asdict(hook), secret=secret)

@@ -1,7 +1,8 @@
 """Selects the next message to send, and updates the message and its hook after the attempt.
 
 Organizations take turns, and so do the hooks of an organization. If a receiver does not respond, or requests a pause,
-its hook is paused with all messages; an error response delays only its message, unless all messages get errors.
+its hook is paused with all its messages; an error response only delays the message that it answers, unless all messages
+are answered with errors.
 """
 
 import secrets
@@ -22,23 +23,23 @@ SCHEDULE: Final = (
     timedelta(0), timedelta(seconds=5), timedelta(minutes=5), timedelta(minutes=30), timedelta(hours=2),
     timedelta(hours=5), timedelta(hours=10), timedelta(hours=14), timedelta(hours=20), timedelta(hours=24),
 )  # fmt: skip
-"""The pause before each attempt, varied by up to JITTER of it."""
+"""The pause before each attempt, varied at random by up to the share JITTER."""
 JITTER: Final = 0.2
 MAX_RETRY_AFTER: Final = timedelta(hours=24)
 DISABLED_AFTER: Final = timedelta(days=5)
 DISABLED_FAILURES: Final = len(SCHEDULE)
-"""A hook is disabled after this many attempts, if all attempts have failed for DISABLED_AFTER."""
+"""A hook is disabled after this many failed attempts in a row, if the first was at least DISABLED_AFTER ago."""
 REFUSED_MESSAGES: Final = 3
 """Number of different messages answered with errors, without a success in between, after which a hook is paused."""
 KEPT: Final = timedelta(days=30)
-"""How long finished deliveries are kept, and can be replayed."""
+"""How long finished deliveries are kept and can be replayed."""
 MAX_FINISHED: Final = 1_000
-"""Number of newest finished deliveries kept for each hook."""
+"""Maximum number of finished deliveries kept for each hook: the newest."""
 _RANDOM: Final = secrets.SystemRandom()
 _NEXT: Final = read_sql("service.hooks", "next_delivery")
 """SQL: the next delivery. Deliveries with a time in the future, from a wrong clock, are due.
 
-Each part of it uses an index, so that an outbox with many messages does not delay the search for others.
+Each part of the query uses an index, so that one hook's many messages do not slow down the search for others.
 """
 
 
@@ -59,10 +60,10 @@ class ClaimedDelivery:
 
 
 def next_delivery(connection: sqlite3.Connection, now: datetime, full: Iterable[str] = ()) -> tuple[int, str] | None:
-    """Return the number and the hook of the next delivery to send; None if none is due.
+    """Return the number and the hook id of the next delivery to send; None if none is due.
 
-    It belongs to the organization served longest ago, except those in `full`, and to a hook that is not paused and has
-    no delivery in progress.
+    It is for the organization served longest ago, leaving out those in `full`, and for a hook that is not paused and
+    has no delivery in progress.
     """
     values = {**lease_bounds(now), "full": orjson.dumps([*full]).decode()}
     found: tuple[int, str] | None = connection.execute(_NEXT, values).fetchone()
@@ -72,7 +73,8 @@ def next_delivery(connection: sqlite3.Connection, now: datetime, full: Iterable[
 def claim(connection: sqlite3.Connection, now: datetime, full: Iterable[str] = ()) -> ClaimedDelivery | None:
     """Claim the next delivery; return None if there is none.
 
-    The caller holds it for LEASE and ends it with `finish`; if the caller dies, it is due again after the lease.
+    The caller holds the claim for LEASE and ends it with `finish`; if the caller dies, the delivery is due again after
+    the lease.
     """
     found = next_delivery(connection, now, full)
     if found is None:
@@ -93,7 +95,7 @@ def claim(connection: sqlite3.Connection, now: datetime, full: Iterable[str] = (
 
 
 def finish(connection: sqlite3.Connection, claimed: ClaimedDelivery, attempt: Attempt, now: datetime) -> str:
-    """Record the outcome of an attempt, in the delivery and in its hook.
+    """Record the outcome of an attempt in the delivery and in its hook.
 
     Returns `delivered`, `failed` (there will be another attempt) or `dead`; `lost`, without recording anything, if the
     caller's lease has expired.
@@ -174,7 +176,7 @@ def _record_failure(
 
 
 def delete_old(connection: sqlite3.Connection, now: datetime) -> None:
-    """Delete deliveries that ended KEPT ago, and expired previous secrets."""
+    """Delete deliveries that ended at least KEPT ago, and previous secrets that have expired."""
     connection.execute(
         "DELETE FROM deliveries WHERE status IN ('delivered', 'dead') AND finished_at <= ?", [to_text(now - KEPT)]
     )

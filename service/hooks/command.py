@@ -1,4 +1,4 @@
-"""`traffic hooks`: lists Agent Hooks. Pages and the API create, test, rotate and delete them."""
+"""`traffic hooks`: lists Agent Hooks. The pages and the API create, test and delete them, and rotate their secrets."""
 
 from datetime import datetime
 

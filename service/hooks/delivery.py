@@ -31,9 +31,9 @@ class Attempt(NamedTuple):
 async def post(
     url: str, headers: Mapping[str, str], body: bytes, now: datetime, networks: tuple[Network, ...]
 ) -> Attempt:
-    """Send a message to the URL of a hook. Redirects are not followed; dates in Retry-After are compared to `now`.
+    """Send a message to a hook's URL. Redirects are not followed; dates in Retry-After are compared to `now`.
 
-    `networks` may be reached in addition to public addresses; plain http is only allowed to them.
+    `networks` may be reached in addition to public addresses; plain http is allowed only to these.
     """
     started_at = time.monotonic()
     status_code, error, retry_after = None, None, None
@@ -50,7 +50,7 @@ async def post(
 
 
 def parse_retry_after(text: str | None, now: datetime) -> timedelta | None:
-    """The pause requested by a receiver's header Retry-After; None if it is missing or invalid."""
+    """Return the pause that a receiver's Retry-After header requests; None if the header is missing or invalid."""
     text = (text or "").strip()
     if text.isascii() and text.isdigit():
         return timedelta(seconds=int(text[:9]))  # nine digits are thirty years

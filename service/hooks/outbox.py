@@ -1,4 +1,4 @@
-"""The outbox of messages: rows of control.sqlite, written in the transaction that changes the job.
+"""The outbox of messages to hooks: rows in control.sqlite, written in the transaction that changes the job.
 
 A pending message becomes delivered, after a 2xx response, or dead, after the last attempt or when its hook becomes
 inactive. It may arrive more than once, always with the same id and the same bytes. Delivery is in attempts.py.
@@ -20,26 +20,26 @@ from service.hooks.records import Delivery
 
 TEST_EVENT: Final = "hook.test"
 MAX_PENDING: Final = 100
-"""Maximum number of pending messages about people's actions for one hook."""
+"""Maximum number of messages about people's actions that may be pending for one hook."""
 LEASE: Final = timedelta(seconds=60)
-"""Time for which a delivery belongs to the sender that claimed it: longer than an attempt can take."""
+"""How long a delivery is reserved for the sender that claimed it: longer than an attempt can take."""
 _IS_CLAIMED: Final = "coalesce(claimed_until > :at AND claimed_until <= :longest, 0)"
-"""SQL: whether a delivery is being attempted, with the parameters of `lease_bounds`."""
+"""SQL: whether a delivery is being attempted. `lease_bounds` returns its parameters."""
 MAX_DELIVERIES: Final = 100
 """Maximum number of deliveries in a list."""
 MAX_MESSAGE_BYTES: Final = 20_000
 MAX_ROWS: Final = 10
-"""Maximum number of rows of evidence in a message."""
+"""Maximum number of evidence rows in a message."""
 _LOG: Final = logging.getLogger(__name__)
 
 
 def lease_bounds(now: datetime) -> dict[str, str]:
-    """The parameters of _IS_CLAIMED. A lease that ends later than two LEASEs from now was set by a wrong clock."""
+    """Return _IS_CLAIMED's parameters. A lease that ends later than two LEASEs from now was set by a wrong clock."""
     return {"at": to_text(now), "longest": to_text(now + 2 * LEASE)}
 
 
 class HookConflict(StateConflict, BadInput):
-    """The state of the hook does not allow this."""
+    """The hook's state does not allow the request."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem, text=problem)
@@ -56,9 +56,9 @@ def enqueue(
 ) -> int:
     """Add a message about a job for each active hook that subscribes to `event`, in the caller's transaction.
 
-    `job` is the record of GET /jobs/{id} without its history and deliveries. A finding of the service replaces its
+    `job` is the record of GET /jobs/{id} without its history and deliveries. A message from the service replaces its
     pending message about the same job. Returns the number of hooks. Raises HookConflict if a hook has MAX_PENDING
-    pending messages; if it is paused as well, it is disabled instead.
+    pending messages; if the hook is also paused, it is disabled instead.
     """
     rows = connection.execute(
         "SELECT id, name, events, paused_until FROM hooks WHERE organization = ? AND active ORDER BY created_at, rowid",
@@ -95,7 +95,7 @@ def enqueue(
 
 
 def is_awaited(connection: sqlite3.Connection, organization: str, event: str) -> bool:
-    """Whether an active hook of an organization subscribes to an event."""
+    """Return whether an organization has an active hook that subscribes to an event."""
     rows = connection.execute("SELECT events FROM hooks WHERE organization = ? AND active", [organization])
     return any(event in json.loads(events) for (events,) in rows)
 
@@ -125,7 +125,7 @@ def add_delivery(
     now: datetime,
     is_replaceable: bool = False,
 ) -> str:
-    """Add one message for one hook, to be sent at once. Returns its id."""
+    """Add a message for one hook, due immediately. Returns the delivery's id."""
     delivery_id, at = f"evt_{secrets.token_hex(10)}", to_text(now)
     connection.execute(
         "INSERT INTO deliveries (id, hook_id, organization, event, job_id, body, is_replaceable, status, created_at, "
@@ -136,7 +136,7 @@ def add_delivery(
 
 
 def read_address(connection: sqlite3.Connection) -> str:
-    """The base URL for links in messages; "" before a server has run."""
+    """Return the base URL for links in messages; "" if no server has run yet."""
     row = connection.execute("SELECT url FROM server_address").fetchone()
     return str(row[0]) if row else ""
 
@@ -144,7 +144,7 @@ def read_address(connection: sqlite3.Connection) -> str:
 def read_deliveries(
     connection: sqlite3.Connection, organization: str, *, hook_id: str = "", job_id: str = ""
 ) -> list[Delivery]:
-    """The newest MAX_DELIVERIES deliveries to a hook, or about a job, newest first."""
+    """Return the newest MAX_DELIVERIES deliveries to a hook, or about a job, newest first."""
     rows = connection.execute(
         "SELECT id, hook_id, event, job_id, status, attempts, status_code, error, ms, created_at, attempted_at, "
         "iif(status = 'pending', max(due_at, coalesce((SELECT paused_until FROM hooks WHERE id = hook_id), '')), NULL) "
@@ -161,9 +161,10 @@ def delete_messages(connection: sqlite3.Connection, job_id: str) -> None:
 
 
 def message(organization: str, event: str, job: Mapping[str, Any], now: datetime, base_url: str) -> bytes:
-    """The body of a message: type, timestamp and data, as Standard Webhooks recommends. Links begin with `base_url`.
+    """Return the body of a message: type, timestamp and data, as Standard Webhooks recommends. Links begin with
+    `base_url`.
 
-    Rows of evidence are omitted from the end until it has at most MAX_MESSAGE_BYTES; `evidence_rows` of the job is
+    Evidence rows are dropped from the end until the body has at most MAX_MESSAGE_BYTES; the job's `evidence_rows` is
     their original number.
     """
     shown = dict(job)

@@ -1,4 +1,4 @@
-"""Settings > Agent Hooks: settings and deliveries of hooks. For editors only."""
+"""The pages Settings > Agent Hooks: each hook's settings and deliveries. For editors only."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ TABS = (PageLink(PATH, "Agent Hooks"),)
 
 
 def routes(context: PageContext, hooks: Hooks) -> list[Route]:
-    """The routes of hooks."""
+    """Return the routes of the hook pages."""
     pages, root = _HookPages(context, hooks), f"{context.root}/{PATH}"
     one = f"{root}/{{id}}"
     return [
@@ -66,7 +66,7 @@ class _HookPages:
         )  # fmt: skip
 
     async def hook(self, request: Request, status: int = 200, problem: str = "", made: str | None = None) -> Response:
-        """Show a hook and its deliveries, with the problem of a form, or a new secret."""
+        """Show a hook and its deliveries; after a form, also its problem or the new secret."""
         organization, hook_id = _editor(request), request.path_params["id"]
         hook = await self._hooks.database.read(self._hooks.hook, organization, hook_id)
         deliveries = await self._hooks.database.read(self._hooks.deliveries, organization, hook_id)
@@ -91,7 +91,7 @@ class _HookPages:
         return self._to_hook(request)
 
     async def delete(self, request: Request) -> Response:
-        """Delete a hook, if the form confirms it."""
+        """Delete a hook if the form confirms the deletion."""
         organization, hook_id = _editor(request), request.path_params["id"]
         if (await form_fields(request)).get("confirmed") != "on":
             return await self.hook(request, problem="Nothing was deleted: tick the box to confirm.")
@@ -103,7 +103,7 @@ class _HookPages:
         return await self._queue_and_show(request, lambda: self._hooks.replay(organization, ids["id"], ids["delivery"]))
 
     async def _queue_and_show(self, request: Request, work: Callable[[], object]) -> Response:
-        """Queue a message and show the hook's page, or show the reason why the message was rejected."""
+        """Queue a message and show the hook's page, or show why the message was rejected."""
         try:
             await self._hooks.database.write(work)
         except HookConflict as error:
@@ -115,7 +115,7 @@ class _HookPages:
 
 
 def _editor(request: Request) -> str:
-    """The organization of an editor. Raises Forbidden for viewers: URLs of hooks are often secrets themselves."""
+    """Return the editor's organization. Raises Forbidden for viewers: hook URLs are often secrets themselves."""
     session: Session = request.scope["session"]
     if not session.caller.may_write:
         raise Forbidden("Viewers may neither see nor change hooks.", "Ask an editor to do it.")

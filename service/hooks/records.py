@@ -1,4 +1,4 @@
-"""Public records of hooks and deliveries. The OpenAPI schemas are made from the fields."""
+"""Public records of hooks and deliveries. The OpenAPI schemas are generated from their fields."""
 
 from typing import Annotated, Final, Literal, get_args
 
@@ -21,7 +21,7 @@ DEFAULT_EVENTS: Final[tuple[Event, ...]] = ("job.approved",)
 DeliveryStatus = Literal["pending", "delivered", "dead"]
 
 HookName = Annotated[str, Meta(min_length=1, max_length=MAX_NAME_LENGTH, description="printable characters")]
-_URL_RULE = "https, without user and fragment; http only for networks configured by the operator"
+_URL_RULE = "https, without a user or fragment; http only for networks that the operator configured"
 HookUrl = Annotated[str, Meta(max_length=MAX_URL_LENGTH, description=_URL_RULE)]
 HookEvents = Annotated[
     tuple[Event, ...],
@@ -70,7 +70,7 @@ class Hook(Struct, frozen=True, forbid_unknown_fields=True):
     paused_until: Annotated[
         Time | None, Meta(description="nothing is sent until then: the receiver failed, or requested a pause")
     ]
-    disabled_reason: Annotated[str | None, Meta(description="reason why the service disabled it")]
+    disabled_reason: Annotated[str | None, Meta(description="why the service disabled the hook")]
 
 
 class HookWithSecret(Hook, frozen=True):
@@ -82,16 +82,16 @@ class HookWithSecret(Hook, frozen=True):
 class Delivery(Struct, frozen=True, forbid_unknown_fields=True):
     """A message to a hook, and its last attempt, without the receiver's response."""
 
-    id: Annotated[str, Meta(description="the header webhook-id of the message")]
+    id: Annotated[str, Meta(description="the message's webhook-id header")]
     hook_id: str
     event: Literal[Event, "hook.test"]
     job_id: str | None
     status: DeliveryStatus
     attempts: Annotated[int, Meta(ge=0)]
-    status_code: Annotated[int | None, Meta(description="of the last response")]
+    status_code: Annotated[int | None, Meta(description="the status of the last response")]
     error: Annotated[
         str | None,
-        Meta(description=f"reason for a missing response: {_MEANINGS}", extra_json_schema={"enum": [*ERRORS, None]}),
+        Meta(description=f"why there was no response: {_MEANINGS}", extra_json_schema={"enum": [*ERRORS, None]}),
     ]
     ms: Annotated[int | None, Meta(description="duration of the last attempt")]
     created_at: Time
@@ -100,6 +100,6 @@ class Delivery(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StartedDelivery(Struct, frozen=True, forbid_unknown_fields=True):
-    """The message that is sent."""
+    """The delivery that a test or replay has queued."""
 
     delivery_id: str

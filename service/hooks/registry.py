@@ -1,4 +1,4 @@
-"""The hooks of organizations and their deliveries, in control.sqlite."""
+"""Organizations' hooks and their deliveries, stored in control.sqlite."""
 
 import json
 import re
@@ -25,7 +25,7 @@ from service.hooks.records import DEFAULT_EVENTS, EVENTS, MAX_NAME_LENGTH, MAX_U
 from service.hooks.signature import new_secret
 
 MAX_HOOKS: Final = 20
-"""Maximum number of hooks of one organization."""
+"""Maximum number of hooks per organization."""
 ROTATION: Final = timedelta(hours=24)
 """How long messages are also signed with the previous secret."""
 _PRINTABLE_ASCII: Final = re.compile(r"[!-~]+")  # urlsplit removes tabs and line ends silently
@@ -41,7 +41,7 @@ class NoSuchHook(NotFound, BadInput):
 class Hooks:
     """The hooks of one lake. Safe to use from several threads and processes.
 
-    All methods block, so an event loop calls them through `read` and `write` of the database.
+    All methods block, so an event loop calls them through the database's `read` and `write`.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Hooks:
         active: bool = True,
         created_by: str | None = None,
     ) -> tuple[Hook, str]:
-        """Create a hook. Returns it and its secret, which is shown only here. Raises BadInput."""
+        """Create a hook. Returns the hook and its secret, which nothing else returns. Raises BadInput."""
         check_organization(organization)
         self._check(name, url, events)
         hook_id, secret, now = f"hook_{secrets.token_hex(10)}", new_secret(), to_text(self._clock())
@@ -83,7 +83,7 @@ class Hooks:
         return self.hook(organization, hook_id), secret
 
     def of(self, organization: str, hook_id: str = "") -> list[Hook]:
-        """All hooks of an organization, oldest first; or only the hook with this id."""
+        """Return an organization's hooks, oldest first; or only the hook with this id."""
         rows = self.database.rows(
             "SELECT id, name, url, events, active, created_at, created_by, substr(secret, -4), "
             "secret_rotated_at, previous_secret_until, last_success_at, last_failure_at, consecutive_failures, "
@@ -94,7 +94,7 @@ class Hooks:
         return [record(Hook, (*row[:3], json.loads(row[3]), bool(row[4]), *row[5:])) for row in rows]
 
     def hook(self, organization: str, hook_id: str) -> Hook:
-        """One hook. Raises NoSuchHook."""
+        """Return one hook. Raises NoSuchHook."""
         found = self.of(organization, hook_id) if hook_id else []
         if not found:
             raise _no_such_hook(organization, hook_id)
@@ -124,7 +124,7 @@ class Hooks:
         return self.hook(organization, hook_id)
 
     def delete(self, organization: str, hook_id: str) -> Hook:
-        """Delete a hook with its deliveries; return its last state. Raises NoSuchHook."""
+        """Delete a hook and its deliveries; return its last state. Raises NoSuchHook."""
         deleted = self.hook(organization, hook_id)
         with self._change(organization, hook_id) as connection:
             connection.execute("DELETE FROM deliveries WHERE hook_id = ?", [hook_id])
@@ -132,7 +132,7 @@ class Hooks:
         return deleted
 
     def rotate(self, organization: str, hook_id: str) -> tuple[Hook, str]:
-        """Give a hook a new secret, returned only here. For ROTATION, the old secret signs, too. Raises NoSuchHook."""
+        """Give a hook a new secret, returned only here. For ROTATION, the old one also signs. Raises NoSuchHook."""
         secret, now = new_secret(), self._clock()
         with self._change(organization, hook_id) as connection:
             connection.execute(
@@ -143,7 +143,7 @@ class Hooks:
         return self.hook(organization, hook_id), secret
 
     def send_test(self, organization: str, hook_id: str) -> str:
-        """Send a test job to a hook at once, even if it is paused or inactive; return the delivery's id.
+        """Send a test job to a hook immediately, even if it is paused or inactive; return the delivery's id.
 
         Raises NoSuchHook, or HookConflict while an earlier test or too many messages are pending.
         """
@@ -154,7 +154,7 @@ class Hooks:
                 [hook_id, TEST_EVENT],
             ).fetchone()
             if pending:
-                raise HookConflict(f"the test {pending[0]} is still pending; replay it to send it at once.")
+                raise HookConflict(f"the test {pending[0]} is still pending; replay it to send it now.")
             _prepare(connection, hook_id)
             job = {
                 "id": "job_00000000000000000000", "organization": organization, "type": "manual", "status": "approved",
@@ -166,19 +166,19 @@ class Hooks:
             return outbox.add_delivery(connection, organization, hook_id, TEST_EVENT, body, job_id=None, now=now)
 
     def deliveries(self, organization: str, hook_id: str) -> list[Delivery]:
-        """The newest MAX_DELIVERIES deliveries to a hook, newest first. Raises NoSuchHook."""
+        """Return the newest MAX_DELIVERIES deliveries to a hook, newest first. Raises NoSuchHook."""
         self.hook(organization, hook_id)
         with self.database.snapshot() as connection:
             return outbox.read_deliveries(connection, organization, hook_id=hook_id)
 
     def store_address(self, url: str) -> None:
-        """Store the base URL for links in messages: the public origin and base path of the server."""
+        """Store the base URL for links in messages: the server's public origin and base path."""
         with self.database.transaction() as connection:
             connection.execute("DELETE FROM server_address")
             connection.execute("INSERT INTO server_address VALUES (?)", [url])
 
     def replay(self, organization: str, hook_id: str, delivery_id: str) -> str:
-        """Resend a message at once, with the same id and bytes and a new series of attempts. Returns its id.
+        """Resend a message now, with the same id and bytes and a new series of attempts. Returns its id.
 
         Raises NoSuchHook, also for a deleted delivery, or HookConflict if too many messages are pending.
         """
@@ -197,7 +197,7 @@ class Hooks:
 
     @contextmanager
     def _change(self, organization: str, hook_id: str) -> Iterator[sqlite3.Connection]:
-        """A transaction on one hook. Raises NoSuchHook."""
+        """Open a transaction that changes one hook. Raises NoSuchHook."""
         with self.database.transaction() as connection:
             if not connection.execute(
                 "SELECT 1 FROM hooks WHERE organization = ? AND id = ?", [organization, hook_id]
@@ -219,8 +219,7 @@ class Hooks:
 
 
 def _check_url(url: str, allows_http: bool, own_host: str | None) -> None:
-    """Raise BadInput for a URL that hooks may not use. The addresses of its host may change: they are checked at each
-    attempt.
+    """Raise BadInput for a URL that hooks may not use. Its host's addresses may change, so each attempt checks them.
 
     `own_host` is the host of this service; plain http is only allowed for configured networks.
     """

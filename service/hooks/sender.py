@@ -20,11 +20,13 @@ from service.hooks.delivery import Attempt, post
 from service.hooks.signature import signature_headers
 
 SLOTS: Final = 128
-"""Maximum number of concurrent attempts. An organization gets another slot only while more are free than it has."""
+"""Maximum number of concurrent attempts. An organization gets another slot only while more slots are free than it uses.
+"""
 POLL_SECONDS: Final = 1.0
 """Time between two polls for deliveries that are due."""
 STOP_SECONDS: Final = 2.0
-"""How long running attempts may take when the server stops. Abandoned messages are sent again after their lease."""
+"""How long the server waits for attempts in progress when it stops. Abandoned messages are sent again after their
+lease."""
 DELETE_AFTER: Final = timedelta(hours=1)
 """Time between two deletions of old deliveries."""
 _LOG: Final = logging.getLogger(__name__)
@@ -45,7 +47,7 @@ class Sender:
         on_delivered: OnDelivered | None = None,
     ) -> None:
         self.outcomes: Counter[str] = Counter(delivered=0, failed=0, dead=0)
-        """Attempts since the start by outcome: delivered, failed (to be tried again) and dead."""
+        """Attempts since the start, by outcome: delivered, failed (to be tried again) and dead."""
         self._database = database
         self._networks = networks
         self._clock = clock
@@ -74,19 +76,19 @@ class Sender:
         await asyncio.to_thread(self._thread.join, STOP_SECONDS + POLL_SECONDS)
 
     def pending(self) -> int:
-        """Number of deliveries to be sent, now or later."""
+        """Return the number of deliveries still to be sent, now or later."""
         return int(self._database.rows("SELECT count(*) FROM deliveries WHERE status = 'pending'")[0][0])
 
     def dead(self) -> int:
-        """Number of abandoned deliveries, which can be replayed."""
+        """Return the number of abandoned deliveries, which can be replayed."""
         return int(self._database.rows("SELECT count(*) FROM deliveries WHERE status = 'dead'")[0][0])
 
     def disabled(self) -> int:
-        """Number of hooks disabled by the service."""
+        """Return the number of hooks that the service has disabled."""
         return int(self._database.rows("SELECT count(*) FROM hooks WHERE disabled_reason IS NOT NULL")[0][0])
 
     def claim(self) -> ClaimedDelivery | None:
-        """Claim the next delivery, unless every organization with one already uses its share of the slots."""
+        """Claim the next delivery unless every organization with a delivery due already uses its share of the slots."""
         free = SLOTS - self._under_way.total()
         full = [organization for organization, count in self._under_way.items() if count >= free]
         with self._database.snapshot() as connection:  # read first: an empty outbox needs no writes
@@ -117,9 +119,7 @@ class Sender:
             )  # fmt: skip
 
     async def _send(self) -> None:
-        """Send until stopped: all deliveries that are due, then again whenever an attempt ends or a second has
-        passed.
-        """
+        """Send all due deliveries until stopped; look for more whenever an attempt ends or a second has passed."""
         self._loop = asyncio.get_running_loop()
         while not self._is_stopped:
             self._wake.clear()
@@ -133,7 +133,7 @@ class Sender:
             await asyncio.wait(self._attempts, timeout=STOP_SECONDS)
 
     async def _next(self) -> ClaimedDelivery | None:
-        """The next delivery, counted as in progress. Errors are logged once and not raised."""
+        """Claim the next delivery and count it as in progress. Errors are logged once and not raised."""
         try:
             claimed = await in_daemon_thread(self._look)
         except Exception as error:  # noqa: BLE001  # a bug or a full disk must not end the thread
@@ -144,7 +144,7 @@ class Sender:
         return claimed
 
     async def _attempt(self, claimed: ClaimedDelivery) -> None:
-        """Attempt a delivery. Errors are logged once and not raised: it is sent again after its lease."""
+        """Attempt a delivery. Errors are logged once and not raised: the delivery is sent again after its lease."""
         try:
             await self.deliver(claimed)
             self._last_warning = ""
@@ -168,4 +168,4 @@ class Sender:
         warning = str(error_fields(error))
         if self._last_warning != warning and not self._is_stopped:
             self._last_warning = warning
-            _LOG.warning("Hooks cannot be sent: %s", warning)
+            _LOG.warning("Messages to hooks cannot be sent: %s", warning)

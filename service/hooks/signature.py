@@ -12,12 +12,12 @@ _SECRET_BYTES: Final = 32
 
 
 def new_secret() -> str:
-    """A new secret: whsec_ and 32 random bytes in base64."""
+    """Return a new secret: whsec_ and 32 random bytes in base64."""
     return _PREFIX + base64.b64encode(token_bytes(_SECRET_BYTES)).decode()
 
 
 def signature_headers(secrets: Iterable[str], message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
-    """The headers of a message, with a signature for each secret; `timestamp` is the Unix time of the attempt."""
+    """Return a message's headers, with a signature for each secret; `timestamp` is the Unix time of the attempt."""
     signed = b"%s.%d.%s" % (message_id.encode(), timestamp, body)
     signatures = (hmac.digest(base64.b64decode(one.removeprefix(_PREFIX)), signed, hashlib.sha256) for one in secrets)
     return {

@@ -1,4 +1,4 @@
-"""The operations on a single link: read, set and remove."""
+"""API operations on a single link: read, set and remove it."""
 
 import asyncio
 import re
@@ -38,19 +38,19 @@ from service.core.http.responses import JsonResponse
 from service.core.threads import lower_priority
 
 EVERY_DOMAIN: Final = "*"
-"""The domain that stands for every domain in URLs."""
+"""What URLs contain in place of a domain for a link that every domain has."""
 MAX_WAITING_EDITS: Final = 8
-"""Maximum number of an organization's waiting edits; further edits are answered with Overloaded."""
+"""Maximum number of edits that may wait per organization; further edits raise Overloaded."""
 
 OPERATIONS = Operations["LinkService"]()
 LinkEdits = GroupCommit[LinkEdit, tuple[Link | None, Link | None]]
-"""Makes edits. All waiting edits of an organization are one change, since each change writes a file."""
+"""Makes edits. All edits that wait for an organization become one change, since each change writes a file."""
 
 
 def link_edits(lake: Lake, serves_others: Callable[[str], bool]) -> LinkEdits:
     """Return the thread that edits the links of a lake; an edit returns the link before and after it.
 
-    An organization rests while queries of others run or wait.
+    An organization's edits pause while other organizations' queries run or wait.
     """
     thread = ThreadPoolExecutor(1, thread_name_prefix="links-write", initializer=lower_priority)
     return GroupCommit(partial(edit_links, lake), thread, serves_others)
@@ -65,7 +65,7 @@ class LinkTarget(Struct, frozen=True, forbid_unknown_fields=True):
     target_url: Annotated[str, Meta(max_length=MAX_TARGET_URL_LENGTH, description="an http or https address")]
     tags: Annotated[
         Annotated[list[Tag], Meta(max_length=MAX_TAGS)] | None,
-        Meta(description="all of its tags; without this, it keeps its current ones"),
+        Meta(description="all tags of the link; without this field, it keeps its tags"),
     ] = None
 
 
@@ -75,7 +75,7 @@ class StoredLink(Struct, frozen=True, forbid_unknown_fields=True):
     short_code: str
     domain: Annotated[str, Meta(description="normalized; * for every domain")]
     target_url: str
-    created_at: Annotated[Time, Meta(description="when it was added, or its target last changed")]
+    created_at: Annotated[Time, Meta(description="when the link was added or its target last changed")]
     tags: Annotated[list[Tag], Meta(max_length=MAX_TAGS, description="sorted")]
 
 
@@ -90,8 +90,8 @@ class LinkService:
     async def edit(self, organization: str, wanted: LinkEdit) -> tuple[Link | None, Link | None]:
         """Make an edit durably.
 
-        Raises Overloaded, StorageUnavailable, LakeDamaged, or PreconditionFailed if the link is not at the version in
-        `wanted`. In each case, nothing has changed.
+        Raises Overloaded, StorageUnavailable, LakeDamaged, or PreconditionFailed if the link's version is not `wanted`.
+        In each case, nothing has changed.
         """
         if self.edits.count_pending(organization) >= MAX_WAITING_EDITS:
             raise Overloaded
@@ -146,7 +146,9 @@ async def delete(links: LinkService, call: Call) -> StoredLink:
 
 
 def _version(call: Call) -> str | None:
-    """Return the version in If-Match; None without the header. Any text but one strong entity tag matches no link."""
+    """Return the version in If-Match; None without the header. Any value other than a single strong entity tag matches
+    no link.
+    """
     header = call.request.headers.get("if-match")
     if header is None or header == ANY_VERSION:
         return header
@@ -155,7 +157,7 @@ def _version(call: Call) -> str | None:
 
 
 def _short_code_and_domain(path: Mapping[str, str]) -> tuple[str, str]:
-    """The short code in a path and its normalized domain, "" for every domain. Raises InvalidParameter."""
+    """Return the short code in a path and its normalized domain, "" for every domain. Raises InvalidParameter."""
     domain = "" if path["domain"] == EVERY_DOMAIN else normalized_host(path["domain"])
     if domain is None:
         raise InvalidParameter("domain", HOST_RULE, f"Use {EVERY_DOMAIN} for every domain.")
@@ -165,13 +167,13 @@ def _short_code_and_domain(path: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _response(link: Link | None, status: int = 200) -> Response:
-    """Return the response with a link, with its version as the entity tag. Raises NotFound if there is no link."""
+    """Return a response with a link, whose entity tag is the link's version. Raises NotFound if there is no link."""
     body = encode(_record(link))
     return JsonResponse(body, status, {"ETag": f'"{version_of(link)}"'} if link else {})
 
 
 def _record(link: Link | None) -> StoredLink:
-    """The record of a link for a response. Raises NotFound if there is none."""
+    """Return a link's record for a response. Raises NotFound if there is none."""
     if link is None:
         fix = f"Check the domain and the short code; a link for every domain has the domain {EVERY_DOMAIN}."
         raise NotFound("Link not found.", fix)

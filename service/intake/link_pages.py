@@ -18,7 +18,7 @@ from service.dashboard.views import View
 from service.intake.link_api import LinkService
 
 _MAX_TEXT: Final = MAX_TAGS * (2 * MAX_TAG_LENGTH + 4)
-"""Maximum number of characters in the field with tags: each tag may be quoted, and contain quotes."""
+"""Maximum number of characters in the tags field: each tag may be quoted and contain quotes."""
 
 
 def routes(context: DashboardContext, links: LinkService) -> list[Route]:
@@ -27,7 +27,7 @@ def routes(context: DashboardContext, links: LinkService) -> list[Route]:
 
 
 async def link_page(context: DashboardContext, links: LinkService, request: Request) -> Response:
-    """Show the link in the filters (GET), or set its tags (POST); without a link, go to the list of all."""
+    """Show the link in the filters (GET), or set its tags (POST); without a link, redirect to the list of links."""
     view = await View.start(context, request, LINK)
     short_code, domain = view.filters.scope.short_code, view.filters.scope.domain
     may_write, problem, fields = request.scope["session"].caller.may_write, "", dict[str, str]()
@@ -62,7 +62,7 @@ async def link_page(context: DashboardContext, links: LinkService, request: Requ
 
 
 async def _set_tags(links: LinkService, organization: str, short_code: str, fields: dict[str, str]) -> None:
-    """Set all tags of a link to those in a form. Raises BadInput, and NotFound if the link was removed."""
+    """Replace a link's tags with those in a form. Raises BadInput, or NotFound if the link was removed."""
     tags = check_tags(split_tags(fields.get("tags", "")), f"the link {short_code}")
     before, _ = await links.edit(organization, LinkEdit(short_code, fields.get("domain", ""), None, tags))
     if before is None:

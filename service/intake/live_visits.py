@@ -1,4 +1,4 @@
-"""Receives live visits: organizations take turns to have them classified, then all are stored and acknowledged."""
+"""Receives live visits: organizations take turns having theirs classified; then all are stored and acknowledged."""
 
 import asyncio
 import logging
@@ -28,15 +28,15 @@ OPERATIONS = Operations["VisitReceiver"]()
 _LOG: Final = logging.getLogger(__name__)
 MAX_BODY_BYTES: Final = 4 << 20
 SMALL: Final = 10
-"""Maximum number of visits of a submission that skips the queue, unless MAX_WITHOUT_TURN visits already wait."""
+"""Maximum number of visits in a submission that skips the queue, unless MAX_WITHOUT_TURN visits already wait."""
 MAX_WITHOUT_TURN: Final = 100
-"""Maximum number of visits classified during a commit, which delays other requests."""
+"""Maximum number of visits that are classified during a commit, because that delays other requests."""
 SMALL_BYTES: Final = 65_536
-"""The same as SMALL for the bytes of a body."""
+"""Maximum number of bytes in a body that is handled as small."""
 
 
 class ReceivedVisits(Struct, frozen=True, forbid_unknown_fields=True):
-    """Number of stored visits, and the reasons why the others were rejected."""
+    """How many visits were stored, and why the others were rejected."""
 
     accepted: int
     refused: int
@@ -44,15 +44,15 @@ class ReceivedVisits(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class VisitReceiver:
-    """Stores the visits of concurrent requests in batches, one commit each. Belongs to one event loop.
+    """Stores the visits of concurrent requests in batches, one commit each. Used by one event loop.
 
     One thread does all the work. Between two steps of a submission, it stores prepared visits and continues with
     another organization. While other organizations' queries run, an organization rests after each step for as long as
-    it took.
+    the step took.
     """
 
     def __init__(self, make_intake: "Callable[[], LiveIngest]", serves_others: Callable[[str], bool]) -> None:
-        """`serves_others` returns whether queries of other organizations run or wait."""
+        """`serves_others` returns whether other organizations' queries run or wait."""
         self._make_intake = make_intake  # called with the first visits: it is slow, because it loads the rules
         self._made: LiveIngest | None = None
         self._pool = Pool(1, "intake", None, serves_others)
@@ -63,7 +63,7 @@ class VisitReceiver:
         """Locks by organization: one large body at a time is parsed and prepared, so that several are not kept half
         done."""
         self._without_turn = 0
-        """Number of visits that are stored, or wait to be stored, without a turn."""
+        """Number of visits that are being stored, or wait to be stored, without a turn."""
         self.accepted = 0
         """Number of visits stored since the start."""
 
@@ -103,7 +103,7 @@ class VisitReceiver:
             await self._prepare_in_turns(prepared, is_share)
 
     async def _prepare_in_turns(self, prepared: PreparedVisits, is_share: bool) -> None:
-        """Prepare visits step by step, unless they are few enough to do that while they are stored."""
+        """Prepare visits step by step, unless they are few enough to be prepared while they are stored."""
         organization, rows = prepared.submission.organization, prepared.submission.rows
         if len(rows) <= SMALL and self._without_turn + len(rows) <= MAX_WITHOUT_TURN:
             return
@@ -118,7 +118,7 @@ class VisitReceiver:
             self._intake().prepare(prepared)
 
     def _store(self, batch: list[PreparedVisits]) -> Sequence[IngestResult]:
-        """Store the visits of several requests, of any organizations."""
+        """Store the visits of several requests, which may be from different organizations."""
         with self._warning():
             return self._intake().store(batch)
 
@@ -128,7 +128,7 @@ class VisitReceiver:
 
     @contextmanager
     def _warning(self) -> Iterator[None]:
-        """Log an error of the disk in the with block."""
+        """Log a disk error raised in the with block."""
         try:
             yield
         except STORAGE_ERRORS as error:
@@ -151,7 +151,7 @@ async def receive(receiver: VisitReceiver, call: Call) -> ReceivedVisits:
 
 
 def _split(body: bytes) -> Sequence[JsonObject]:
-    """The rows of a body. Raises BodyTooLarge or InvalidBody."""
+    """Return the rows of a body. Raises BodyTooLarge or InvalidBody."""
     try:
         return split_rows(body)
     except TooManyRows as error:

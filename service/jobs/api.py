@@ -1,4 +1,4 @@
-"""The operations on jobs. All are about jobs of the caller's organization."""
+"""API operations on the jobs of the caller's organization."""
 
 import hashlib
 import re
@@ -26,12 +26,12 @@ from service.jobs.states import IMPLEMENTATION_TYPES, NewImplementationStatus
 from service.reports.query_string import parse_parameters
 
 MAX_IMPLEMENTATION_BYTES: Final = 2_048 * KIB
-"""Maximum size of a body with an implementation: its content has up to 256 KiB, and JSON may escape each character."""
+"""Maximum size of a body with an implementation: the content has up to 256 KiB, and JSON may escape each character."""
 OPERATIONS = Operations[JobService]()
 
 
 class NewJob(Struct, frozen=True, forbid_unknown_fields=True):
-    """A job to be written by hand."""
+    """A job that an editor writes by hand."""
 
     title: Annotated[str, Meta(min_length=1, extra_json_schema={"maxLength": MAX_TITLE_LENGTH})]
     summary: Annotated[str, Meta(min_length=1, extra_json_schema={"maxLength": MAX_SUMMARY_LENGTH})]
@@ -46,13 +46,13 @@ class JobDecision(Struct, frozen=True, forbid_unknown_fields=True):
     implementation_type: Annotated[str | None, Meta(description=", ".join(IMPLEMENTATION_TYPES))] = None
     implementation_id: Annotated[
         Annotated[int, Meta(ge=1, le=MAX_IMPLEMENTATIONS)] | Annotated[str, Meta(pattern="^[0-9]{1,2}$")] | None,
-        Meta(description="the number of an earlier implementation of the job, which comes into force again"),
+        Meta(description="the number of an earlier implementation of the job, which takes effect again"),
     ] = None
     note: Note | None = None
 
 
 class ImplementationProgress(Struct, frozen=True, forbid_unknown_fields=True):
-    """A change of status of an implementation."""
+    """A change of an implementation's status."""
 
     status: NewImplementationStatus
     shipped_at: Annotated[Time, Meta(description="not in the future; default: now")] | None = None
@@ -70,7 +70,7 @@ async def list_jobs(jobs: JobService, call: Call) -> Response:
 
 @OPERATIONS.handles(
     Operation(
-        "POST /jobs", "create-job", "Write a job by hand. Title and summary stay as they are written.",
+        "POST /jobs", "create-job", "Write a job by hand. Its title and summary are kept as written.",
         {"201": JobRecord}, writer, NewJob, 64 * KIB, "409",
         examples={"link": {"title": "The launch link is old", "summary": "Redirect it to v2.", "short_code": "launch"}},
     )
@@ -94,7 +94,7 @@ async def read(jobs: JobService, call: Call) -> JobRecord:
 @OPERATIONS.handles(
     Operation(
         "GET /jobs/{id}/guesses", "redirect-guesses",
-        "Probable targets of the dead path of a job: at most three guesses, the likeliest first.",
+        "Probable targets for a job's dead path: at most three guesses, the likeliest first.",
         {"200": list[RedirectGuess]},
         description="Links, and paths that were answered in the last 28 days, whose spelling is similar. A guess "
         "proves nothing: look at it before you redirect there. Jobs about several paths, or that no redirect resolves, "
@@ -130,9 +130,9 @@ async def act(jobs: JobService, call: Call) -> JobRecord:
         "POST /jobs/{id}/implementations", "attach-implementation",
         "Attach an implementation to an approved job. This ships nothing.",
         {"201": ImplementationWithContent}, writer, Draft, MAX_IMPLEMENTATION_BYTES, "409 412",
-        "Send content with its content_type, or the https url where it is. A patch of the type application/json is a "
+        "Send content with its content_type, or the content's https url. A patch of the type application/json is a "
         "redirect rule from a path of the job, or a list of rules; `redirect_to` alone makes one from each path, and "
-        "where the path is a short code, it is the link's target from now on. `subject` is the number of the only "
+        "where the path is a short code, it becomes the link's target. `subject` is the number of the only "
         "subject that the implementation is about.",
         {
             "redirect": {"implementation_type": "patch", "redirect_to": "https://example.com/guide"},
@@ -163,7 +163,7 @@ async def implementation(jobs: JobService, call: Call) -> ImplementationWithCont
 @OPERATIONS.handles(
     Operation(
         "POST /jobs/{id}/implementations/{number}/status", "set-implementation-status",
-        "Mark an implementation as accepted, shipped or withdrawn. Shipped starts the outcome.",
+        "Mark an implementation as accepted, shipped or withdrawn. Shipping starts the measurement of the outcome.",
         {"200": JobRecord}, writer, ImplementationProgress, 64 * KIB, "409 412",
         examples={"shipped": {"status": "shipped", "shipped_at": "2026-11-20T10:00:00Z"}},
     )
@@ -202,7 +202,7 @@ def _tag(version: str, domain: str) -> str:
 
 
 def _has(call: Call, tag: str) -> bool:
-    """Return whether the client already has the answer with an entity tag."""
+    """Return whether the client already has the response with this entity tag."""
     known = [one.strip().removeprefix("W/") for one in call.request.headers.get("if-none-match", "").split(",")]
     return tag in known or "*" in known
 
@@ -216,12 +216,12 @@ def _number(call: Call) -> int:
     """Return the number of the implementation in the path. Raises NotFound."""
     text = call.path["number"]
     if not re.fullmatch(r"[1-9]\d{0,5}", text, re.ASCII):
-        raise NotFound("Implementation not found.", "They are numbered from 1.")
+        raise NotFound("Implementation not found.", "Implementations are numbered from 1.")
     return int(text)
 
 
 def _version(call: Call) -> int | None:
-    """Return the version in If-Match; None without the header, or for *. Any other text matches no job."""
+    """Return the version in If-Match; None without the header, or for *. Any other value matches no job."""
     header = call.request.headers.get("if-match")
     if header is None or header == "*":
         return None

@@ -1,4 +1,6 @@
-"""Decides which job a cause belongs to. Undecided jobs of one cause are merged; approved ones stay as they are."""
+"""Decides which job to use for a cause. Undecided jobs with the same cause are merged; approved ones are left as they
+are.
+"""
 
 import sqlite3
 from collections.abc import Sequence
@@ -20,7 +22,7 @@ RETURNS_AFTER: Final = timedelta(days=7)
 
 @dataclass(frozen=True)
 class Write:
-    """A job to change from `before`, or to create if that is None."""
+    """A job to change from `before`, or to create if `before` is None."""
 
     before: Job | None
     after: Job
@@ -29,7 +31,7 @@ class Write:
 
 @dataclass(frozen=True)
 class Plan:
-    """Planned writes for a cause, and their effect: created, refreshed, reopened or ignored."""
+    """The planned writes for a cause, and their effect: created, refreshed, reopened or ignored."""
 
     result: str
     writes: Sequence[Write]
@@ -38,7 +40,7 @@ class Plan:
 
     @property
     def versions(self) -> list[tuple[str, int]]:
-        """Return id and version of these jobs; the plan is stale if they have changed."""
+        """The id and version of each of these jobs; the plan is stale if any has changed."""
         return [(one.id, one.version) for one in self.known]
 
     def apply(self, connection: sqlite3.Connection) -> None:
@@ -53,10 +55,10 @@ class Plan:
 def plan(connection: sqlite3.Connection, cause: Cause, now: datetime) -> Plan:
     """Plan the writes for a cause.
 
-    The subjects of approved jobs are frozen, so these jobs get evidence of their own subjects only. Subjects of a job
+    The subjects of approved jobs are frozen, so these jobs get evidence on their own subjects only. Subjects of a job
     that was resolved recently or dismissed by a person are ignored, as is a whole cause that a person dismissed. Other
-    subjects go to the oldest undecided job of the cause, into which its other undecided jobs are merged; else to a
-    closed job that is reopened; else to a new job.
+    subjects go to the oldest undecided job of the cause, into which the cause's other undecided jobs are merged;
+    otherwise to a closed job that is reopened, or to a new job.
     """
     organization, kind = cause.organization, cause.findings[0].type
     known = known_jobs(connection, organization, family_of(kind))  # the newest first

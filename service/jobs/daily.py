@@ -19,22 +19,22 @@ from service.jobs.detection import Detection
 from service.jobs.store import Jobs
 
 QUERY_SECONDS: Final = 120.0
-"""Time limit in seconds of a detector; they run one at a time in the background."""
+"""Time limit for a detector, in seconds; detectors run one at a time in the background."""
 FIRST_HOUR: Final = 3
-"""First hour (UTC) of the daily run, when the visits of the day before have arrived."""
+"""First hour of the daily run, in the organization's zone: the previous day's visits have arrived by then."""
 MAX_WAIT: Final = timedelta(hours=3)
-"""Maximum wait for days to be judged, since the last day was judged: a day with a damaged file never is."""
+"""Maximum wait for days to be judged, since the last one was: a day with a damaged file is never judged."""
 _LOG: Final = logging.getLogger(__name__)
 
 
 def last_run(database: ControlDatabase, organization: str) -> date | None:
-    """Return the day of the last run of all detectors for an organization; it covered the 28 days before."""
+    """Return the day when all detectors last ran for an organization; that run covered the 28 days before."""
     rows = database.rows("SELECT max(day) FROM detection_runs WHERE organization = ?", [organization])
     return date.fromisoformat(rows[0][0]) if rows[0][0] else None
 
 
 class DailyDetection:
-    """Runs all detectors once a day for each organization of a lake. Several servers of a lake share the work."""
+    """Runs all detectors once a day for each organization of a lake. Several servers on a lake share the work."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class DailyDetection:
     ) -> None:
         """`open_engine` starts an engine with a time limit in seconds; starting it takes longer than most runs.
 
-        With `memory`, such as "300MB", the run of an organization with many visits gets its own process, with this much
+        With `memory`, such as "300MB", the run of an organization with many visits gets its own process, with that much
         memory for queries.
         """
         self.failures = 0
@@ -62,7 +62,7 @@ class DailyDetection:
         self._failed: set[str] = set()
         """Organizations whose last run failed; they come last, so that they do not delay the others."""
         self._waiting: dict[str, tuple[frozenset[date], datetime]] = {}
-        """Days to be judged before the run of an organization, and since when they have been the same."""
+        """By organization, the days that must be judged before its run, and since when this set has been the same."""
 
     def run_next(self) -> bool:
         """Run the detectors for one organization that is due today. Returns whether more may be due.
@@ -102,7 +102,7 @@ class DailyDetection:
             engine.close()
 
     def _waits(self, organization: str, day: date, now: datetime) -> bool:
-        """Return whether examined days are still to be judged, as after an import, an upgrade, or late visits."""
+        """Return whether examined days have yet to be judged, as after an import, an upgrade, or late visits."""
         first, last = days_before(day)
         left = frozenset(
             one for one in self._lake.manifest.statistics.stored_span(organization).unjudged if first <= one <= last
@@ -134,8 +134,8 @@ class DailyDetection:
 
 
 def detect_jobs(lake: Lake, organization: str, memory: str, now: str) -> None:
-    """Run the detectors of one organization, for LakeProcess; `now` is in ISO 8601. Raises TrafficError if a part
-    failed.
+    """Run the detectors of one organization, for LakeProcess; `now` is in ISO 8601. Raises TrafficError if part of the
+    run failed.
     """
     moment = datetime.fromisoformat(now)
     with (

@@ -1,6 +1,6 @@
-"""Runs the detectors over the visits of an organization, and measures the outcomes of shipped jobs.
+"""Runs the detectors over an organization's visits, and measures the outcomes of shipped jobs.
 
-The server does it once a day, `traffic jobs` on demand: both make the same jobs from the same visits, days and rules.
+The server does so once a day, `traffic jobs` on demand: both make the same jobs from the same visits, days and rules.
 """
 
 import threading
@@ -40,14 +40,14 @@ from service.jobs.subjects import ShippedJob, read_shipped, read_touched
 from service.jobs.verdicts import verdict
 
 DAYS_WITHOUT: Final = 14
-"""A redirect counts as shipped by the log only if all these days before the approval are covered and had no redirect of
-the path."""
+"""A redirect counts as shipped by the log only if all of these days before the approval are covered, and none of them
+has a redirect of the path."""
 MIN_REDIRECTED: Final = 3
 """Minimum number of redirected requests since the approval."""
 
 
 class DetectionRun(NamedTuple):
-    """Findings of one detector, by their effect on jobs: created, refreshed, reopened or ignored."""
+    """The findings of one detector, by their effect on jobs: created, refreshed, reopened or ignored."""
 
     type: str
     findings: list[Finding]
@@ -56,7 +56,7 @@ class DetectionRun(NamedTuple):
 
 
 class MeasureRun(NamedTuple):
-    """Measured outcomes of shipped jobs, by job, and the jobs that could not be measured."""
+    """The measured outcomes of shipped jobs, by job, and the jobs that could not be measured."""
 
     outcomes: dict[str, JobOutcome]
     failed: dict[str, str]  # why
@@ -66,8 +66,8 @@ class MeasureRun(NamedTuple):
 class Detection:
     """The detectors and measures of one organization, which turn the visits in a lake into jobs.
 
-    `cancelled` is passed to `Engine.answer`. Methods raise the exceptions of `detect` and `measure_all`, and others
-    where documented.
+    `cancelled` is passed to `Engine.answer`. Methods raise the exceptions that `detect` and `measure_all` raise, and
+    others where documented.
     """
 
     engine: Engine
@@ -77,7 +77,8 @@ class Detection:
     cancelled: threading.Event | None = None
 
     def update_jobs(self, as_of: date, now: datetime) -> list[DetectionRun]:
-        """Run every detector and create, refresh or reopen jobs; then dismiss jobs that have not been found for long.
+        """Run every detector and create, refresh or reopen jobs; then dismiss jobs that have not been found for a long
+        time.
 
         A detector that fails does not stop the others.
         """
@@ -98,7 +99,7 @@ class Detection:
         return runs
 
     def find(self, detector: Detector, as_of: date, shared: Snapshot | None = None) -> list[Finding]:
-        """Return the findings of `detect`; a detector that compares days needs all of its days covered and judged."""
+        """Return what `detect` finds; a detector that compares days needs all of its days to be covered and judged."""
         findings = detect(self.engine, detector, self.organization, as_of, self.cancelled, shared=shared)
         if not detector.compares_days:
             return findings
@@ -107,7 +108,7 @@ class Detection:
         return [finding for finding in findings if len(covered[finding.subject["domain"]]) == DETECTED_DAYS]
 
     def untouched(self, kind: str, as_of: date) -> list[Finding]:
-        """Return the findings of a type's detector on a day, without subjects that were approved or shipped."""
+        """Return what a type's detector finds on a day, without subjects that were approved or shipped."""
         if kind not in DETECTORS:
             return []
         touched = read_touched(self.jobs.database, self.organization)
@@ -143,7 +144,7 @@ class Detection:
     def measure_outcome(self, job: ShippedJob, others: Sequence[Finding], now: datetime) -> JobOutcome:
         """Compare the days before a job was approved with the days since it was shipped, in the organization's zone.
 
-        The subjects of the job are counted together. `others`, the control, are untouched findings of its detector on
+        The job's subjects are counted together. `others`, the control, are untouched findings of its detector on
         the same day: a change that they share has another cause. Jobs written by hand cannot be measured.
         """
         dates = Dates(*map(self._day_of, (job.found_at, job.approved_at, job.shipped_at, now)))
@@ -176,8 +177,8 @@ class Detection:
     def shipped_by_log(
         self, subject: Mapping[str, str | None], approved_at: datetime, now: datetime
     ) -> datetime | None:
-        """Return the time of the first redirect of a path after its job's approval; None if it was redirected before,
-        or fewer than MIN_REDIRECTED times since.
+        """Return the time of the first redirect of a path after its job's approval; None if the path was redirected
+        before then, or fewer than MIN_REDIRECTED times since.
         """
         approved_on, end = self._day_of(approved_at), self._day_of(now)
         first, last = approved_on - timedelta(days=DAYS_WITHOUT), approved_on - timedelta(days=1)
@@ -196,5 +197,5 @@ class Detection:
         return self.lake.manifest.statistics.stored_span(self.organization).unjudged
 
     def _covered_days(self, domain: str | None, first: date, last: date) -> set[date]:
-        """Return the days of a span that are covered for a domain, and judged."""
+        """Return the days in a span that are judged and covered for a domain."""
         return self.lake.manifest.coverage.covered_days(self.organization, domain or "", first, last) - self._unjudged

@@ -1,8 +1,8 @@
-"""Deletes evidence of jobs that counts visits deleted by an erasure or by retention.
+"""Deletes job evidence that counts visits which an erasure or retention has deleted.
 
-Messages to hooks repeat evidence; messages about such a job are deleted, too, whether they were sent or not. In doubt,
-evidence is deleted: a row counts many visits together, and names a path that perhaps only the deleted visits requested.
-It identifies no visitor, so an erasure of one visitor leaves it unchanged.
+Messages to hooks repeat evidence; messages about such a job are deleted, too, whether they were sent or not. When in
+doubt, evidence is deleted: a row counts many visits together, and names a path that perhaps only the deleted visits
+requested. Evidence identifies no visitor, so erasing one visitor leaves it unchanged.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 @dataclass
 class ErasedEvidence:
-    """Number of deleted records; in a dry run, of records to delete."""
+    """Numbers of deleted records; in a dry run, of records that would be deleted."""
 
     jobs: int = 0  # that lost evidence
     rows: int = 0  # of evidence
@@ -38,10 +38,10 @@ class ErasedEvidence:
 def erase_evidence(
     database: ControlDatabase, organization: str, visits: Criteria, now: datetime, *, dry_run: bool = False
 ) -> ErasedEvidence:
-    """Delete the evidence rows that may count visits of these criteria; none for a visitor, as evidence names no
-    visitor.
+    """Delete the evidence rows that may count visits matching these criteria; none if they name a visitor, since
+    evidence does not.
 
-    A job without any row left also loses its subject, its sentences, its outcome, and the contents, notes and URLs of
+    A job with no rows left also loses its subject, its sentences, its outcome, and the contents, notes and URLs of
     its implementations; an open job is dismissed.
     """
     if visits.visitor is not None:
@@ -52,14 +52,14 @@ def erase_evidence(
 def expire_evidence(
     database: ControlDatabase, before: date, now: datetime, *, organization: str = "", dry_run: bool = False
 ) -> ErasedEvidence:
-    """Delete evidence entirely from before a day, of one organization or of all."""
+    """Delete evidence that is entirely from before a day, for one organization or for all."""
     return _erase(database, organization, lambda job, _: _days(job)[1] < before, now, dry_run)
 
 
 def _erase(
     database: ControlDatabase, organization: str, is_erased: Callable[[Job, Row], bool], now: datetime, dry_run: bool
 ) -> ErasedEvidence:
-    """Delete the evidence rows for which `is_erased` is true, of one organization or, if it is "", of all."""
+    """Delete the evidence rows for which `is_erased` is true: one organization's, or all if `organization` is ""."""
     with database.snapshot() as connection:
         organizations = [organization] if organization else organizations_with_jobs(connection)
     erased = ErasedEvidence()
@@ -81,7 +81,7 @@ def _erase_once(  # noqa: PLR0917
     dry_run: bool,
     erased: ErasedEvidence,
 ) -> bool:
-    """Delete the rows of the current jobs. Returns False if some jobs changed concurrently: they keep their rows."""
+    """Delete rows of the current jobs. Returns False if some jobs changed concurrently: those keep their rows."""
     with database.snapshot() as connection:
         jobs = read_jobs(connection, organization)
     cuts = []
@@ -110,7 +110,7 @@ def _erase_once(  # noqa: PLR0917
 
 
 def _without(job: Job, kept: list[Row], subjects: list[Row]) -> Job:
-    """Return the job with these rows and subjects only."""
+    """Return the job with only these rows and subjects."""
     evidence = orjson.dumps({**orjson.loads(job.evidence or "{}"), "rows": kept}).decode()
     if kept:
         return replace(job, evidence=evidence, evidence_rows=len(kept), subjects=orjson.dumps(subjects).decode())
@@ -118,7 +118,7 @@ def _without(job: Job, kept: list[Row], subjects: list[Row]) -> Job:
         job,
         status=next_status("erase", job.status) or job.status,
         title="A job whose evidence was deleted",
-        summary="The visits that it was about were deleted, and its evidence with them.",
+        summary="The visits that it was about were deleted, along with its evidence.",
         domain=None,
         short_code=None,
         path=None,
@@ -132,18 +132,20 @@ def _without(job: Job, kept: list[Row], subjects: list[Row]) -> Job:
 
 
 def _has_subject(row: Row, subject: Row) -> bool:
-    """Return whether a row of evidence, with its untrusted text encoded, is about a subject."""
+    """Return whether an evidence row, in which untrusted text is encoded, is about a subject."""
     return all(row.get(name) in (value, sanitized(value)) for name, value in subject.items())
 
 
 def _days(job: Job) -> tuple[date, date]:
-    """Return the first and the last day of the counted visits."""
+    """Return the first and last day of the visits that a job's evidence counts."""
     scope = orjson.loads(job.evidence or "{}")["scope"]
     return date.fromisoformat(scope["start_date"]), date.fromisoformat(scope["end_date"])
 
 
 def _is_about(job: Job, row: Row, visits: Criteria) -> bool:
-    """Return whether a row may count visits of some criteria. The job fills in a link or domain that the row lacks."""
+    """Return whether a row may count visits that match some criteria. The job provides a link or domain that the row
+    lacks.
+    """
     first, last = _days(job)
     if (visits.since and last < visits.since) or (visits.before and first >= visits.before):
         return False

@@ -1,4 +1,4 @@
-"""Turns findings into jobs: findings of one cause become the text and the evidence of one job."""
+"""Turns findings into jobs: findings with the same cause become one job, with its text and evidence."""
 
 import hashlib
 import secrets
@@ -23,17 +23,17 @@ from service.jobs.tables import change_job, open_jobs_of_type
 from service.jobs.texts import is_short_code, sanitized
 
 GONE_AFTER: Final = timedelta(days=28)
-"""An undecided job that was not found for this long is dismissed."""
+"""An undecided job that has not been found for this long is dismissed."""
 DELETED_AFTER: Final = timedelta(days=90)
 """A job that the service dismissed is deleted this long afterwards."""
 MAX_EVIDENCE_BYTES: Final = 64 << 10
-"""Maximum bytes of a job's evidence as JSON; rows beyond it are left out, from the end."""
+"""Maximum size of a job's evidence as JSON; rows beyond it are dropped from the end."""
 _REQUESTED: Final = ("domain", "short_code", "path")
-"""Columns that come from requests; they are encoded whatever a detector says about them."""
+"""Columns that come from requests, which are encoded even if a detector does not declare them untrusted."""
 _PRIORITIES: Final = {
     "secret": ("high", "high", "high"), "error": ("medium", "medium", "high"), "chance": ("low", "low", "medium"),
 }  # fmt: skip
-"""The priorities of a kind for fewer than 10 requests in a week, fewer than 100, and more."""
+"""Each kind's priority for fewer than 10 requests a week, fewer than 100, and more."""
 _LINKS: Final = ("broken_link", "invented_link")
 
 _rules_version: Final = cache(rules_version)  # which takes 5 ms
@@ -52,12 +52,12 @@ class Cause:
 
     @property
     def organization(self) -> str:
-        """The organization of the findings."""
+        """The findings' organization."""
         return self.findings[0].organization
 
     @property
     def weight(self) -> float:
-        """The requests of the findings in an average week, where a person counts as ten."""
+        """The findings' requests in an average week, with each person counting as ten."""
         return sum(finding.weight for finding in self.findings)
 
     @property
@@ -66,13 +66,13 @@ class Cause:
         return _digest(self.findings[0], self.kind.cause_of(self.findings[0].subject))
 
     def only(self, findings: Sequence[Finding]) -> "Cause":
-        """Return the cause with some of its findings."""
+        """Return the cause with only these findings."""
         kept = [row for row, finding in zip(self.rows, self.findings, strict=False) if finding in findings]
         return self if len(findings) == len(self.findings) else replace(self, findings=findings, rows=kept)
 
 
 def causes_of(detector: Detector, findings: Iterable[Finding], days: tuple[date, date]) -> list[Cause]:
-    """Group findings of a detector by their cause. Causes and their findings with the most requests come first."""
+    """Group a detector's findings by cause. The causes, and findings of a cause, with the most requests come first."""
     groups: dict[str, list[Finding]] = {}
     for finding in findings:
         groups.setdefault(orjson.dumps(detector.cause_of(finding.subject)).decode(), []).append(finding)
@@ -94,7 +94,7 @@ def _digest(finding: Finding, named: Mapping[str, str | None]) -> str:
 
 
 def family_of(kind: str) -> tuple[str, ...]:
-    """Return the types of jobs with the same subjects: a broken link that turns out to be invented stays one job."""
+    """Return the job types that share their subjects: a broken link that turns out to be invented stays one job."""
     return _LINKS if kind in _LINKS else (kind,)
 
 
@@ -105,7 +105,7 @@ def blank_job(organization: str, kind: str, title: str, now: datetime) -> Job:
 
 
 def dismiss_gone(connection: sqlite3.Connection, organization: str, kind: str, now: datetime) -> int:
-    """Dismiss the undecided jobs of a type that were not found for GONE_AFTER. Returns how many."""
+    """Dismiss a type's undecided jobs that have not been found for GONE_AFTER. Returns their number."""
     limit, dismissed = to_text(now - GONE_AFTER), 0
     for job in open_jobs_of_type(connection, organization, kind):
         if job.status in UNDECIDED and job.last_detected_at and job.last_detected_at <= limit:
@@ -150,18 +150,18 @@ def refreshed(job: Job, cause: Cause, now: datetime) -> Job:
 
 
 def priority_of(cause: Cause) -> str:
-    """Return low, medium or high: by kind first, then by requests in a week, where a person counts as ten."""
+    """Return low, medium or high: by kind first, then by requests a week, with each person counting as ten."""
     return _PRIORITIES[cause.kind.urgency][(cause.weight >= 10) + (cause.weight >= 100)]
 
 
 def rank(priority: str, kind: str) -> tuple[int, int]:
-    """Return the rank of a job, the most urgent first: by its priority, then by its type."""
+    """Return a job's rank, lowest for the most urgent: by its priority, then by its type."""
     urgency = JOB_KINDS[kind].urgency if kind in JOB_KINDS else "error"
     return -PRIORITIES.index(priority), list(_PRIORITIES).index(urgency)
 
 
 def _shared(cause: Cause, name: str) -> str | None:
-    """Return the text that a column has in all subjects of a cause; None if they differ."""
+    """Return the string that a column has in all subjects of a cause; None if they differ."""
     pairs = zip(cause.rows, cause.findings, strict=False)
     values = {finding.subject.get(name) or row.get(name) for row, finding in pairs}
     value = values.pop()
@@ -169,7 +169,7 @@ def _shared(cause: Cause, name: str) -> str | None:
 
 
 def evidence_of(cause: Cause, job_id: str) -> Evidence:
-    """Return the evidence of a job: at most MAX_EVIDENCE_BYTES as JSON, with untrusted text encoded and cut."""
+    """Return the evidence of a job: at most MAX_EVIDENCE_BYTES as JSON, with untrusted text encoded and truncated."""
     encoded = {*_REQUESTED, *cause.kind.untrusted}
     rows = [{name: sanitized(value) if name in encoded else value for name, value in row.items()} for row in cause.rows]
     evidence = Evidence(
@@ -187,7 +187,7 @@ def evidence_of(cause: Cause, job_id: str) -> Evidence:
 
 
 def _sentences(job: Job, cause: Cause) -> tuple[str, str]:
-    """Return the title and summary of a job: fixed sentences with numbers, days, a checked host and a plain short code.
+    """Return a job's title and summary: fixed sentences with numbers, days, a checked host and a plain short code.
 
     Nothing else that was requested is repeated here, since it is untrusted.
     """
@@ -195,7 +195,7 @@ def _sentences(job: Job, cause: Cause) -> tuple[str, str]:
     number, title = len(orjson.loads(job.subjects)), cause.kind.title
     where = host
     if job.short_code and is_short_code(job.short_code) and job.path is None:
-        where = f"the link {job.short_code} of {host}"
+        where = f"the link {job.short_code} on {host}"
     if number > 1:
         where, title = host, f"{title} ({number} {cause.kind.many})"
     sums: dict[str, int | float] = {}

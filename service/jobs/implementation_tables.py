@@ -1,4 +1,4 @@
-"""The SQL of implementations. A function that takes a connection runs in the transaction of its caller."""
+"""The SQL for implementations. A function that takes a connection runs in its caller's transaction."""
 
 import hashlib
 import sqlite3
@@ -36,7 +36,7 @@ def read_implementation(connection: sqlite3.Connection, job: Job, number: int) -
 
 
 def implementation_in_force(connection: sqlite3.Connection, job: Job) -> Implementation | None:
-    """Read the implementation in force of a job; None if it has none."""
+    """Read the implementation of a job that is in force; None if there is none."""
     return read_implementation(connection, job, job.implementation_number) if job.implementation_number else None
 
 
@@ -49,7 +49,7 @@ def read_content(connection: sqlite3.Connection, job: Job, number: int) -> str |
 
 
 def read_redirects(database: ControlDatabase, organization: str, domain: str = "") -> list[ShippedRedirect]:
-    """Read the redirects that were shipped and not withdrawn, by domain and path: the newest of each path.
+    """Read the redirects that were shipped and not withdrawn, by domain and path: the newest for each path.
 
     With a domain, only redirects that work on it.
     """
@@ -90,7 +90,7 @@ def check_shipped_redirects(connection: sqlite3.Connection, job: Job, number: in
 
 
 def excess_bytes(database: ControlDatabase, organization: str, added: CheckedDraft) -> int:
-    """Return by how many bytes the contents of an organization would exceed MAX_STORED_BYTES with `added` bytes."""
+    """Return by how many bytes an organization's contents would exceed MAX_STORED_BYTES with the content of `added`."""
     if added.content is None:
         return 0
     rows = database.rows(
@@ -120,7 +120,7 @@ def free_bytes(connection: sqlite3.Connection, organization: str, wanted: int) -
     if wanted > 0:
         raise TooLarge(
             f"the implementations of {organization} have {MAX_STORED_BYTES >> 20} MiB of content, the maximum; "
-            "withdraw some, or attach the url of this one instead."
+            "withdraw some, or attach only the url of this one."
         )
 
 
@@ -149,7 +149,7 @@ def delete_wanted_links(connection: sqlite3.Connection, ids: Iterable[str]) -> N
 def read_attached_redirects(
     database: ControlDatabase, organization: str
 ) -> list[tuple[str, int, Sequence[Subject], datetime]]:
-    """Read the redirects in force of approved jobs that are not shipped yet: job, number, subjects, approval."""
+    """Read approved jobs' redirects in force that have not shipped yet: job, number, subjects and time of approval."""
     rows = database.rows(
         "SELECT jobs.id, number, subjects, implementations.subject, (SELECT max(at) FROM job_history "
         "WHERE job_id = jobs.id AND action = 'approve') AS approved_at FROM jobs JOIN implementations "
@@ -166,7 +166,7 @@ def read_attached_redirects(
 
 
 def insert_implementation(connection: sqlite3.Connection, job: Job, added: Implementation, draft: CheckedDraft) -> None:
-    """Insert an implementation of a job, and its pending link."""
+    """Insert an implementation of a job, its redirect rules and its pending link."""
     connection.execute(
         f"INSERT INTO implementations (job_id, {_COLUMNS}, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [job.id, *stored_values(added), draft.content],
@@ -206,10 +206,10 @@ def _wanted_link(job: Job, number: int) -> str:
 
 
 def delete_contents(connection: sqlite3.Connection, job_id: str, dry_run: bool) -> int:
-    """Delete contents, notes and URLs of a job's implementations. Returns the number of contents.
+    """Delete the contents, notes and URLs of a job's implementations. Returns the number of contents.
 
-    A shipped redirect stays, like links: web servers use it. The notes are in the job's history, too. In a dry run,
-    only count.
+    Shipped redirects stay, as links do, since web servers use them. The notes are in the job's history, too. In a dry
+    run, only count.
     """
     ((count,),) = connection.execute(
         f"SELECT count(*) FROM implementations WHERE job_id = ? AND content IS NOT NULL AND NOT {_IS_REDIRECT}",
@@ -232,7 +232,7 @@ def delete_contents(connection: sqlite3.Connection, job_id: str, dry_run: bool) 
 
 
 def damaged_contents(connection: sqlite3.Connection) -> list[str]:
-    """Return the problems of implementations: contents with another SHA-256 than the stored."""
+    """Return the problems of implementations: contents whose SHA-256 differs from the stored one."""
     rows = connection.execute(
         "SELECT job_id, number, sha256, content FROM implementations WHERE content IS NOT NULL ORDER BY 1, 2"
     )
@@ -244,5 +244,5 @@ def damaged_contents(connection: sqlite3.Connection) -> list[str]:
 
 
 def stored_values(record: Implementation | HistoryLine) -> list[object]:
-    """Return the values of a record as they are stored: times as text."""
+    """Return the values of a record as they are stored: times as strings."""
     return [to_text(value) if isinstance(value, datetime) else value for value in astuple(record)]

@@ -21,27 +21,28 @@ MAX_CONTENT_BYTES: Final = 256 << 10
 MAX_URL_LENGTH: Final = 2_048
 MAX_NOTE_LENGTH: Final = 2_000
 MAX_IMPLEMENTATIONS: Final = 10
-"""Maximum number of implementations of a job, including withdrawn ones."""
+"""Maximum number of implementations per job, including withdrawn ones."""
 MAX_STORED_BYTES: Final = 32 << 20
-"""Maximum bytes of contents of an organization's implementations. Withdrawn contents make room, oldest first."""
+"""Maximum bytes of content in an organization's implementations. Withdrawn content is deleted to make room, oldest
+first."""
 MAX_SHIPPED_REDIRECTS: Final = 1_000
-"""Maximum number of shipped redirects of an organization."""
+"""Maximum number of shipped redirects per organization."""
 CONTENT_TYPES: Final = {
     "patch": ("application/json", "text/x-diff", "text/html", "text/plain"),
     "edge_page": ("text/html", "text/markdown", "text/plain"),
     "manual": (),
     "agent_hook": (),
 }
-"""Content types of each type of implementation. A type without content types takes a note and a url only."""
+"""Content types that each implementation type accepts. A type without content types takes only a note and a url."""
 RULE: Final = {
     "type": "redirect", "domain": "go.example.com", "from": "/old", "to": "https://example.com/", "status": 308,
 }  # fmt: skip
 """An example of a redirect rule, the only JSON that a patch may be."""
 RULE_TYPE: Final = "application/json"
 MAX_RULES: Final = 100
-"""Maximum number of rules of an implementation."""
+"""Maximum number of rules in an implementation."""
 EVERY_DOMAIN: Final = "*"
-"""Domain of a rule for a job from a log without hosts."""
+"""The domain in a rule for a job from a log without hosts."""
 REDIRECT_STATUSES: Final = (301, 302, 307, 308)
 
 Note = Annotated[str, Meta(extra_json_schema={"maxLength": MAX_NOTE_LENGTH})]
@@ -65,7 +66,7 @@ class Draft(Struct, frozen=True, forbid_unknown_fields=True):
     ] = None
     subject: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="number of the subject of the job that it is about; default: all"),
+        Meta(description="number of the job's subject that the implementation is about; default: all"),
     ] = None
 
 
@@ -88,7 +89,7 @@ def check_draft(draft: Draft, job: Job) -> bytes | None:
         check_url(draft.url)
     if draft.content is None and draft.content_type is None:
         if CONTENT_TYPES[kind] and draft.url is None:
-            raise BadInput(f"a {kind} needs content with its content_type, or the url where it is.")
+            raise BadInput(f"a {kind} needs content with its content_type, or the url of the content.")
         return None
     if draft.content_type not in CONTENT_TYPES[kind]:
         allowed = ", ".join(CONTENT_TYPES[kind]) or "no content, but a url or a note"
@@ -143,13 +144,13 @@ def approved_as(connection: sqlite3.Connection, job: Job, approval: Approval) ->
 
 
 def check_note(note: str | None) -> None:
-    """Check a note of an editor. Raises BadInput or TooLarge."""
+    """Check an editor's note. Raises BadInput or TooLarge."""
     if note is not None:
         check_text("note", note, MAX_NOTE_LENGTH)
 
 
 def check_url(url: str) -> None:
-    """Check an https address, for example of a pull request. Raises BadInput or TooLarge."""
+    """Check an https address, such as that of a pull request. Raises BadInput or TooLarge."""
     if len(url) > MAX_URL_LENGTH:
         raise TooLarge(f"url has {len(url):,} characters; the maximum is {MAX_URL_LENGTH:,}.")
     if not _is_url(url, ("https",)):
@@ -157,7 +158,9 @@ def check_url(url: str) -> None:
 
 
 def paths_of(draft: Draft, job: Job) -> list[str]:
-    """Return the paths of a job that a draft is about. Raises BadInput if no subject has its number."""
+    """Return the paths of a job that a draft is about. Raises BadInput if the job has no subject with the draft's
+    number.
+    """
     subjects = orjson.loads(job.subjects)
     if draft.subject is not None and draft.subject > len(subjects):
         raise BadInput(f"subject is {draft.subject}; the job has {len(subjects)}, numbered from 1.")
@@ -167,14 +170,14 @@ def paths_of(draft: Draft, job: Job) -> list[str]:
 def _checked_content(draft: Draft) -> bytes:
     content = check_text("content", draft.content or "", MAX_CONTENT_BYTES).encode()
     if not content:
-        raise BadInput("content is empty; send the text of the implementation.")
+        raise BadInput("content is empty; send the implementation's text.")
     if len(content) > MAX_CONTENT_BYTES:
         raise TooLarge(f"content has {len(content):,} bytes; the maximum is {MAX_CONTENT_BYTES:,}.")
     return content
 
 
 def rules_in(content: bytes) -> list[Any]:
-    """Return the redirect rules of a content: one, or a list of at most MAX_RULES. Raises BadInput."""
+    """Return the redirect rules in a content: one, or a list of at most MAX_RULES. Raises BadInput."""
     try:
         rules = orjson.loads(content)
     except orjson.JSONDecodeError as error:
@@ -186,7 +189,7 @@ def rules_in(content: bytes) -> list[Any]:
 
 
 def _check_rule(rule: object, job: Job, paths: Set[str]) -> None:
-    """Raise BadInput unless this is a redirect rule on the domain of the job, for one of its paths if it has any."""
+    """Raise BadInput unless this is a redirect rule on the job's domain, for one of the job's paths if it has any."""
     example = f"send a rule like {orjson.dumps(RULE).decode()}"
     if not isinstance(rule, dict) or rule.keys() != RULE.keys() or rule["type"] != "redirect":
         raise BadInput(f"content is not a redirect rule with exactly five members; {example}.")
@@ -211,7 +214,7 @@ def _check_rule(rule: object, job: Job, paths: Set[str]) -> None:
 
 
 def _is_url(text: str, schemes: tuple[str, ...]) -> bool:
-    """Return whether a text is an absolute URL with one of these schemes, a host and no user name."""
+    """Return whether a string is an absolute URL with one of these schemes, a host and no user name."""
     if not text.isascii() or not text.isprintable() or any(letter in text for letter in ' "<>\\^`{|}'):
         return False
     try:

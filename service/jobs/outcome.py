@@ -1,9 +1,9 @@
 """Outcomes of jobs: compares the counts before the approval with the counts after shipping.
 
-There are two kinds of verdict. By the response: nearly all requests failed before, and nearly all succeed since, or
-still fail. That needs no statistics. By the rate: all other jobs compare days (rates.py), with other findings of the
-same detector as the control. It shows that a rate changed, not why: it closes only types of jobs with few false alarms
-(`closes_by_rate` of a detector).
+There are two kinds of verdict. By the response: nearly all requests failed before, and since then nearly all succeed,
+or still fail. That needs no statistics. By the rate: for all other jobs, days are compared (rates.py), with other
+findings of the same detector as the control. This shows that a rate changed, not why, so it closes only jobs of types
+with few false alarms (a detector's `closes_by_rate`).
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -19,29 +19,29 @@ from service.jobs.records import JobOutcome
 from service.jobs.states import OutcomeStatus
 
 DAYS_BEFORE: Final = 28
-"""Days before the approval in the comparison: enough that a burst of some days does not dominate."""
+"""Days before the approval that are compared: enough that a burst of a few days does not dominate."""
 MIN_DAYS_BEFORE: Final = 14
-"""Minimum number of covered days before, for a verdict by the rate."""
+"""Minimum number of covered days before the approval, for a verdict by the rate."""
 MIN_REQUESTS: Final = 10
-"""Minimum number of requests before and after, for a verdict by the response."""
+"""Minimum number of requests before the approval and after shipping, for a verdict by the response."""
 MIN_ANSWERED_DAYS: Final = 3
 MAX_BURST: Final = 7
-"""Length of a burst in days: if a job was found on the compared days, its rate must have improved without its worst
-days, too."""
+"""Length of a burst in days: if a job was found on the compared days, its rate must also have improved without its
+worst days."""
 CHANGE: Final = 2
 """Minimum factor by which a rate must have risen or fallen."""
 CLOSING_CHANGE: Final = 4
-"""Minimum factor of a fall that closes a job: drifting rates rarely fall so far."""
+"""Minimum factor by which a rate must have fallen to close a job: drifting rates rarely fall so far."""
 MIN_OTHERS: Final = 20
-"""Size of a control in which no subject may have changed as much."""
+"""From this size, no subject of the control may have changed as much."""
 MIN_EXPECTED: Final = 5
 """Minimum expected events for the last look to report no change, if fewer events are better."""
 MIN_VISITS: Final = 20
-"""Minimum visits for the same, if more events are better: there may have been no event before."""
+"""Minimum visits for the last look to report no change, if more events are better: there may have been none before."""
 
 
 class Look(NamedTuple):
-    """An interim analysis: complete days since shipping, days of a block, and the share of false alarms (alpha)."""
+    """An interim analysis: complete days since shipping, days per block, and the share of false alarms (alpha)."""
 
     days: int
     block_days: int
@@ -49,12 +49,12 @@ class Look(NamedTuple):
 
 
 LOOKS: Final = (Look(7, 2, 0.001), Look(14, 2, 0.002), Look(28, 4, 0.007))
-"""Together, they call at most 1 % of untouched jobs improved, and 1 % worse."""
+"""Together, these looks report at most 1 % of untouched jobs as improved, and 1 % as worse."""
 LAST_DAY: Final = LOOKS[-1].days
 
 
 class Dates(NamedTuple):
-    """Days on which a job was found, approved and shipped, and today: the last three are not counted."""
+    """The days on which a job was found, approved and shipped, and today: visits on the last three are not counted."""
 
     found_on: date
     approved_on: date
@@ -86,7 +86,7 @@ def outcome(
 ) -> JobOutcome:
     """Judge a job by the response if its events are failed requests and nearly all failed; otherwise by the rate.
 
-    `others` are the counts of other subjects. Missing days had no visits. Rates use only the days in `covered`.
+    `others` are the counts for other subjects. Missing days had no visits. Rates use only the days in `covered`.
     """
     by_day = {count.day: count for count in counts}
     others_by_day = [{count.day: count for count in other} for other in others]
@@ -104,7 +104,7 @@ _Counts = Mapping[date, DayCount]
 
 
 def _days(by_day: _Counts, others: Sequence[_Counts], first: date, number: int) -> list[DayCount]:
-    """Return consecutive days of a subject, each with the sums of the others."""
+    """Return consecutive days of a subject, each with the sums over the other subjects."""
     found = []
     for day in (first + timedelta(days=one) for one in range(number)):
         own, *rest = [counts.get(day, DayCount(day, 0, 0)) for counts in (by_day, *others)]
@@ -114,7 +114,7 @@ def _days(by_day: _Counts, others: Sequence[_Counts], first: date, number: int) 
 
 
 def _longest(days: Sequence[DayCount], fits: Callable[[Sequence[DayCount]], bool]) -> Sequence[DayCount] | None:
-    """Return the longest run of the latest days that satisfies `fits`."""
+    """Return the longest run of days up to the last one that satisfies `fits`; None if there is none."""
     return next((days[first:] for first in range(len(days)) if fits(days[first:])), None)
 
 
@@ -130,7 +130,7 @@ def _is_answered(days: Sequence[DayCount]) -> bool:
 
 
 def _by_answer(before: Sequence[DayCount], after: Sequence[DayCount], until: date) -> JobOutcome | None:
-    """Return the verdict by the response; None if some requests still fail and some succeed after the last day."""
+    """Return the verdict by the response; None if, after the last day, some requests still fail and some succeed."""
     answered, is_over = _longest(after, _is_answered), len(after) == LAST_DAY
     status: OutcomeStatus
     if answered:
@@ -150,7 +150,7 @@ def _by_answer(before: Sequence[DayCount], after: Sequence[DayCount], until: dat
 def _by_rate(
     before: Sequence[DayCount], after: Sequence[DayCount], dates: Dates, kind: JobKind, others: Sequence[_Counts]
 ) -> JobOutcome:
-    """Return the verdict of the first look that sees a change, or else of the last due look."""
+    """Return the verdict of the first look that sees a change, otherwise of the last look that is due."""
     since_found = [day for day in before if day.day >= dates.found_on]
     is_chosen = len(since_found) < MIN_DAYS_BEFORE  # the job was found on these very days
     before = before if is_chosen else since_found
@@ -170,7 +170,7 @@ def _by_rate(
 
 
 class _Spans(NamedTuple):
-    """The compared days, and the other subjects."""
+    """The compared days, and the counts for the other subjects."""
 
     before: Sequence[DayCount]
     after: Sequence[DayCount]
@@ -207,7 +207,7 @@ def _look(spans: _Spans, look: Look, kind: JobKind, is_chosen: bool) -> JobOutco
 
 
 def _chance(spans: _Spans, block_days: int, up: bool, least: float) -> float:
-    """Return the p-value of such a change: the higher of the p-values with and without the control.
+    """Return the p-value of a rise (`up`) or fall: the higher of the p-values with and without the control.
 
     It is 1 if the change is less than `least`-fold, with or without the control, or if `_is_outdone`.
     """
@@ -231,7 +231,7 @@ def _chance(spans: _Spans, block_days: int, up: bool, least: float) -> float:
 
 
 def _is_outdone(spans: _Spans, up: bool) -> bool:
-    """Return whether one of at least MIN_OTHERS other subjects has a rate that changed as much, or more."""
+    """Return whether there are at least MIN_OTHERS other subjects, and the rate of one changed as much or more."""
     if len(spans.others) < MIN_OTHERS:
         return False
     changes = []

@@ -1,4 +1,4 @@
-"""The content of the page of a job: its evidence as a table, the query, and its outcome in words and as a chart."""
+"""The content of a job's page: its evidence as a table, the query, and its outcome in words and as a chart."""
 
 import hashlib
 import shlex
@@ -19,24 +19,24 @@ from service.jobs.texts import cut, sanitized
 from service.reports.filters import ALL_GROUPS
 
 DayCount = tuple[date, int, int]
-"""A day, and its events and visits."""
+"""A day, with its events and visits."""
 
 DAYS_BEFORE: Final = 14
 DAYS_AFTER: Final = 28
-"""The number of days in the chart before and after the day of shipping."""
+"""Number of days that the chart shows before and after the day of shipping."""
 _UNTRUSTED: Final = Markup("<code>%s</code>")
 _LONG_TEXT: Final = Markup("<details><summary><code>%s…</code></summary><code>%s</code></details>")
 _MAX_UNCUT: Final = 60
-"""Maximum length of untrusted texts, such as user agents, that are shown in full; of others, only the beginning is."""
+"""Maximum length of an untrusted string, such as a user agent, that is shown in full; longer ones are truncated."""
 _ENTRIES: Final = {one.entry.name: one.entry for one in DETECTORS.values()} | ENTRIES
 """The catalog entries with rows that may be evidence, by name."""
 _NOTHING: Final = Markup('<data value="">–</data>')
 
 
 def evidence_of(record: JobRecord, command: Callable[..., str]) -> dict[str, Any] | None:
-    """Return the evidence of a record for the template; None for a job that no query found.
+    """Return a record's evidence for the template; None for a job that no query found.
 
-    Columns of untrusted text are of the kind "untrusted". `sql` is "" if the query has been removed. `command` writes a
+    Columns with untrusted text have the kind "untrusted". `sql` is "" if the query has been removed. `command` writes a
     command line, as PageContext does.
     """
     evidence = record.evidence
@@ -75,7 +75,7 @@ def requests_of(job: Job, evidence: Evidence | None) -> list[str]:
 
 
 def _requests(subject: Mapping[str, str | None], scope: EvidenceScope) -> str:
-    """Return the page that counts the requests of a subject; "" if no filter finds them."""
+    """Return the page that counts a subject's requests; "" if no filter finds them."""
     if "*" in (subject.get("path") or "") or "/" in (subject.get("agent") or "") or subject.get("operator"):
         return ""
     names = {"path": "f_path", "agent": "f_agent", "ai_source": "f_ai_source"}

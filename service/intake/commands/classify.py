@@ -102,7 +102,7 @@ def _explain(fields: dict[str, str], rules: "_Rules") -> None:
 
 
 def _classify_lines(name: str, rules: "_Rules") -> None:
-    """Print one result per line, in order; an error object for an invalid line. Raises BadInput if there was one."""
+    """Print one result per line, in order; an error object for an invalid one. Raises BadInput if any is invalid."""
     import orjson
 
     given = sys.stdin.buffer if name == "-" and sys.stdin else ()  # stdin may be closed
@@ -124,7 +124,7 @@ def _classify_lines(name: str, rules: "_Rules") -> None:
     output.flush()
     if failed:
         told = f"{name}: {plural(failed, 'line')} could not be classified"
-        raise BadInput(f"{told}; an error was printed for each in its place.")
+        raise BadInput(f"{told}; an error was printed in place of each result.")
 
 
 def _parse_line(line: bytes) -> dict[str, str]:

@@ -1,4 +1,6 @@
-"""Choices before an organization's first visit, some of them final: prompted once on a terminal, otherwise reported."""
+"""Choices to make before an organization's first visit, some of them final: asked for on a terminal, otherwise
+reported.
+"""
 
 import os
 import re
@@ -23,7 +25,7 @@ _SEARCHED_BYTES: Final = 16 << 20
 
 
 def ask_first_choices(lake: Lake, organization: str, logs: Sequence[Path], files: str, database: Path | None) -> None:
-    """Ask for the zone, for files and countries unless flags choose them, and for own addresses.
+    """Ask for the time zone and the user's own addresses, and for files and countries unless flags choose them.
 
     Nothing is changed before all questions are answered. Raises BadInput for a log that cannot be read.
     """
@@ -64,11 +66,15 @@ def report_first_import(
     if not read:
         return
     if not any(summary.with_fetch_metadata for summary in read):
-        inform("No headers `Sec-Fetch-*` are logged, so only paths show which are files. One line of the server's")
+        inform(
+            "No `Sec-Fetch-*` headers are logged, so only paths show which requests are files. A line in the server's"
+        )
         inform("  configuration adds them: data/logs/README.md#recommended-log-formats")
     if not any(lake.ip_lists.glob("*.json")):
-        inform("The lake has no address lists. With the lists of `traffic agents refresh`, later imports verify agents")
-        inform("  and tell more machines from people.")
+        inform(
+            "The lake has no address lists. With the lists from `traffic agents refresh`, later imports verify agents"
+        )
+        inform("  and distinguish more machines from people.")
     if is_asked:
         return
     zone, exclusions = lake.manifest.organizations.zone(organization), lake.manifest.exclusions
@@ -77,9 +83,9 @@ def report_first_import(
     own = f"set aside by {plural(rules, 'rule')}" if rules else "counted"
     countries = "looked up" if _has_countries(lake, database) else "known only where the log has them"
     inform(f"{organization} is new: days follow {zone}, files are {files}, own visits {own}, countries {countries}.")
-    inform("  Its time zone cannot change. Own addresses and countries set up later do not apply to these visits.")
+    inform("  Its time zone cannot change. Addresses excluded and countries set up later do not apply to these visits.")
     inform("  To start over, use traffic zone set, traffic exclude add and traffic countries for another name, and")
-    inform(f"  import for that; `traffic erase --org {organization} --all` deletes these visits.")
+    inform(f"  import under that name; `traffic erase --org {organization} --all` deletes these visits.")
 
 
 def _has_countries(lake: Lake, database: Path | None) -> bool:
@@ -87,7 +93,9 @@ def _has_countries(lake: Lake, database: Path | None) -> bool:
 
 
 def guessed_zone(environ: Mapping[str, str], root: Path = Path("/")) -> str:
-    """The time zone of this machine, by TZ, /etc/timezone or the link /etc/localtime; UTC if none of them names one."""
+    """Return this machine's time zone, from TZ, /etc/timezone or the link /etc/localtime; UTC if none of them names
+    one.
+    """
     from data.local_time import DEFAULT_ZONE, zone_names
 
     named, clock = [environ.get("TZ", "").removeprefix(":")], root / "etc/localtime"
@@ -101,7 +109,7 @@ def guessed_zone(environ: Mapping[str, str], root: Path = Path("/")) -> str:
 
 
 def own_address(environ: Mapping[str, str], logs: Sequence[Path]) -> str:
-    """The client address of this SSH session, if it is in one of the logs; otherwise "". Raises BadInput."""
+    """Return the client address of this SSH session if it is in one of the logs; otherwise "". Raises BadInput."""
     from data.logs.source import beginning
     from data.rules.ip_lists import parse_address
 

@@ -66,10 +66,11 @@ def follow(
     imported with `traffic import`. The log may be rotated, by renaming or by copying and truncating;
     data/ingest/README.md describes two kinds of rotation that can lose or repeat lines. Files that were rotated since
     the last run, such as access.log.1 or access.log.2.gz in the same folder, are imported first; older ones are
-    ignored. The first run over a long log takes a while: a bar shows the progress, and imported visits count at once.
+    ignored. The first run over a long log takes a while: a bar shows the progress, and imported visits count
+    immediately.
 
-    In a folder or bucket, each object's content is imported once, plain, .gz, .zst or .parquet; if an object has
-    grown, its new lines. Nothing there is changed or deleted. A bucket needs the usual AWS variables.
+    In a folder or bucket, the content of each object (plain, .gz, .zst or .parquet) is imported once; if an object has
+    grown, its new lines are imported. Nothing there is changed or deleted. A bucket needs the usual AWS variables.
 
     Example: traffic follow /var/log/nginx/access.log --org acme --domain go.example.com
     """
@@ -103,7 +104,7 @@ def follow(
 
 
 def _drop_of(log: str, once: bool) -> "Drop | None":
-    """The folder or bucket that is followed; None for a single log. Raises BadInput."""
+    """Return the folder or bucket to follow; None for a single log. Raises BadInput."""
     from data.ingest.dropped import open_drop
 
     is_drop = "://" in log or Path(log).is_dir()
@@ -175,7 +176,7 @@ class _Status:
         self.bar.update(self._task, completed=done, total=total, description=text, refresh=True)
 
     def report(self, landed: "FollowTotals") -> None:
-        """Print the imported visits, if stderr is not a terminal and the last line is old enough."""
+        """Print the number of imported visits if stderr is not a terminal and the last status line is old enough."""
         now = time.monotonic()
         if (
             not self._console.is_terminal

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 app = typer.Typer(rich_markup_mode=None)
 
 _WIDTH: Final = 110
-"""Number of characters printed around the first difference of a line."""
+"""Number of characters printed around the first difference in a line."""
 _BEFORE: Final = 70
-"""Number of these characters before the difference, in a long line."""
+"""Number of these characters that precede the difference in a long line."""
 _MAX_VALUE: Final = 80
 
 
@@ -39,10 +39,11 @@ def list_formats(context: typer.Context) -> None:
 
 @app.command("explain")
 def explain_log(file: Annotated[Path, typer.Argument(help="a log that is not read, or read incorrectly")]) -> None:
-    """Print the nearest format of the first lines of a log, where they differ, and a flag that makes it readable.
+    """Print the format nearest to a log's first lines, where they differ from it, and a flag that makes the log
+    readable.
 
-    The flag is --log-format for plain lines, --columns for JSON and CSV. It was tried on the first 1,000 lines. Check
-    the values that it reads from the first line before you import with it.
+    The flag is --log-format for plain lines, --columns for JSON and CSV. It has been tried on the first 1,000 lines.
+    Before you import with it, check the values that it reads from the first line.
 
     Example: traffic formats explain custom.log
     """
@@ -62,7 +63,7 @@ def explain_log(file: Annotated[Path, typer.Argument(help="a log that is not rea
 
 
 def _share(read: int, lines: int) -> str:
-    return f"{read:,} of {plural(lines, 'line')} at its beginning can be read ({percentage(read, lines)})"
+    return f"{read:,} of the first {plural(lines, 'line')} can be read ({percentage(read, lines)})"
 
 
 def _print_unread(unread: "UnreadLine") -> None:
@@ -89,7 +90,7 @@ def _difference(unread: "UnreadLine") -> str:
 
 
 def _print_proposal(found: "Explanation", proposal: "Proposal") -> None:
-    """Print a flag for pasting, how much it reads, and the values that it reads from the first line."""
+    """Print a flag to paste, how many lines it reads, and the values that it reads from the first line."""
     flag = f"{proposal.flag} {shlex.quote(proposal.value)}"
     typer.echo(f"\nWith this flag, {_share(proposal.read, proposal.lines)}:\n\n  {printable(flag)}\n")
     typer.echo("In the first line it found:\n")

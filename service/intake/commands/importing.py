@@ -32,7 +32,7 @@ LayoutOption = Annotated[
     str,
     typer.Option(
         "--log-format",
-        help="the log_format of nginx, or the LogFormat of Apache: "
+        help="nginx's log_format, or Apache's LogFormat: "
         """'$remote_addr [$time_local] "$request" $status "$http_referer" "$http_user_agent"'""",
     ),
 ]
@@ -61,7 +61,7 @@ def import_logs(
     geoip: Annotated[str, flag("geoip")] = setting("geoip").default,
     trusted_proxies: Annotated[str, flag("trusted_proxies")] = setting("trusted_proxies").default,
     files_choice: Annotated[
-        str, typer.Option("--files", help="aside: leave files out of answers, or counted; only for a new organization")
+        str, typer.Option("--files", help="aside (leave files out of answers) or counted; only for a new organization")
     ] = "",
     again: Annotated[
         bool, typer.Option("--again", help="import all lines, even if they were imported before and erased")
@@ -75,11 +75,11 @@ def import_logs(
     ] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Import access logs. A log that was imported before is skipped; if it has grown, its new lines are added.
+    """Import access logs. A log that was imported before is skipped; if the log has grown, its new lines are added.
 
-    A log is identified by its content, not by its name, and keeps the --domain of its first import. Finally, the past
-    days of the organization are judged, as by `traffic compact`. On a terminal, the first import of an organization
-    asks for its time zone, files, own addresses and countries.
+    A log is identified by its content, not by its name, and keeps the --domain of its first import. Finally, the
+    organization's past days are judged, as `traffic compact` does. On a terminal, an organization's first import asks
+    for its time zone, files, your own addresses and countries.
 
     Example: traffic import /var/log/nginx/access.log* --org acme --domain go.example.com
     """
@@ -111,7 +111,7 @@ def import_logs(
 
 
 def _ask_again(importer: "Importer", files: list[Path], options: "Options") -> None:
-    """Ask before importing logs again that may contain erased visits. Raises BadInput without a terminal."""
+    """Ask before reimporting logs that may contain erased visits. Raises BadInput without a terminal."""
     planned = [_run(importer, file, options, dry_run=True, again=True) for file in files]
     if erasures := sorted({str(erasure) for summary in planned for erasure in summary.erasures}):
         inform(f"These logs may contain erased visits: {'; '.join(erasures)}.")
@@ -120,7 +120,7 @@ def _ask_again(importer: "Importer", files: list[Path], options: "Options") -> N
 
 
 def choose_files(lake: Lake, organization: str, choice: str, dry_run: bool) -> None:
-    """Set files aside, or count them, before the first visit of an organization. Raises BadInput if it is too late."""
+    """Set files aside, or count them, before an organization's first visit. Raises BadInput after that visit."""
     if choice not in {"", "aside", "counted"}:
         raise BadInput(f"--files is {choice!r}; write aside or counted.")
     aside, exclusions = choice == "aside", lake.manifest.exclusions
@@ -135,7 +135,7 @@ def choose_files(lake: Lake, organization: str, choice: str, dry_run: bool) -> N
 
 
 def judge_past_days(lake: Lake, organization: str | None) -> None:
-    """Judge the past days of one organization, or of all, with visits that were not judged yet; show progress."""
+    """Judge the past days with unjudged visits, for one organization or for all; show progress."""
     from data.tasks.compaction import COMMAND_THREADS, Compactor
 
     with progress_bar("Judging") as progress:
@@ -156,7 +156,7 @@ def options_of(
     short_code_pattern: str,
     skip_assets: bool,
 ) -> "Options":
-    """The import options given by the flags. Raises BadInput."""
+    """Return the import options that the flags give. Raises BadInput."""
     from data.ingest.importer import Options
     from data.logs.captures import parse_captures
     from data.logs.columns import columns_from
@@ -172,14 +172,16 @@ def options_of(
 
 
 def existing_database(geoip: str) -> Path | None:
-    """The configured country database, if any. Raises BadInput if it does not exist."""
+    """Return the configured country database, if any. Raises BadInput if it does not exist."""
     if geoip and not Path(geoip).exists():
         raise BadInput(f"--geoip (or TRAFFIC_GEOIP) is {geoip}, which does not exist; name a country database.")
     return Path(geoip) if geoip else None
 
 
 def importer_of(lake: Lake, proxies: "Iterable[Network]", database: Path | None) -> "Importer":
-    """The importer given by the flags; without countries, and with a message, if their database cannot be read."""
+    """Return the importer that the flags describe. If its country database cannot be read, it adds no countries, and a
+    message says so.
+    """
     from data.ingest.importer import Importer
 
     countries = None

@@ -42,7 +42,7 @@ def import_(
         typer.Option("--format", help="format: auto, csv, shlink, yourls, bitly, dub, kutt or rebrandly"),
     ] = "auto",
     columns: Annotated[
-        str, typer.Option(help="the columns of a CSV to read, such as short_code=Slug,target_url=Long URL")
+        str, typer.Option(help="the columns to read from a CSV, such as short_code=Slug,target_url=Long URL")
     ] = "",
     skip_invalid: Annotated[
         bool, typer.Option("--skip-invalid", help="leave out invalid links, and list them")
@@ -59,7 +59,7 @@ def import_(
     """Add the links in a file, and update links with the same short code and domain. Other links stay.
 
     With --replace, all other links are removed, after confirmation. If the file has tags, they replace a link's tags;
-    otherwise links keep theirs. --tag and --tags-from-utm add tags. Exports of Shlink, YOURLS, Bitly, Dub, Kutt and
+    otherwise links keep theirs. --tag and --tags-from-utm add tags. Exports from Shlink, YOURLS, Bitly, Dub, Kutt and
     Rebrandly are recognized; for any other CSV, --columns names the columns to read.
 
     Example: traffic links import links.csv --org acme
@@ -93,9 +93,9 @@ def add(
     short_code: Annotated[str, typer.Argument(metavar="CODE", help="the short code")],
     target_url: Annotated[str, typer.Argument(metavar="URL", help="the target: an http or https URL")],
     organization: OrganizationOption,
-    domain: Annotated[str, typer.Option(help="the only domain of the link; without it, every domain")] = "",
+    domain: Annotated[str, typer.Option(help="the only domain that the link is for; without it, every domain")] = "",
     tag: Annotated[
-        list[str] | None, typer.Option(help="a tag; may be repeated; without tags, it keeps its current ones")
+        list[str] | None, typer.Option(help="a tag; may be repeated; without any, the link keeps its tags")
     ] = None,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
@@ -131,7 +131,7 @@ def remove(
     if link is None:
         where = f"on {host}" if host else "for every domain"
         command = f"`traffic links list --org {organization}`"
-        raise BadInput(f"{organization} has no link {short_code!r} {where}; {command} prints all of them.")
+        raise BadInput(f"{organization} has no link {short_code!r} {where}; {command} prints all links.")
     if not yes:
         check_can_ask(yes)
         inform(f"{organization} has {_name(link)}, which leads to {printable(link.target_url)}.")
@@ -158,7 +158,8 @@ def export(
     domain: Annotated[str, typer.Option(help="only the links for this domain")] = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Print the links for a domain, and the shipped redirects of jobs: as CSV, or for Caddy or nginx.
+    """Print the links for a domain, and the redirects that jobs have shipped, as CSV or as configuration for Caddy or
+    nginx.
 
     Links that the web server's configuration cannot express are left out, and listed on stderr.
 
@@ -206,11 +207,11 @@ def _summary(changes: "LinkChanges") -> str:
 
 
 def _tell_of_the_rest(file: Path, export: "LinkExport", replace: bool) -> None:
-    """Report links on other pages, and left-out links. Raises BadInput if replacing would remove the links on other
+    """Report links on other pages, and links left out. Raises BadInput if replacing would remove the links on other
     pages.
     """
     if export.missing:
-        pages = f"{file} does not have all links: the service says it has {export.missing:,} more, on other pages"
+        pages = f"{file} does not contain all links: the service has {export.missing:,} more, on other pages"
         if replace:
             raise BadInput(f"{pages}; --replace would remove them. Put all pages into one file, one after another.")
         inform(f"{pages}.")

@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from data.ingest.summary import Summary
 
 MIN_SHORT_CODE_SHARE: Final = 5
-"""The percentage of paths with short codes below which a preview warns."""
+"""A preview warns if a lower percentage of paths have short codes."""
 OLD: Final = timedelta(days=30)
-"""The default range of queries, which excludes older visits. A copy, because queries are slow to import."""
+"""The default range of queries, which excludes older visits. Copied here because the queries package is slow to import.
+"""
 
 
 def report(file: Path, summary: "Summary", options: "Options", lake: Lake, *, dry_run: bool) -> None:
-    """Report the part of a log that was read, and the part that was not."""
+    """Report what was read from a log, and what was not."""
     zone = lake.manifest.organizations.zone(options.organization)
     if summary.already_imported:
         without = ", without a domain" if summary.begun_without_domain else ""
@@ -48,7 +49,9 @@ def report(file: Path, summary: "Summary", options: "Options", lake: Lake, *, dr
         inform(f"  {plural(summary.rejected, 'line')} not read{where}; the first is line {line:,}: {reason}")
     if summary.in_future:
         lines = plural(summary.in_future, "line")
-        inform(f"  {lines} dated more than a day in the future: check the clock here, and where the log was written")
+        inform(
+            f"  {lines} dated more than a day in the future: check the clock here, and on the server that wrote the log"
+        )
     if summary.visits and summary.without_user_agent == summary.visits:
         _report_no_agents(file, summary)
     if summary.is_truncated:
@@ -79,7 +82,7 @@ def _report_no_agents(file: Path, summary: "Summary") -> None:
 
 
 def _report_aside(summary: "Summary", lake: Lake, organization: str) -> None:
-    """Print how many visits answers leave out, and how to leave out files if there are many."""
+    """Print how many visits answers leave out and, if there are many files, how to leave those out."""
     files, by_address, by_rule = (summary.aside[name] for name in ("file", "own_address", "own_rule"))
     if lake.manifest.exclusions.are_files_aside(organization):
         if files:
@@ -88,7 +91,7 @@ def _report_aside(summary: "Summary", lake: Lake, organization: str) -> None:
         share = percentage(files, summary.visits)
         inform(f"  {share} are files: `traffic files aside --org {organization}` leaves them out of answers")
     if by_address or by_rule:
-        inform(f"  own visits set aside: {by_address:,} by address, {by_rule:,} by user agent or path")
+        inform(f"  your own visits set aside: {by_address:,} by address, {by_rule:,} by user agent or path")
         for rule, visits in summary.excluded.most_common():
             inform(f"    {visits:,} by {rule.kind} {rule.value}")
 

@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 _MOMENTS: Final = ("first_seen", "last_seen")
 _MAX_FOUND: Final = 100
-"""Maximum number of subjects that the SQL of a detector returns."""
+"""Maximum number of subjects that a detector's SQL returns."""
 
 
 def detect(
     organization: OrganizationOption,
-    is_dry_run: Annotated[bool, typer.Option("--dry-run", help="print what was found, and change no job")] = False,
+    is_dry_run: Annotated[bool, typer.Option("--dry-run", help="print what was found, but change no job")] = False,
     explain: Annotated[
         bool,
-        typer.Option("--explain", help="print what each detector looks for, groups and leaves out, and change no job"),
+        typer.Option("--explain", help="print what each detector looks for, groups and leaves out, but change no job"),
     ] = False,
     as_of: Annotated[str, typer.Option(help="the day after the 28 days to examine, YYYY-MM-DD; default: today")] = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Run the detectors over the last 28 complete days, and make or refresh jobs. The server does it once a day.
+    """Run the detectors over the last 28 complete days, and create or refresh jobs. The server does this once a day.
 
     Example: traffic jobs detect --org acme --dry-run
     """
@@ -68,7 +68,7 @@ def detect(
 def _explanation(
     engine: "Engine", detector: "Detector", organization: str, day: date, shared: "Snapshot | None"
 ) -> str:
-    """Return the criteria of a detector, the causes that it found, and what it left out and why."""
+    """Return a detector's criteria, the causes that it found, and what it left out and why."""
     from queries import days_before, detect, left_out
     from service.jobs.findings import causes_of
     from service.jobs.texts import sanitized

@@ -1,4 +1,4 @@
-"""`traffic jobs`: finds and shows jobs. Decisions are made on pages or over the API; the server measures outcomes."""
+"""`traffic jobs`: finds and shows jobs. Decisions are made on pages or by API; the server measures outcomes."""
 
 from datetime import date, datetime, timedelta
 from typing import Annotated, Final
@@ -25,7 +25,7 @@ def list_jobs(
     organization: OrganizationOption,
     status: Annotated[str, typer.Option(help=f"only jobs of this status: {', '.join(STATUSES)}")] = "",
     output: Annotated[str, typer.Option("--format", help="table, json or csv")] = "table",
-    wide: Annotated[bool, typer.Option("--wide", help="print the table whole, however wide it is")] = False,
+    wide: Annotated[bool, typer.Option("--wide", help="print the whole table, however wide it is")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
     """List the jobs of an organization, newest first. json and csv have all columns of GET /jobs.
@@ -51,7 +51,7 @@ def show(
     output: Annotated[str, typer.Option("--format", help="table or json")] = "table",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Show a job with its evidence, what may be done, its implementation, its outcome and its history.
+    """Show a job with its evidence, possible actions, implementation, outcome and history.
 
     Example: traffic jobs show job_0123456789abcdef0123
     """
@@ -82,7 +82,7 @@ app.command()(detect)
 
 @app.command()
 def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
-    """Run the query that found a job again, over the same days, and print its numbers then and now side by side.
+    """Rerun the query that found a job, over the same days, and print its numbers then and now side by side.
 
     Example: traffic jobs replay job_0123456789abcdef0123
     """
@@ -96,8 +96,8 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
     detectors = [one for one in DETECTORS.values() if evidence and one.entry.name == evidence.template]
     if evidence is None or not detectors or not evidence.rows:
         raise BadInput(
-            f"the job {job_id} has no evidence to replay: it was planned or written by hand, it is about a "
-            "silent source, its visits were erased, or its row was too long to be kept."
+            f"the job {job_id} has no evidence to replay: it was planned or written by hand, is about a "
+            "silent source, lost its visits to an erasure, or had a row that was too long to keep."
         )
     as_of = evidence.scope.end_date + timedelta(days=1)
     subject, days, again = detectors[0].subject, days_before(as_of), []
@@ -118,7 +118,7 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
         which = "it" if len(evidence.rows) == 1 else f"{gone} of the {len(evidence.rows)} subjects"
         notes.append(f"The query no longer finds {which} in this period.")
     if evidence.rules_version != rules_version():
-        notes.append("The rules of classification have changed since.")
+        notes.append("The classification rules have changed since.")
     if again and again[0].sql_sha256 != evidence.sql_sha256:
         notes.append("The query has changed since.")
     inform(" ".join(notes))
@@ -126,10 +126,10 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
 
 @app.command("placebo")
 def judge_untouched(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
-    """Estimate how often outcomes would be wrong: all findings are judged as if they were repaired on made-up days.
+    """Estimate how often outcomes would be wrong: all findings are judged as if they had been repaired on made-up days.
 
-    Nothing was done then, so "improved", "worse" and "shipped_by_log" are false alarms. It needs 8 weeks of visits, and
-    may take minutes.
+    Nothing was done on those days, so "improved", "worse" and "shipped_by_log" are false alarms. The estimate needs 8
+    weeks of visits, and may take minutes.
 
     Example: traffic jobs placebo --org acme
     """

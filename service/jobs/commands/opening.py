@@ -1,4 +1,4 @@
-"""Open the jobs of a lake for commands."""
+"""Opens the jobs of a lake for commands."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager

@@ -1,4 +1,4 @@
-"""The commands of jobs, by name."""
+"""The commands on jobs, by name."""
 
 from typing import Final
 

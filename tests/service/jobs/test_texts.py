@@ -60,7 +60,7 @@ def test_a_job_names_its_link_by_a_plain_code_and_its_domain(jobs):
         assert "go.example.com" in job.title
         assert "{" not in job.title + job.summary
         assert "2026-02-15 to 2026-03-14" in job.summary
-    assert "Read by assistants, but no referrals: the link launch of go.example.com" in {
+    assert "Read by assistants, but no referrals: the link launch on go.example.com" in {
         job.title for job in jobs.of("acme")
     }
 
