@@ -115,7 +115,7 @@ def filled_days(counts: Sequence[DayCount], first: date, last: date) -> list[Day
 
 
 def expected_days(days: Sequence[DayCount], shipped_on: date, outcome: JobOutcome) -> list[float] | None:
-    """Return the events expected from each day's visits at the rates of the control; None without a control."""
+    """Return the events expected from each day's visits at the control's rates; None without a control."""
     before, after = outcome.control_before, outcome.control_after
     if before is None or after is None:
         return None
@@ -124,7 +124,7 @@ def expected_days(days: Sequence[DayCount], shipped_on: date, outcome: JobOutcom
 
 
 def _column(entry: str, name: str, is_untrusted: bool) -> TableColumn:
-    """Return the column for a value of the evidence, as its query declares it."""
+    """Return the table column for a value in the evidence, as its query declares it."""
     fields = _ENTRIES[entry].fields if entry in _ENTRIES else ()
     declared = [column_of(field) for field in fields if field.name == name]
     column = declared[0] if declared else TableColumn(name, name.replace("_", " ").capitalize(), "text")

@@ -1,4 +1,4 @@
-"""The pages of jobs: the list, and one job with its evidence, its actions and its outcome."""
+"""The job pages: the list, and one job with its evidence, actions and outcome."""
 
 import re
 from collections import Counter
@@ -41,11 +41,11 @@ from service.jobs.subjects import chosen
 from service.jobs.texts import cut
 
 MAX_FORM_BYTES: Final = 4 * MAX_CONTENT_BYTES
-"""Maximum size in bytes of a form with an implementation: a form may encode a letter with three bytes."""
+"""Maximum size in bytes of a form with an implementation: a form may encode each byte as three."""
 _NUMBER: Final = re.compile(r"[1-9]\d?", re.ASCII)
 _VERSION: Final = re.compile(r"\d{1,15}", re.ASCII)
 _SAME_DAYS: Final = re.compile(r"From \S+ to \S+, (.)")
-"""The beginning of most summaries, which would be the same in each row of the list."""
+"""The beginning of most summaries, which would be the same in every row of the list."""
 _KINDS: Final = [(kind, content_type) for kind, types in CONTENT_TYPES.items() for content_type in types or ("",)]
 
 
@@ -53,7 +53,7 @@ NAVIGATION: Final = PageLink("jobs", "To do", "g j", section="jobs")
 
 
 def routes(context: PageContext, jobs: JobService) -> list[Route]:
-    """Return the routes of jobs."""
+    """Return the routes of the job pages."""
     pages, root = _JobPages(context, jobs), f"{context.root}/jobs"
     return [
         Route(root, pages.list),
@@ -65,7 +65,7 @@ def routes(context: PageContext, jobs: JobService) -> list[Route]:
 
 
 def _in_list(summary: str) -> str:
-    """Return a summary without its days."""
+    """Return a summary without the days at its beginning."""
     return _SAME_DAYS.sub(lambda found: found[1].upper(), summary, count=1)
 
 
@@ -76,7 +76,7 @@ class _JobPages:
         self._jobs = jobs.store
 
     def _unseen_days(self, organization: str) -> dict[str, date | None]:
-        """Return the day of the newest visit, and the day after, if the daily run no longer looks at it."""
+        """Return the day of the newest visit and the day after it, if the daily run no longer examines that day."""
         services = self._context.services
         newest = services.lake.manifest.statistics.stored_span(organization).last_day
         if newest is None or newest >= services.today(organization) - timedelta(DETECTED_DAYS):
@@ -84,7 +84,7 @@ class _JobPages:
         return {"newest_day": newest, "as_of": newest + timedelta(1)}
 
     async def list(self, request: Request) -> Response:
-        """Show the jobs of the organization: the open jobs, or the jobs with a status."""
+        """Show the organization's open jobs, or its jobs with the requested status."""
         session: Session = request.scope["session"]
         status = request.query_params.get("status", "")
         if status and status not in STATUSES:
@@ -108,13 +108,13 @@ class _JobPages:
         return await self._context.renderer.response(request, "jobs.html", shown | {"has_jobs": bool(rows)})
 
     async def act(self, request: Request) -> Response:
-        """Review, approve, dismiss, resolve or reopen a job, as the form says."""
+        """Review, approve, dismiss, resolve or reopen a job, as the form requests."""
         fields = await editors_form(request)
         note = fields.get("note", "").strip() or None
         return await self._write_and_show(request, fields, self._jobs.act, fields.get("action_id", ""), note=note)
 
     async def attach(self, request: Request) -> Response:
-        """Attach the implementation that a form describes: a text, or the address where it is."""
+        """Attach the implementation that a form describes by its content or its address."""
         fields = await editors_form(request, MAX_FORM_BYTES)
         kind, _, content_type = fields.get("kind", "").partition(" ")
         content = fields.get("content", "").replace("\r\n", "\n")  # browsers send lines of forms with CRLF
@@ -141,9 +141,9 @@ class _JobPages:
     async def _write_and_show(
         self, request: Request, fields: dict[str, str], write: Callable[..., object], what: object, **more: str | None
     ) -> Response:
-        """Write, then show the job; if the write fails, with the reason and the entered values. Raises NotFound.
+        """Write, then show the job; if the write fails, show also the reason and the values entered. Raises NotFound.
 
-        `write` is a method of Jobs that takes organization, job, `what`, actor, time, `version` and `more`.
+        `write` is a method of Jobs that takes an organization, a job, `what`, an actor, the time, `version` and `more`.
         """
         caller, job_id = request.scope["session"].caller, request.path_params["id"]
         who, now, text = actor_of(caller), self._context.services.clock(), fields.get("version", "")
@@ -169,7 +169,7 @@ class _JobPages:
     async def job(
         self, request: Request, status: int = 200, problem: str = "", fields: dict[str, str] | None = None
     ) -> Response:
-        """Show a job, with the problem of a form and the entered values."""
+        """Show a job; after a rejected form, also its problem and the values entered."""
         session: Session = request.scope["session"]
         organization, job_id = session.organization, request.path_params["id"]
         job, content = await self._jobs.database.read(self._jobs.with_content, organization, job_id)
@@ -210,14 +210,16 @@ class _JobPages:
         return await self._context.renderer.response(request, "job.html", shown, status)
 
     def _target(self, job: JobRecord, content: str | None, guesses: Sequence[RedirectGuess]) -> tuple[str, bool]:
-        """Return the target of a job's redirects, and whether an editor chose it, or else a guess or the home page."""
+        """Return the target of a job's redirects, and whether an editor chose it; otherwise it is a guess or the home
+        page.
+        """
         content_type = job.implementation.content_type if job.implementation else None
         for rule in rules_of(content_type, content.encode() if content else None):
             return rule.target, True
         return (guesses[0].redirect_to if guesses else f"https://{job.domain or 'example.com'}/"), False
 
     async def _measure(self, caller: Caller, job: JobRecord) -> dict[str, Any] | None:
-        """Return the chart and the days of a shipped job; None without a measure, or if it cannot be measured now."""
+        """Return the chart and the days of a shipped job; None if the job has no measure or cannot be measured now."""
         kind, shipped_at = JOB_KINDS.get(job.type), job.implementation.shipped_at if job.implementation else None
         if kind is None or shipped_at is None:
             return None

@@ -1,4 +1,4 @@
-"""Test whether a rate changed between two spans of days. The unit is the day, as requests come in bursts.
+"""Tests whether a rate changed between two spans of days. The unit is the day, because requests come in bursts.
 
 Under the null hypothesis, the order of the days does not matter. So the days of both spans are cut into blocks, which
 keep multi-day effects together, and every choice of blocks as the later span is compared with the real one (an exact
@@ -14,14 +14,14 @@ from typing import Final, NamedTuple
 from service.jobs.records import Measure
 
 _QUANTILE: Final = 2.05
-"""A little more than the two-sided 95 % quantile of Student's t for 56 days, as few events vary more than it
-assumes."""
+"""A little more than the two-sided 95 % quantile of Student's t for 56 days, because small numbers of events vary more
+than it assumes."""
 _SLACK: Final = 1e-9
 """Tolerance for rounding: sums of the same numbers in another order differ by less."""
 
 
 class DayCount(NamedTuple):
-    """Counts of one day: the events of a job, and the visits among which they can happen."""
+    """The counts for one day: a job's events, and the visits among which they can happen."""
 
     day: date
     events: int
@@ -41,12 +41,12 @@ def summed(subjects: Iterable[Iterable[tuple[date, int, int]]]) -> list[DayCount
 
 
 def period(days: Sequence[DayCount]) -> Measure:
-    """Sum the events and visits of days."""
+    """Sum the events and visits over days."""
     return Measure(len(days), sum(day.events for day in days), sum(day.visits for day in days))
 
 
 def control(days: Sequence[DayCount]) -> Measure:
-    """Sum the events and visits of the control on days."""
+    """Sum the control's events and visits over days."""
     return Measure(len(days), sum(day.control_events for day in days), sum(day.control_visits for day in days))
 
 
@@ -57,14 +57,14 @@ def surplus(days: Sequence[DayCount]) -> list[float]:
 
 
 def surplus_beside_control(days: Sequence[DayCount]) -> list[float]:
-    """Return the surplus of each day minus the surplus of the control, scaled to as many events."""
+    """Return each day's surplus minus the control's surplus, scaled to the same number of events."""
     others = [DayCount(day.day, day.control_events, day.control_visits) for day in days]
     scale = period(days).events / max(1, period(others).events)
     return [own - scale * other for own, other in zip(surplus(days), surplus(others), strict=True)]
 
 
 def chance(before: Sequence[float], after: Sequence[float], block_days: int, up: bool) -> float:
-    """Return the p-value of a rise (`up`) or fall of the values.
+    """Return the p-value of a rise (`up`) or fall in the values.
 
     It is the share of all permutations of blocks of about `block_days` that show at least as large a change.
     """
@@ -80,8 +80,8 @@ def chance(before: Sequence[float], after: Sequence[float], block_days: int, up:
 def ratio_interval(before: Sequence[DayCount], after: Sequence[DayCount]) -> list[float] | None:
     """Return a confidence interval of about 95 % for the ratio of the rate after to the rate before.
 
-    It is None without events before. It is Wilson's interval for the later share of all events; their number is first
-    divided by the dispersion: how much more days differ than they would with independent events.
+    Return None without events before. The interval is Wilson's, for the share of all events that came later; the number
+    of events is first divided by the dispersion: how much more days differ than they would if events were independent.
     """
     early, late = period(before), period(after)
     days, events = early.days + late.days, early.events + late.events

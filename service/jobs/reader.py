@@ -1,4 +1,4 @@
-"""Reads jobs for pages, besides their records: undecided jobs, the job of a subject, events for a chart."""
+"""Reads what pages need besides job records: undecided jobs, the job about a subject, events for a chart."""
 
 import json
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ BROKEN: Final = ("broken_link", "dead_path", "error_days", "refused_people", "se
 
 @dataclass(frozen=True)
 class Mark:
-    """One mark: its day, what happened, and the page under /app/ that shows it."""
+    """A mark: its day, what happened, and the page under /app/ that shows it."""
 
     day: date
     text: str
@@ -39,7 +39,7 @@ class JobReader:
         return int(rows[0][0])
 
     def to_do(self, organization: str) -> list[tuple[str, str]]:
-        """Return priority and title of each undecided job, the most urgent first, then the heaviest."""
+        """Return the priority and title of each undecided job, most urgent first, then heaviest first."""
         rows = self._database.rows(
             "SELECT priority, title, type FROM jobs WHERE organization = ? AND status IN ('new', 'reviewed') "
             "ORDER BY weight DESC, created_at, id",
@@ -48,7 +48,7 @@ class JobReader:
         return [(priority, title) for priority, title, kind in sorted(rows, key=lambda row: rank(row[0], row[2]))]
 
     def by_fingerprint(self, organization: str) -> dict[str, tuple[str, str]]:
-        """Return id and status of the newest job of each subject, by its fingerprint."""
+        """Return the id and status of the newest job about each subject, by fingerprint."""
         rows = self._database.rows(
             "SELECT fingerprint, id, status FROM jobs WHERE organization = ? AND fingerprint IS NOT NULL "
             "ORDER BY created_at, id",
@@ -57,7 +57,9 @@ class JobReader:
         return {fingerprint: (job_id, status) for fingerprint, job_id, status in rows}
 
     def events(self, filters: Filters, zone: str) -> list[Mark]:
-        """Return what was shipped for the traffic in `filters`, on any day, and the changes of classification rules."""
+        """Return what was shipped for the traffic in `filters`, on any day, and the changes to the classification
+        rules.
+        """
         scope, marks = filters.scope, []
         for start, _, before in self.rules(filters.organization):
             if before:
@@ -87,7 +89,7 @@ class JobReader:
         return [Mark(from_text(created_at).date(), title, f"jobs/{job}") for job, title, created_at in rows]
 
     def rules(self, organization: str) -> list[tuple[str, str, str | None]]:
-        """Return each change of the rules, newest first: its first day, the new rules, and the rules before."""
+        """Return each change of the rules, newest first: its day, the new version, and the previous one."""
         return self._database.rows(
             "SELECT * FROM (SELECT day, rules_version, lag(rules_version) OVER (ORDER BY day) AS before "
             "FROM detection_runs WHERE organization = ?) "

@@ -1,6 +1,7 @@
 """A job, its implementations and its history: as they are stored, and as JSON shows them.
 
-The API returns the structs, hooks receive them and pages show them; OpenAPI is made from their fields.
+The API returns the structs, hooks receive them and pages show them; the OpenAPI schemas are generated from their
+fields.
 """
 
 from collections.abc import Sequence
@@ -41,7 +42,7 @@ COMMAND_LINE: Final = Actor("traffic", "command_line")
 
 
 class Change(NamedTuple):
-    """One write of a job: the action (None: nothing for its history), the actor, the time, and the reason."""
+    """One write to a job: the action (None: not recorded in its history), the actor, the time and the reason."""
 
     action: str | None
     actor: Actor
@@ -51,7 +52,7 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """A row of the table jobs. Times are texts as stored; `subjects`, `evidence` and `outcome` are JSON."""
+    """A row of the jobs table. Times are strings, as stored; `subjects`, `evidence` and `outcome` are JSON."""
 
     id: str
     organization: str
@@ -107,7 +108,7 @@ class ImplementationWithContent(Implementation, frozen=True):
 
 
 class HistoryLine(Struct, frozen=True, forbid_unknown_fields=True, rename={"from_status": "from", "to_status": "to"}):
-    """An entry in the history of a job: action, actor, and the status before and after."""
+    """An entry in a job's history: action, actor, and the status before and after."""
 
     at: Time
     actor: str
@@ -116,7 +117,7 @@ class HistoryLine(Struct, frozen=True, forbid_unknown_fields=True, rename={"from
     from_status: str | None
     to_status: str
     note: str | None
-    version: Annotated[int, Meta(ge=0, description="of the job afterwards")]
+    version: Annotated[int, Meta(ge=0, description="the job's version afterwards")]
 
 
 class EvidenceScope(Struct, frozen=True, forbid_unknown_fields=True):
@@ -129,10 +130,10 @@ class EvidenceScope(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Evidence(Struct, frozen=True, forbid_unknown_fields=True):
-    """The evidence of a job: the row that a detector found, and how to find it again."""
+    """A job's evidence: the rows that a query found, and how to find them again."""
 
-    replay: Annotated[str, Meta(description="the command that finds it again")]
-    template: Annotated[str, Meta(description="the query that found it")]
+    replay: Annotated[str, Meta(description="the command that finds them again")]
+    template: Annotated[str, Meta(description="the query that found them")]
     sql_sha256: str
     rules_version: str
     scope: EvidenceScope
@@ -151,7 +152,7 @@ class JobAction(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Measure(Struct, frozen=True, forbid_unknown_fields=True):
-    """The sums of some complete days: the events that the job is about, and the visits among which they can happen."""
+    """The sums over some complete days: the events that the job is about, and the visits where they can happen."""
 
     days: Count
     events: Count
@@ -170,7 +171,9 @@ class JobOutcome(Struct, frozen=True, forbid_unknown_fields=True):
     probability: float | None  # of such a change by chance, if the rate halved or doubled
     checked_at: Time | None
     until: Annotated[date | None, Meta(description="the day of the last check")]
-    judged_by: Annotated[JudgedBy | None, Meta(description="the answers of its requests, or the rate of days")] = None
+    judged_by: Annotated[JudgedBy | None, Meta(description="the responses to its requests, or the rate over days")] = (
+        None
+    )
     interval: Annotated[
         Annotated[list[float], Meta(min_length=2, max_length=2)] | None,
         Meta(description="ratio of the rate after to the rate before: an interval of about 95 %; after the last look"),
@@ -179,7 +182,7 @@ class JobOutcome(Struct, frozen=True, forbid_unknown_fields=True):
     others: Annotated[Count | None, Meta(description="other findings with which the rate was compared")] = None
     control_before: Annotated[Measure | None, Meta(description="their sums")] = None
     control_after: Measure | None = None
-    resolves: Annotated[bool, Meta(description="whether it is certain enough to resolve the job by itself")] = False
+    resolves: Annotated[bool, Meta(description="whether the outcome is certain enough to resolve the job")] = False
     verdict: Annotated[str | None, Meta(description="the outcome in one sentence, with its numbers")] = None
 
 
@@ -205,7 +208,7 @@ class JobRow(Struct, frozen=True, forbid_unknown_fields=True):
     title: Annotated[str, Meta(description="one-line description of the job")]
     created_at: Annotated[Time, Meta(description="when the job was created")]
     updated_at: Annotated[Time, Meta(description="when the job last changed")]
-    priority: Annotated[str, Meta(description="low, medium or high: by type first, then by requests in a week")]
+    priority: Annotated[str, Meta(description="low, medium or high: by type first, then by requests a week")]
     domain: Annotated[str | None, Meta(description="domain that the job is about")]
     short_code: Annotated[str | None, Meta(description="short code that the job is about; null: several")]
     path: Annotated[
@@ -213,16 +216,16 @@ class JobRow(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(description="path that the job is about, percent-encoded, at most 200 characters; null: several or none"),
     ]
     summary: Annotated[str, Meta(description="what was found, in two sentences")]
-    action_id: Annotated[str | None, Meta(description="the job's own action, which is approved")]
+    action_id: Annotated[str | None, Meta(description="the job's own action, which an approval approves")]
     evidence_rows: Annotated[Count, Meta(description="rows that the detector found")]
     implementation_type: Annotated[
-        str | None, Meta(description="patch, edge_page, manual or agent_hook: attached, or else intended")
+        str | None, Meta(description="patch, edge_page, manual or agent_hook: attached, otherwise intended")
     ]
     implementation_status: Annotated[
         str | None, Meta(description="attached, accepted, shipped or withdrawn; null: nothing attached")
     ]
     outcome_status: Annotated[str, Meta(description="none, waiting, improved, unchanged, worse or not_measurable")]
-    last_detected_at: Annotated[Time | None, Meta(description="when it was last found")]
+    last_detected_at: Annotated[Time | None, Meta(description="when the job was last found")]
     version: Annotated[Count, Meta(description="increases with every write; for If-Match")]
 
 
@@ -232,7 +235,7 @@ class JobContent(JobRow, frozen=True):
     written_by: Annotated[str | None, Meta(description="author of title and summary; null: fixed sentences")]
     subjects: Annotated[
         list[dict[str, str | None]],
-        Meta(description="subjects of the job, each by the columns that name it; percent-encoded like `path`"),
+        Meta(description="the job's subjects, each as the columns that identify it; percent-encoded like `path`"),
     ]
     evidence: Evidence | None
     actions: list[JobAction]
@@ -241,14 +244,14 @@ class JobContent(JobRow, frozen=True):
 
 
 class JobRecord(JobContent, frozen=True):
-    """One job with all that was done about it."""
+    """One job with everything that was done about it."""
 
     history: list[HistoryLine]
     deliveries: list[JobDelivery]
 
 
 def job_row(job: Job, implementation: tuple[str, str] | None) -> JobRow:
-    """Return a job as lists show it. `implementation`: type and status of the implementation in force."""
+    """Return a job as lists show it. `implementation` is the type and status of the one in force."""
     values = {name: value for name, value in vars(job).items() if name in JobRow.__struct_fields__}
     for name in ("created_at", "updated_at", "last_detected_at"):
         values[name] = from_text(values[name])
@@ -259,7 +262,9 @@ def job_row(job: Job, implementation: tuple[str, str] | None) -> JobRow:
 
 
 def job_content(job: Job, implementation: Implementation | None) -> JobContent:
-    """Return a job as hooks get it. Its actions are its own, approved by its id, and others that its status allows."""
+    """Return a job as hooks receive it. The actions are its own, which approves it, and the others that its status
+    allows.
+    """
     in_force = (implementation.implementation_type, implementation.status) if implementation else None
     subjects: list[dict[str, str | None]] = orjson.loads(job.subjects)
     unmeasured = JobOutcome(msgspec.convert(job.outcome_status, OutcomeStatus), None, None, None, None, None)
@@ -288,5 +293,7 @@ def job_record(content: JobContent, history: Sequence[HistoryLine], deliveries: 
 
 
 def conflict(job: Job, problem: str) -> JobConflict:
-    """The error for an action that a job's status does not allow. `problem` completes "The job is resolved and "."""
+    """Return the error for an action that a job's status does not allow. `problem` completes "The job is resolved and
+    ".
+    """
     return JobConflict(f"The job is {job.status} and {problem}.", job.status, job.version)

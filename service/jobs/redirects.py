@@ -25,7 +25,7 @@ from service.jobs.records import Change, Count, Implementation, Job
 from service.jobs.texts import percent_encoded, sanitized
 
 ADD_REDIRECT: Final = "add_redirect"
-"""Action of jobs that a redirect resolves."""
+"""The action of jobs that a redirect resolves."""
 
 
 class ShippedRedirect(Struct, frozen=True, forbid_unknown_fields=True, rename={"path": "from", "target": "to"}):
@@ -36,7 +36,7 @@ class ShippedRedirect(Struct, frozen=True, forbid_unknown_fields=True, rename={"
     target: Annotated[str, Meta(description="an http or https address")]
     status: Annotated[int, Meta(description="301, 302, 307 or 308")]
     job_id: str
-    number: Annotated[int, Meta(ge=1, description="of the implementation of the job")]
+    number: Annotated[int, Meta(ge=1, description="number of the job's implementation")]
     shipped_at: Time
 
 
@@ -50,16 +50,16 @@ class Rule(NamedTuple):
 
 
 class RedirectGuess(Struct, frozen=True, forbid_unknown_fields=True):
-    """A guessed redirect target for the path of a job, by its spelling."""
+    """A redirect target guessed from the spelling of a job's path."""
 
     redirect_to: Annotated[str, Meta(description="the target of the link, or the address of the path")]
-    path: Annotated[str, Meta(description="of the link, or the path that was answered; percent-encoded")]
+    path: Annotated[str, Meta(description="the path of the link, or the path that was answered; percent-encoded")]
     similarity: Annotated[float, Meta(description="Jaro-Winkler similarity of the two paths, 0.9 to 1")]
     visits: Count
 
 
 def with_rule(draft: Draft, job: Job) -> Draft:
-    """Return the draft with redirect rules to its `redirect_to` from each of its paths. Raises BadInput."""
+    """Return the draft with a redirect rule from each of its paths to `redirect_to`. Raises BadInput."""
     if draft.redirect_to is None:
         return draft
     if draft.implementation_type != "patch" or any((draft.content_type, draft.content, draft.url)):
@@ -79,14 +79,14 @@ def with_rule(draft: Draft, job: Job) -> Draft:
 
 
 def rules_of(content_type: str | None, content: bytes | None) -> list[Rule]:
-    """Return the rules of checked content; none for other implementations."""
+    """Return the redirect rules in checked content; none for other content types."""
     if content_type != RULE_TYPE or content is None:
         return []
     return [Rule(rule["domain"], rule["from"], rule["to"], rule["status"]) for rule in rules_in(content)]
 
 
 def link_of(job: Job, redirect_to: str, now: datetime) -> Link | None:
-    """Return the link that redirects the path of a job; None if the path is not a short code. Raises BadInput."""
+    """Return the link that redirects a job's path; None if the path is not a short code. Raises BadInput."""
     if not job.short_code or job.path != f"/{job.short_code}":
         return None
     return new_link(job.short_code, job.domain or "", redirect_to, now)
@@ -96,7 +96,7 @@ class CheckedDraft(NamedTuple):
     """An implementation to attach, with everything derived from its content before it is stored."""
 
     implementation: Implementation
-    """Its number is assigned when it is attached."""
+    """The number is assigned when the draft is attached."""
     content: bytes | None
     rules: Sequence[Rule]
     link: Link | None
@@ -122,9 +122,9 @@ def with_redirects(links: Sequence[Link], redirects: Sequence[ShippedRedirect]) 
 
 
 def redirect_guesses(engine: Engine, job: Job, as_of: date) -> list[RedirectGuess]:
-    """Return up to three working links and paths with a spelling like the dead path of a job, the nearest first.
+    """Return up to three working links and paths that are spelled like a job's dead path, nearest first.
 
-    Raises the exceptions of `detect`.
+    Raises the same exceptions as `detect`.
     """
     if job.action_id != ADD_REDIRECT or not job.path or "*" in job.path:
         return []

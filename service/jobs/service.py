@@ -15,12 +15,13 @@ from service.jobs.redirects import ADD_REDIRECT, RedirectGuess, redirect_guesses
 from service.jobs.store import Jobs
 
 LinkWrites = GroupCommit[None, None]
-"""Writes the links that redirects need. All links of an organization are one change, and all their callers wait for
-it."""
+"""Writes the links that redirects need. All of an organization's links are one change, which all callers wait for."""
 
 
 def link_writes(store: Jobs, serves_others: Callable[[str], bool]) -> LinkWrites:
-    """Return the thread that writes links of redirects. An organization rests while queries of others run or wait."""
+    """Return the thread that writes links for redirects. An organization rests while other organizations' queries run
+    or wait.
+    """
 
     def write(organization: str, waiting: list[None]) -> list[None]:
         store.write_links(organization)
@@ -41,11 +42,11 @@ class JobService:
     clock: Clock
 
     async def written(self, caller: Caller, work: Callable[[], Result]) -> Result:
-        """Return the result of a write. Raises its exceptions."""
+        """Run a write in turn and return its result. Raises what the write raises."""
         return await self.workers.writes.compute(*caller.turn, work)
 
     async def in_turn(self, caller: Caller, work: Callable[[], Result]) -> Result:
-        """Return the result of work that grows with the stored data of an organization. Raises Overloaded."""
+        """Run work that grows with an organization's stored data, and return its result. Raises Overloaded."""
         with self.workers.texts.admitted(*caller.turn):
             return await self.workers.texts.compute(*caller.turn, work)
 
@@ -54,7 +55,7 @@ class JobService:
         await self.links.add(organization, None)
 
     async def guesses(self, caller: Caller, job_id: str) -> list[RedirectGuess]:
-        """Return guessed redirect targets for a job. Raises JobNotFound, Overloaded and the exceptions of queries."""
+        """Return guessed redirect targets for a job. Raises JobNotFound, Overloaded or what queries raise."""
         database = self.store.database
         job = await database.read(self.store.job, caller.organization, job_id)
         if job.action_id != ADD_REDIRECT:
@@ -65,5 +66,5 @@ class JobService:
 
 
 def actor_of(caller: Caller) -> Actor:
-    """Return the caller of a request as the actor in the history of a job."""
+    """Return a request's caller as the actor for a job's history."""
     return Actor(caller.name, "key" if caller.is_key else "user")

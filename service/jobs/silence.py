@@ -57,14 +57,14 @@ def _job(organization: str, silence: Silence, now: datetime) -> Job:
     subject = orjson.dumps([organization, silence.source, silence.domain, to_text(silence.since)])
     domain = silence.domain if normalized_host(silence.domain) == silence.domain else ""
     source = {"follow": "the followed log", "drop": "the followed folder or bucket", "report": "reported visits"}
-    of_domain = f" of {domain}" if domain and silence.source != "report" else ""
+    of_domain = f" for {domain}" if domain and silence.source != "report" else ""
     usual = ", ".join(f"{visits:,}" for visits in silence.before)
     return replace(
         blank_job(organization, SILENT_SOURCE, f"Visits stopped arriving: {source[silence.source]}{of_domain}", now),
         priority="high",
         domain=domain or None,
         summary=f"None has arrived since {silence.since:%Y-%m-%d %H:%M} UTC. In the same six hours of the four weeks "
-        f"before, there were {usual}. Check that their source still runs: the server, `traffic follow`, or the "
+        f"before, there were {usual}. Check that their source is still running: the server, `traffic follow`, or the "
         "program that reports. The job is resolved when visits arrive again; dismiss it if none will.",
         action_id="restore_source",
         action_label="Restore the source of visits",

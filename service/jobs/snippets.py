@@ -1,6 +1,6 @@
 """Lines for nginx and Caddy that carry out a job: they redirect or block its paths, block its agents or limit them.
 
-Paths and agents are untrusted. Each is quoted for the syntax, or left out with the reason.
+Paths and agents are untrusted. Each is quoted for the server's syntax, or left out with a reason.
 """
 
 import re
@@ -23,9 +23,9 @@ from service.jobs.redirects import ADD_REDIRECT
 from service.jobs.texts import percent_encoded, sanitized
 
 MAX_NETWORKS: Final = 2_000
-"""Maximum number of networks of an agent in a snippet."""
+"""Maximum number of networks per agent in a snippet."""
 _MAX_WORD: Final = 4_000
-"""Bytes; nginx refuses words of its configuration that are longer than 4,096."""
+"""Maximum bytes of a word; nginx rejects words in its configuration that are longer than 4,096."""
 _NO_LIMIT: Final = "# Caddy cannot limit requests without a plugin: these lines block them instead."
 _SEEN_ADDRESS: Final = "# Behind a proxy, configure the client addresses first."
 _ESCAPED: Final = re.compile(r"\\(.)")
@@ -49,7 +49,7 @@ class Snippet(NamedTuple):
 
 
 class _LinesOfOne(NamedTuple):
-    """Lines about one path or agent: next to nginx's server blocks, and in the block of the domain."""
+    """Lines for one path or agent: those next to nginx's server blocks, and those in the domain's block."""
 
     outside: Sequence[str]
     inside: Sequence[str]
@@ -60,9 +60,9 @@ _Rule = Callable[[str, str], _LinesOfOne]
 
 
 def snippets_of(job: Job, lake: Lake, target: str) -> list[Snippet]:
-    """Return lines for nginx and for Caddy that carry out a job; none if a web server alone cannot. Blocks.
+    """Return lines for nginx and for Caddy that carry out a job; none if a web server alone cannot. Blocks its thread.
 
-    Redirects lead to `target`. Raises BadInput for own tables of agents that cannot be read.
+    Redirects lead to `target`. Raises BadInput if the lake's own tables of agents cannot be read.
     """
     subjects = orjson.loads(job.subjects)
     paths = [one["path"] for one in subjects if one.get("path")]
@@ -89,7 +89,7 @@ def snippets_of(job: Job, lake: Lake, target: str) -> list[Snippet]:
 
 
 def _snippet(server: str, subjects: Iterable[str], rule: _Rule, job: Job) -> Snippet:
-    """Return the lines for all subjects, each by `rule`, which takes the subject and a unique name."""
+    """Return the lines for all subjects. `rule` makes the lines for one from the subject and a unique name."""
     outside, inside, left_out = dict[str, None](), dict[str, None](), list[tuple[str, str]]()
     for number, subject in enumerate(subjects, 1):
         try:
@@ -120,21 +120,21 @@ def _nginx_redirect(path: str, target: str) -> _LinesOfOne:
 
 
 def _caddy_redirect(path: str, target: str, name: str) -> _LinesOfOne:
-    """Return a matcher of a path, and its redirect. Raises BadInput."""
+    """Return a matcher for a path, and its redirect. Raises BadInput."""
     _check_single(path)
     word = _caddy_path(decoded_path(percent_encoded(path)))
     return _LinesOfOne([], [f"@{name} path_regexp {word}\nredir @{name} `{location_of(target)}` 302"])
 
 
 def _nginx_block(path: str, _: str) -> _LinesOfOne:
-    """Return a location that returns 404: a path, or a hidden folder with its contents. Raises BadInput."""
+    """Return a location that returns 404, for a path or for a hidden folder and its contents. Raises BadInput."""
     folder = _folder(path)
     word = nginx_path(folder or decoded_path(percent_encoded(path)))
     return _LinesOfOne([], [f"location {'^~' if folder else '='} {word} {{ return 404; }}"])
 
 
 def _caddy_block(path: str, name: str) -> _LinesOfOne:
-    """Return a matcher of a path, or of a hidden folder, and its 404. Raises BadInput."""
+    """Return a matcher for a path or a hidden folder, and its 404. Raises BadInput."""
     folder = _folder(path)
     word = _caddy_path(folder, "") if folder else _caddy_path(decoded_path(percent_encoded(path)))
     return _LinesOfOne([], [f"@{name} path_regexp {word}\nrespond @{name} 404"])
@@ -151,7 +151,7 @@ def _nginx_limit(agent: str, rows: Sequence[Agent], name: str) -> _LinesOfOne:
 
 
 def _caddy_refusal(agent: str, rows: Sequence[Agent], name: str) -> _LinesOfOne:
-    """Return a matcher of an agent, and its 403. Raises BadInput."""
+    """Return a matcher for an agent, and its 403. Raises BadInput."""
     if _is_user_agent(agent, rows):
         raise BadInput("blocking a browser's user agent would refuse people with the same browser")
     return _LinesOfOne([], [f"@{name} header_regexp User-Agent {_caddy_names(agent, rows)}\nrespond @{name} 403"])
@@ -172,7 +172,7 @@ def _caddy_impostor(agent: str, rows: Sequence[Agent], name: str, networks: Sequ
 
 
 def _nginx_names(patterns: Iterable[str], name: str, default: str, value: str) -> str:
-    """Return a map that gives a variable a value for user agents that match a pattern. Raises BadInput."""
+    """Return an nginx map that sets a variable for user agents that match a pattern. Raises BadInput."""
     words = [nginx_word(f"~*{pattern}") for pattern in patterns]
     if any(len(word.encode()) > _MAX_WORD for word in words):
         raise BadInput("its name is too long for nginx")
@@ -181,31 +181,31 @@ def _nginx_names(patterns: Iterable[str], name: str, default: str, value: str) -
 
 
 def _caddy_names(agent: str, rows: Sequence[Agent]) -> str:
-    """Return the regular expression of an agent as a word of a Caddyfile. Raises BadInput."""
+    """Return an agent's regular expression as a Caddyfile word. Raises BadInput."""
     return _caddy_word(f"(?i){'|'.join(_patterns(agent, rows))}")
 
 
 def _caddy_word(pattern: str) -> str:
-    """Return a pattern as a word of a Caddyfile. Escaped characters become numbers, as Caddy reads braces itself."""
+    """Return a pattern as a Caddyfile word. Escaped characters become numbers, since Caddy interprets braces itself."""
     plain = {".": "\\.", "/": "/", "-": "-", "_": "_"}
     numbered = _ESCAPED.sub(lambda found: plain.get(found[1], rf"\x{ord(found[1]):02X}"), pattern)
     return f"`{numbered}`"
 
 
 def _escaped(text: str) -> str:
-    """Escape each ASCII punctuation character of a text with a backslash."""
+    """Escape each ASCII punctuation character in a string with a backslash."""
     return re.sub(r"[!-/:-@[-`{-~ ]", r"\\\g<0>", text)
 
 
 def _caddy_path(path: str, end: str = "$") -> str:
-    """Return a decoded path as a word of a Caddyfile that matches it. Raises BadInput."""
+    """Return a Caddyfile word that matches a decoded path. Raises BadInput."""
     if is_shortened(path):
         raise BadInput("Caddy shortens paths with //, /./ or /../ before it compares them")
     return _caddy_word(f"^{_escaped(path)}{end}")
 
 
 def _folder(path: str) -> str:
-    """Return the hidden folder that a path such as /.git/* stands for; "" for a path. Raises BadInput."""
+    """Return the hidden folder that a path such as /.git/* stands for; "" for a single path. Raises BadInput."""
     decoded = decoded_path(path)
     if decoded.endswith("/*") and decoded.split("/")[-2].startswith("."):
         return decoded[:-1]
@@ -220,19 +220,19 @@ def _check_single(path: str) -> None:
 
 
 def _is_user_agent(agent: str, rows: Iterable[Agent]) -> bool:
-    """Return whether the name of an agent is a whole user agent, as browsers send."""
+    """Return whether an agent's name is a whole user agent, like a browser's."""
     return "/" in agent and agent not in {row.agent for row in rows}
 
 
 def _exactly(text: str) -> str:
-    """Return the pattern of exactly one text. Raises BadInput."""
+    """Return a pattern that matches only this string. Raises BadInput."""
     if not text.isprintable():
         raise BadInput("it contains characters that cannot be printed")
     return f"^{_escaped(text)}$"
 
 
 def _patterns(agent: str, rows: Iterable[Agent]) -> list[str]:
-    """Return the patterns of an agent in user agents. Raises BadInput for a name in people's user agents."""
+    """Return the patterns that find an agent in user agents. Raises BadInput if people's user agents match, too."""
     patterns = [agent_pattern(row.token, row.exact) for row in rows if row.agent == agent] or [agent_pattern(agent)]
     if not agent.isprintable():
         raise BadInput("it contains characters that cannot be printed")
@@ -242,7 +242,7 @@ def _patterns(agent: str, rows: Iterable[Agent]) -> list[str]:
 
 
 def _networks(agent: str, rows: Sequence[Agent], lake: Lake) -> list[str]:
-    """Return the networks that an agent's operator publishes, as texts. Raises BadInput if they are not known."""
+    """Return the networks that an agent's operator publishes, as strings. Raises BadInput if they are not known."""
     verified = [row for row in rows if row.agent == agent and row.server_side]
     names = {method.removeprefix("ip:") for row in verified for method in row.verify if method.startswith("ip:")}
     lists = intact_snapshots(lake)

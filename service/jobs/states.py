@@ -37,7 +37,8 @@ USER_TRANSITIONS: Final = {
     "dismiss": (dict.fromkeys(OPEN, "dismissed"), "Dismiss"),
     "reopen": (dict.fromkeys(CLOSED, "new"), "Reopen"),
 }
-"""Actions of users: from which status to which, and a label. `approve` is requested by the id of an action."""
+"""Actions of users: the status after the action by the status before, and a label. An action's own id requests
+`approve`."""
 
 SYSTEM_TRANSITIONS: Final = {
     "deliver": {"approved": "sent"},  # a hook answered 2xx for the first time
@@ -49,7 +50,7 @@ SYSTEM_TRANSITIONS: Final = {
     "erase": dict.fromkeys(OPEN, "dismissed"),  # what it is about was erased
     "arrive": dict.fromkeys(OPEN, "resolved"),  # visits of a source that was silent
 }
-"""Actions of the service itself: from which status to which."""
+"""Actions of the service itself: the status after the action by the status before."""
 
 EVENTS: Final = {
     "create": "job.created",
@@ -71,7 +72,7 @@ EVENTS: Final = {
     "return": "job.reopened",
     "fail": "job.reopened",
 }
-"""The event of an action, or of a measured outcome without a transition; others have none."""
+"""The event for an action, or for a measured outcome without a transition; others have none."""
 
 IMPLEMENTATION_TRANSITIONS: Final = {
     "attached": ("accepted", "shipped", "withdrawn"),
@@ -79,18 +80,18 @@ IMPLEMENTATION_TRANSITIONS: Final = {
     "shipped": ("withdrawn",),
     "withdrawn": (),
 }
-"""From which status of an implementation to which others."""
+"""The statuses that may follow each status of an implementation."""
 
 
 class JobNotFound(NotFound, BadInput):
     """The organization has no job, or the job no implementation, with this id."""
 
     def __init__(self, problem: str) -> None:
-        super().__init__(sentence(problem), "GET /jobs lists the jobs of the organization.", text=problem)
+        super().__init__(sentence(problem), "GET /jobs lists the organization's jobs.", text=problem)
 
 
 class JobConflict(StateConflict, TrafficError):
-    """The job's status does not allow the request; None for a job that does not exist yet."""
+    """The job's status does not allow the request. `job_status` is None for a job that does not exist yet."""
 
     def __init__(self, problem: str, job_status: str | None = None, version: int | None = None) -> None:
         super().__init__(problem, text=problem)
@@ -108,14 +109,14 @@ class JobChanged(JobConflict):
 
 
 class TooLarge(BodyTooLarge, BadInput):
-    """A text exceeds its limit."""
+    """A value exceeds its maximum size."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(sentence(problem), "Send less text.", text=problem)
 
 
 def next_status(action: str, status: str) -> str | None:
-    """Return the status after an action of a user or of the system; None if the status does not allow it."""
+    """Return the status after an action by a user or the system; None if the status does not allow it."""
     transitions = USER_TRANSITIONS[action][0] if action in USER_TRANSITIONS else SYSTEM_TRANSITIONS[action]
     return transitions.get(status)
 

@@ -1,4 +1,4 @@
-"""The jobs of organizations, in control.sqlite. Each write, with its history and its messages, is one transaction."""
+"""Organizations' jobs, in control.sqlite. Each write, with its history and its messages, is one transaction."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -65,9 +65,9 @@ MAX_SHIPPED_AGE: Final = timedelta(days=366)
 class Jobs:
     """The jobs of one lake. Safe to use from several threads and processes.
 
-    All methods block, so an event loop runs them through `read` and `write` of the database. Writes by people take the
-    `version` of the job that they know, or None, and raise JobNotFound, JobConflict, JobChanged (another version),
-    TooLarge or BadInput; then nothing has changed.
+    All methods block, so an event loop runs them through the database's `read` and `write`. Writes by people take the
+    `version` of the job that they know, or None, and raise JobNotFound, JobConflict, JobChanged (the version differs),
+    TooLarge or BadInput; in each case, nothing has changed.
     """
 
     def __init__(self, database: ControlDatabase) -> None:
@@ -87,7 +87,7 @@ class Jobs:
         return job_record(job_content(job, implementation), history, deliveries)
 
     def with_content(self, organization: str, job_id: str) -> tuple[JobRecord, str | None]:
-        """Return the record of a job and the content of its implementation. Raises JobNotFound."""
+        """Return a job's record and its implementation's content. Raises JobNotFound."""
         record = self.record(organization, job_id)
         found = record.implementation
         return record, self.implementation(organization, job_id, found.number).content if found else None
@@ -98,7 +98,7 @@ class Jobs:
             return tables.read_job(connection, organization, job_id)
 
     def implementation(self, organization: str, job_id: str, number: int) -> ImplementationWithContent:
-        """Return an implementation of a job; its content is None if it is elsewhere. Raises JobNotFound."""
+        """Return an implementation of a job; its content is None if it is stored elsewhere. Raises JobNotFound."""
         with self.database.snapshot() as connection:
             job = tables.read_job(connection, organization, job_id)
             found = read_implementation(connection, job, number)
@@ -114,7 +114,7 @@ class Jobs:
     def create(
         self, job: Job, actor: Actor, now: datetime, draft: Draft | None = None, *, is_approved: bool = False
     ) -> JobRecord:
-        """Create a job, with the draft if given, unless a job about its subject is open; return its record."""
+        """Create a job, with the draft if given, unless a job about its subject is open; return that job's record."""
         check_organization(job.organization)
         change = Change("attach", actor, now, draft.note if draft else None)
         checked = checked_draft(draft, job, change) if draft else None
@@ -175,11 +175,11 @@ class Jobs:
     def add_implementation(
         self, organization: str, job_id: str, draft: Draft, actor: Actor, now: datetime, *, version: int | None = None
     ) -> ImplementationWithContent:
-        """Attach an implementation to an approved job; it comes into force at once. Return it as JSON, with its
+        """Attach an implementation to an approved job; it takes effect immediately. Return it as JSON, with its
         content.
 
         A redirect from the path of a short code needs a link, which `write_links` writes. Raises LakeDamaged if the
-        links cannot be read; then nothing has changed.
+        links cannot be read; in that case, nothing has changed.
         """
         with self.database.snapshot() as connection:
             job = tables.read_expected_job(connection, organization, job_id, version)
@@ -196,7 +196,7 @@ class Jobs:
     def write_links(self, organization: str) -> None:
         """Write the links that attached redirects need, each once, and wait for links that are being written.
 
-        Takes long if there are many links. Raises LakeDamaged or OSError; then a later call writes them.
+        Takes a long time if there are many. Raises LakeDamaged or OSError; in that case, a later call writes them.
         """
         database = self.database
         if made := edit_links_once(database.lake, organization, lambda: read_wanted_links(database, organization)):
@@ -204,11 +204,11 @@ class Jobs:
                 delete_wanted_links(connection, made)
 
     def redirects(self, organization: str, domain: str = "") -> list[ShippedRedirect]:
-        """Return the shipped redirects of an organization, or only the redirects that work on a domain."""
+        """Return an organization's shipped redirects, or only those that work on a domain."""
         return read_redirects(self.database, organization, domain)
 
     def redirects_version(self, organization: str) -> str:
-        """Return a value that changes with the shipped redirects of an organization, and with nothing else."""
+        """Return a value that changes only when an organization's shipped redirects change."""
         return read_redirects_version(self.database, organization)
 
     def set_implementation_status(
@@ -231,7 +231,7 @@ class Jobs:
         if shipped_at and (status != "shipped" or shipped_at > now):
             raise BadInput("shipped_at requires the status shipped, and must not be in the future.")
         if shipped_at and shipped_at < now - MAX_SHIPPED_AGE:
-            raise BadInput(f"shipped_at must be within the last {MAX_SHIPPED_AGE.days} days, to be measured.")
+            raise BadInput(f"shipped_at must be within the last {MAX_SHIPPED_AGE.days} days to be measured.")
         if url is not None:
             check_url(url)
         shipped = (shipped_at or now) if status == "shipped" else None
@@ -240,7 +240,7 @@ class Jobs:
             before = read_implementation(connection, job, number)
             is_in_force = number == job.implementation_number
             if status not in IMPLEMENTATION_TRANSITIONS[before.status]:
-                raise conflict(job, f"has implementation {number} as {before.status}, which cannot become {status}")
+                raise conflict(job, f"has implementation {number}, which is {before.status} and cannot become {status}")
             if status != "withdrawn" and not (is_in_force and job.status in ("approved", "sent")):
                 raise conflict(job, f"has no implementation {number} that could be {status}")
             if status == "shipped" and before.content_type == RULE_TYPE:
@@ -254,7 +254,7 @@ class Jobs:
         return self.record(organization, job_id)
 
     def upsert(self, cause: findings.Cause, now: datetime) -> str:
-        """Create or refresh the job of a detected cause; return created, refreshed, reopened or ignored."""
+        """Create or refresh the job for a detected cause; return created, refreshed, reopened or ignored."""
         check_organization(cause.organization)
         while True:
             with self.database.snapshot() as connection:
@@ -266,9 +266,9 @@ class Jobs:
                     return planned.result
 
     def dismiss_gone(self, organization: str, types: list[str], now: datetime) -> int:
-        """Dismiss undecided jobs of these types that were not found for 28 days, after a run. Return their number.
+        """After a run, dismiss undecided jobs of these types that have not been found for 28 days; return their number.
 
-        Jobs of any type that the service dismissed 90 days ago are deleted.
+        Jobs of any type that the service dismissed at least 90 days ago are deleted.
         """
         with self.database.transaction() as connection:
             tables.delete_expired(connection, organization, to_text(now - findings.DELETED_AFTER))
@@ -277,7 +277,7 @@ class Jobs:
     def set_outcome(self, organization: str, job_id: str, outcome: JobOutcome, now: datetime) -> None:
         """Store the measured outcome of a shipped implementation.
 
-        `improved` resolves the job if the outcome says so, `unchanged` and `worse` bring it back to review.
+        `improved` resolves the job if the outcome is certain enough; `unchanged` and `worse` return it to review.
         Raises JobNotFound, and JobConflict unless the job is waiting for an outcome.
         """
         status = outcome.status
@@ -294,6 +294,6 @@ class Jobs:
             tables.change_job(connection, job, after, Change(done, SYSTEM, now, note))
 
     def counts(self) -> dict[str, int]:
-        """Return the number of jobs of all organizations by status."""
+        """Return the number of jobs in all organizations, by status."""
         counts = dict(self.database.rows("SELECT status, count(*) FROM jobs GROUP BY status"))
         return {status: counts.get(status, 0) for status in STATUSES}

@@ -11,7 +11,7 @@ from service.core.clock import from_text
 from service.core.control_database import ControlDatabase
 
 Subject = Mapping[str, str | None]
-"""Values that identify the subject of a job, by column."""
+"""The values that identify a job's subject, by column."""
 
 
 class KnownJob(NamedTuple):
@@ -41,13 +41,13 @@ class ShippedJob(NamedTuple):
 
 
 def chosen(subjects: Sequence[Subject], number: int | None) -> Sequence[Subject]:
-    """Return the subjects of an implementation: the subject with a number, from 1, or all that were not erased."""
+    """Return the subjects of an implementation that were not erased: the one with this number, from 1, or all."""
     of_number = subjects if number is None else subjects[number - 1 : number]
     return [subject for subject in of_number if subject]
 
 
 def known_jobs(connection: sqlite3.Connection, organization: str, types: Sequence[str]) -> list[KnownJob]:
-    """Return the found jobs of some types, newest first."""
+    """Return the jobs of some types that detectors found, newest first."""
     rows = connection.execute(
         "SELECT jobs.id, type, status, jobs.version, fingerprint, subjects, weight, closing.at, actor_kind FROM jobs "
         "LEFT JOIN job_history AS closing ON closing.id = (SELECT max(id) FROM job_history WHERE job_id = jobs.id "
@@ -63,7 +63,7 @@ def known_jobs(connection: sqlite3.Connection, organization: str, types: Sequenc
 
 
 def versions(connection: sqlite3.Connection, organization: str, types: Sequence[str]) -> list[tuple[str, int]]:
-    """Return id and version of the found jobs of some types, in the order of `known_jobs`, to detect changes."""
+    """Return the id and version of each job that `known_jobs` returns, in the same order, to detect changes."""
     rows = connection.execute(
         "SELECT id, version FROM jobs WHERE organization = ? AND type IN (SELECT value FROM json_each(?)) "
         "AND fingerprint IS NOT NULL ORDER BY created_at DESC, id DESC",
@@ -73,7 +73,7 @@ def versions(connection: sqlite3.Connection, organization: str, types: Sequence[
 
 
 def read_shipped(database: ControlDatabase, organization: str) -> list[ShippedJob]:
-    """Read the jobs of an organization that wait for an outcome, by the time of shipping."""
+    """Read an organization's jobs that wait for an outcome, in the order of shipping."""
     rows = database.rows(
         "SELECT jobs.id, jobs.type, subjects, implementations.subject, "
         "coalesce((SELECT max(at) FROM job_history WHERE job_id = jobs.id AND action = 'return'), created_at), "
@@ -90,7 +90,7 @@ def read_shipped(database: ControlDatabase, organization: str) -> list[ShippedJo
 
 
 def read_touched(database: ControlDatabase, organization: str) -> list[tuple[str, dict[str, str | None]]]:
-    """Read type and subject of everything that is approved or was ever shipped."""
+    """Read the type and subject of everything that is approved or was ever shipped."""
     rows = database.rows(
         "SELECT type, subjects FROM jobs WHERE organization = ? AND fingerprint IS NOT NULL "
         "AND (status IN ('approved', 'sent', 'resolved') OR outcome_status <> 'none')",

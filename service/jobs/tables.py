@@ -1,6 +1,6 @@
-"""The SQL of jobs and their history. A function that takes a connection runs in the transaction of its caller.
+"""The SQL for jobs and their history. A function that takes a connection runs in its caller's transaction.
 
-Only `create_job` and `change_job` write a job, with its line of history and its messages to hooks.
+Only `create_job` and `change_job` write a job, together with its history line and its messages to hooks.
 """
 
 import sqlite3
@@ -40,12 +40,12 @@ from service.jobs.states import EVENTS, JobChanged, JobConflict, JobNotFound, ne
 JOB_COLUMNS: Final = ", ".join(Job.__dataclass_fields__)
 _HISTORY_COLUMNS: Final = ", ".join(HistoryLine.__struct_fields__)
 MAX_HISTORY: Final = 200
-"""Maximum number of lines of history in a record, the newest."""
+"""Maximum number of history lines in a record: the newest."""
 MAX_STORED_HISTORY: Final = 1_000
-"""Maximum number of stored lines of history of a job, the newest. Older lines stay only if they say how it began, or
-when something was last done to it, as outcomes are measured from such lines."""
+"""Maximum number of stored history lines per job: the newest. Older lines stay only if they record how the job began,
+or when something was last done to it, because outcomes are measured from such lines."""
 MAX_JOBS: Final = 5_000
-"""Maximum number of jobs of an organization, including closed jobs, for jobs written by hand."""
+"""Maximum number of jobs per organization, including closed ones; beyond it, none can be written by hand."""
 _HAS_SHIPPED_REDIRECT: Final = (
     "EXISTS (SELECT 1 FROM implementations AS one WHERE job_id = jobs.id AND one.status = 'shipped' "
     "AND content_type = 'application/json')"
@@ -69,7 +69,7 @@ def read_jobs(connection: sqlite3.Connection, organization: str) -> list[Job]:
 
 
 def read_listed_jobs(database: ControlDatabase, organization: str) -> list[JobRow]:
-    """Read the listed columns of all jobs of an organization, newest first."""
+    """Read the listed columns of all of an organization's jobs, newest first."""
     rows = database.rows(
         "SELECT in_force.implementation_type, in_force.status, listed.* "
         f"FROM (SELECT {_LISTED_COLUMNS} FROM jobs WHERE organization = ?) AS listed LEFT JOIN implementations "
@@ -93,7 +93,7 @@ def read_job(connection: sqlite3.Connection, organization: str, job_id: str) -> 
 
 
 def read_expected_job(connection: sqlite3.Connection, organization: str, job_id: str, version: int | None) -> Job:
-    """Read a job of an organization. Raises JobNotFound, or JobChanged if it has another version than `version`."""
+    """Read a job of an organization. Raises JobNotFound, or JobChanged if its version is not `version`."""
     job = read_job(connection, organization, job_id)
     if version not in (None, job.version):
         raise JobChanged(f"The job has version {job.version}, not the version in If-Match.", job.status, job.version)
@@ -101,7 +101,7 @@ def read_expected_job(connection: sqlite3.Connection, organization: str, job_id:
 
 
 def job_of_fingerprint(connection: sqlite3.Connection, organization: str, fingerprint: str) -> Job | None:
-    """Read the newest job of a fingerprint, open or closed."""
+    """Read the newest job with a fingerprint, open or closed."""
     row = connection.execute(
         _SELECT + "AND fingerprint = ? ORDER BY created_at DESC, id DESC LIMIT 1", [organization, fingerprint]
     ).fetchone()
@@ -131,7 +131,7 @@ def open_jobs_of_type(connection: sqlite3.Connection, organization: str, kind: s
 def delete_expired(connection: sqlite3.Connection, organization: str, before: str) -> None:
     """Delete jobs that the service dismissed before a time, unless they were reopened or have a shipped redirect.
 
-    Their history, implementations and messages go with them.
+    Their history, implementations and messages are deleted with them.
     """
     rows = connection.execute(
         "SELECT jobs.id FROM jobs JOIN job_history AS closing ON closing.id = (SELECT max(id) FROM job_history "
@@ -196,8 +196,8 @@ def change_job(connection: sqlite3.Connection, before: Job, after: Job, change: 
 
 
 def attach(connection: sqlite3.Connection, job: Job, checked: CheckedDraft, change: Change, excess: int) -> int:
-    """Attach an implementation to an approved job and return its number. Withdrawn contents of `excess` bytes make
-    room.
+    """Attach an implementation to an approved job and return its number. Withdrawn contents of at least `excess` bytes
+    are deleted to make room.
     """
     if job.status not in ("approved", "sent"):
         raise conflict(job, "takes no implementation before it is approved")
@@ -228,7 +228,7 @@ def mark_sent(connection: sqlite3.Connection, delivered: ClaimedDelivery, now: d
 
 
 def _record(connection: sqlite3.Connection, before: Job | None, after: Job, change: Change) -> None:
-    """Write the line of history, and announce the change if it is an event."""
+    """Write the history line, and announce the change if it is an event."""
     action, actor, now, note = change
     if action is None:
         return

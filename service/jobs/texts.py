@@ -1,7 +1,7 @@
-"""Texts in jobs: texts from requests are sanitized, texts by editors are checked.
+"""Text in jobs: what comes from requests is sanitized, what editors write is checked.
 
 Paths, agent names, hosts and codes are untrusted, and programs that follow instructions read the jobs. Such text is
-kept out of titles and summaries. Where it has to be named, it is percent-encoded ASCII of at most 200 characters.
+kept out of titles and summaries. Where it must appear, it is percent-encoded ASCII of at most 200 characters.
 """
 
 import re
@@ -17,14 +17,14 @@ _CUT_ESCAPE: Final = re.compile(r"%[0-9A-Fa-f]?$")
 
 
 def percent_encoded(text: str) -> str:
-    """Return a text as ASCII letters, digits, `/_.~-*` and percent escapes. A path in this form is the same URL:
-    escapes that it already has stay.
+    """Return a string as ASCII letters, digits, `/_.~-*` and percent escapes. A path in this form is the same URL,
+    because escapes that it already has stay.
     """
     return quote(text, safe="/%*", errors="replace")
 
 
 def sanitized(value: object) -> object:
-    """Return a value of an untrusted column: texts, also in a list, are encoded and truncated, anything else stays."""
+    """Return a value of an untrusted column: strings, also in lists, are encoded and truncated; others stay."""
     if isinstance(value, str):
         return cut(percent_encoded(value), MAX_LENGTH)
     if isinstance(value, list | tuple):
@@ -33,12 +33,12 @@ def sanitized(value: object) -> object:
 
 
 def cut(encoded: str, length: int) -> str:
-    """Return the first characters of a percent-encoded text, without an incomplete escape at the end."""
+    """Return the first characters of a percent-encoded string, without an incomplete escape at the end."""
     return encoded if len(encoded) <= length else _CUT_ESCAPE.sub("", encoded[:length])
 
 
 def is_short_code(text: str) -> bool:
-    """Return whether a text is 1 to 64 letters, digits, `_` and `-`, so that it cannot be a sentence."""
+    """Return whether a string is 1 to 64 letters, digits, `_` and `-`, so that it cannot be a sentence."""
     return _SHORT_CODE.fullmatch(text) is not None
 
 
@@ -52,7 +52,7 @@ def check_text(name: str, text: str, max_length: int) -> str:
 
 
 def check_line(name: str, text: str, max_length: int) -> str:
-    """Return an editor's text of one line: 1 to `max_length` printable characters. Raises TooLarge or BadInput."""
+    """Return an editor's single line of text: 1 to `max_length` printable characters. Raises TooLarge or BadInput."""
     if not check_text(name, text, max_length).strip() or not text.isprintable():
         raise BadInput(f"{name} must be one line of printable characters.")
     return text

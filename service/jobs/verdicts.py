@@ -1,4 +1,4 @@
-"""Outcomes in words."""
+"""Describes outcomes in words."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ _LEADS: Final[dict[tuple[OutcomeStatus, JudgedBy | None], str]] = {
     ("unchanged", "answer"): "It changed nothing",
     ("unchanged", "rate"): "The rate did not change significantly",
     ("worse", "rate"): "The rate got worse, whatever the cause",
-    ("not_measurable", "answer"): "There were too few requests since",
+    ("not_measurable", "answer"): "There have been too few requests since",
     ("not_measurable", "rate"): "It cannot be measured, since too few days or requests are known",
 }
 
@@ -22,14 +22,14 @@ def verdict(found: JobOutcome) -> str:
     """Describe a measured outcome in one sentence with its numbers."""
     early, late = found.before or NO_DAYS, found.after or NO_DAYS
     if found.judged_by == "answer":
-        numbers = f"{share(early)} requests were answered wrongly in the {early.days} days before, "
+        numbers = f"{share(early)} requests failed in the {early.days} days before, "
         numbers += f"{share(late)} in the {late.days} days since"
     else:
-        numbers = f"{share(early)} on {early.days} days before, {share(late)} on {late.days} days since; "
+        numbers = f"{share(early)} over {early.days} days before, {share(late)} over {late.days} days since; "
         beside = "there was no other finding to compare it with"
         if found.others:
             before, since = share(found.control_before), share(found.control_after)
-            beside = f"of {found.others} other{'s' * (found.others != 1)}, {before} before, {since} since"
+            beside = f"for {found.others} other{'s' * (found.others != 1)}, {before} before, {since} since"
         numbers += beside
     if found.interval:
         low, high = found.interval
@@ -40,5 +40,5 @@ def verdict(found: JobOutcome) -> str:
 
 
 def share(days: Measure | None) -> str:
-    """Return the events of days, and the visits among which they happened, in words."""
+    """Return in words how many events happened over days, and among how many visits."""
     return f"{days.events:,} of {days.visits:,}" if days else ""

@@ -58,7 +58,7 @@ def test_the_demo_shows_two_effective_and_one_useless_repair(demo):
         "/signup": ("resolved", "improved", "rate"),
     }
     for path in ("/team-page", "/press-kit"):
-        assert "requests were answered wrongly in the 28 days before" in outcomes[path].verdict
+        assert "requests failed in the 28 days before" in outcomes[path].verdict
     early, late = outcomes["/signup"].control_before, outcomes["/signup"].control_after
     assert (outcomes["/signup"].others, early.events > 50, late.events > 10) == (1, True, True)
 

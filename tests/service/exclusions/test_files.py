@@ -1,4 +1,4 @@
-"""Files set aside while others write; the output of `traffic files` is in transcripts/exclusions.txt."""
+"""Setting files aside while visits are written; the output of `traffic files` is in transcripts/exclusions.txt."""
 
 from contextlib import closing
 from datetime import date, datetime
@@ -59,7 +59,7 @@ def test_a_switch_during_imports_counts_each_visit_once(lake, forks, tmp_path):
 
 
 @pytest.mark.parametrize("counted_before", [False, True], ids=["from visits", "from rollups"])
-def test_own_visits_by_network_agent_and_path_are_left_out(lake, tmp_path, counted_before):
+def test_rules_for_networks_agents_and_paths_leave_out_visits(lake, tmp_path, counted_before):
     rules = [("address", "203.0.113.8"), ("agent", "kuma"), ("path", "/log/page")]
     for rule in rules:
         lake.manifest.exclusions.add("acme", checked_exclusion(*rule))
@@ -82,7 +82,7 @@ def test_closed_days_are_counted_before_the_switch_returns(lake):
     assert lake.manifest.rollups.all_live("acme") != []
 
 
-def test_days_marked_by_the_switch_are_judged(lake):
+def test_days_that_the_switch_marks_are_judged(lake):
     land(lake, "acme", [visit(path="/a.css", short_code=None, rules_version="old"), visit(path="/sale")])
     switch_files(lake, "acme", aside=True)
     assert {file.behaviour_version for file in files_of(lake, "acme")} == {BEHAVIOUR_VERSION}

@@ -57,7 +57,7 @@ def test_counted_files_are_in_neither_part(lake, acme):
     assert facts(acme, "files") == {"files": 2}
 
 
-def test_the_switch_of_files_shows_their_share(lake, acme):
+def test_the_files_switch_shows_their_share(lake, acme):
     store(lake, FILE, FILE, FILE, {})
     assert "3 of 4, 75.0 %." in acme.read(PAGE).one("section", id="files").text
 
@@ -73,7 +73,7 @@ def test_bots_are_counted_by_their_signals(lake, acme):
     assert facts(acme, "bots") == {"disguised": 2, "loaded_ahead": 1, "probes": 3, "no_agent": 1}
 
 
-def test_requests_are_listed_with_path_and_agent(lake, acme):
+def test_listed_requests_have_a_path_and_an_agent(lake, acme):
     store(lake, OWN, PROBE, SILENT, {})
     assert requests(acme, "not-counted") == ["go.example/mineMozilla/5.0"]
     assert requests(acme, "bots") == ["go.example/quietno user agent", "go.example/.envzgrab/0.x"]
@@ -84,7 +84,7 @@ def test_a_request_shows_that_it_was_loaded_ahead(lake, acme):
     assert "loaded ahead" in acme.read(PAGE).one("section", id="bots").one("div", class_="requests").text
 
 
-def test_twenty_requests_of_each_part_are_shown(lake, acme):
+def test_each_part_shows_twenty_requests(lake, acme):
     store(lake, *[OWN] * 21, *[PROBE] * 21)
     assert [len(requests(acme, part)) for part in ("not-counted", "bots")] == [20, 20]
 
@@ -110,7 +110,7 @@ def test_an_editor_adds_a_rule(lake, acme):
     assert acme.read(PAGE).row("203.0.113.0/24")
 
 
-def test_an_editor_removes_a_rule_by_its_button(lake, acme):
+def test_an_editor_removes_a_rule_with_its_button(lake, acme):
     store(lake, {})
     lake.manifest.exclusions.add("acme", NETWORK)
     action = acme.read(PAGE).row("203.0.113.0/24").one("form")["action"]
@@ -145,7 +145,7 @@ def test_viewers_have_no_form(lake, browsing):
         assert viewer.read(PAGE).one("main").all("form", method="post") == []
 
 
-def test_rules_of_other_organizations_are_not_removed(lake, acme, browsing):
+def test_other_organizations_rules_are_not_removed(lake, acme, browsing):
     store(lake, {})
     lake.manifest.exclusions.add("acme", NETWORK)
     action = acme.read(PAGE).row("203.0.113.0/24").one("form")["action"]
@@ -170,7 +170,7 @@ def test_a_rejected_switch_names_the_command(lake, acme):
 
 
 @pytest.mark.parametrize("path", ["rules", "rules/nothing/remove", "files"])
-def test_forms_of_other_sites_are_rejected(lake, acme, path):
+def test_forms_from_other_sites_are_rejected(lake, acme, path):
     store(lake, {})
     fields = {"kind": "path", "value": "/a", "files": "aside"}
     answer = acme.client.post(f"/app/left-out/{path}", data=fields, headers={"Sec-Fetch-Site": "cross-site"})
@@ -183,7 +183,7 @@ def test_an_organization_without_visits_sees_how_to_import(acme):
     assert "traffic import" in acme.read("left-out").text
 
 
-def test_the_overview_leads_to_the_page_with_its_filters(lake, acme):
+def test_the_overview_links_to_the_page_with_its_filters(lake, acme):
     store(lake, {})
     links = [
         link["href"] for link in acme.read(f"?{DAYS}&domain=go.example").all("a") if link.text == "Left out of people"

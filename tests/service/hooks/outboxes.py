@@ -35,8 +35,8 @@ class Outbox:
         return self.hooks.create(organization, "automation", url, **how)
 
     def waiting(self, there=None, count=1, organization="acme", **how):
-        """Create a hook, with a receiver if there is one; return it with its secret and this number of pending
-        messages."""
+        """Create a hook with `count` pending messages, for the receiver `there` if given; return the hook and its
+        secret."""
         hook, secret = self.hook(**({"url": there.url} if there else {}), organization=organization, **how)
         for number in range(count):
             self.enqueue(job=JOB | ({"id": f"job_{number}"} if number else {}), organization=organization)
@@ -81,8 +81,8 @@ class Outbox:
         return delivery
 
     def run_until_dead(self, hook):
-        """Return the times of the attempts in seconds since the message's creation; each attempt is made as soon as it
-        is due."""
+        """Return the times of the attempts, in seconds since the message was created; each is made as soon as it is
+        due."""
         started_at, times = self.clock(), []
         while (delivery := self.only(hook)).status == "pending":
             self.clock.now = delivery.next_attempt_at - timedelta(seconds=1)

@@ -16,7 +16,7 @@ from tests.service.hooks.outboxes import FAILS, FAILURE, GONE, JOB, SILENCE, TAK
 
 @pytest.fixture
 def subscribed(outbox):
-    """Return two of five hooks, acme's hooks that get an approval: one for approvals only, one for every event."""
+    """Create five hooks; return acme's two that get approvals: one only for approvals, one for every event."""
     approved, _ = outbox.hook()
     every, _ = outbox.hook(events=EVENTS)
     outbox.hook(events=["job.created"])
@@ -52,7 +52,7 @@ def test_a_transaction_that_fails_queues_no_message(outbox):
 AT = datetime(2026, 11, 22, 2, 37, 28, 9, tzinfo=UTC)
 
 
-def test_a_message_has_event_time_job_and_addresses():
+def test_a_message_has_an_event_a_time_a_job_and_addresses():
     told = json.loads(message("acme", "job.created", JOB, AT, "https://stats.example/base"))
     data, path = told.pop("data"), "https://stats.example/base/jobs/job_0123456789abcdef0123"
     assert told == {"type": "job.created", "timestamp": "2026-11-22T02:37:28Z"}
@@ -69,7 +69,7 @@ def test_without_a_public_address_a_message_has_paths():
     assert json.loads(message("acme", "job.created", JOB, AT, ""))["data"]["links"]["self"] == f"/jobs/{JOB['id']}"
 
 
-def test_a_message_has_at_most_ten_rows_of_evidence():
+def test_a_message_has_at_most_ten_evidence_rows():
     job = JOB | {"evidence": {"rows": [{"n": n} for n in range(30)], "untrusted": []}}
     told = json.loads(message("acme", "job.created", job, AT, ""))["data"]["job"]
     assert told == JOB | {"evidence": {"rows": [{"n": n} for n in range(10)], "untrusted": []}}
@@ -176,7 +176,7 @@ def test_a_reactivated_hook_starts_over(outbox):
     assert outbox.health(hook).active
 
 
-def test_a_few_failures_in_a_long_time_disable_no_hook(outbox):
+def test_a_few_failures_over_a_long_time_disable_no_hook(outbox):
     hook, _ = outbox.hook()
     for _ in range(DISABLED_FAILURES - 1):
         outbox.enqueue()
@@ -315,7 +315,7 @@ def test_deliveries_dated_by_a_wrong_clock_are_due(outbox):
 # Limits of pending messages
 
 
-def test_a_new_finding_replaces_the_pending_message_of_its_job(outbox):
+def test_a_new_finding_replaces_its_jobs_pending_message(outbox):
     hook, _ = outbox.hook(events=EVENTS)
 
     def found(event, **job):
@@ -350,7 +350,7 @@ def test_messages_in_progress_or_delivered_are_not_replaced(outbox):
     assert [one.event for one in outbox.hooks.deliveries("acme", hook.id)] == ["job.updated", "job.created"]
 
 
-def test_user_actions_are_rejected_with_100_pending_messages(outbox):
+def test_user_actions_are_rejected_at_100_pending_messages(outbox):
     hook, _ = outbox.waiting(count=MAX_PENDING)
     outbox.hook(events=["job.approved", "job.created"])
     pending = outbox.sender.pending()
@@ -402,7 +402,7 @@ def test_a_dead_message_can_be_replayed_for_30_days(outbox, receiver):
     assert outbox.hooks.deliveries("acme", hook.id) == []
 
 
-def test_only_the_newest_finished_messages_of_a_hook_are_kept(outbox, monkeypatch):
+def test_a_hook_keeps_only_its_newest_finished_messages(outbox, monkeypatch):
     monkeypatch.setattr("service.hooks.attempts.MAX_FINISHED", 3)
     hook, _ = outbox.hook()
     outbox.enqueue(job=JOB | {"id": "job_waiting"})
@@ -483,7 +483,7 @@ def test_a_rotated_secret_stays_valid_for_24_hours(outbox, receiver):
     assert outbox.hooks.database.rows("SELECT previous_secret, previous_secret_until FROM hooks") == [(None, None)]
 
 
-def test_the_outcome_of_a_delivery_is_one_transaction(outbox, receiver):
+def test_a_delivery_outcome_is_recorded_in_one_transaction(outbox, receiver):
     hook, _ = outbox.waiting(receiver(FAILS, TAKES))
     told = []
 

@@ -1,5 +1,4 @@
-"""One attempt to deliver: its signature, and the meaning of its response. tests/service/outgoing tests all kinds of
-servers."""
+"""One delivery attempt: its signature and its response. tests/service/outgoing tests all kinds of servers."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -42,12 +41,12 @@ def test_an_unanswered_attempt_records_its_error_and_duration(receiver, monkeypa
 
 
 @examples("text", "seconds")
-def test_a_pause_requested_by_a_receiver_is_parsed(text, seconds):
+def test_a_pause_that_a_receiver_requests_is_parsed(text, seconds):
     expected = None if seconds is None else timedelta(seconds=seconds)
     assert parse_retry_after(text, NOW) == expected
 
 
-def test_the_example_of_standard_webhooks_has_its_signature():
+def test_the_standard_webhooks_example_has_its_signature():
     """The test vector of the specification's reference libraries."""
     secret, body = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", b'{"test": 2432232314}'
     assert signature_headers([secret], "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, body) == {

@@ -1,4 +1,5 @@
-"""Settings > Agent Hooks: a secret is shown once. test_forms.py tests that only editors see and change hooks."""
+"""The pages Settings > Agent Hooks: a secret is shown only once. test_forms.py tests that only editors see and change
+hooks."""
 
 from datetime import timedelta
 
@@ -25,7 +26,7 @@ def hook(hooks):
     return hooks.create("acme", "Chat", URL)[0]
 
 
-def test_the_secret_of_a_hook_is_shown_only_once(acme, hooks):
+def test_a_hook_secret_is_shown_only_once(acme, hooks):
     def made(path, **fields):
         response = acme.post(path, **fields)
         assert response.status_code == 200

@@ -74,7 +74,7 @@ def test_several_senders_send_each_message_once(outbox, receiver):
 
 
 def test_receivers_that_hang_delay_no_other_messages(outbox, receiver, monkeypatch):
-    """Eight organizations with 20 hooks each and 20 messages: more than there are slots, and no organization fills
+    """Eight organizations have 20 hooks each, with 20 messages: more than there are slots, but no organization fills
     them."""
     monkeypatch.setattr("service.hooks.delivery.DEADLINE_SECONDS", 600)
     hanging, there = receiver(["hang"]), receiver()

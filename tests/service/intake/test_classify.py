@@ -48,7 +48,7 @@ def split_lines(rows):
 
 
 def listed(lake, name="openai-gptbot", network="132.196.86.0/24", days_ago=0):
-    """Put a snapshot of an address list into a lake, like a refresh."""
+    """Put a snapshot of an address list into a lake, as a refresh does."""
     body = json.dumps({"prefixes": [{"ipv4Prefix": network}]}).encode()
     rows = [row for row in load(IpList, "ip_lists") if row.name == name]
     (told,) = refresh(lake, rows, lambda row: body, datetime.now(UTC) - timedelta(days=days_ago))
@@ -56,7 +56,7 @@ def listed(lake, name="openai-gptbot", network="132.196.86.0/24", days_ago=0):
 
 
 def table(run):
-    """Return the printed rows: the text on the left, and the lists of texts next to it."""
+    """Return the printed rows: each label on the left, with the list of values on its right."""
     assert (run.code, run.err) == (0, "")
     found = {}
     for line in run.out.splitlines():
@@ -113,7 +113,7 @@ ROWS = [
 ]
 
 
-def test_every_line_is_answered_in_order_like_the_classifier(classify, classifier, tmp_path):
+def test_each_line_gets_the_classifiers_result_in_order(classify, classifier, tmp_path):
     file = tmp_path / "requests.jsonl"
     file.write_bytes(split_lines(ROWS))
     found = classify("--jsonl", file)
@@ -145,7 +145,7 @@ NO_REQUESTS = [
 ]
 
 
-def test_invalid_lines_are_answered_with_an_error_in_order(classify, tmp_path):
+def test_invalid_lines_get_an_error_in_order(classify, tmp_path):
     file = tmp_path / "requests.jsonl"
     file.write_bytes(b"".join(line + b"\n" + split_lines([{"user_agent": GPTBOT}]) for line in NO_REQUESTS))
     found = classify("--jsonl", file)
@@ -216,7 +216,7 @@ def landed(lake, rows, targets):
     return [{name: found[number][name] for name in KEYS} for number in range(len(rows))]
 
 
-def test_a_log_and_its_lines_are_classified_equally(classify, lake):
+def test_a_log_and_its_lines_are_classified_alike(classify, lake):
     crawlers = crawleruseragents.CRAWLER_USER_AGENTS_DATA
     rows = [{"user_agent": instance} for row in crawlers for instance in row["instances"][:1]]
     rows += [json.loads(line) for file in CORPUS for line in file.read_bytes().splitlines()]
@@ -236,7 +236,7 @@ def test_a_log_and_its_lines_are_classified_equally(classify, lake):
     assert differing == []
 
 
-def test_a_closed_stdin_gives_no_lines(monkeypatch, capsysbinary):
+def test_a_closed_stdin_has_no_lines(monkeypatch, capsysbinary):
     monkeypatch.setattr("sys.stdin", None)
     monkeypatch.setattr("sys.argv", ["traffic", "classify", "--jsonl", "-"])
     with pytest.raises(SystemExit) as ended:

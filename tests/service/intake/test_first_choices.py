@@ -11,7 +11,7 @@ CONNECTED = {"SSH_CONNECTION": "203.0.113.7 51000 192.0.2.1 22"}
 
 @pytest.fixture
 def machine(tmp_path):
-    """The root folder of a machine without a configured zone."""
+    """The root folder of a machine without a configured time zone."""
     (tmp_path / "etc").mkdir()
     return tmp_path
 
@@ -23,7 +23,7 @@ def test_a_machine_without_a_zone_gets_utc(machine):
 @pytest.mark.parametrize(
     "name", ["Europe/Berlin", ":Europe/Berlin", "/usr/share/zoneinfo/Europe/Berlin"], ids=["name", "colon", "path"]
 )
-def test_the_zone_of_the_environment_takes_precedence(machine, name):
+def test_a_zone_in_the_environment_takes_precedence(machine, name):
     (machine / "etc/timezone").write_text("Asia/Tokyo\n")
     assert guessed_zone({"TZ": name}, machine) == "Europe/Berlin"
 
@@ -34,7 +34,7 @@ def test_a_posix_rule_instead_of_a_zone_name_is_ignored(machine):
 
 
 @pytest.mark.parametrize("target", ["/usr/share/zoneinfo/Asia/Tokyo", "../usr/share/zoneinfo/Asia/Tokyo"])
-def test_the_link_etc_localtime_names_a_zone(machine, target):
+def test_the_etc_localtime_link_names_a_zone(machine, target):
     (machine / "etc/localtime").symlink_to(target)
     assert guessed_zone({}, machine) == "Asia/Tokyo"
 

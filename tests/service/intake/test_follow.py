@@ -1,6 +1,6 @@
-"""`traffic follow` as a process: its output, its end, and the state after kills.
+"""`traffic follow` as a process: its output, its exit, and its state after it is killed.
 
-It is killed 2 times; with `TRAFFIC_FAULTS=10` ten times as often, with `TRAFFIC_FAULTS=all` 60 times.
+It is killed twice; with `TRAFFIC_FAULTS=10` ten times as often, with `TRAFFIC_FAULTS=all` 60 times.
 """
 
 import os
@@ -49,7 +49,7 @@ class Following:
 
 @pytest.fixture
 def follow(forks, lake, tmp_path):
-    """Start `traffic follow` over the lake of a test; processes still running at the end of the test are ended."""
+    """Start `traffic follow` on a test's lake; processes that still run at the end of the test are stopped."""
     started = []
 
     def follow(log, *flags, every="0.02", **how):
@@ -64,7 +64,7 @@ def follow(forks, lake, tmp_path):
 
 
 def until(is_so, process):
-    """Wait for a condition, while the process runs."""
+    """Wait for a condition while the process runs."""
     while not is_so():
         assert process.process.poll() is None, process.ended()
         time.sleep(0.03)
@@ -139,7 +139,7 @@ KILLS = scaled(2, 60)
 
 
 class Writer(threading.Thread):
-    """A server that writes unique lines, sometimes a part of one first, to a log that is also rotated."""
+    """A server that writes unique lines to a log, sometimes part of a line first, and also rotates the log."""
 
     def __init__(self, log):
         super().__init__()
@@ -168,7 +168,7 @@ class Writer(threading.Thread):
         file.close()
 
 
-def test_a_repeatedly_killed_follow_loses_and_repeats_nothing(lake, follow, log):
+def test_follow_loses_and_repeats_nothing_when_killed(lake, follow, log):
     choice, ends = random.Random(3), []
     writer = Writer(log)
     writer.start()

@@ -1,4 +1,4 @@
-"""Links as CSV: reading, rejection by line, and rejections that change nothing."""
+"""Links as CSV: how they are read, which lines are rejected, and rejections that change nothing."""
 
 import itertools
 from concurrent.futures import ThreadPoolExecutor
@@ -43,7 +43,7 @@ def test_links_are_read_from_columns_in_any_order(imported, text, expected):
     assert imported(text) == links
 
 
-def test_an_import_replaces_the_links_of_its_organization_only(imported, lake):
+def test_an_import_only_replaces_its_organizations_links(imported, lake):
     imported("short_code,target_url\na,https://shop.example/a\n", "other")
     imported("short_code,target_url\na,https://shop.example/a\n")
     assert [link.short_code for link in imported("short_code,target_url\nb,https://shop.example/b\n")] == ["b"]
@@ -123,7 +123,7 @@ def test_edits_are_applied_in_order_and_return_before_and_after(imported, lake):
     assert links_path(lake) == before
 
 
-def test_the_first_links_with_a_text_are_found(imported, lake):
+def test_the_first_links_that_contain_a_string_are_found(imported, lake):
     imported(FIRST)
     for search, most, found, has_more in (("", 3, "abc", False), ("", 2, "ab", True), ("X.EXAMPLE", 9, "abc", False)):
         links, more = first_links(lake, "acme", search, most)
@@ -151,7 +151,7 @@ GOOD = "short_code,target_url,domain,created_at\nkept,https://shop.example/,,202
      (b"short_code,target_url\na,https://shop.example/\xe9\n", "line 2: the byte 0xe9 is not UTF-8")],
     ids=itertools.count(1),
 )  # fmt: skip
-def test_a_file_with_a_mistake_is_rejected_with_its_line(imported, lake, text, told):
+def test_a_file_with_a_mistake_is_rejected_naming_its_line(imported, lake, text, told):
     before = imported(GOOD)
     with pytest.raises(BadInput, match=told) as caught:
         imported(text)
@@ -186,7 +186,7 @@ def test_exported_links_can_be_imported_unchanged(imported, lake):
     assert imported(listed.stdout_bytes) == before
 
 
-def test_an_edit_holds_at_most_two_copies_of_the_links(lake):
+def test_an_edit_keeps_at_most_two_copies_of_the_links(lake):
     many = [Link(f"code{number}", "", f"https://example.com/target/{number}", NAIVE) for number in range(100_000)]
     change_links(lake, "acme", many, NOW)
     usual = pa.default_memory_pool()

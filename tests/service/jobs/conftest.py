@@ -1,4 +1,4 @@
-"""Fixtures of the jobs of a fresh lake."""
+"""Fixtures for jobs in a fresh lake."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def only(jobs):
 
 @pytest.fixture
 def few_detectors(monkeypatch):
-    """Run two detectors instead of all, since each is a query; tests/queries/test_detectors.py runs all of them."""
+    """Run only two detectors, since each is a query; tests/queries/test_detectors.py runs all of them."""
     few = {kind: DETECTORS[kind] for kind in ("broken_link", "server_errors")}
     for module in (detection, placebo):
         monkeypatch.setattr(module, "DETECTORS", few)

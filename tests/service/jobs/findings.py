@@ -1,4 +1,4 @@
-"""Findings of detectors, and the people who decide on them, for tests of jobs."""
+"""Findings, and the people who decide on them, for tests of jobs."""
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -27,14 +27,14 @@ ROW = {
 
 
 def broken(path="/gone", *, rows=(), kind=DETECTORS["broken_link"], **changes):
-    """Return a broken link: a path of go.example.com. `changes` are changes of the finding."""
+    """Return a broken link: a path on go.example.com. `changes` change fields of the finding."""
     subject = {"domain": "go.example.com", "path": path}
     found = replace(Finding("broken_link", "acme", subject, {**ROW, **subject}, 40.0), **changes)
     return Cause(kind, "jobs/broken_link", [found], DAYS, rows or [found.row])
 
 
 def people(midnight, errors, path="/pay", visitors=40):
-    """Generate a day's requests for a path, each by another person; `errors` of them fail."""
+    """Generate a day's requests for a path, each by a different person; `errors` of them fail."""
     for one in range(visitors):
         yield visit(visited_at=midnight + one * timedelta(minutes=30), domain="go.example.com", path=path,
                     visitor=1_000 * midnight.toordinal() + one, status=500 if one < errors else 200,
@@ -61,7 +61,7 @@ def ship(jobs, job_id, at=NOW, draft=REPAIR, **how):
 
 
 def deliver(jobs, job_id, hook_id, now):
-    """Deliver the approval of a job to a hook, like the sender."""
+    """Deliver a job's approval to a hook, as the sender does."""
     sent = ClaimedDelivery("evt_1", hook_id, "acme", "job.approved", job_id, b"", 0, "", "", ())
     with jobs.database.transaction() as connection:
         mark_sent(connection, sent, now)

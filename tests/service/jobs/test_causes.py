@@ -1,4 +1,4 @@
-"""Findings of one cause are one job: which job holds a finding, what an approval freezes, and what is merged."""
+"""Findings with one cause are one job: which job gets a finding, what an approval freezes, and what is merged."""
 
 import json
 from dataclasses import replace
@@ -21,7 +21,7 @@ TARGET = "https://example.com/guide"
 
 
 def findings(*paths, kind="broken_link", weight=40.0, **row):
-    """Return a detector's findings about these paths of go.example.com."""
+    """Return a detector's findings about these paths on go.example.com."""
     for path in paths:
         subject = {"domain": "go.example.com", "path": path}
         yield Finding(kind, "acme", subject, {**ROW, "short_code": None, **subject, **row}, weight)
@@ -29,7 +29,7 @@ def findings(*paths, kind="broken_link", weight=40.0, **row):
 
 @pytest.fixture
 def find(jobs):
-    """Make jobs about paths; return the results."""
+    """Create or refresh the jobs about these paths; return the results."""
 
     def find(*paths, now=NOW, **how):
         return [
@@ -41,7 +41,7 @@ def find(jobs):
 
 @pytest.fixture
 def paths(jobs):
-    """Return the paths of each job of acme with certain statuses, newest job first."""
+    """Return the paths of each of acme's jobs with one of these statuses, newest job first."""
 
     def paths(*statuses):
         rows = [row for row in jobs.of("acme") if row.status in (statuses or ("new", "reviewed", "approved"))]
@@ -55,7 +55,7 @@ def act(jobs, action, now=NOW):
     return jobs.act("acme", row.id, action, ANNA, now)
 
 
-def test_paths_of_one_folder_are_one_job(find, paths):
+def test_paths_in_one_folder_are_one_job(find, paths):
     assert find("/old/a", "/old/b/c", "/old/d") == ["created"]
     assert paths() == [["/old/a", "/old/b/c", "/old/d"]]
 
@@ -65,7 +65,7 @@ def test_paths_in_no_folder_are_separate_jobs(find, paths):
     assert sorted(paths()) == [["/a"], ["/b"], ["/c/"]]
 
 
-def test_folders_of_two_domains_are_two_causes():
+def test_folders_on_two_domains_are_two_causes():
     found = [*findings("/old/a")]
     other = replace(found[0], subject={**found[0].subject, "domain": "other.example"})
     assert len(causes_of(DETECTOR, [*found, other], days_before(NOW.date()))) == 2
@@ -101,13 +101,13 @@ def test_the_weight_of_a_cause_sums_its_findings():
         ("ai_attention_gap", 100.0, "medium"),
     ],
 )
-def test_the_priority_goes_by_kind_then_by_volume(kind, weight, priority):
+def test_the_priority_depends_on_kind_then_on_volume(kind, weight, priority):
     finding = Finding(kind, "acme", dict.fromkeys(DETECTORS[kind].subject, "a"), {}, weight)
     (cause,) = causes_of(DETECTORS[kind], [finding], days_before(NOW.date()))
     assert priority_of(cause) == priority
 
 
-def test_a_job_of_several_paths_names_none_of_them(find, only):
+def test_a_job_about_several_paths_names_none_of_them(find, only):
     find("/old/a", "/old/b")
     job = only()
     assert (job.domain, job.path, job.short_code) == ("go.example.com", None, None)
@@ -116,12 +116,12 @@ def test_a_job_of_several_paths_names_none_of_them(find, only):
     assert [row["path"] for row in job.evidence.rows] == ["/old/a", "/old/b"]
 
 
-def test_hostile_paths_of_a_group_are_encoded(find, only):
+def test_hostile_paths_in_a_group_are_encoded(find, only):
     find("/old/<script>", "/old/merge it")
     assert [one["path"] for one in only().subjects] == ["/old/%3Cscript%3E", "/old/merge%20it"]
 
 
-def test_a_new_path_of_the_cause_joins_an_undecided_job(find, paths):
+def test_a_new_path_with_the_same_cause_joins_an_undecided_job(find, paths):
     find("/old/a")
     assert find("/old/a", "/old/b", now=NOW + DAY) == ["refreshed"]
     assert paths() == [["/old/a", "/old/b"]]
@@ -141,7 +141,7 @@ def test_an_approved_job_keeps_its_paths(jobs, find, paths):
     assert paths("new") == [["/old/c"]]
 
 
-def test_an_approved_job_gets_new_evidence_of_its_paths(jobs, find):
+def test_an_approved_job_gets_new_evidence_on_its_paths(jobs, find):
     find("/old/a", "/old/b")
     job = act(jobs, "approve_fix")
     assert find("/old/b", "/old/a", now=NOW + DAY, agent_fetches=61) == ["refreshed"]
@@ -156,7 +156,7 @@ def test_an_approved_job_names_all_paths_if_only_one_is_found(jobs, find):
     assert jobs.record("acme", job.id).title == "AI products hit a missing page on go.example.com (2 paths)"
 
 
-def test_a_new_job_names_the_approved_job_of_its_cause(jobs, find):
+def test_a_new_job_names_the_approved_job_with_the_same_cause(jobs, find):
     find("/old/a")
     older = act(jobs, "approve_fix")
     find("/old/b", now=NOW + DAY)
@@ -188,7 +188,7 @@ def test_a_resolved_cause_returns_after_a_week(jobs, find, paths):
     assert paths("new") == [["/old/a", "/old/b"]]
 
 
-def test_another_path_of_a_resolved_cause_is_another_job(jobs, find, paths):
+def test_another_path_with_a_resolved_cause_is_another_job(jobs, find, paths):
     find("/old/a")
     act(jobs, "approve_fix")
     act(jobs, "resolve")
@@ -198,7 +198,7 @@ def test_another_path_of_a_resolved_cause_is_another_job(jobs, find, paths):
 
 @pytest.fixture
 def apart(jobs):
-    """Make a separate job of each path, as before there were causes."""
+    """Create a separate job for each path, as before there were causes."""
 
     def apart(*paths):
         for number, finding in enumerate(findings(*paths)):
@@ -208,7 +208,7 @@ def apart(jobs):
     return apart
 
 
-def test_undecided_jobs_of_a_cause_are_merged_into_the_oldest(jobs, find, paths, apart):
+def test_undecided_jobs_with_one_cause_join_the_oldest(jobs, find, paths, apart):
     apart("/old/a", "/old/b", "/old/c")
     oldest = jobs.of("acme")[-1].id
     assert find("/old/a", "/old/b", "/old/c", now=NOW + DAY) == ["refreshed"]
@@ -218,7 +218,7 @@ def test_undecided_jobs_of_a_cause_are_merged_into_the_oldest(jobs, find, paths,
     assert [len(job.history) for job in merged] == [2, 2]
 
 
-def test_approved_jobs_of_a_cause_are_not_merged(jobs, find, paths, apart):
+def test_approved_jobs_with_one_cause_are_not_merged(jobs, find, paths, apart):
     apart("/old/a", "/old/b", "/old/c")
     act(jobs, "approve_fix")
     find("/old/a", "/old/b", "/old/c", now=NOW + DAY)
@@ -226,14 +226,14 @@ def test_approved_jobs_of_a_cause_are_not_merged(jobs, find, paths, apart):
     assert paths("new") == [["/old/a", "/old/b"]]
 
 
-def test_a_path_dismissed_alone_does_not_join_its_cause(jobs, find, paths, apart):
+def test_a_path_that_was_dismissed_alone_does_not_join_a_job(jobs, find, paths, apart):
     apart("/old/a")
     act(jobs, "dismiss")
     assert find("/old/a", "/old/b", now=NOW + DAY) == ["created"]
     assert paths() == [["/old/b"]]
 
 
-def test_jobs_of_one_cause_after_a_failed_fix_are_merged(jobs, find, paths):
+def test_jobs_with_one_cause_are_merged_after_a_failed_fix(jobs, find, paths):
     find("/old/a")
     act(jobs, "approve_fix")
     find("/old/b", now=NOW + DAY)
@@ -267,7 +267,7 @@ def test_one_redirect_covers_all_paths_of_a_job(jobs, approved):
     assert [(one.path, one.target) for one in jobs.redirects("acme")] == [("/old/a", TARGET), ("/old/b", TARGET)]
 
 
-def test_a_redirect_can_be_for_one_path_of_a_job(jobs, approved):
+def test_a_redirect_can_be_for_one_of_a_jobs_paths(jobs, approved):
     assert attach(jobs, approved, redirect_to=TARGET, subject=2).subject == 2
     mark(jobs, approved)
     assert [one.path for one in jobs.redirects("acme")] == ["/old/b"]
@@ -280,12 +280,12 @@ def test_the_outcome_is_measured_for_the_redirected_path(jobs, approved):
     assert shipped.subjects == [{"domain": "go.example.com", "path": "/old/b"}]
 
 
-def test_a_subject_that_a_job_does_not_have_is_refused(jobs, approved):
+def test_a_subject_that_a_job_does_not_have_is_rejected(jobs, approved):
     with pytest.raises(BadInput, match="subject is 3; the job has 2"):
         attach(jobs, approved, redirect_to=TARGET, subject=3)
 
 
-def test_a_rule_for_a_path_outside_the_job_is_refused(jobs, approved):
+def test_a_rule_for_a_path_outside_the_job_is_rejected(jobs, approved):
     rule = json.dumps({**RULE, "from": "/new/a"})
     with pytest.raises(BadInput, match="must be a path of the job"):
         attach(jobs, approved, content_type="application/json", content=rule)
@@ -293,7 +293,7 @@ def test_a_rule_for_a_path_outside_the_job_is_refused(jobs, approved):
 
 @pytest.fixture
 def mixed(jobs):
-    """Make or refresh a job about two paths found in this order, the path of the link "gone" and another."""
+    """Create or refresh a job about two paths, found in this order: the path of the link "gone" and another one."""
 
     def mixed(first="/old/a", second="/old/b", now=NOW):
         codes = {"/old/a": None, "/old/b": "gone"}
@@ -307,13 +307,13 @@ def erase_gone(jobs):
     erase_evidence(jobs.database, "acme", Criteria(short_code="gone"), NOW + 2 * DAY)
 
 
-def test_an_erased_path_leaves_the_subjects_of_its_job(jobs, mixed, only):
+def test_an_erased_path_is_removed_from_its_jobs_subjects(jobs, mixed, only):
     mixed()
     erase_gone(jobs)
     assert [one.get("path") for one in only().subjects] == ["/old/a", None]
 
 
-def test_an_erasure_finds_the_path_of_a_row_in_any_order(jobs, mixed, only):
+def test_an_erasure_finds_a_rows_path_in_any_order(jobs, mixed, only):
     mixed()
     act(jobs, "approve_fix")
     mixed("/old/b", "/old/a", now=NOW + DAY)
@@ -321,7 +321,7 @@ def test_an_erasure_finds_the_path_of_a_row_in_any_order(jobs, mixed, only):
     assert [one.get("path") for one in only().subjects] == ["/old/a", None]
 
 
-def test_an_implementation_of_an_erased_path_is_not_measured(jobs, mixed, only):
+def test_an_implementation_for_an_erased_path_is_not_measured(jobs, mixed, only):
     mixed()
     job_id = act(jobs, "approve_fix").id
     attach(jobs, job_id, redirect_to=TARGET, subject=2)

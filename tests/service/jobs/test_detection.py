@@ -1,4 +1,4 @@
-"""The daily run of detectors and measures: a failure stops neither the other jobs nor the other organizations."""
+"""The daily run of detectors and measurements: a failure stops neither other jobs nor other organizations."""
 
 import asyncio
 import threading
@@ -29,14 +29,14 @@ def clock():
 
 @pytest.fixture
 def daily(lake, jobs, clock):
-    """The daily detection of the lake."""
+    """The daily detection in the lake."""
     with closing(DailyDetection(lake, jobs, clock, lambda seconds: Warehouse(lake, [], seconds=seconds))) as detection:
         yield detection
 
 
 @pytest.fixture
 def detection(lake, daily):
-    """The daily detection of a lake with visits of two organizations."""
+    """The daily detection in a lake with two organizations' visits."""
     for organization in ("acme", "other"):
         land(lake, organization, [visit(visited_at=AT - 2 * DAY)])
     Compactor(lake, lambda: NOW).run()
@@ -45,13 +45,13 @@ def detection(lake, daily):
 
 @pytest.fixture
 def ran(jobs):
-    """Return the days of the last runs for acme and for other."""
+    """Return the days of the last runs for acme and other."""
     return lambda: [last_run(jobs.database, name) for name in ("acme", "other")]
 
 
 @pytest.fixture
 def shipped(jobs, only):
-    """Return the id of acme's job that was shipped five days ago, and waits for its outcome."""
+    """Return the id of acme's job that was shipped five days ago and is waiting for its outcome."""
     jobs.upsert(broken(), NOW)
     job_id = only().id
     ship(jobs, job_id, shipped_at=NOW - 5 * DAY)
@@ -90,7 +90,8 @@ def test_an_interrupted_detection_run_is_not_recorded(detection, shipped, jobs, 
 
 
 def fewer_sent(lake, days=range(30)):
-    """Land visits on the given days ago: an AI product sends two people a day, but none in the last 14 days."""
+    """Land visits from the given numbers of days ago: an AI product sends two people a day, but none in the last 14
+    days."""
     sent, visits = {"bot_category": "ai_referral", "agent_kind": "referral", "ai_source": "ChatGPT"}, []
     for ago in days:
         for hours in (1, 8, 16, 23):
@@ -129,13 +130,13 @@ def test_days_are_not_compared_when_a_log_is_missing(lake):
 
 
 def failing(lake, *days):
-    """Land ten failing requests for a path on each of the given days ago."""
+    """Land ten failing requests for a path, from each of the given numbers of days ago."""
     people = [{"visitor": number, "browser": f"{number}", "user_agent": f"{number}"} for number in range(10)]
     moments = [AT - ago * DAY for ago in days]
     land(lake, "acme", [visit(visited_at=at, path="/pay", status=500, **one) for at in moments for one in people])
 
 
-def test_detectors_leave_out_days_that_are_not_judged(lake):
+def test_detectors_leave_out_unjudged_days(lake):
     failing(lake, *range(1, 9))
     Compactor(lake, lambda: NOW).run()
     failing(lake, 9, 10)
@@ -170,8 +171,8 @@ def test_the_daily_run_waits_three_hours_after_the_last_day(lake, daily, clock, 
 
 @pytest.fixture
 def in_process(lake, jobs, monkeypatch):
-    """Make the daily detection of a lake where acme has more visits than the server reads itself, with this much
-    memory."""
+    """Return a function that makes the daily detection, with this much memory, in a lake where acme has more visits
+    than the server reads itself."""
 
     def opened(memory="100MB"):
         failing(lake, 1, 2, 3)
@@ -182,7 +183,7 @@ def in_process(lake, jobs, monkeypatch):
     return opened
 
 
-def test_an_organization_with_many_visits_runs_in_a_process(in_process, jobs, only):
+def test_an_organization_with_many_visits_gets_its_own_process(in_process, jobs, only):
     daily = in_process()
     assert [daily.run_next(), daily.run_next(), daily.failures] == [True, False, 0]
     assert only().type == "server_errors"
@@ -206,7 +207,7 @@ def test_a_failed_process_is_logged_and_not_retried_that_day(
     assert (ran()[0], jobs.of("acme")) == (NOW.date(), [])
 
 
-def test_a_process_that_is_interrupted_changes_nothing(in_process, jobs, ran, caplog):
+def test_an_interrupted_process_changes_nothing(in_process, jobs, ran, caplog):
     daily = in_process()
     daily.interrupt()
     daily.run_next()

@@ -1,4 +1,4 @@
-"""Erasures delete the evidence that counts the visits, with every word that came from them."""
+"""Erasures delete the evidence that counts the erased visits, along with every word that came from those visits."""
 
 from datetime import date, timedelta
 
@@ -55,7 +55,7 @@ def test_nothing_derived_from_the_visits_is_left(lake, jobs, only):
     assert sorted(row.status for row in jobs.of("acme")) == ["dismissed", "new"]
 
 
-def test_erasing_evidence_keeps_other_rows_and_dismissals(jobs, only):
+def test_erasing_evidence_leaves_other_rows_and_dismissals(jobs, only):
     jobs.upsert(broken(rows=[{**ROW, "path": "/gone", "short_code": code} for code in ("gone", "kept", "left")]), NOW)
     assert erase_evidence(jobs.database, "acme", Criteria(short_code="gone"), LATER) == ErasedEvidence(1, 1, 0)
     job = only()
@@ -66,7 +66,7 @@ def test_erasing_evidence_keeps_other_rows_and_dismissals(jobs, only):
     assert jobs.upsert(broken(), LATER) == "ignored"
 
 
-def test_erasing_evidence_keeps_closed_and_manual_jobs(lake, jobs):
+def test_erasing_evidence_leaves_closed_and_manual_jobs(lake, jobs):
     jobs.upsert(broken(), NOW)
     (found,) = jobs.of("acme")
     jobs.act("acme", found.id, "approve_fix", ANNA, NOW)
@@ -77,7 +77,7 @@ def test_erasing_evidence_keeps_closed_and_manual_jobs(lake, jobs):
     assert jobs.record("acme", by_hand.id) == by_hand
 
 
-def test_evidence_of_days_past_retention_is_deleted(lake, jobs):
+def test_evidence_from_days_past_retention_is_deleted(lake, jobs):
     kept_from = apply_retention(lake, 1, NOW).before
     assert kept_from == date(2026, 3, 14)
     for organization in ("acme", "other"):

@@ -1,4 +1,4 @@
-"""Whatever people, detectors and the clock do in any order, a history follows the diagram of B.4."""
+"""Whatever people, detectors and the clock do, in any order, a job's history follows the diagram of statuses."""
 
 import os
 from datetime import timedelta
@@ -35,7 +35,7 @@ has_jobs = precondition(lambda self: self.jobs.of("acme"))
 
 
 class Decisions(RuleBasedStateMachine):
-    """Jobs of one organization about three paths, changed by actors that may know an old version."""
+    """One organization's jobs about three paths, changed by actors that may have seen an old version."""
 
     def __init__(self):
         super().__init__()
@@ -55,7 +55,7 @@ class Decisions(RuleBasedStateMachine):
         return rows[number % len(rows)]
 
     def attempt(self, write):
-        """Attempt a write; a refused write changes nothing."""
+        """Attempt a write, and check that a rejected write changes nothing."""
         before = self.jobs.of("acme")
         try:
             write()

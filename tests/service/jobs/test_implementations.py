@@ -1,4 +1,4 @@
-"""Valid implementations of a job: content of exact types, addresses, and rules that redirect its own path only."""
+"""Valid implementations of a job: content of exact types, addresses, and rules that redirect only the job's path."""
 
 import json
 from dataclasses import replace
@@ -18,7 +18,7 @@ JOB = Job(
 
 
 def checked(job=JOB, rule=None, **draft):
-    """Return the bytes of a draft; with changes, of a redirect rule with these changes."""
+    """Return the bytes of a draft, or of a redirect rule with these changes."""
     if rule is not None:
         text = json.dumps({**RULE, "domain": "go.example.com", "from": "/café", **rule})
         draft = {"implementation_type": "patch", "content_type": "application/json", "content": text}
@@ -38,7 +38,7 @@ def test_a_valid_redirect_rule_is_accepted(rule):
 
 
 @examples_at_once("draft", "problem")
-def test_a_draft_or_a_redirect_rule_is_refused(draft, problem):
+def test_an_invalid_draft_or_redirect_rule_is_rejected(draft, problem):
     with pytest.raises(BadInput, match=problem):
         checked(**draft)
 

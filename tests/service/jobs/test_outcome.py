@@ -1,4 +1,4 @@
-"""Outcomes: verdicts by the response, verdicts by the rate, and the days that count for them."""
+"""Outcomes: verdicts by the response, verdicts by the rate, and the days that each counts."""
 
 from dataclasses import replace
 from datetime import date, timedelta
@@ -19,7 +19,7 @@ ALL_DAYS = {SHIPPED + timedelta(number) for number in range(-60, 60)}
 
 
 def counts(before, after, approved_on=SHIPPED):
-    """Return the events and visits of the days before the approval, and of the days after shipping."""
+    """Return the events and visits on the days before the approval and on the days after shipping."""
     first = approved_on - timedelta(len(before))
     rows = [(first + timedelta(number), *one) for number, one in enumerate(before)]
     rows += [(SHIPPED + timedelta(number), *one) for number, one in enumerate(after, 1)]
@@ -27,8 +27,7 @@ def counts(before, after, approved_on=SHIPPED):
 
 
 def judged(before, after, others=(), *, covered=ALL_DAYS, approved_on=SHIPPED, found_on=None, **kind):
-    """Return the outcome after as many complete days as `after` has; `others` has the days before and after for
-    each."""
+    """Return the outcome after as many complete days as `after` has; each of `others` has days before and after."""
     dates = Dates(found_on or approved_on, approved_on, SHIPPED, SHIPPED + timedelta(len(after) + 1))
     beside = [counts(*other, approved_on) for other in others]
     return outcome(counts(before, after, approved_on), beside, dates, covered, replace(CRAWLER_PLAN, **kind))
@@ -93,7 +92,7 @@ def test_an_outcome_is_judged_by_the_response_or_by_the_rate(before, after, othe
     assert f"{found.status} by {found.judged_by}{', resolved' * found.resolves}" == told
 
 
-def test_a_baseline_excludes_the_burst_that_was_detected():
+def test_a_baseline_excludes_the_detected_burst():
     burst = [(30, 30)] * 7 + [(3, 30)] * 21
     long_ago, just_now = SHIPPED - timedelta(20), SHIPPED - timedelta(13)
     assert judged(burst, [(3, 30)] * 28, found_on=long_ago).before == Measure(20, 60, 600)
@@ -112,23 +111,23 @@ def test_only_covered_days_count_and_too_few_are_not_measured():
         assert judged(BAD, GOOD, covered=few).status == "not_measurable"
 
 
-def test_days_from_approval_to_shipping_count_nowhere():
+def test_days_from_approval_to_shipping_do_not_count():
     found = judged(BAD, GOOD[:7], approved_on=SHIPPED - timedelta(20))
     assert (found.status, found.before, found.after) == ("improved", Measure(28, 294, 840), Measure(7, 3, 210))
     assert found.until == SHIPPED + timedelta(29)
 
 
-HELPED = "It helped: 10 of 10 requests were answered wrongly in the 28 days before, 0 of 12 in the 3 days since."
+HELPED = "It helped: 10 of 10 requests failed in the 28 days before, 0 of 12 in the 3 days since."
 EARLY = (
-    "It is too early to tell: 294 of 840 on 28 days before, 147 of 420 on 14 days since; there was no other finding to "
-    "compare it with; checks left: 1."
+    "It is too early to tell: 294 of 840 over 28 days before, 147 of 420 over 14 days since; there was no other "
+    "finding to compare it with; checks left: 1."
 )
 EQUAL = (
-    "The rate did not change significantly: 294 of 840 on 28 days before, 294 of 840 on 28 days "
-    "since; of 2 others, 588 of 1,680 before, 588 of 1,680 since; the rate is 0.92 to 1.1 times what it was."
+    "The rate did not change significantly: 294 of 840 over 28 days before, 294 of 840 over 28 days "
+    "since; for 2 others, 588 of 1,680 before, 588 of 1,680 since; the rate is 0.92 to 1.1 times what it was."
 )
 BETTER = (
-    "The rate got better, and more than for others: 294 of 840 on 28 days before, 3 of 210 on 7 days since; of 1 "
+    "The rate got better, and more than for others: 294 of 840 over 28 days before, 3 of 210 over 7 days since; for 1 "
     "other, 294 of 840 before, 72 of 210 since."
 )
 

@@ -1,4 +1,4 @@
-"""Pages of jobs: they show the API's record, only those who may decide can, and strangers' text stays in its cell."""
+"""The job pages: they show the API's record, only editors can decide, and strangers' text stays in its cell."""
 
 import re
 from contextlib import closing
@@ -35,7 +35,7 @@ DIFF = "--- a\n+++ b\n@@ -1 +1 @@\n-<b>old</b>\n+<script>alert(1)</script>\n"
 
 @pytest.fixture
 def job(jobs):
-    """The record of acme's broken link."""
+    """The record of acme's job about a broken link."""
     jobs.upsert(broken(), NOW)
     (row,) = jobs.of("acme")
     return jobs.record("acme", row.id)
@@ -69,7 +69,7 @@ def test_the_list_has_open_jobs_and_a_count_for_each_status(jobs, acme, opened, 
     assert acme.get("jobs?status=nothing").status_code == 400
 
 
-def test_an_empty_list_of_an_old_log_names_the_days_to_search(lake, jobs, acme):
+def test_an_empty_list_for_an_old_log_names_days_to_search(lake, jobs, acme):
     land(lake, "acme", [visit(visited_at=datetime(2026, 2, 14))])  # the first day before the 28 days
     page = acme.read("jobs")
     assert [code.text for code in page.all("code")] == [
@@ -87,7 +87,7 @@ def test_the_list_begins_with_the_highest_priority(jobs, acme):
     assert codes == ["/gone2", "/gone0", "/gone1"]
 
 
-def test_the_overview_says_how_many_jobs_wait_for_a_decision(lake, jobs, acme):
+def test_the_overview_counts_the_jobs_that_await_a_decision(lake, jobs, acme):
     land(lake, "acme", [visit(visited_at=datetime(2026, 3, 14, 10))])
 
     def to_do():
@@ -105,7 +105,7 @@ def test_the_overview_says_how_many_jobs_wait_for_a_decision(lake, jobs, acme):
     assert to_do() == "0"
 
 
-def test_the_page_of_a_job_has_the_numbers_of_its_record(acme, lake, jobs, job):
+def test_a_job_page_has_the_numbers_in_its_record(acme, lake, jobs, job):
     record = jobs.record("acme", job.id)
     page = acme.read(f"jobs/{job.id}")
     assert page.one("h1").text == record.title
@@ -133,7 +133,7 @@ def test_the_page_of_a_job_has_the_numbers_of_its_record(acme, lake, jobs, job):
     assert len(history) == len(record.history)
 
 
-def test_the_page_of_a_silent_source_shows_no_evidence(acme, lake, jobs):
+def test_a_silent_sources_job_page_shows_no_evidence(acme, lake, jobs):
     reported(lake, *usual(NOW - timedelta(hours=7)))
     update_silences(lake, jobs, NOW)
     (job,) = jobs.of("acme")
@@ -158,7 +158,7 @@ def test_jobs_of_another_organization_are_not_listed(lake, browsing, job):
         assert rival.read("jobs").one("main").all("table") == []
 
 
-def test_text_of_strangers_is_only_in_its_cell_and_encoded(jobs, acme):
+def test_strangers_text_is_encoded_and_only_in_its_cell(jobs, acme):
     harmful = re.compile(r"ignore-previous|gnp\.exe|evil|alert\(1|7\*7|\u202e|\u2066", re.IGNORECASE)
     for path in HOSTILE:
         jobs.upsert(broken(path), NOW)
@@ -178,7 +178,7 @@ def test_text_of_strangers_is_only_in_its_cell_and_encoded(jobs, acme):
             assert not harmful.search(rest)
 
 
-def test_paths_of_a_row_are_a_list_in_words(jobs, acme):
+def test_a_row_lists_its_paths(jobs, acme):
     row = {**ROW, "path": "/.env", "probes": 9, "answered": 9, "paths": 2, "top_paths": ["/.env", "/a b"]}
     jobs.upsert(broken("/.env", kind=DETECTORS["exposed_path"], row=row), NOW)
     (job,) = jobs.of("acme")
@@ -222,7 +222,7 @@ def test_evidence_links_to_its_requests(lake, jobs, acme):
     assert (row["path"], row["visits"]) == (path, "3")
 
 
-def test_a_long_path_is_cut_in_the_list_and_whole_in_its_title(jobs, acme):
+def test_a_long_path_is_truncated_in_the_list_but_not_its_title(jobs, acme):
     path = "/" + "\N{LATIN SMALL LETTER E WITH ACUTE}" * 20
     jobs.upsert(broken(path, rows=[{**ROW, "path": path}]), NOW)
     cell = acme.read("jobs").one("main").one("table").one("code")
@@ -230,7 +230,7 @@ def test_a_long_path_is_cut_in_the_list_and_whole_in_its_title(jobs, acme):
     assert cell.text == "/" + "%C3%A9" * 9 + "%C3"
 
 
-def test_an_editor_decides_and_the_history_names_the_session(acme, jobs, job):
+def test_an_editors_decision_is_in_the_history(acme, jobs, job):
     page = acme.read(f"jobs/{job.id}")
     assert buttons(page) == ["add_redirect", "review", "dismiss"]
     assert page.one("input", name="version")["value"] == "1"
@@ -295,7 +295,7 @@ def lines_for_servers(page):
     return [code.text for code in section.all("code")], section.one("p", class_="hint").text
 
 
-def test_lines_for_web_servers_lead_where_the_redirect_does(acme, jobs, job):
+def test_web_server_lines_redirect_to_the_same_target(acme, jobs, job):
     codes, hint = lines_for_servers(acme.read(f"jobs/{job.id}"))
     assert 'location = "/gone" { return 302 "https://go.example.com/"; }' in codes[0]
     assert "redir @" in codes[1]
@@ -309,7 +309,7 @@ def test_lines_for_web_servers_lead_where_the_redirect_does(acme, jobs, job):
     assert acme.read(f"jobs/{job.id}").all("section", aria_labelledby="snippets") == []
 
 
-def test_a_refused_implementation_is_kept_in_the_form(acme, jobs, job):
+def test_a_rejected_implementation_stays_in_the_form(acme, jobs, job):
     act(acme, job, "approve_fix", 1)
     kind, content = "patch application/json", '{"type": "<other>"}'
     fields = {"version": 2, "kind": kind, "content": content, "url": "", "note": "why"}
@@ -327,7 +327,7 @@ def test_a_refused_implementation_is_kept_in_the_form(acme, jobs, job):
     assert acme.read(f"jobs/{job.id}").one("a", href=url)["rel"] == "noreferrer noopener nofollow"
 
 
-def test_a_decision_about_an_outdated_job_is_refused(acme, jobs, job):
+def test_a_decision_about_an_outdated_job_is_rejected(acme, jobs, job):
     jobs.act("acme", job.id, "review", ANNA, NOW)
     for version in (1, "", "x", "9" * 30):
         response = act(acme, job, "approve_fix", version, note="my reasons")
@@ -351,7 +351,7 @@ def test_messages_about_a_job_match_its_record(lake, acme, jobs, job):
 
 
 def requests(days, status):
-    """Land ten requests of an AI product for the broken path on each of some days."""
+    """Generate ten requests by an AI product for the broken path on each of these days."""
     for day in days:
         for minute in range(10):
             at = datetime(2026, 3, day, 9, minute)
@@ -362,7 +362,7 @@ def requests(days, status):
 
 @pytest.fixture
 def shipped(lake, jobs, job):
-    """The job, shipped after eight days of broken requests, which are redirected since."""
+    """The job, shipped after eight days of broken requests, which have been redirected since."""
     land(lake, "acme", [*requests(range(1, 9), 404), *requests(range(9, 15), 301)])
     ship(jobs, job.id, datetime(2026, 3, 9, 8, tzinfo=NOW.tzinfo))
     return job
@@ -385,7 +385,7 @@ def test_a_shipped_job_shows_its_measured_days(lake, acme, shipped):
     assert marked.one("th").one("data")["value"] == "2026-03-09"
 
 
-def test_the_chart_of_a_rate_shows_the_control_for_each_day(acme, jobs, shipped, monkeypatch):
+def test_a_rate_chart_shows_the_control_for_each_day(acme, jobs, shipped, monkeypatch):
     table = acme.read(f"jobs/{shipped.id}").one("table", data_entry="jobs/broken_link.measure")
     assert "control" not in table.text
     period, control = Measure(5, 30, 60), (Measure(28, 30, 60), Measure(7, 1, 4))
@@ -437,7 +437,7 @@ def test_a_manual_job_has_an_author_and_no_evidence(acme, jobs):
     assert buttons(page)[0] == "carry_out"
 
 
-def test_a_long_untrusted_text_shows_its_beginning(jobs, acme):
+def test_only_the_beginning_of_a_long_untrusted_string_is_shown(jobs, acme):
     agent = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/118.0.0.0"
     jobs.upsert(broken(rows=[{**ROW, "top_agent": agent}]), NOW)
     (row,) = jobs.of("acme")
@@ -448,7 +448,7 @@ def test_a_long_untrusted_text_shows_its_beginning(jobs, acme):
     assert value.one("summary").text == short
 
 
-def test_a_share_in_evidence_has_its_unit(jobs, acme):
+def test_a_share_in_the_evidence_has_a_unit(jobs, acme):
     jobs.upsert(broken(rows=[{**ROW, "top_share": 100.0}]), NOW)
     (job,) = jobs.of("acme")
     assert acme.read(f"jobs/{job.id}").one("dd", data_field="top_share").text == "100.00 %"
@@ -461,6 +461,6 @@ def test_a_new_job_has_no_empty_outcome(acme, job):
     assert titles == ["decide", "snippets", "evidence", "implementation", "history"]
 
 
-def test_the_list_tells_no_days_again_and_again(acme, jobs, job):
+def test_the_list_does_not_repeat_the_days_in_each_row(acme, jobs, job):
     assert job.summary.startswith("From 2026-02-15 to 2026-03-14, it was")
     assert acme.read("jobs").one("span", class_="sub").text.startswith("It was requested by AI products")

@@ -1,4 +1,4 @@
-"""A repair closes a job; a burst that ends, few events or a general change do not; and the share of false alarms."""
+"""A repair closes a job; the end of a burst, few events and a general change do not; and false alarms are counted."""
 
 from collections import Counter
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""Redirects of dead paths: guessed by spelling, typed, written as links, and exported while they are shipped."""
+"""Redirects of dead paths: guessed from the spelling, typed, written as links, and exported while they are shipped."""
 
 from contextlib import closing
 from datetime import date, datetime, timedelta
@@ -63,7 +63,7 @@ def test_a_redirect_from_a_short_code_becomes_a_link(jobs, lake, approve):
 
 
 @pytest.mark.parametrize("short_code", [None, "old", "guide"])
-def test_the_newest_shipped_redirect_of_a_path_is_exported(jobs, lake, approve, short_code):
+def test_the_newest_shipped_redirect_for_a_path_is_exported(jobs, lake, approve, short_code):
     job_id, path, newer = approve("/café/old", short_code=short_code), "/caf%C3%A9/old", "https://example.com/new"
     jobs.attach("acme", job_id, TO_TARGET, ANNA, NOW)
     assert (links_of(lake, "acme"), exported(jobs, lake)) == ([], {})
@@ -120,7 +120,7 @@ def test_unreadable_links_prevent_attaching_a_redirect(jobs, lake, approve):
     assert jobs.record("acme", job_id).implementation is None
 
 
-def test_a_link_that_could_not_be_written_is_written_later(jobs, lake, approve, monkeypatch):
+def test_a_link_whose_write_failed_is_written_later(jobs, lake, approve, monkeypatch):
     job_id = approve("/gone", short_code="gone")
     with monkeypatch.context() as patched:
         fail_at(patched, "data.store.link_files", "write_parquet")
@@ -132,8 +132,9 @@ def test_a_link_that_could_not_be_written_is_written_later(jobs, lake, approve, 
     assert organizations_that_want_links(jobs.database) == []
 
 
-def test_a_link_of_a_redirect_is_written_once(jobs, lake, approve, monkeypatch):
-    """A program killed before it deletes the pending link must not write the link again over later edits."""
+def test_a_redirects_link_is_written_once(jobs, lake, approve, monkeypatch):
+    """A program that is killed before it deletes the pending link must not overwrite later edits by writing the link
+    again."""
     job_id = approve("/gone", short_code="gone")
     jobs.add_implementation("acme", job_id, TO_TARGET, ANNA, NOW)
     with monkeypatch.context() as patched:
@@ -158,7 +159,7 @@ def test_a_withdrawn_or_erased_redirect_writes_no_link(jobs, lake, approve, how)
     assert links_of(lake, "acme") == []
 
 
-def test_two_redirects_of_one_code_leave_the_newer_link(jobs, lake, approve):
+def test_the_newer_of_two_redirects_for_one_code_wins(jobs, lake, approve):
     job_id = approve("/gone", short_code="gone")
     for target in (TARGET, "https://example.com/newer"):
         jobs.add_implementation("acme", job_id, Draft("patch", redirect_to=target), ANNA, NOW)
@@ -166,7 +167,7 @@ def test_two_redirects_of_one_code_leave_the_newer_link(jobs, lake, approve):
     assert [link.target_url for link in links_of(lake, "acme")] == ["https://example.com/newer"]
 
 
-def test_the_version_of_redirects_changes_with_them_only(jobs, approve):
+def test_the_redirects_version_only_changes_with_redirects(jobs, approve):
     job_id, seen = approve("/guide/old"), [(jobs.redirects_version("acme"), [])]
 
     def look():
@@ -186,7 +187,7 @@ def test_the_version_of_redirects_changes_with_them_only(jobs, approve):
     assert jobs.redirects_version("other") == ""
 
 
-def test_an_organization_has_a_maximum_of_shipped_redirects(jobs, approve, monkeypatch):
+def test_an_organizations_shipped_redirects_are_limited(jobs, approve, monkeypatch):
     monkeypatch.setattr("service.jobs.implementation_tables.MAX_SHIPPED_REDIRECTS", 1)
     first, second = approve("/guide/old"), approve("/guide/older")
     for job_id in (first, second):

@@ -1,4 +1,4 @@
-"""Each silence of a source of visits is one job, until visits arrive again."""
+"""Each time a source of visits falls silent, there is one job until visits arrive again."""
 
 import os
 import time
@@ -26,7 +26,7 @@ MONDAY = datetime(2026, 4, 13, 12, tzinfo=UTC)
 
 
 def usual(last, number=2, hours=range(24 * 7 * 4 + 24)):
-    """Return the times of visits in each of these hours before the time `last`."""
+    """Return the times of visits in each of these hours before `last`."""
     return [last - ago * HOUR + timedelta(minutes=5 * turn) for ago in hours for turn in range(number)]
 
 
@@ -61,7 +61,7 @@ def test_six_hours_are_silent_after_four_weeks_with_visits(moments, is_silent):
     assert bool(silences(rows(moments), "UTC", MONDAY)) is is_silent
 
 
-def test_hours_of_earlier_weeks_follow_local_clocks():
+def test_hours_in_earlier_weeks_follow_local_clocks():
     """Ten visits came on Fridays from 8 to 9 in Berlin, whose clocks changed on 29 March."""
     before = [datetime(2026, 3, day, 7, 30, tzinfo=UTC) for day in (13, 20, 27)]
     moments = [*before, datetime(2026, 4, 3, 6, 30, tzinfo=UTC)] * 10
@@ -71,7 +71,7 @@ def test_hours_of_earlier_weeks_follow_local_clocks():
             assert bool(found) is (hour == first), (zone, hour)
 
 
-def test_daily_deliveries_may_be_twelve_hours_late():
+def test_daily_deliveries_can_be_twelve_hours_late():
     for hours, is_silent in ((24, False), (30, False), (36, True)):
         moments = [MONDAY - hours * HOUR - day * 24 * HOUR for day in range(30) for _ in range(10)]
         assert bool(silences(rows(moments, "drop"), "UTC", MONDAY)) is is_silent, hours
@@ -84,7 +84,7 @@ def test_a_silence_lasts_through_quiet_hours_and_for_months():
         assert silence.since == MONDAY - 19 * HOUR
 
 
-def test_a_silence_is_one_job_that_is_resolved_by_new_visits(lake, jobs, only):
+def test_a_silence_is_one_job_that_new_visits_resolve(lake, jobs, only):
     reported(lake, *usual(NOW - 7 * HOUR))
     update_silences(lake, jobs, NOW)
     update_silences(lake, jobs, NOW + HOUR)
@@ -102,7 +102,7 @@ def test_a_silence_is_one_job_that_is_resolved_by_new_visits(lake, jobs, only):
     assert ([one.status for one in jobs.of("acme")], open_silences(jobs)) == (["dismissed", "resolved"], {})
 
 
-def test_reports_that_wait_for_their_file_are_not_silence(lake, jobs):
+def test_reports_that_are_not_in_files_yet_are_not_silence(lake, jobs):
     reported(lake, *usual(NOW - 7 * HOUR))
     enqueue(lake.manifest, [("acme", packed([visit(visited_at=NOW.replace(tzinfo=None))]))], NOW)
     update_silences(lake, jobs, NOW)
@@ -128,7 +128,7 @@ def test_a_followed_log_is_a_source_and_an_imported_one_is_not(lake, jobs, tmp_p
     assert counts == [("follow", "go.example", len(texts), 2, 2)]
     update_silences(lake, jobs, now)
     (job,) = jobs.of("acme")
-    assert (job.domain, job.title) == ("go.example", "Visits stopped arriving: the followed log of go.example")
+    assert (job.domain, job.title) == ("go.example", "Visits stopped arriving: the followed log for go.example")
 
 
 def test_a_folder_without_new_objects_is_a_job_until_one_is_read(lake, jobs, only, tmp_path):
@@ -152,7 +152,7 @@ def test_a_folder_without_new_objects_is_a_job_until_one_is_read(lake, jobs, onl
     assert jobs.of("acme") == []
     update_silences(lake, jobs, now)
     job = only()
-    assert job.title == "Visits stopped arriving: the followed folder or bucket of go.example"
+    assert job.title == "Visits stopped arriving: the followed folder or bucket for go.example"
     assert "10, 10, 10, 10" in job.summary
     deliver(now)
     update_silences(lake, jobs, now)

@@ -1,4 +1,4 @@
-"""Snippets of jobs in a real nginx and Caddy: they work for hostile paths and agents, and affect nothing else."""
+"""The snippets for jobs in a real nginx and Caddy: they work for hostile paths and agents, and affect nothing else."""
 
 import re
 from contextlib import contextmanager
@@ -49,7 +49,7 @@ def of_paths(action_id, paths):
 
 @pytest.fixture
 def snippet(lake):
-    """Return the snippet of a server for a job."""
+    """Return a function that returns a job's snippet for a server."""
 
     def snippet(server, job, target=TARGET):
         return next(one for one in snippets_of(job, lake, target) if one.server == server)
@@ -59,7 +59,8 @@ def snippet(lake):
 
 @contextmanager
 def asked(server, text, folder):
-    """Ask a server with the lines of a snippet; return the status and the Location of a request."""
+    """Run a server with a snippet's lines; yield a function that requests a path and returns the status and the
+    Location."""
     outside, _, inside = text.rpartition("# In the ")
     inside = inside.partition("\n")[2]
     (folder / "lines").write_text(inside)
@@ -81,7 +82,7 @@ def asked(server, text, folder):
 
 
 def swept():
-    """Return paths with every printable character and of many lengths."""
+    """Return paths of many lengths that contain every printable character."""
     draws = Random(68)
     paths = {f"/{before}{letter}{after}" for letter in ASCII for before in ("", "c") for after in ("", "x")}
     paths |= {"/" + "".join(draws.choices(ASCII, k=draws.randint(1, 200))) for _ in range(200)}
@@ -90,7 +91,7 @@ def swept():
 
 @pytest.mark.parametrize("server", SERVERS)
 @pytest.mark.parametrize(("action", "answer"), [("add_redirect", (302, TARGET)), ("hide_path", (404, None))])
-def test_hostile_paths_are_answered_and_no_others(server, action, answer, snippet, tmp_path):
+def test_snippets_answer_hostile_paths_and_no_others(server, action, answer, snippet, tmp_path):
     paths = [*HOSTILE, *swept()]
     made = snippet(server, of_paths(action, paths))
     assert made.left_out == []
@@ -122,7 +123,7 @@ def test_targets_that_browsers_read_differently_are_left_out(server, target, sni
 
 
 @pytest.mark.parametrize("server", SERVERS)
-def test_a_hidden_folder_is_blocked_with_all_that_is_in_it(server, snippet, tmp_path):
+def test_a_hidden_folder_and_its_contents_are_blocked(server, snippet, tmp_path):
     made = snippet(server, of_paths("hide_path", ["/.git/*", "/a.b/*"]))
     assert [path for path, _ in made.left_out] == ["/a.b/*"]
     with asked(server, made.text, tmp_path) as ask:
@@ -131,7 +132,7 @@ def test_a_hidden_folder_is_blocked_with_all_that_is_in_it(server, snippet, tmp_
 
 
 @pytest.mark.parametrize("server", SERVERS)
-def test_snippets_of_several_jobs_can_be_combined(server, snippet, tmp_path):
+def test_snippets_for_several_jobs_can_be_combined(server, snippet, tmp_path):
     texts = [snippet(server, of_paths("hide_path", ["/.env", f"/.{name}"])).text for name in "ab"]
     texts += [snippet(server, job_of("limit_flood", {"agent": name})).text for name in ("Some-Bot", "Other-Bot")]
     blocks = [text.partition("# In the ")[::2] for text in texts]
@@ -147,7 +148,7 @@ NAMES = ["Some-Bot", "we`ird", 'q"uo\\te', "{path}", "a$b;c", "GPTBot"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nginx_limits_only_the_rate_of_the_agent(name, snippet, tmp_path):
+def test_nginx_limits_only_the_agents_rate(name, snippet, tmp_path):
     made = snippet("nginx", job_of("limit_flood", {"agent": name}))
     with asked("nginx", made.text, tmp_path) as ask:
         agent = f"Mozilla/5.0 (compatible; {name}/1.0; +https://bot.example)"
@@ -182,13 +183,13 @@ def test_a_browser_that_floods_is_limited_by_address(snippet, tmp_path):
 @pytest.mark.parametrize(
     "name", ["Mozilla", "chrome", "Windows", "Safari", "Mobile", "like Gecko", "unknown", "a\nb", "\u202e"]
 )
-def test_names_of_browsers_and_unprintable_names_are_left_out(name, snippet):
+def test_browser_names_and_unprintable_names_are_left_out(name, snippet):
     for server in SERVERS:
         made = snippet(server, job_of("limit_flood", {"agent": name}))
         assert (made.text, len(made.left_out)) == ("", 1)
 
 
-def test_training_crawlers_of_an_operator_are_limited_by_name(snippet):
+def test_an_operators_training_crawlers_are_limited_by_name(snippet):
     made = snippet("nginx", job_of("limit_agent", {"operator": "OpenAI"}))
     assert "gptbot" in made.text
     assert "chatgpt-user" not in made.text
@@ -197,7 +198,7 @@ def test_training_crawlers_of_an_operator_are_limited_by_name(snippet):
 
 @pytest.mark.parametrize("server", SERVERS)
 @pytest.mark.parametrize(("networks", "status"), [(["192.0.2.0/24", "2001:db8::/32"], 403), (["127.0.0.0/8"], None)])
-def test_the_name_of_an_agent_is_refused_from_other_addresses(server, networks, status, snippet, lake, tmp_path):
+def test_an_agent_name_is_rejected_from_other_addresses(server, networks, status, snippet, lake, tmp_path):
     job = job_of("block_agent", {"agent": "GPTBot"})
     assert "the addresses that its operator publishes" in snippet(server, job).left_out[0][1]
     lake.ip_lists.mkdir(exist_ok=True)

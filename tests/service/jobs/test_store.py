@@ -1,4 +1,4 @@
-"""Jobs in control.sqlite: findings of detectors become one open job, decisions of people become its status."""
+"""Jobs in control.sqlite: detectors' findings become one open job, and people's decisions become its status."""
 
 import json
 import sqlite3
@@ -28,7 +28,7 @@ PATCH = Draft("patch", "text/plain", "User-agent: *")
 
 @pytest.fixture
 def events(monkeypatch):
-    """Return the events sent to hooks, in order: each with its job, and whether the service caused it."""
+    """Return the events sent to hooks, in order, each with its job and with whether the service caused it."""
     events = []
 
     def enqueue(connection, organization, event, job, now, by_service):
@@ -78,7 +78,7 @@ def test_messages_about_a_new_job_omit_its_history(jobs, events):
     assert "history" not in events[0][1]
 
 
-def test_the_organization_of_a_job_is_found_by_its_id(jobs, only):
+def test_a_jobs_organization_is_found_by_the_jobs_id(jobs, only):
     jobs.upsert(broken(), NOW)
     assert jobs.organization_of(only().id) == "acme"
     with pytest.raises(JobNotFound):
@@ -96,7 +96,7 @@ def test_a_repeated_finding_refreshes_the_open_job(jobs, only, events):
     assert names(events) == ["created"]
 
 
-def test_a_decision_about_another_version_is_refused(jobs, only):
+def test_a_decision_about_another_version_is_rejected(jobs, only):
     for _ in range(2):
         jobs.upsert(broken(), NOW)
     job = only()
@@ -107,7 +107,7 @@ def test_a_decision_about_another_version_is_refused(jobs, only):
 
 
 class Course:
-    """The life of one job of acme, step by step, with its own clock."""
+    """The life of one of acme's jobs, step by step, with a fake clock."""
 
     def __init__(self, jobs, only, events):
         self.jobs, self.only, self.events, self.now = jobs, only, events, NOW
@@ -166,7 +166,7 @@ def test_the_hundred_heaviest_jobs_of_a_type_stay_open(jobs):
     assert open_paths == {"/heavy", *(f"/{number}" for number in range(1, 100))}
 
 
-def test_evidence_is_bounded_and_says_how_many_rows_there_were(jobs, only):
+def test_evidence_is_bounded_and_has_its_original_row_count(jobs, only):
     row = broken().rows[0]
     jobs.upsert(broken(rows=[{**row, "path": f"/{number:0190}"} for number in range(1_000)]), NOW)
     job = only()
@@ -177,7 +177,7 @@ def test_evidence_is_bounded_and_says_how_many_rows_there_were(jobs, only):
 
 
 @examples("status", "allowed")
-def test_a_user_changes_a_status_only_as_the_diagram_says(jobs, only, status, allowed):
+def test_users_change_statuses_only_as_in_the_diagram(jobs, only, status, allowed):
     jobs.upsert(broken(), NOW)
     for action in ("review", "approve_fix", "add_redirect", "undo", "resolve", "dismiss", "reopen"):
         jobs.database.rows("UPDATE jobs SET status = ?", [status])
@@ -218,7 +218,7 @@ def test_an_approved_job_is_shipped_measured_and_resolved(jobs, only, events):
         jobs.set_outcome("acme", job.id, measured("worse"), NOW)
 
 
-def test_nothing_is_attached_before_a_job_is_approved(jobs, only):
+def test_nothing_can_be_attached_before_a_job_is_approved(jobs, only):
     jobs.upsert(broken(), NOW)
     with pytest.raises(JobConflict, match="before it is approved"):
         jobs.attach("acme", only().id, PATCH, ANNA, NOW)
@@ -273,7 +273,8 @@ def test_an_approval_can_reuse_an_earlier_implementation(jobs, only):
 
 @pytest.mark.parametrize("status", ["shipped", "withdrawn"])
 def test_an_approval_cannot_name_a_finished_implementation(jobs, only, status):
-    """Otherwise a job would be approved and shipped with it, and no outcome would ever be measured."""
+    """Otherwise, a job would be approved with an implementation that has already ended, and no outcome would ever be
+    measured."""
     jobs.upsert(broken(), NOW)
     act(jobs, ship(jobs, only().id, draft=PATCH), "resolve")
     mark(jobs, only().id, "withdrawn") if status == "withdrawn" else None
@@ -285,7 +286,7 @@ def test_an_approval_cannot_name_a_finished_implementation(jobs, only, status):
 
 @pytest.fixture
 def by_hand(jobs):
-    """A job written by Anna."""
+    """A job that Anna wrote by hand."""
     written = manual_job("acme", "Do it", "Now.", ANNA, NOW, domain="GO.example.com.", short_code="launch")
     return jobs.create(written, ANNA, NOW)
 
@@ -294,7 +295,7 @@ def test_a_manual_job_keeps_its_words(by_hand):
     assert (by_hand.type, by_hand.title, by_hand.summary) == ("manual", "Do it", "Now.")
 
 
-def test_a_manual_job_names_its_writer_and_its_link(by_hand):
+def test_a_manual_job_names_its_author_and_its_link(by_hand):
     assert (by_hand.written_by, by_hand.domain, by_hand.short_code) == (ANNA.name, "go.example.com", "launch")
 
 
@@ -339,7 +340,7 @@ def test_a_list_of_jobs_reads_only_what_it_shows(jobs, only):
     assert {table for table, _ in read} == {"jobs", "implementations"}
 
 
-def test_contents_of_an_organization_have_a_maximum(jobs, only, monkeypatch):
+def test_an_organizations_contents_are_limited(jobs, only, monkeypatch):
     monkeypatch.setattr("service.jobs.implementation_tables.MAX_STORED_BYTES", 20)
     jobs.upsert(broken(), NOW)
     job = act(jobs, only(), "approve_fix")
@@ -355,7 +356,7 @@ def test_contents_of_an_organization_have_a_maximum(jobs, only, monkeypatch):
 
 
 @pytest.mark.skipif(not Path("/proc/thread-self/io").exists(), reason="only Linux counts what a thread reads")
-def test_a_search_of_implementations_reads_no_contents(jobs):
+def test_a_search_for_implementations_reads_no_contents(jobs):
     text = Draft("patch", "text/plain", "x" * MAX_CONTENT_BYTES)
     for number in range(16):
         job = act(jobs, jobs.create(manual_job("acme", f"{number}", "", ANNA, NOW), ANNA, NOW), "approve_fix")
@@ -378,7 +379,7 @@ def test_the_oldest_dismissed_job_makes_room_for_a_manual_job(jobs, monkeypatch)
     assert jobs.create(manual_job("other", "o", "", ANNA, NOW), ANNA, NOW).title == "o"
 
 
-def test_a_finding_survives_a_concurrent_change_of_its_job(jobs, only, monkeypatch):
+def test_a_finding_survives_a_concurrent_change_to_its_job(jobs, only, monkeypatch):
     jobs.upsert(broken(), NOW)
     refreshed, job = causes.refreshed, only()
 

@@ -53,7 +53,7 @@ def test_hostile_text_is_encoded_cut_and_only_in_its_columns(jobs, kind):
     assert all(record == shown["/plain"] for record in shown.values())
 
 
-def test_a_job_names_its_link_by_a_plain_code_and_its_domain(jobs):
+def test_a_job_names_its_link_by_plain_code_and_domain(jobs):
     for kind in DETECTORS:
         jobs.upsert(found(kind, {"domain": "go.example.com", "short_code": "launch"}), NOW)
     for job in jobs.of("acme"):
@@ -76,7 +76,7 @@ def test_unsafe_hosts_and_codes_are_not_named_in_jobs(jobs):
     assert {one["short_code"] for (text,) in stored for one in json.loads(text)} == {"a b"}
 
 
-def test_a_path_that_is_encoded_already_stays_the_same_path():
+def test_an_encoded_path_stays_the_same_path():
     assert percent_encoded("/caf%C3%A9/a-b_c.d~e") == "/caf%C3%A9/a-b_c.d~e"
     assert percent_encoded("/café") == "/caf%C3%A9"
     assert sanitized("/" + "é" * 100) == "/" + "%C3%A9" * 33
@@ -89,7 +89,7 @@ def test_an_editors_text_is_unicode_without_nul(text):
         check_text("note", text, 10)
 
 
-def test_an_editors_text_has_a_limit():
+def test_an_editors_text_has_a_maximum_length():
     assert check_text("note", "x" * 10, 10)
     with pytest.raises(TooLarge, match="11"):
         check_text("note", "x" * 11, 10)
