@@ -46,7 +46,7 @@ def test_a_pause_that_a_receiver_requests_is_parsed(text, seconds):
     assert parse_retry_after(text, NOW) == expected
 
 
-def test_the_standard_webhooks_example_has_its_signature():
+def test_the_standard_webhooks_example_is_signed_correctly():
     """The test vector of the specification's reference libraries."""
     secret, body = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", b'{"test": 2432232314}'
     assert signature_headers([secret], "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, body) == {

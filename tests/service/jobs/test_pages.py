@@ -178,7 +178,7 @@ def test_strangers_text_is_encoded_and_only_in_its_cell(jobs, acme):
             assert not harmful.search(rest)
 
 
-def test_a_row_lists_its_paths(jobs, acme):
+def test_the_paths_in_a_row_are_listed_in_words(jobs, acme):
     row = {**ROW, "path": "/.env", "probes": 9, "answered": 9, "paths": 2, "top_paths": ["/.env", "/a b"]}
     jobs.upsert(broken("/.env", kind=DETECTORS["exposed_path"], row=row), NOW)
     (job,) = jobs.of("acme")
@@ -230,7 +230,7 @@ def test_a_long_path_is_truncated_in_the_list_but_not_its_title(jobs, acme):
     assert cell.text == "/" + "%C3%A9" * 9 + "%C3"
 
 
-def test_an_editors_decision_is_in_the_history(acme, jobs, job):
+def test_the_history_names_the_session_of_a_decision(acme, jobs, job):
     page = acme.read(f"jobs/{job.id}")
     assert buttons(page) == ["add_redirect", "review", "dismiss"]
     assert page.one("input", name="version")["value"] == "1"

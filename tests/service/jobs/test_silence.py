@@ -102,7 +102,7 @@ def test_a_silence_is_one_job_that_new_visits_resolve(lake, jobs, only):
     assert ([one.status for one in jobs.of("acme")], open_silences(jobs)) == (["dismissed", "resolved"], {})
 
 
-def test_reports_that_are_not_in_files_yet_are_not_silence(lake, jobs):
+def test_reports_not_yet_in_files_are_not_silence(lake, jobs):
     reported(lake, *usual(NOW - 7 * HOUR))
     enqueue(lake.manifest, [("acme", packed([visit(visited_at=NOW.replace(tzinfo=None))]))], NOW)
     update_silences(lake, jobs, NOW)
