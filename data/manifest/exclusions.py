@@ -17,7 +17,7 @@ class ExclusionRecord(NamedTuple):
 
     rule: Exclusion
     since: datetime
-    visits: int  # number set aside when landing; a visit that matches several rules counts for each
+    visits: int  # number set aside as they landed; a visit that matches several rules counts for each
 
 
 class Exclusions:

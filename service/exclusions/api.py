@@ -66,8 +66,8 @@ async def list_rules(lake: Lake, call: Call) -> list[ExclusionRule]:
 @OPERATIONS.handles(
     Operation(
         "POST /exclusions", "add-exclusion",
-        "Set visits aside from now on: they are stored, but not counted. 200: the rule already existed. Roles that may "
-        "write only.",
+        "Set visits aside from now on: they are stored, but not counted. 200: the rule already existed. Only for roles "
+        "that may write.",
         {"201": ExclusionRule, "200": ExclusionRule}, writer, NewExclusion, 4 * KIB, errors="409",
         description="Addresses are not stored with visits. For earlier visits by an agent or to a path, run "
         "`traffic reclassify` on the server.",
@@ -90,7 +90,7 @@ async def read_files(lake: Lake, call: Call) -> FilesChoice:
 @OPERATIONS.handles(
     Operation(
         "PUT /exclusions/files", "switch-files",
-        "Leave files out of answers, or count them. Roles that may write only.",
+        "Leave files out of answers, or count them. Only for roles that may write.",
         {"200": FilesChoice}, writer, FilesChoice, 4 * KIB, errors="409",
         description="Applies to all days immediately: earlier answers are no longer served from the cache. The server "
         "recounts closed days at its next maintenance; until then, answers are slower. 409: visits classified by "
@@ -106,8 +106,8 @@ async def switch_files(lake: Lake, call: Call) -> FilesChoice:
 @OPERATIONS.handles(
     Operation(
         "DELETE /exclusions/{id}", "remove-exclusion",
-        "Remove a rule: its visits count from now on. Earlier ones stay aside until `traffic reclassify`, forever for "
-        "an address. Roles that may write only.",
+        "Remove a rule, so that its visits count from now on. Earlier ones stay aside until `traffic reclassify`, or "
+        "forever if the rule is for an address. Only for roles that may write.",
         {"200": ExclusionRule}, writer,
     )
 )  # fmt: skip

@@ -57,7 +57,7 @@ def files(
     verb, stored = "leave out" if aside else "count", plural(plan.stored, "stored visit")
     inform(f"Answers for {organization} will {verb} {plural(plan.files, 'request')} for files, {share} of {stored}.")
     if aside and plan.unmarked:
-        older = f"{plural(plan.unmarked, 'visit')} classified by older ones"
+        older = f"{plural(plan.unmarked, 'visit')} that older rules classified"
         inform(f"First, the current rules are applied to {older}; {plan.changed:,} of them change.")
     if not yes:
         ask("Set them aside?" if aside else "Count them?")
@@ -95,7 +95,8 @@ def add(
 def list_rules(
     organization: OrganizationOption, output: FormatOption = "table", lake: LakeOption = DEFAULT_LAKE
 ) -> None:
-    """Print an organization's exclusion rules, when each was added, and how many visits it set aside as they landed.
+    """Print an organization's exclusion rules, when each was added, and how many visits the rule set aside as they
+    landed.
 
     Example: traffic exclude list --org acme
     """

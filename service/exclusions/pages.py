@@ -49,7 +49,7 @@ class OwnRuleRow(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One half of the page: numbers by day, and requests."""
+    """One half of the page: counts by day, and requests."""
 
     anchor: str
     title: str

@@ -37,7 +37,7 @@ MAX_FINISHED: Final = 1_000
 """Maximum number of finished deliveries kept for each hook: the newest."""
 _RANDOM: Final = secrets.SystemRandom()
 _NEXT: Final = read_sql("service.hooks", "next_delivery")
-"""SQL: the next delivery. Deliveries with a time in the future, from a wrong clock, are due.
+"""SQL: the next delivery. Deliveries that a wrong clock dated in the future are due, too.
 
 Each part of the query uses an index, so that one hook's many messages do not slow down the search for others.
 """
@@ -117,7 +117,7 @@ def finish(connection: sqlite3.Connection, claimed: ClaimedDelivery, attempt: At
         paused = _record_failure(connection, claimed, attempt, now, jitter)
         if paused is None or attempts >= len(SCHEDULE):
             outcome = "dead"
-        elif not attempt.error:  # otherwise only the pause of the hook delays the message
+        elif not attempt.error:  # otherwise, only the hook's pause delays the message
             pause = max(SCHEDULE[attempts] * jitter, paused)
     at = to_text(now)
     connection.execute(

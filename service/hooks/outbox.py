@@ -1,7 +1,7 @@
 """The outbox of messages to hooks: rows in control.sqlite, written in the transaction that changes the job.
 
-A pending message becomes delivered, after a 2xx response, or dead, after the last attempt or when its hook becomes
-inactive. It may arrive more than once, always with the same id and the same bytes. Delivery is in attempts.py.
+A pending message is delivered after a 2xx response; it is dead after the last attempt, or when its hook becomes
+inactive. It may arrive more than once, always with the same id and the same bytes. attempts.py selects what to send.
 """
 
 import json
@@ -184,7 +184,7 @@ def message(organization: str, event: str, job: Mapping[str, Any], now: datetime
 
 
 def deactivate(connection: sqlite3.Connection, hook_id: str, reason: str | None, now: datetime) -> None:
-    """Make a hook inactive, with a reason if the service does it. Its pending messages become dead.
+    """Make a hook inactive, with a reason if the service deactivates it. Its pending messages become dead.
 
     An attempt in progress is the last one.
     """

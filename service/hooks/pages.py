@@ -1,4 +1,4 @@
-"""The pages Settings > Agent Hooks: each hook's settings and deliveries. For editors only."""
+"""The pages under Settings > Agent Hooks: each hook's settings and deliveries. For editors only."""
 
 from collections.abc import Callable
 from typing import Any
@@ -66,7 +66,7 @@ class _HookPages:
         )  # fmt: skip
 
     async def hook(self, request: Request, status: int = 200, problem: str = "", made: str | None = None) -> Response:
-        """Show a hook and its deliveries; after a form, also its problem or the new secret."""
+        """Show a hook and its deliveries, along with a form's problem or a new secret, if any."""
         organization, hook_id = _editor(request), request.path_params["id"]
         hook = await self._hooks.database.read(self._hooks.hook, organization, hook_id)
         deliveries = await self._hooks.database.read(self._hooks.deliveries, organization, hook_id)

@@ -28,7 +28,7 @@ MAX_HOOKS: Final = 20
 """Maximum number of hooks per organization."""
 ROTATION: Final = timedelta(hours=24)
 """How long messages are also signed with the previous secret."""
-_PRINTABLE_ASCII: Final = re.compile(r"[!-~]+")  # urlsplit removes tabs and line ends silently
+_PRINTABLE_ASCII: Final = re.compile(r"[!-~]+")  # urlsplit silently removes tabs and line ends
 
 
 class NoSuchHook(NotFound, BadInput):
@@ -132,7 +132,9 @@ class Hooks:
         return deleted
 
     def rotate(self, organization: str, hook_id: str) -> tuple[Hook, str]:
-        """Give a hook a new secret, returned only here. For ROTATION, the old one also signs. Raises NoSuchHook."""
+        """Give a hook a new secret, which is returned only here. For ROTATION, the old one also signs. Raises
+        NoSuchHook.
+        """
         secret, now = new_secret(), self._clock()
         with self._change(organization, hook_id) as connection:
             connection.execute(

@@ -71,7 +71,7 @@ class Sender:
         """Stop sending; abandon attempts that still wait for a receiver after STOP_SECONDS."""
         self._is_stopped = True
         if self._loop:
-            with suppress(RuntimeError):  # it has ended
+            with suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(self._wake.set)
         await asyncio.to_thread(self._thread.join, STOP_SECONDS + POLL_SECONDS)
 

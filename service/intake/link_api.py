@@ -38,7 +38,7 @@ from service.core.http.responses import JsonResponse
 from service.core.threads import lower_priority
 
 EVERY_DOMAIN: Final = "*"
-"""What URLs contain in place of a domain for a link that every domain has."""
+"""Stands for every domain in URLs."""
 MAX_WAITING_EDITS: Final = 8
 """Maximum number of edits that may wait per organization; further edits raise Overloaded."""
 
@@ -48,7 +48,7 @@ LinkEdits = GroupCommit[LinkEdit, tuple[Link | None, Link | None]]
 
 
 def link_edits(lake: Lake, serves_others: Callable[[str], bool]) -> LinkEdits:
-    """Return the thread that edits the links of a lake; an edit returns the link before and after it.
+    """Return the thread that edits the links of a lake; an edit returns the link as it was before and after.
 
     An organization's edits pause while other organizations' queries run or wait.
     """
@@ -60,7 +60,7 @@ Tag = Annotated[str, Meta(min_length=1, max_length=MAX_TAG_LENGTH)]
 
 
 class LinkTarget(Struct, frozen=True, forbid_unknown_fields=True):
-    """The target of a link, and its tags."""
+    """A link's target and tags."""
 
     target_url: Annotated[str, Meta(max_length=MAX_TARGET_URL_LENGTH, description="an http or https address")]
     tags: Annotated[
@@ -81,7 +81,7 @@ class StoredLink(Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, kw_only=True)
 class LinkService:
-    """The links of a lake, and the thread that edits them."""
+    """A lake's links, and the thread that edits them."""
 
     lake: Lake
     edits: LinkEdits
@@ -102,7 +102,7 @@ class LinkService:
 
 
 @OPERATIONS.handles(
-    Operation("GET /links/{domain}/{short_code}", "get-link", "The link of a short code.", {"200": StoredLink})
+    Operation("GET /links/{domain}/{short_code}", "get-link", "The link for a short code.", {"200": StoredLink})
 )
 async def read(links: LinkService, call: Call) -> Response:
     short_code, domain = _short_code_and_domain(call.path)
@@ -112,7 +112,7 @@ async def read(links: LinkService, call: Call) -> Response:
 @OPERATIONS.handles(
     Operation(
         "PUT /links/{domain}/{short_code}", "put-link",
-        "Add a link (201), or change its target and tags (200). Roles that may write only.",
+        "Add a link (201), or change its target and tags (200). Only for roles that may write.",
         {"200": StoredLink, "201": StoredLink}, writer, LinkTarget, 16 * KIB, errors="412",
     )
 )  # fmt: skip
@@ -135,7 +135,7 @@ async def put(links: LinkService, call: Call) -> Response:
 @OPERATIONS.handles(
     Operation(
         "DELETE /links/{domain}/{short_code}", "delete-link",
-        "Remove a link; its visits stay. Roles that may write only.", {"200": StoredLink}, writer, errors="412",
+        "Remove a link; its visits stay. Only for roles that may write.", {"200": StoredLink}, writer, errors="412",
     )
 )  # fmt: skip
 async def delete(links: LinkService, call: Call) -> StoredLink:

@@ -60,8 +60,7 @@ class VisitReceiver:
             lambda _, batch: self._store(batch), self._pool.executor
         )
         self._large_bodies: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        """Locks by organization: one large body at a time is parsed and prepared, so that several are not kept half
-        done."""
+        """Locks by organization: one large body at a time is parsed and prepared, so that at most one is half done."""
         self._without_turn = 0
         """Number of visits that are being stored, or wait to be stored, without a turn."""
         self.accepted = 0

@@ -52,7 +52,7 @@ class JobDecision(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ImplementationProgress(Struct, frozen=True, forbid_unknown_fields=True):
-    """A change of an implementation's status."""
+    """A change to an implementation's status."""
 
     status: NewImplementationStatus
     shipped_at: Annotated[Time, Meta(description="not in the future; default: now")] | None = None
@@ -173,7 +173,9 @@ async def set_status(jobs: JobService, call: Call) -> JobRecord:
     work = partial(set_to, *one, actor, version=_version(call), **asdict(call.body))
     record = await jobs.written(call.caller, lambda: work(now=jobs.clock()))
     if call.body.status == "withdrawn":
-        await jobs.write_links(call.organization)  # so that a link which is being written is not written later
+        await jobs.write_links(
+            call.organization
+        )  # waits for a link that is being written, so that it is not written later
     return record
 
 
@@ -191,7 +193,7 @@ async def active_implementations(jobs: JobService, call: Call) -> Response:
     tag = _tag(await jobs.store.database.read(jobs.store.redirects_version, call.organization), domain)
     if _has(call, tag):
         return Response(status_code=304, headers={"ETag": tag})
-    # what is shipped meanwhile comes with the older tag, and is sent again with the next
+    # what is shipped in between is sent with the older tag, and again with the next one
     body = await jobs.in_turn(call.caller, lambda: encode(jobs.store.redirects(call.organization, domain)))
     return JsonResponse(body, headers={"ETag": tag})
 
@@ -208,7 +210,7 @@ def _has(call: Call, tag: str) -> bool:
 
 
 def _job_of(call: Call) -> tuple[str, str]:
-    """Return the caller's organization and the id of the job in the path."""
+    """Return the caller's organization, and the job id in the path."""
     return call.organization, call.path["id"]
 
 

@@ -34,7 +34,7 @@ def last_run(database: ControlDatabase, organization: str) -> date | None:
 
 
 class DailyDetection:
-    """Runs all detectors once a day for each organization of a lake. Several servers on a lake share the work."""
+    """Runs all detectors once a day for each organization in a lake. Several servers on a lake share the work."""
 
     def __init__(
         self,
@@ -67,8 +67,8 @@ class DailyDetection:
     def run_next(self) -> bool:
         """Run the detectors for one organization that is due today. Returns whether more may be due.
 
-        An organization with days that are not judged yet waits, as detectors leave out such days. The engine stays open
-        until the last organization is done.
+        An organization with days that are not judged yet waits, because detectors leave out such days. The engine stays
+        open until the last organization is done.
         """
         now = self._clock()
         for organization in sorted(self._lake.manifest.organizations.names(), key=self._failed.__contains__):
@@ -134,7 +134,7 @@ class DailyDetection:
 
 
 def detect_jobs(lake: Lake, organization: str, memory: str, now: str) -> None:
-    """Run the detectors of one organization, for LakeProcess; `now` is in ISO 8601. Raises TrafficError if part of the
+    """Run one organization's detectors, for LakeProcess; `now` is in ISO 8601. Raises TrafficError if part of the
     run failed.
     """
     moment = datetime.fromisoformat(now)

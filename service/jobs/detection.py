@@ -52,7 +52,7 @@ class DetectionRun(NamedTuple):
     type: str
     findings: list[Finding]
     results: Counter[str]
-    error: str = ""  # why it could not run; its jobs stay unchanged then
+    error: str = ""  # why it could not run; in that case, its jobs stay unchanged
 
 
 class MeasureRun(NamedTuple):
@@ -64,7 +64,7 @@ class MeasureRun(NamedTuple):
 
 @dataclass(frozen=True)
 class Detection:
-    """The detectors and measures of one organization, which turn the visits in a lake into jobs.
+    """One organization's detectors and measures, which turn the visits in a lake into jobs.
 
     `cancelled` is passed to `Engine.answer`. Methods raise the exceptions that `detect` and `measure_all` raise, and
     others where documented.
@@ -134,7 +134,7 @@ class Detection:
                     break
                 run.failed[job.id] = str(error)
                 continue
-            with suppress(JobNotFound, JobConflict):  # it was withdrawn meanwhile
+            with suppress(JobNotFound, JobConflict):  # it has been withdrawn in the meantime
                 checked_at, said = now.replace(microsecond=0), verdict(measured)
                 measured = structs.replace(measured, checked_at=checked_at, verdict=said)
                 self.jobs.set_outcome(self.organization, job.id, measured, now)
@@ -145,7 +145,7 @@ class Detection:
         """Compare the days before a job was approved with the days since it was shipped, in the organization's zone.
 
         The job's subjects are counted together. `others`, the control, are untouched findings of its detector on
-        the same day: a change that they share has another cause. Jobs written by hand cannot be measured.
+        the same day: a change that they share has a different cause. Jobs written by hand cannot be measured.
         """
         dates = Dates(*map(self._day_of, (job.found_at, job.approved_at, job.shipped_at, now)))
         kind = JOB_KINDS.get(job.type)
@@ -169,7 +169,7 @@ class Detection:
             at = max((one for one in shipped if one), default=None)
             if at is None or None in shipped:
                 continue
-            with suppress(BadInput, JobConflict):  # it was changed meanwhile, or is from more than a year ago
+            with suppress(BadInput, JobConflict):  # it has changed in the meantime, or is more than a year old
                 self.jobs.set_implementation_status(
                     self.organization, job_id, number, SYSTEM, now, status="shipped", shipped_at=at, note="by the log"
                 )

@@ -32,7 +32,7 @@ class ErasedEvidence:
 
     jobs: int = 0  # that lost evidence
     rows: int = 0  # of evidence
-    implementations: int = 0  # that lost their content, which may name the visits, too
+    implementations: int = 0  # that lost their content, which may also name the visits
 
 
 def erase_evidence(

@@ -36,7 +36,7 @@ _PRIORITIES: Final = {
 """Each kind's priority for fewer than 10 requests a week, fewer than 100, and more."""
 _LINKS: Final = ("broken_link", "invented_link")
 
-_rules_version: Final = cache(rules_version)  # which takes 5 ms
+_rules_version: Final = cache(rules_version)  # reading it takes 5 ms
 
 
 @dataclass(frozen=True)

@@ -208,8 +208,8 @@ def _wanted_link(job: Job, number: int) -> str:
 def delete_contents(connection: sqlite3.Connection, job_id: str, dry_run: bool) -> int:
     """Delete the contents, notes and URLs of a job's implementations. Returns the number of contents.
 
-    Shipped redirects stay, as links do, since web servers use them. The notes are in the job's history, too. In a dry
-    run, only count.
+    Shipped redirects stay, as links do, since web servers use them. Notes are also deleted from the job's history. A
+    dry run only counts.
     """
     ((count,),) = connection.execute(
         f"SELECT count(*) FROM implementations WHERE job_id = ? AND content IS NOT NULL AND NOT {_IS_REDIRECT}",

@@ -72,7 +72,7 @@ class Draft(Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Approval:
-    """The implementation of an approved job: a type other than the job's own, or an earlier implementation."""
+    """What an approval chooses as the implementation: a type other than the job's own, or an earlier implementation."""
 
     implementation_type: str | None = None
     implementation_number: int | None = None

@@ -33,7 +33,7 @@ CHANGE: Final = 2
 CLOSING_CHANGE: Final = 4
 """Minimum factor by which a rate must have fallen to close a job: drifting rates rarely fall so far."""
 MIN_OTHERS: Final = 20
-"""From this size, no subject of the control may have changed as much."""
+"""In a control of at least this size, no subject may have changed as much."""
 MIN_EXPECTED: Final = 5
 """Minimum expected events for the last look to report no change, if fewer events are better."""
 MIN_VISITS: Final = 20

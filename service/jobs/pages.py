@@ -185,7 +185,7 @@ class _JobPages:
         stored = await self._jobs.database.read(self._jobs.job, organization, job_id)
         if job.status in OPEN:
             lake = self._context.services.lake
-            with suppress(TrafficError):  # own tables of agents that cannot be read, as `traffic doctor` says
+            with suppress(TrafficError):  # the lake's own tables of agents cannot be read, as `traffic doctor` reports
                 snippets = await self._context.in_thread(request, snippets_of, stored, lake, target)
         shown: dict[str, Any] = {
             **self._context.layout(request, "jobs/job"),

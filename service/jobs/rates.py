@@ -80,8 +80,9 @@ def chance(before: Sequence[float], after: Sequence[float], block_days: int, up:
 def ratio_interval(before: Sequence[DayCount], after: Sequence[DayCount]) -> list[float] | None:
     """Return a confidence interval of about 95 % for the ratio of the rate after to the rate before.
 
-    Return None without events before. The interval is Wilson's, for the share of all events that came later; the number
-    of events is first divided by the dispersion: how much more days differ than they would if events were independent.
+    Return None without earlier events. The interval is Wilson's, for the share of all events that came later; the
+    number of events is first divided by the dispersion: how much more days differ than they would if events were
+    independent.
     """
     early, late = period(before), period(after)
     days, events = early.days + late.days, early.events + late.events

@@ -168,7 +168,7 @@ class JobOutcome(Struct, frozen=True, forbid_unknown_fields=True):
     status: OutcomeStatus
     before: Measure | None
     after: Measure | None
-    probability: float | None  # of such a change by chance, if the rate halved or doubled
+    probability: float | None  # that such a change happens by chance, if the rate halved or doubled
     checked_at: Time | None
     until: Annotated[date | None, Meta(description="the day of the last check")]
     judged_by: Annotated[JudgedBy | None, Meta(description="the responses to its requests, or the rate over days")] = (

@@ -32,7 +32,7 @@ class ShippedRedirect(Struct, frozen=True, forbid_unknown_fields=True, rename={"
     """A redirect that was shipped and not withdrawn, for edge workers that poll."""
 
     domain: Annotated[str, Meta(description="the host that it is for; * for every host")]
-    path: Annotated[str, Meta(description="the exact path, to be compared when both are percent-decoded")]
+    path: Annotated[str, Meta(description="the exact path; compare paths after percent-decoding both")]
     target: Annotated[str, Meta(description="an http or https address")]
     status: Annotated[int, Meta(description="301, 302, 307 or 308")]
     job_id: str

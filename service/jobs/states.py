@@ -48,7 +48,7 @@ SYSTEM_TRANSITIONS: Final = {
     "return": {"resolved": "new", "dismissed": "new"},  # found again
     "merge": dict.fromkeys(UNDECIDED, "dismissed"),  # another job is about the same cause
     "erase": dict.fromkeys(OPEN, "dismissed"),  # what it is about was erased
-    "arrive": dict.fromkeys(OPEN, "resolved"),  # visits of a source that was silent
+    "arrive": dict.fromkeys(OPEN, "resolved"),  # visits from a source that was silent
 }
 """Actions of the service itself: the status after the action by the status before."""
 

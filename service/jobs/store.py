@@ -196,7 +196,8 @@ class Jobs:
     def write_links(self, organization: str) -> None:
         """Write the links that attached redirects need, each once, and wait for links that are being written.
 
-        Takes a long time if there are many. Raises LakeDamaged or OSError; in that case, a later call writes them.
+        Takes a long time if there are many links. Raises LakeDamaged or OSError; in that case, a later call writes
+        them.
         """
         database = self.database
         if made := edit_links_once(database.lake, organization, lambda: read_wanted_links(database, organization)):
@@ -225,7 +226,7 @@ class Jobs:
         url: str | None = None,
         note: str = "",
     ) -> JobRecord:
-        """Mark an implementation as accepted, shipped (which starts the outcome) or withdrawn; return the record."""
+        """Mark an implementation as accepted, shipped (which starts measuring) or withdrawn; return the record."""
         if status not in IMPLEMENTATION_TRANSITIONS["attached"]:
             raise BadInput(f"status is {status!r}; use {', '.join(IMPLEMENTATION_TRANSITIONS['attached'])}.")
         if shipped_at and (status != "shipped" or shipped_at > now):

@@ -27,7 +27,7 @@ _SEARCHED_BYTES: Final = 16 << 20
 def ask_first_choices(lake: Lake, organization: str, logs: Sequence[Path], files: str, database: Path | None) -> None:
     """Ask for the time zone and the user's own addresses, and for files and countries unless flags choose them.
 
-    Nothing is changed before all questions are answered. Raises BadInput for a log that cannot be read.
+    Nothing changes until all questions are answered. Raises BadInput for a log that cannot be read.
     """
     from data.local_time import check_zone
     from data.logs.source import beginning

@@ -44,7 +44,7 @@ ColumnsOption = Annotated[
     ),
 ]
 CapturesOption = Annotated[
-    str, typer.Option(help="request headers that HAProxy captures, in order, - to skip one: Host,-,User-Agent")
+    str, typer.Option(help="request headers that HAProxy captures, in order; - skips one: Host,-,User-Agent")
 ]
 
 
@@ -79,7 +79,7 @@ def import_logs(
 
     A log is identified by its content, not by its name, and keeps the --domain of its first import. Finally, the
     organization's past days are judged, as `traffic compact` does. On a terminal, an organization's first import asks
-    for its time zone, files, your own addresses and countries.
+    about its time zone, files, your own addresses and countries.
 
     Example: traffic import /var/log/nginx/access.log* --org acme --domain go.example.com
     """

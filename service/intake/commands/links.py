@@ -142,7 +142,7 @@ def remove(
 
 @app.command("list")
 def list_links(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
-    """Print the links of an organization as CSV, in the format of `traffic links import`.
+    """Print an organization's links as CSV, in the format of `traffic links import`.
 
     Example: traffic links list --org acme > links.csv
     """

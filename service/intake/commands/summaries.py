@@ -104,7 +104,7 @@ def report_people(lake: Lake, organization: str, summaries: list["Summary"]) -> 
 
         first, last = min(firsts), max(lasts)
         found = count_people(lake, organization, first, last)
-        inform(f"{organization}, {first} to {last}: {found.people:,} of {found.visits:,} visits are people's.")
+        inform(f"{organization}, {first} to {last}: {found.people:,} of {found.visits:,} visits are by people.")
 
 
 def _report_oddities(summary: "Summary") -> None:

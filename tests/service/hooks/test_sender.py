@@ -126,7 +126,7 @@ def test_a_sender_survives_errors(outbox, receiver, caplog, monkeypatch):
     there.wait_for(1)
     asyncio.run(sender.end())
     assert sender.outcomes["delivered"] == 1
-    assert "Hooks cannot be sent" in caplog.text
+    assert "Messages to hooks cannot be sent" in caplog.text
     assert "canary" not in caplog.text
 
 
