@@ -312,7 +312,7 @@ def test_deliveries_dated_by_a_wrong_clock_are_due(outbox):
     assert outbox.claim() is not None
 
 
-# Limits of pending messages
+# Limits on pending messages
 
 
 def test_a_new_finding_replaces_its_jobs_pending_message(outbox):

@@ -72,7 +72,7 @@ def test_a_test_is_sent_and_a_delivery_replayed(acme, hooks, hook):
     again = acme.post(f"{path}/test")
     assert (again.status_code, delivery.id in again.text) == (409, True)
     acme.read(path).row("hook.test")
-    hooks.change("acme", hook.id, HookChanges(active=False))  # pending messages are dead then
+    hooks.change("acme", hook.id, HookChanges(active=False))  # pending messages are then dead
     action = acme.read(path).row("dead").one("form")["action"]
     assert acme.post(action).status_code == 303
     assert hooks.deliveries("acme", hook.id)[0].status == "pending"

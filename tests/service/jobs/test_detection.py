@@ -69,7 +69,7 @@ def test_a_damaged_file_does_not_repeat_a_detection_run(detection, shipped, ran,
 
 
 def test_a_failing_organization_does_not_delay_the_others(detection, shipped, ran, jobs):
-    with jobs.database.transaction() as connection:  # no code writes this; it stands for any bug of ours
+    with jobs.database.transaction() as connection:  # no code writes this; it stands for any bug in the code
         connection.execute("UPDATE implementations SET shipped_at = 'never'")
     with pytest.raises(ValueError, match="never"):
         detection.run_next()

@@ -14,7 +14,7 @@ from tests.service.jobs.findings import NOW, broken, people, ship
 from tests.support.visits import land, visit
 
 pytestmark = pytest.mark.usefixtures("few_detectors")
-MIDNIGHT = datetime(NOW.year, NOW.month, NOW.day)  # visits are in UTC, without saying so
+MIDNIGHT = datetime(NOW.year, NOW.month, NOW.day)  # visit times are in UTC, but have no time zone
 DAY = timedelta(days=1)
 FIRST, DAYS = datetime(2026, 1, 1), 64  # 64 days leave two days that have 28 before and 28 after, seven days apart
 ERRORS = {

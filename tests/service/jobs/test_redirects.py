@@ -226,7 +226,7 @@ def test_guesses_are_the_three_most_similar_live_targets(jobs, lake, approve):
         ("/springguide", "https://go.example.com/springguide", 4),
         ("/spring-guid", TARGET, 0),
     ]
-    # Jaro's similarity of texts with 13 common letters, plus 0.4 of the rest to 1 for 4 equal first letters (Winkler)
+    # Jaro's similarity of strings with 13 common letters, plus 0.4 of the rest to 1 for 4 equal first letters (Winkler)
     jaro = (1 + 13 / 14 + 1) / 3
     assert found[0].similarity == round(jaro + 0.4 * (1 - jaro), 3)
 

@@ -405,7 +405,7 @@ def test_jobs_dismissed_by_the_service_are_deleted_after_90_days(jobs):
     for path in ("/gone", "/declined", "/back"):
         jobs.upsert(broken(path), NOW)
     of = {row.path: row.id for row in jobs.of("acme")}
-    ship(jobs, of["/gone"], draft=PATCH)  # tried, of no use, and then not found any more
+    ship(jobs, of["/gone"], draft=PATCH)  # tried, useless, and then no longer found
     jobs.set_outcome("acme", of["/gone"], measured("unchanged"), NOW)
     jobs.act("acme", of["/declined"], "dismiss", ANNA, NOW)
     dismissed_at = NOW + 28 * DAY
