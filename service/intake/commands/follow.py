@@ -66,8 +66,7 @@ def follow(
     imported with `traffic import`. The log may be rotated, by renaming or by copying and truncating;
     data/ingest/README.md describes two kinds of rotation that can lose or repeat lines. Files that were rotated since
     the last run, such as access.log.1 or access.log.2.gz in the same folder, are imported first; older ones are
-    ignored. The first run over a long log takes a while: a bar shows the progress, and imported visits count
-    immediately.
+    ignored. The first run over a long log takes a while: a bar shows progress, and imported visits count immediately.
 
     In a folder or bucket, the content of each object (plain, .gz, .zst or .parquet) is imported once; if an object has
     grown, its new lines are imported. Nothing there is changed or deleted. A bucket needs the usual AWS variables.
