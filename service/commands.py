@@ -1,7 +1,7 @@
-"""The program `traffic`, made of the commands of all rooms. Results go to stdout, messages to stderr.
+"""The program `traffic`, made up of the commands from all rooms. Results go to stdout, messages to stderr.
 
-Every file of a command is imported at each start. Slow imports (duckdb, the web server, rich) are therefore inside the
-functions that need them.
+Every command's file is imported at each start, so slow imports (duckdb, the web server, rich) are inside the functions
+that need them.
 """
 
 import sqlite3
@@ -57,7 +57,7 @@ ORDER: Final = (
     "demo serve sign-in import follow query views report mail mcp classify countries files reclassify compact erase "
     "retain verify rebuild publish backup status doctor"
 )
-"""The order of commands in `traffic --help`; unnamed commands follow, groups of commands come last."""
+"""The order of commands in `traffic --help`; commands that are not listed here follow, and command groups come last."""
 
 
 def _rank(name: str) -> tuple[int, str]:
@@ -82,7 +82,7 @@ PROGRAM: Final = get_command(app)
 
 
 def _shortage(error: MemoryError | RuntimeError) -> tuple[str, int]:
-    """The sentence and the exit code for a lack of memory or threads, or Ctrl-C. Raises any other error."""
+    """Return the message and the exit code for a lack of memory or threads, or for Ctrl-C. Raises any other error."""
     if isinstance(error, MemoryError):
         return "there is not enough memory.", 1
     if str(error) == "can't start new thread":

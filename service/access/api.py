@@ -1,4 +1,4 @@
-"""The operations on API keys of the caller's organization."""
+"""Operations on the API keys of the caller's organization."""
 
 from typing import Annotated
 
@@ -21,19 +21,19 @@ class NewApiKey(Struct, frozen=True):
     name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
     expires_at: Annotated[
         str | None,
-        Meta(description="expiry: a time such as 2027-01-31T12:00:00Z, or a day (until its end in UTC)"),
+        Meta(description="expiry: a time such as 2027-01-31T12:00:00Z, or the last day (in UTC)"),
     ] = None
 
 
 class ApiKey(Struct, frozen=True, forbid_unknown_fields=True):
-    """An API key, without the key itself."""
+    """The record of an API key, without the key itself."""
 
     id: Annotated[str, Meta(description="the first characters of the key")]
     name: str
     created_by: Annotated[str | None, Meta(description="the identity token's `sub`; null for the command line")]
     created_at: Time
     last_used_at: Annotated[Time | None, Meta(description="to the hour, not before created_at")]
-    expires_at: Annotated[Time | None, Meta(description="time from which it is rejected; null: never")]
+    expires_at: Annotated[Time | None, Meta(description="time from which the key is rejected; null: never")]
     revoked_at: Time | None
 
 
@@ -46,14 +46,14 @@ class CreatedApiKey(ApiKey, frozen=True):
 def key_manager(caller: Caller) -> None:
     """Raise Forbidden unless a caller may manage API keys."""
     if not caller.may_manage_keys:
-        fix = "Use an identity token of a role that may write, or `traffic keys` on the server."
+        fix = "Use an identity token with a role that may write, or `traffic keys` on the server."
         raise Forbidden("This token may not manage API keys.", fix)
 
 
 @OPERATIONS.handles(
     Operation(
         "GET /settings/api-keys", "list-api-keys",
-        "Every API key of the organization, oldest first. Identity tokens of roles that may write only.",
+        "The organization's API keys, oldest first. Requires an identity token with a role that may write.",
         {"200": list[ApiKey]}, key_manager,
     )
 )  # fmt: skip
@@ -64,7 +64,7 @@ async def list_keys(keys: ApiKeys, call: Call) -> list[ApiKey]:
 @OPERATIONS.handles(
     Operation(
         "POST /settings/api-keys", "create-api-key",
-        "Create an API key. Identity tokens of roles that may write only.",
+        "Create an API key. Requires an identity token with a role that may write.",
         {"201": CreatedApiKey}, key_manager, NewApiKey, 4 * KIB,
     )
 )  # fmt: skip

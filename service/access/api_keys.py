@@ -44,7 +44,7 @@ class Key:
 class ApiKeys:
     """The API keys of one lake. Safe to use from several threads and processes.
 
-    All methods except record_use block, so an event loop calls them through `read` and `write` of the database.
+    All methods except record_use block, so an event loop calls them through the database's `read` and `write`.
     """
 
     def __init__(self, database: ControlDatabase, clock: Clock = utc_now) -> None:
@@ -55,7 +55,7 @@ class ApiKeys:
     def create_key(
         self, organization: str, name: str, created_by: str | None = None, expires_at: str | None = None
     ) -> str:
-        """Create a key of an organization and return it. Only its hash is stored. Raises BadInput.
+        """Create a key for an organization and return it. Only its hash is stored. Raises BadInput.
 
         `expires_at` is a time with an offset, or a day (UTC), at the end of which the key expires; None: never.
         """
@@ -74,7 +74,7 @@ class ApiKeys:
         return key
 
     def all_keys(self, organization: str = "", key_id: str = "") -> list[Key]:
-        """All keys, oldest first; or only the keys of an organization, or the key with this id."""
+        """Return all keys, oldest first, or only an organization's keys, or only the key with this id."""
         rows = self.database.rows(
             _SELECT + "WHERE ? IN ('', organization) AND ? IN ('', id) ORDER BY created_at, id",
             [to_text(self._clock()), organization, key_id],
@@ -99,7 +99,7 @@ class ApiKeys:
             raise BadInput(f"no active key {key_id!r}; `traffic keys list` shows them.")
 
     def find(self, key: str) -> Key | None:
-        """The record of a key; None for any other text. A mistyped key is rejected by its checksum."""
+        """Return the record of a key, or None for anything else. The checksum rejects a mistyped key."""
         if not is_well_formed_key(key):
             return None
         rows = self.database.rows(_SELECT + "WHERE sha256 = ?", [to_text(self._clock()), sha256(key)])
@@ -116,12 +116,12 @@ class ApiKeys:
 
 
 def key_id_of(key: str) -> str:
-    """The id of a key: its first characters."""
+    """Return a key's id: its first characters."""
     return key[:_ID_LENGTH]
 
 
 def is_well_formed_key(text: str) -> bool:
-    """Whether text has the form and the checksum of a key."""
+    """Return whether a string has the form and the checksum of a key."""
     if not text.startswith(KEY_PREFIX) or len(text) != _KEY_LENGTH or not text.isascii():
         return False
     secret = text[len(KEY_PREFIX) : -_CHECK_LENGTH]
@@ -143,7 +143,7 @@ def _expiry(text: str, now: str) -> str:
 
 
 def _checksum(secret: str) -> str:
-    """CRC-32 of the secret as six base-62 digits, as in GitHub's tokens, to detect typos and for secret scanners."""
+    """Return the secret's CRC-32 as six base-62 digits, like GitHub's tokens, against typos and for secret scanners."""
     number, digits = zlib.crc32(secret.encode()), ""
     for _ in range(_CHECK_LENGTH):
         number, digit = divmod(number, len(_ALPHABET))

@@ -1,4 +1,4 @@
-"""Authentication: from the Authorization header of a request to its Caller, or Unauthorized."""
+"""Authentication: turns a request's Authorization header into its Caller, or raises Unauthorized."""
 
 import time
 from collections import OrderedDict
@@ -27,9 +27,9 @@ MAX_CLAIM_LENGTH: Final = 255
 MAX_TIMESTAMP: Final = 253_402_300_799
 """The last second of the year 9999."""
 TOKEN_CACHE_SECONDS: Final = 60
-"""How long a verified identity token is cached: verifying it costs more than a cached answer."""
+"""How long a verified identity token is cached, since verifying it takes longer than a cached answer."""
 API_KEY_CACHE_SECONDS: Final = 2
-"""How long a verified API key is cached: a revoked key is still accepted for this time."""
+"""How long a verified API key is cached, and so how long a revoked key may still be accepted."""
 MAX_REMEMBERED: Final = 4_096
 """Maximum number of Authorization headers in the cache."""
 
@@ -49,7 +49,8 @@ class Authenticator:
         self._jwks = jwks
         self._clock = clock
         self._callers: OrderedDict[bytes, tuple[Caller, float, float, int]] = OrderedDict()
-        """By header: caller, expiry by self._clock, expiry of the token by time.time(), generation of the key set."""
+        """By header: the caller, when the entry expires (self._clock), when the token expires (time.time()), and the
+        key set's generation."""
 
     def cached(self, headers: list[tuple[bytes, bytes]]) -> Caller | None:
         """Return the caller of a recently verified Authorization header; None if `authenticate` must verify it."""
@@ -63,8 +64,8 @@ class Authenticator:
         return caller
 
     async def authenticate(self, headers: list[tuple[bytes, bytes]]) -> Caller:
-        """Return the caller of a request. Raises Unauthorized unless it has exactly one header with a valid Bearer
-        token.
+        """Return the caller of a request. Raises Unauthorized unless it has exactly one Authorization header, with a
+        valid Bearer token.
         """
         cached = self.cached(headers)
         if cached is not None:
@@ -84,7 +85,7 @@ class Authenticator:
                 raise Unauthorized
             if key.state == "expired":
                 command = f"`traffic keys create --org {key.organization} --name NAME`"
-                fix = f"Create another one under Settings > API keys, or by {command} on the server."
+                fix = f"Create another one under Settings > API keys, or with {command} on the server."
                 raise Unauthorized(f"The API key {key.id} expired at {key.expires_at}.", fix)
             self._api_keys.record_use(token)
             caller = Caller(key.organization, "editor", key.id, is_key=True)
@@ -125,7 +126,7 @@ class Authenticator:
         return self._caller_from(claims)
 
     async def _verify(self, token: str, audience: str) -> tuple[dict[str, Any], int]:
-        """The claims of a token, verified as in RFC 8725, and the generation of the key set. Raises Unauthorized."""
+        """Return a token's claims, verified as in RFC 8725, and the key set's generation. Raises Unauthorized."""
         if self._jwks is None:
             raise Unauthorized
         try:
@@ -137,11 +138,11 @@ class Authenticator:
             )  # fmt: skip
             claims: dict[str, Any] = verified["payload"]
             if str(verified["header"].get("typ", "JWT")).lower() not in TOKEN_TYPES:
-                raise ValueError("the typ of the token is not allowed")
+                raise ValueError("the token's typ is not allowed")
             if not all(_is_valid_time(claims[name]) for name in ("exp", "iat", "nbf") if name in claims):
                 raise ValueError("a time claim is not a valid time")
             if not 0 < claims["exp"] - claims["iat"] <= self._settings.jwt_lifetime * 3_600:
-                raise ValueError("the lifetime of the token is too long")
+                raise ValueError("the token's lifetime is too long")
         except (jwt.PyJWTError, ValueError, TypeError, OverflowError) as error:
             raise Unauthorized from error
         return claims, generation
@@ -170,7 +171,7 @@ class AuthenticationMiddleware:
         self._public = public
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on with scope["caller"] set, or answer with 401 or the refusal that is in the scope."""
+        """Pass the request on with scope["caller"] set, or answer with 401, or with the refusal in the scope."""
         if "refusal" in scope:
             await render(scope["refusal"])(scope, receive, send)
             return
@@ -192,6 +193,6 @@ def _is_valid_claim(value: object) -> bool:
 
 
 def _authorization_header(headers: list[tuple[bytes, bytes]]) -> bytes | None:
-    """The header; None unless there is exactly one."""
+    """Return the Authorization header, or None unless there is exactly one."""
     values = [value for name, value in headers if name == b"authorization"]
     return values[0] if len(values) == 1 else None

@@ -1,8 +1,8 @@
 """The identity provider's public keys (JWKS), from a file or a URL. Tokens are checked in authentication.py.
 
-PyJWKClient of PyJWT is not used because requests must not wait for the provider: it fetches under a lock, retries a
-failed fetch for every unknown kid, does not use expired keys while the provider is down, drops keys without kid, and
-rejects the whole set for one key with an unknown `alg`.
+PyJWT's PyJWKClient is not used because requests must not wait for the provider. It fetches under a lock, retries a
+failed fetch for every unknown kid, does not use expired keys while the provider is down, drops keys without a kid, and
+rejects the whole set if one key has an unknown `alg`.
 """
 
 import asyncio
@@ -38,10 +38,10 @@ MAX_KEYS: Final = 64
 MAX_KID_LENGTH: Final = 128
 RSA_BITS: Final = range(2_048, 8_193)
 _ALGORITHMS: Final = {("RSA", None): "RS256", ("EC", "P-256"): "ES256", ("OKP", "Ed25519"): "EdDSA"}
-"""The algorithm for each type of key: the token does not choose how its signature is verified."""
+"""The algorithm for each type of key, so that a token cannot choose how its signature is verified."""
 _PUBLIC: Final = ("kty", "crv", "n", "e", "x", "y")
 _INVALID: Final = (ValueError, TypeError, AttributeError, LookupError, RecursionError, jwt.PyJWTError)
-"""Exceptions raised by parsing a body that is not JSON or not a key set, or an invalid key."""
+"""Exceptions raised when a body is not JSON or not a key set, or when a key is invalid."""
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -49,7 +49,7 @@ class JwksClient:
     """Looks up keys by kid. Reads the source again periodically and for an unknown kid, at most twice a minute.
 
     While the source cannot be read, the last good keys are used for a day. A daemon thread reads the source, so
-    neither requests with a known key nor the shutdown of the server wait for it. Belongs to one event loop.
+    neither requests with a known key nor the server's shutdown wait for it. Belongs to one event loop.
     """
 
     def __init__(self, source: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -67,7 +67,7 @@ class JwksClient:
         self._refresh.set_result(None)
         if "://" not in source:
             if not Path(source).is_file():
-                raise BadInput(f"TRAFFIC_JWKS: no file {source}.")
+                raise BadInput(f"TRAFFIC_JWKS is {source}, but there is no such file.")
         elif not is_allowed_url(source):
             raise BadInput("TRAFFIC_JWKS must be a file or an https address (http on this machine only).")
 
@@ -90,7 +90,7 @@ class JwksClient:
         return key, generation
 
     def is_usable(self) -> bool:
-        """Whether the keys were read within MAX_STALE_SECONDS."""
+        """Return whether the keys were last read at most MAX_STALE_SECONDS ago."""
         return self._clock() - self._refreshed_at <= MAX_STALE_SECONDS
 
     def _get(self, kid: str | None) -> jwt.PyJWK | None:
@@ -105,7 +105,7 @@ class JwksClient:
             self._start_reading()
 
     def _start_reading(self) -> None:
-        """Start to read the keys in a thread, unless a read is running or the last one was too recent."""
+        """Start reading the keys in a thread, unless a read is running or the last one was too recent."""
         pause = MIN_REFRESH_INTERVAL_SECONDS
         if self._failures:
             pause = min(MIN_BACKOFF_SECONDS << min(self._failures - 1, 6), MAX_PAUSE_SECONDS)
@@ -120,7 +120,7 @@ class JwksClient:
             reading.add_done_callback(lambda _: _call_in(loop, self._refresh_while_idle))
 
     def _refresh_while_idle(self) -> None:
-        """Read old keys again even without requests; their age is counted from the end of a read."""
+        """Read the keys again when they are old, even without requests. Their age is counted from the end of a read."""
         asyncio.get_running_loop().call_later(REFRESH_SECONDS + 1, self._refresh_if_old)
 
     def _fetch(self, reading: Future[None]) -> None:
@@ -151,13 +151,13 @@ class JwksClient:
 
 
 def _call_in(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-    """Call something in an event loop from a thread; nothing happens if the loop has ended."""
+    """Call a function in an event loop from a thread. Do nothing if the loop is closed."""
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(call)
 
 
 def _parse_keys(body: bytes) -> dict[str | None, jwt.PyJWK]:
-    """The usable keys of a key set by kid. Raises one of _INVALID if there are none or it is not a key set."""
+    """Return a key set's usable keys, by kid. Raises one of _INVALID if there are none or the body is not a key set."""
     entries = json.loads(body)["keys"]
     if not isinstance(entries, list) or len(entries) > MAX_KEYS:
         raise ValueError("not a key set")
@@ -176,12 +176,12 @@ def _parse_keys(body: bytes) -> dict[str | None, jwt.PyJWK]:
             if entry["kty"] != "RSA" or key.key.key_size in RSA_BITS:
                 keys[_valid_kid(entry.get("kid"))] = key
     if not keys:
-        raise ValueError("a key set without a key for signatures")
+        raise ValueError("the key set has no key for signatures")
     return keys
 
 
 def _valid_kid(kid: object) -> str | None:
-    """The kid if it is valid; None stands for no kid. Raises PyJWTError otherwise."""
+    """Return the kid if it is valid, or None if there is none. Raises PyJWTError if it is invalid."""
     if kid is None or (isinstance(kid, str) and 0 < len(kid) <= MAX_KID_LENGTH and kid.isascii() and kid.isprintable()):
         return kid
     raise jwt.InvalidTokenError("not a kid")

@@ -1,7 +1,7 @@
-"""The OpenID Connect client: signs users in at the identity provider that issues the tokens of the API.
+"""The OpenID Connect client: signs users in at the identity provider that issues the API's tokens.
 
 Authorization code flow with PKCE (RFC 7636, S256). The provider's endpoints come from its discovery document; its ID
-tokens are verified in authentication.py, like the API's tokens.
+tokens are verified in authentication.py, as the API's tokens are.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class PendingSignIn(NamedTuple):
 
     @property
     def secret(self) -> str:
-        """A secret of this browser and sign-in, from which nonce and code verifier are derived."""
+        """The secret of this browser and sign-in, from which the nonce and the code verifier are derived."""
         return f"{self.state}.{self.browser}"
 
     @property
@@ -62,7 +62,7 @@ class PendingSignIn(NamedTuple):
 
 
 class OidcClient:
-    """One client at one provider. Belongs to one event loop."""
+    """One client of one provider. Belongs to one event loop."""
 
     def __init__(
         self, settings: Settings, authenticator: Authenticator, clock: Callable[[], float] = time.monotonic
@@ -81,7 +81,7 @@ class OidcClient:
         self.provider = urlsplit(settings.jwt_issuer).netloc
 
     async def authorization_url(self, sign_in: PendingSignIn) -> str:
-        """The URL where a browser signs in. Raises ProviderUnavailable."""
+        """Return the URL where a browser signs in. Raises ProviderUnavailable."""
         parameters = {
             "response_type": "code",
             "client_id": self._settings.oidc_client_id,
@@ -123,7 +123,7 @@ class OidcClient:
         return await self._authenticator.authenticate_id_token(token, settings.oidc_client_id, sign_in.nonce)
 
     async def end_session_url(self) -> str:
-        """The URL for signing out of the provider as well; "" if it has none or does not respond."""
+        """Return the URL for signing out of the provider too, or "" if the provider has none or does not respond."""
         try:
             endpoint = (await self._discover()).get("end_session_endpoint")
         except ProviderUnavailable:
@@ -135,8 +135,8 @@ class OidcClient:
         return _with_query(endpoint, parameters)
 
     async def _discover(self) -> dict[str, Any]:
-        """Return the discovery document, cached for an hour. Raises ProviderUnavailable, for FAILURE_SECONDS after a
-        failure.
+        """Return the discovery document, cached for an hour. Raises ProviderUnavailable on a failure and for
+        FAILURE_SECONDS after it.
         """
         metadata, until = self._metadata
         if self._clock() < until:
@@ -161,7 +161,7 @@ class OidcClient:
     async def _fetch(
         self, url: str, form: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        """Fetch a JSON object. Raises ProviderUnavailable, or Forbidden for status 400: a rejected code."""
+        """Fetch a JSON object. Raises ProviderUnavailable, or Forbidden for status 400, which means a rejected code."""
         try:
             if self._slots.locked():
                 raise OutgoingError("timed_out", f"{MAX_UNDER_WAY} requests are under way")
@@ -193,5 +193,5 @@ def _with_query(endpoint: str, parameters: Mapping[str, str]) -> str:
 
 
 def _sha256(text: str) -> str:
-    """The SHA-256 of a text in base64url without padding: 43 characters, as PKCE requires them."""
+    """Return a string's SHA-256 in base64url without padding: 43 characters, as PKCE requires."""
     return urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()

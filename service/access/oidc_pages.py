@@ -14,13 +14,13 @@ from service.core.control_database import sha256
 from service.core.http.errors import Forbidden, Unauthorized
 
 COOKIE: Final = "traffic-oidc-"
-"""Prefix of the cookies of sign-ins. Each sign-in has a cookie named after its state, with a new secret."""
+"""Prefix of sign-in cookies. Each sign-in has its own cookie, which is named after its state and holds a new secret."""
 MAX_COOKIES: Final = 8
-"""Maximum number of concurrent sign-ins of one browser; a further sign-in deletes the cookie of the oldest."""
+"""Maximum number of concurrent sign-ins per browser; a further sign-in deletes the oldest one's cookie."""
 
 
 def routes(context: PageContext, client: OidcClient) -> list[Route]:
-    """The routes of signing in at the identity provider."""
+    """Return the routes for signing in at the identity provider."""
     return [
         Route(f"{context.root}/oidc/start", partial(start, context, client)),
         Route(f"{context.root}/oidc/callback", partial(callback, context, client)),
@@ -28,7 +28,7 @@ def routes(context: PageContext, client: OidcClient) -> list[Route]:
 
 
 async def start(context: PageContext, client: OidcClient, request: Request) -> Response:
-    """Redirect to the provider, with a cookie for this sign-in, so that several tabs may sign in at once."""
+    """Redirect to the provider, with a cookie for this sign-in, so that several tabs can sign in at the same time."""
     target = context.own_page(request.query_params.get("next", ""))
     sign_in = PendingSignIn.begin()
     address = await client.authorization_url(sign_in)
@@ -55,7 +55,7 @@ async def callback(context: PageContext, client: OidcClient, request: Request) -
     try:
         user = await client.user(sign_in, query["code"])
     except Unauthorized as error:
-        message = "Ask for an organization at the identity provider, then begin again from the sign-in page."
+        message = "Ask the administrator of the identity provider for an organization, then sign in again."
         raise Forbidden("The identity provider rejected the sign-in.", message) from error
     hours = context.services.settings.session_hours
     opened = await context.control.write(context.sessions.store.open_by_provider, user, hours)
@@ -65,5 +65,5 @@ async def callback(context: PageContext, client: OidcClient, request: Request) -
 
 
 def _cookie_of(state: str) -> str:
-    """The name of the cookie of the sign-in with this state."""
+    """Return the name of the cookie for the sign-in with this state."""
     return f"{COOKIE}{sha256(state)[:16]}"

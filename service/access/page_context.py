@@ -18,7 +18,7 @@ from service.core.program import command_line
 from service.core.threads import Arguments, Result
 
 COOKIE: Final = "traffic"
-"""The cookie of a session. Over https its name begins with __Host-, which browsers refuse over plain http."""
+"""The session cookie. Over https, its name begins with __Host-, which browsers refuse over plain http."""
 _OWN_PAGE: Final = re.compile(r"[\x21-\x5b\x5d-\x7e]*")
 """Visible ASCII without a backslash, which browsers read as a slash."""
 
@@ -32,7 +32,7 @@ class PageLink(NamedTuple):
     section: str = ""  # path prefix of its pages; "": a single page, which keeps the filters
 
     def is_current(self, path: str) -> bool:
-        """Whether the page of a path belongs to this link."""
+        """Return whether this link is the current one on the page with this path."""
         return path.startswith(self.section) if self.section else path == self.path
 
 
@@ -51,18 +51,18 @@ class PageContext:
         self.renderer = Renderer(self.root, services.workers.texts, self.command, services.countries)
 
     async def in_thread(self, request: Request, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
-        """Run blocking work in a thread, once the caller's turn has come."""
+        """Run blocking work in a thread, when it is the caller's turn."""
         return await self.services.workers.texts.compute(*turn_of(request), partial(work, *arguments))
 
     def navigation(self, path: str, query: str = "") -> list[tuple[str, str, bool, str]]:
-        """Return the title, address and keys of every page, and whether the page has the given path."""
+        """Return every link's title, its address, whether it is current on the page with this path, and its keys."""
         return [
             (link.title, f"{self.root}/{link.path}{'' if link.section else query}", link.is_current(path), link.key)
             for link in self._links
         ]
 
     def layout(self, request: Request, path: str, query: str = "") -> dict[str, Any]:
-        """The variables of layout.html for a page with this path after /app/ and the filters in `query`."""
+        """Return the variables of layout.html for the page with this path after /app/ and the filters in `query`."""
         session = request.scope["session"]
         return {
             "navigation": self.navigation(path, query),
@@ -82,19 +82,21 @@ class PageContext:
         status: int = 200,
         **content: Any,  # noqa: ANN401  # of any template
     ) -> Response:
-        """The page of a tab of Settings. In the content, `made` is a secret to show; `problem` makes the status 400."""
+        """Return the page of a Settings tab. In `content`, `made` is a secret to show; a `problem` makes the status
+        400.
+        """
         status = 400 if content.get("problem") and status == 200 else status
         tabs = [(tab.title, f"{self.root}/{tab.path}", tab.is_current(path)) for tab in self._tabs]
         shown = {**self.layout(request, path), "tabs": tabs, **content}
         return await self.renderer.response(request, template, shown, status, is_compressible=not content.get("made"))
 
     async def session(self, request: Request) -> Session | None:
-        """The session of the browser, by its cookie."""
+        """Return the browser's session, found by its cookie."""
         secret = self.cookie(request)
         return await self.sessions.session(secret) if secret else None
 
     async def signed_in(self, request: Request, opened: OpenedSession, target: str) -> Response:
-        """A redirect to the target with the cookie of a new session; the session that it replaces ends."""
+        """Redirect to the target with the cookie of a new session, and end the session that it replaces."""
         replaced = await self.session(request)
         if replaced:
             await self.sessions.revoke(replaced.id, replaced.organization)
@@ -108,7 +110,7 @@ class PageContext:
         return text if is_ours and _OWN_PAGE.fullmatch(text) and "/.." not in text else f"{self.root}/"
 
     def cookie(self, request: Request, name: str = COOKIE) -> str:
-        """The value of our cookie with this name; "" if not sent."""
+        """Return the value of our cookie with this name, or "" if it was not sent."""
         return request.cookies.get(self._cookie_name(request, name), "")
 
     def set_cookie(
@@ -121,11 +123,11 @@ class PageContext:
         )  # fmt: skip
 
     def delete_cookie(self, request: Request, response: Response, name: str = COOKIE) -> None:
-        """Delete a cookie, by default the cookie of the session."""
+        """Delete a cookie, by default the session cookie."""
         self.set_cookie(request, response, "", timedelta(), name)
 
     def cookie_names(self, request: Request, prefix: str) -> list[str]:
-        """The names of our cookies with a prefix, in the order in which they were sent."""
+        """Return the names of our cookies with a prefix, in the order in which they were sent."""
         sent, given = self._cookie_name(request, prefix), len(self._cookie_name(request, ""))
         return [name[given:] for name in request.cookies if name.startswith(sent)]
 
@@ -134,7 +136,7 @@ class PageContext:
 
 
 def manager(request: Request) -> Session:
-    """The session of a user who may change settings. Raises Forbidden."""
+    """Return the session of a user who may change settings. Raises Forbidden for any other user."""
     session: Session = request.scope["session"]
     if not session.caller.may_manage_keys:
         raise Forbidden(

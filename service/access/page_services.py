@@ -1,4 +1,4 @@
-"""The parts of the service that every page uses. A server loads this at startup, and Jinja2 with the first page."""
+"""The parts of the service that every page uses. A server loads it at startup, but Jinja2 only with the first page."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -30,9 +30,9 @@ class PageServices:
     countries: CountryDatabase | None = None  # None: only countries in logs are known
 
     def today(self, organization: str) -> date:
-        """The current day of an organization."""
+        """Return the current day in an organization's time zone."""
         return self.lake.manifest.organizations.today(organization, self.clock())
 
     def hours_begun(self, organization: str) -> int:
-        """The number of hours begun in the current day."""
+        """Return how many hours of the organization's current day have begun."""
         return local_now(self.lake.manifest.organizations.zone(organization), self.clock()).hour + 1

@@ -1,6 +1,6 @@
 """Sessions of signed-in browsers, started by one-time links or sign-ins at the identity provider.
 
-Only hashes of secrets are stored. All are rows of control.sqlite.
+They are stored in control.sqlite, with hashes in place of secrets.
 """
 
 import secrets
@@ -24,7 +24,7 @@ KEY_SESSION_DAYS: Final = 30
 MAX_SESSIONS_OF_A_KEY: Final = 20
 MAX_SESSION_DAYS: Final = 366
 CACHE_SECONDS: Final = 2
-"""How long a session is cached: a session revoked elsewhere is still accepted for this time."""
+"""How long a session is cached, and so how long a session that another process revoked may still be accepted."""
 MAX_CACHED: Final = 4_096
 MAX_KEPT: Final = 10_000
 """Number of newest sessions kept even after they expire, so that a temporarily wrong clock deletes none."""
@@ -38,7 +38,7 @@ _ANY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # not
 
 
 def enter_url(settings: Settings, code: str) -> str:
-    """The sign-in link with a code, under the address at which browsers reach the server."""
+    """Return the sign-in link with a code, under the address at which browsers reach the server."""
     host = _ANY_ADDRESS.get(settings.host, settings.host)
     name = f"[{host}]" if ":" in host else host
     origin = settings.public_url or f"http://{name}:{settings.port}"
@@ -74,7 +74,7 @@ class OpenedSession(NamedTuple):
 
 
 class SessionStore:
-    """The sessions and sign-in links of one lake. Its methods block; safe to use from several threads."""
+    """The sessions and sign-in links of one lake. Its methods block, and are safe to call from several threads."""
 
     def __init__(self, database: ControlDatabase, clock: Clock = utc_now) -> None:
         self.database = database
@@ -83,7 +83,7 @@ class SessionStore:
     def create_link(self, organization: str, role: str = "editor", days: int = 30, is_reusable: bool = False) -> str:
         """Create a sign-in link; return its code. Raises BadInput.
 
-        The code works once, within LINK_LIFETIME, and starts a session of this many days. A reusable code, for the
+        The code works once, within LINK_LIFETIME, and starts a session that lasts `days` days. A reusable code, for the
         demo, works any number of times for a day.
         """
         check_organization(organization)
@@ -102,7 +102,7 @@ class SessionStore:
         return code
 
     def organization_of_link(self, code: str) -> str | None:
-        """The organization that a link signs in to; None if the link is unknown, used or expired."""
+        """Return the organization that a link signs in to, or None if the link is unknown, used or expired."""
         rows = self.database.rows(
             "SELECT organization FROM sign_in_links WHERE sha256 = ? AND expires_at >= ? "
             "AND (used_at IS NULL OR is_reusable)",
@@ -111,7 +111,7 @@ class SessionStore:
         return rows[0][0] if rows else None
 
     def open_by_link(self, code: str) -> OpenedSession | None:
-        """Use up a link and open a session; None if the link is unknown, used or expired."""
+        """Use up a link and open a session. Returns None if the link is unknown, used or expired."""
         now = to_text(self._clock())
         rows = self.database.rows(
             "UPDATE sign_in_links SET used_at = ? WHERE sha256 = ? AND expires_at >= ? "
@@ -139,7 +139,7 @@ class SessionStore:
         return opened
 
     def begin_sign_in(self, secret: str, target: str) -> None:
-        """Store that a browser left for the identity provider, to go to `target` when it returns with the secret."""
+        """Store that a browser left for the identity provider, and the page to open when it returns with the secret."""
         now = self._clock()
         self.database.rows("DELETE FROM sign_ins WHERE expires_at < ?", [to_text(now)])
         self.database.rows(
@@ -156,11 +156,11 @@ class SessionStore:
         return rows[0][0] if rows else None
 
     def open_by_provider(self, user: Caller, hours: int) -> OpenedSession:
-        """Open a session of this many hours for a user of the identity provider."""
+        """Open a session that lasts this many hours, for a user of the identity provider."""
         return self._open(user.organization, user.role, "oidc", timedelta(hours=hours), subject=user.name)
 
     def session(self, secret: str) -> Session | None:
-        """The valid session of a cookie; None for any other text."""
+        """Return the valid session with this secret, or None if there is none."""
         rows = self.database.rows(_SELECT_VALID + "AND sha256 = ?", [to_text(self._clock()), sha256(secret)])
         return Session(*rows[0]) if rows else None
 
@@ -171,7 +171,7 @@ class SessionStore:
             self.database.rows("UPDATE sessions SET last_seen_at = ? WHERE id = ?", [hour, session.id])
 
     def sessions_of(self, organization: str) -> list[Session]:
-        """The valid sessions of an organization, newest first."""
+        """Return an organization's valid sessions, newest first."""
         parameters = [to_text(self._clock()), organization]
         rows = self.database.rows(_SELECT_VALID + "AND organization = ? ORDER BY created_at DESC, id", parameters)
         return [Session(*row) for row in rows]
@@ -215,10 +215,10 @@ class Sessions:
         self.store = store
         self._cached: TTLCache[str, Session] = TTLCache(MAX_CACHED, CACHE_SECONDS)
         self._forgotten = 0
-        """Number of invalidations of the cache: sessions read before the latest are not cached."""
+        """Number of cache invalidations; a session read before the latest one is not cached."""
 
     async def session(self, secret: str) -> Session | None:
-        """The valid session of a cookie, remembered for CACHE_SECONDS."""
+        """Return the valid session with this secret, cached for CACHE_SECONDS, or None if there is none."""
         digest = sha256(secret)
         session = self._cached.get(digest)
         if session is None:
@@ -231,7 +231,7 @@ class Sessions:
         return session
 
     async def revoke(self, session_id: str, organization: str) -> bool:
-        """End a session of an organization, at once on this server. Returns False if there is none with this id."""
+        """End a session of an organization, immediately on this server. Returns False if there is none with this id."""
         is_revoked = await self.store.database.write(self.store.revoke, session_id, organization)
         self._forget(lambda session: session.id == session_id)  # after the write, or a request would cache it again
         return is_revoked

@@ -1,4 +1,4 @@
-"""Settings > API keys and Sessions."""
+"""The Settings pages for API keys and sessions."""
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -15,7 +15,7 @@ TABS = (PageLink("settings/api-keys", "API keys"), PageLink("settings/sessions",
 
 
 def routes(context: PageContext) -> list[Route]:
-    """The routes of keys and sessions, and of Settings, which opens the tab API keys."""
+    """Return the routes for keys and sessions, and for Settings, which opens the tab API keys."""
     pages, root = _SettingsPages(context), f"{context.root}/settings"
     return [
         Route(root, pages.first),
@@ -57,7 +57,7 @@ class _SettingsPages:
         )  # fmt: skip
 
     async def revoke_key(self, request: Request) -> Response:
-        """Revoke an API key, and with it the sessions started by it."""
+        """Revoke an API key and the sessions that it started."""
         session, key_id = manager(request), request.path_params["id"]
         try:
             await self._context.control.write(self._keys.revoke_key, key_id, session.organization)
@@ -67,7 +67,7 @@ class _SettingsPages:
         return RedirectResponse(f"{self._context.root}/settings/api-keys", 303)
 
     async def sessions(self, request: Request) -> Response:
-        """List the sessions that the caller may end: all of the organization, or for viewers only their own."""
+        """List the sessions that the caller may end: all of the organization's, or, for viewers, only their own."""
         own: Session = request.scope["session"]
         listed = await self._context.control.read(self._context.sessions.store.sessions_of, own.organization)
         mine = [session for session in listed if own.caller.may_manage_keys or session.id == own.id]

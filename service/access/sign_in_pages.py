@@ -12,7 +12,7 @@ from service.core.pages.forms import form_fields
 
 
 def routes(context: PageContext) -> list[Route]:
-    """The routes of signing in and out."""
+    """Return the routes for signing in and out."""
     return [
         Route(f"{context.root}/sign-in", partial(sign_in, context), methods=["GET", "POST"]),
         Route(f"{context.root}/enter", partial(enter, context), methods=["GET", "POST"]),
@@ -38,7 +38,7 @@ async def sign_in(context: PageContext, request: Request) -> Response:
 async def enter(context: PageContext, request: Request) -> Response:
     """Show a button to sign in with a one-time link (GET), or use up the link and sign in (POST).
 
-    Opening the link does not use it up, since mail scanners open links before their readers do.
+    Opening the link does not use it up, since mail scanners open links before recipients do.
     """
     store, overview = context.sessions.store, f"{context.root}/"
     if request.method == "POST":

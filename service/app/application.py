@@ -1,4 +1,4 @@
-"""Builds the ASGI application of the service from its settings. Only this file puts the parts together."""
+"""Builds the service's ASGI application from its settings. The parts are put together only here."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
@@ -73,7 +73,7 @@ class _Parts:
     """The long-lived objects of the service, which the application closes when it stops."""
 
     def __init__(self, settings: Settings, clock: Clock, log: Log | None, opened: ExitStack) -> None:
-        """`opened` gets each resource as soon as it is open; if this fails, the caller closes them."""
+        """`opened` gets each resource as soon as it is open; if this constructor fails, the caller closes them."""
         self.opened = opened
         self.lake = lake = Lake(settings.lake, create=True)
         opened.callback(lake.manifest.close)
@@ -134,7 +134,7 @@ class _Parts:
 
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        """Run maintenance and the sender of hooks while the server runs; then close everything, dependents first.
+        """Run maintenance and the hook sender while the server runs; then close everything, dependents first.
 
         Everything is also closed if a part fails to start or end.
         """
@@ -153,10 +153,11 @@ class _Parts:
 def create_app(
     settings: Settings, clock: Clock = utc_now, log: Log | None = None, opened: ExitStack | None = None
 ) -> RequestMiddleware:
-    """Return the ASGI application over the lake of `settings`, created if missing. Raises BadInput or LakeDamaged.
+    """Return the ASGI application for the lake in `settings`, which is created if missing. Raises BadInput or
+    LakeDamaged.
 
-    The end of its lifespan closes its resources; so does this function if it fails. A caller that may fail before the
-    lifespan begins passes `opened`, and closes it.
+    Its resources are closed when its lifespan ends, or by this function if it fails. A caller that may fail before the
+    lifespan begins passes `opened` and closes it.
     """
     opened = opened or ExitStack()
     try:

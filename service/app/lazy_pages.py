@@ -1,4 +1,4 @@
-"""The entry point of the pages. A server loads it at startup, and templates and static files with the first page."""
+"""The entry point of the pages. A server loads it at startup, but templates and static files with the first page."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -28,11 +28,11 @@ class Pages:
         self._loading = asyncio.Lock()
 
     def is_page(self, path: str) -> bool:
-        """Whether a path belongs to the pages."""
+        """Return whether a path leads to a page."""
         return path.startswith(self._root) and path[len(self._root) :][:1] in {"", "/"}
 
     def path_of(self, path: str) -> str:
-        """The route of a page's path as declared, such as /app/ai/{source}; "" for any other path."""
+        """Return the declared route for a page's path, such as /app/ai/{source}, or "" for any other path."""
         return self._pages.path_of(path) if self._pages and self.is_page(path) else ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -57,6 +57,6 @@ def _load(parts: PageParts) -> "PagesApp":
 
 
 def _is_browser(scope: Scope) -> bool:
-    """Whether the request is a navigation of a browser: a GET that prefers HTML."""
+    """Return whether the request is a browser's navigation: a GET that prefers HTML."""
     accepted = b",".join(value for name, value in scope["headers"] if name == b"accept")
     return scope["method"] in {"GET", "HEAD"} and b"text/html" in accepted

@@ -21,15 +21,15 @@ _ERRORS: Final = {
     "414": "The URL is too long.",
     "429": "Too many requests from this source address.",
     "431": "There are too many headers, or they are too large.",
-    "500": "The request failed: the answer took too long or too much memory, was interrupted, or hit a bug.",
-    "503": "The service is overloaded, or its disk is full or fails.",
+    "500": "The request failed: the answer took too long, needed too much memory, was interrupted, or hit a bug.",
+    "503": "The service is overloaded, or its disk is full or failing.",
 }
 """The errors of every operation by status."""
 _MORE_ERRORS: Final = {
     "403": "The token's role may not do this.",
     "404": "Not found.",
-    "409": "Its status does not allow this.",
-    "412": "Its version differs from If-Match.",
+    "409": "The current state does not allow this.",
+    "412": "The current version differs from If-Match.",
     "413": "The body exceeds a limit.",
 }
 """The errors of some operations by status."""
@@ -41,13 +41,13 @@ _HEADERS: Final = {
     "Retry-After": "seconds to wait; 0 while requests remain",
 }
 _CONDITIONS: Final = {
-    "412": ("If-Match", "the ETag that it must have, or * if it must exist; else 412"),
-    "304": ("If-None-Match", "the ETag of the known response; 304 without a body while it is unchanged"),
+    "412": ("If-Match", "the ETag that the current version must have, or * if any version must exist; otherwise 412"),
+    "304": ("If-None-Match", "the ETag of a response already received; 304 without a body while it is unchanged"),
 }
-"""The request header for a status, and its meaning."""
+"""The request header that leads to each status, and the header's meaning."""
 _PATH_PARAMETERS: Final[dict[str, Schema]] = {
     "number": {"schema": {"type": "integer", "minimum": 1}},
-    "domain": {"description": "a host, or * for the link for every domain"},
+    "domain": {"description": "a host, or * for the link that applies to every domain"},
 }
 """Schemas of parameters in paths; others are strings."""
 
@@ -61,7 +61,7 @@ class Error(Struct, frozen=True, rename={"retry_after": "retryAfter"}):
     limit: int | UnsetType = UNSET
     remaining: int | UnsetType = UNSET
     accepted: (
-        Annotated[int, Meta(description="0; with 400 of POST /visits if every visit was rejected")] | UnsetType
+        Annotated[int, Meta(description="0; with 400 from POST /visits if every visit was rejected")] | UnsetType
     ) = UNSET
     refused: int | UnsetType = UNSET
     errors: list[RefusedVisit] | UnsetType = UNSET
@@ -70,7 +70,7 @@ class Error(Struct, frozen=True, rename={"retry_after": "retryAfter"}):
 
 
 def document(base_path: str) -> dict[str, Any]:
-    """The OpenAPI 3.1 document of a service under `base_path`."""
+    """Return the OpenAPI 3.1 document for a service under `base_path`."""
     types = [type_ for one in OPERATIONS for type_ in (*one.answers.values(), *_bodies(one).values()) if type_]
     schemas, components = msgspec.json.schema_components([Error, *types], ref_template="#/components/schemas/{name}")
     schema_of = dict(zip(map(repr, types), schemas[1:], strict=True))
@@ -119,7 +119,7 @@ def document(base_path: str) -> dict[str, Any]:
 
 
 def json_schema(entry: Entry) -> Schema:
-    """The JSON Schema of the answer of an entry."""
+    """Return the JSON Schema for an entry's answer."""
     if entry.shape == "parts":
         return _object({name: json_schema(part) for name, part in entry.members})
     properties: dict[str, Schema] = {}
@@ -132,7 +132,7 @@ def json_schema(entry: Entry) -> Schema:
 
 
 def _operation(one: Operation, schema_of: dict[str, Schema]) -> dict[str, Any]:
-    """An operation of the document; `schema_of` has the schema of a type by its representation."""
+    """Return an operation of the document. `schema_of` maps the representation of a type to its schema."""
     answers = {status: _response(schema_of[repr(type_)] if type_ else None) for status, type_ in one.answers.items()}
     errors = () if one.is_public else (*_ERRORS, *one.error_statuses)
     parameters = [
@@ -164,19 +164,19 @@ def _operation(one: Operation, schema_of: dict[str, Schema]) -> dict[str, Any]:
 
 
 def _parameter(name: str, place: str, description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """An optional parameter."""
+    """Return an optional parameter."""
     return {"name": name, "in": place, "required": False, "description": description, "schema": schema}
 
 
 def _bodies(one: Operation) -> dict[str, Any]:
-    """The types of the body of a request by media type."""
+    """Return the types of a request's body by media type."""
     if one.body is None:
         return {}
     return one.body if isinstance(one.body, dict) else {"application/json": one.body}
 
 
 def _response(schema: Schema | None, description: str = "The answer.") -> dict[str, Any]:
-    """A response with a body of this schema, or without a body, and the headers of all responses."""
+    """Return a response with a body of this schema, or without a body, and with the headers of all responses."""
     content = {"application/json": {"schema": schema}} if schema else {}
     headers = {name: _ref("headers", name) for name in _HEADERS}
     return {"description": description, "headers": headers, "content": content}
@@ -187,10 +187,10 @@ def _failures(statuses: Iterable[str]) -> dict[str, dict[str, str]]:
 
 
 def _ref(kind: str, name: str) -> dict[str, str]:
-    """A reference to a component of the document."""
+    """Return a reference to a component of the document."""
     return {"$ref": f"#/components/{kind}/{name}"}
 
 
 def _object(properties: dict[str, Any]) -> Schema:
-    """The schema of an object with exactly these properties."""
+    """Return the schema of an object with exactly these properties."""
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}

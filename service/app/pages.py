@@ -66,7 +66,7 @@ class PagesApp:
         )
 
     def path_of(self, path: str) -> str:
-        """The route of a path as declared, such as /app/ai/{source}; "" if there is none."""
+        """Return the declared route for a path, such as /app/ai/{source}, or "" if there is none."""
         return self._table.path_of(path)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -89,7 +89,7 @@ class PagesApp:
             raise failure
 
     async def _response(self, request: Request) -> Response:
-        """The response of the route. Raises Problem, InvalidParameter and QueryTimeout."""
+        """Return the route's response. Raises Problem, InvalidParameter and QueryTimeout."""
         path = request.url.path
         if "refusal" in request.scope:
             raise request.scope["refusal"]
@@ -115,7 +115,7 @@ class PagesApp:
         return RedirectResponse(f"{self._root}/", 303)
 
     async def _problem_page(self, request: Request, problem: Problem) -> Response:
-        """An error page: the problem, a remedy, and a link back."""
+        """Return an error page: the problem, a remedy, and a link back."""
         is_shared = request.url.path.startswith(f"{self._root}/share/")
         body = problem.body
         if isinstance(problem, NotFound | MethodNotAllowed):

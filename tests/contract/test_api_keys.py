@@ -131,7 +131,7 @@ def test_a_key_gets_401_from_the_second_when_it_expires(keys_at):
         assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
         assert refused.json() == {
             "error": f"The API key {made['id']} expired at 2026-03-15T23:59:59Z.",
-            "message": "Create another one under Settings > API keys, or by "
+            "message": "Create another one under Settings > API keys, or with "
             "`traffic keys create --org acme --name NAME` on the server.",
         }
     (listed,) = client.get(PATH, headers=as_()).json()

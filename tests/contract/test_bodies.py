@@ -112,7 +112,7 @@ WRITES = {"error": "Viewers cannot write.", "message": ANOTHER}
 HOOKS = {"error": "Viewers may neither see nor change hooks.", "message": ANOTHER}
 KEYS = {
     "error": "This token may not manage API keys.",
-    "message": "Use an identity token of a role that may write, or `traffic keys` on the server.",
+    "message": "Use an identity token with a role that may write, or `traffic keys` on the server.",
 }
 BODIES = {
     "set-implementation-status": {"status": "shipped"}, "change-hook": {"active": False}, "create-hook": QUIET,

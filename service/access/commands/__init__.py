@@ -1,1 +1,1 @@
-"""The commands of keys and sign-in."""
+"""Commands for API keys and for signing in."""

@@ -11,7 +11,7 @@ from service.core.commands.printing import inform, print_rows
 from service.core.control_database import ControlDatabase, opened_control
 
 MAX_NAMED: Final = 5
-"""Organizations that a hint names."""
+"""Maximum number of organizations that a hint names."""
 app = typer.Typer(help="Create, list and revoke API keys.", rich_markup_mode=None)
 
 
@@ -21,7 +21,7 @@ def create(
     name: Annotated[str, typer.Option(help="what the key is for")],
     expires_at: Annotated[
         str,
-        typer.Option(help="expiry: a day like 2027-01-31 (until its end in UTC), or a time; default: never"),
+        typer.Option(help="expiry: the last day (in UTC), such as 2027-01-31, or a time; default: never"),
     ] = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
@@ -33,14 +33,14 @@ def create(
     key = ApiKeys(ControlDatabase(opened)).create_key(organization, name, None, expires_at)
     others = opened.manifest.organizations.names()
     if others and organization not in others:
-        inform(f"{organization} has no visits yet; the lake has visits of {', '.join(others[:MAX_NAMED])}.")
-    inform(f"API key of {organization}. It is shown only once; send it as Authorization: Bearer <key>.")
+        inform(f"{organization} has no visits yet; the lake has visits for {', '.join(others[:MAX_NAMED])}.")
+    inform(f"API key for {organization}. It is shown only once; send it as Authorization: Bearer <key>.")
     typer.echo(key)
 
 
 @app.command("list")
 def list_keys(lake: LakeOption = DEFAULT_LAKE) -> None:
-    """List all API keys with their ids, the first characters of the keys.
+    """List all API keys. A key's id is its first characters.
 
     Example: traffic keys list
     """

@@ -1,4 +1,4 @@
-"""`traffic sign-in`: a one-time link that signs a browser in to the dashboard."""
+"""`traffic sign-in`: prints a one-time link that signs a browser in to the dashboard."""
 
 import os
 from typing import Annotated
@@ -18,12 +18,12 @@ def sign_in(
     host: Annotated[str, flag("host")] = setting("host").default,
     port: Annotated[str, flag("port")] = setting("port").default,
     base_path: Annotated[str, flag("base_path")] = setting("base_path").default,
-    is_new: Annotated[bool, typer.Option("--new", help="for an organization that is new to the lake")] = False,
+    is_new: Annotated[bool, typer.Option("--new", help="allow an organization that is new to the lake")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Print a link that signs a browser in to the dashboard of an organization. It works once, within ten minutes.
+    """Print a link that signs a browser in to an organization's dashboard. It works once, within ten minutes.
 
-    The server's address is TRAFFIC_PUBLIC_URL, or else --host and --port.
+    The server's address is TRAFFIC_PUBLIC_URL or, if that is not set, --host and --port.
 
     Example: traffic sign-in --org acme --role viewer
     """
@@ -35,5 +35,5 @@ def sign_in(
     if not is_new:
         existing_organization(opened, organization)
     code = SessionStore(ControlDatabase(opened)).create_link(organization, role, days)
-    inform(f"Dashboard of {organization}, as {role}. The link works once, within ten minutes:")
+    inform(f"Dashboard for {organization}, as {role}. The link works once, within ten minutes:")
     typer.echo(enter_url(settings, code))

@@ -1,4 +1,4 @@
-"""The commands of access, by name."""
+"""The commands for access, by name."""
 
 from typing import Final
 
