@@ -43,7 +43,7 @@ def demo(
 ) -> None:
     """Generate sample traffic, import it into a temporary lake, and serve the dashboard and the API.
 
-    Settings such as TRAFFIC_HOOK_NETWORKS apply as for `traffic serve`, except TRAFFIC_LAKE and TRAFFIC_VALUES.
+    Settings such as TRAFFIC_HOOK_NETWORKS apply as they do to `traffic serve`, except TRAFFIC_LAKE and TRAFFIC_VALUES.
 
     Example: traffic demo
     """
@@ -73,7 +73,7 @@ def demo(
 
         def ready() -> None:
             console.print(f"Serving at {address}  (Ctrl-C stops and deletes the sample).")
-            console.print(f"Commands read it with --lake {lake.root}\n")
+            console.print(f"Other commands read it with --lake {lake.root}\n")
             console.print(f"Dashboard: {dashboard}\n\nOr ask the API:\n")
             print(f'curl -H "Authorization: Bearer {key}" "{address}/analytics/traffic-overview?range=30d"', flush=True)
 
@@ -96,7 +96,7 @@ def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
     log, problems = folder / "access.log", folder / "problems.log"
     thread = ThreadPoolExecutor(1)  # defines the relations of the lake for the engines below, which takes half a second
     defining = thread.submit(lambda: Warehouse(lake).close())
-    with thread, console.status(f"Generating {plural(visits, 'visit')} on {DAYS} days …"):
+    with thread, console.status(f"Generating {plural(visits, 'visit')} over {DAYS} days …"):
         sample.write(log)
         for requests in (REQUESTS, REPAIRED_REQUESTS):
             write_log(problems, requests, now.date())
@@ -117,7 +117,7 @@ def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
 
 
 def know_impostors(lake: Lake, now: datetime) -> None:
-    """Store the list of addresses that identifies the impostors in REQUESTS. Raises BadInput."""
+    """Store the IP list that exposes the impostors in REQUESTS. Raises BadInput."""
     from data.rules.tables import IpList, load
     from data.store.ip_list_files import refresh
     from service.demo.problems import IP_LIST, IP_LIST_CONTENT

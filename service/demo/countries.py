@@ -11,16 +11,16 @@ PEOPLE: Final = (
     ("ZA", 3), ("NG", 2), ("AT", 2), ("NO", 2), ("AR", 2), ("UA", 2), ("KE", 1), ("EG", 1), ("NZ", 1), ("PT", 1),
     ("CL", 1), ("VN", 1), ("IS", 1),
 )  # fmt: skip
-"""Number of the 256 networks of people in each country."""
+"""How many of the 256 networks of people are in each country."""
 AGENTS: Final = (("US", 50), ("IE", 6), ("DE", 4), ("SG", 4))
-"""Number of the 64 addresses in each network of agents, which run in data centers, in each country."""
+"""How many of the 64 addresses in each network of agents, which run in data centers, are in each country."""
 
 
 class SampleCountries:
     """Looks up countries as a CountryDatabase does, for the addresses that a Sample generates."""
 
     def lookup(self, address: str, /) -> str | None:
-        """Return the country of an address: for people by its network, for agents by its last part."""
+        """Return the country of an address: a person's depends on its network, an agent's on its last byte."""
         number = ip_address(address)
         if number.version == 6:  # 2001:db8:network::
             return _country(PEOPLE, number.packed[4])
@@ -29,6 +29,6 @@ class SampleCountries:
 
 
 def _country(weights: tuple[tuple[str, int], ...], number: int) -> str:
-    """The country for a number below the sum of the weights."""
+    """Return the country for a number below the sum of the weights."""
     ends = list(accumulate(weight for _, weight in weights))
     return weights[bisect(ends, number)][0]

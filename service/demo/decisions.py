@@ -1,4 +1,4 @@
-"""Decisions about the sample before today: two paths were repaired successfully, and a third without success."""
+"""Earlier decisions about the sample: two paths were repaired successfully, a third without success."""
 
 from contextlib import closing
 from datetime import datetime, timedelta
@@ -15,7 +15,7 @@ from service.jobs.store import Jobs
 
 
 def decide(lake: Lake, organization: str, now: datetime) -> None:
-    """Find the jobs of REPAIRS on their days, approve and ship them, and measure their outcome now."""
+    """Find the jobs for REPAIRS as of the day of each, approve and ship them, and measure their outcomes now."""
     with closing(Warehouse(lake)) as engine, closing(ControlDatabase(lake)) as control:
         jobs = Jobs(control)
         for repair in REPAIRS:

@@ -1,8 +1,8 @@
-"""Problems for the sample: for every detector of jobs, requests of the last 28 days with a finding.
+"""Problems for the sample: requests in the last 28 days that give every detector of jobs a finding.
 
-They are the same every day. People and agents come from a range reserved for benchmarks (RFC 2544); impostors of
-agents come from a deprecated public range (RFC 7526), since addresses that are not public neither verify nor
-contradict.
+The requests are the same every day. People and agents come from a range reserved for benchmarks (RFC 2544); impostors
+of agents come from a deprecated public range (RFC 7526), since addresses that are not public neither verify nor
+contradict an agent.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from service.demo.sample import ASSISTANTS, DOMAINS, MONTHS, PLATFORMS, TRAINERS
 
 IP_LIST: Final = "openai-gptbot"
 IP_LIST_CONTENT: Final = b'{"prefixes": [{"ipv4Prefix": "192.88.99.64/26"}]}'
-"""A list of addresses in the format of GPTBot's operator, without the addresses of the sample's impostors."""
+"""An IP list in the format used by GPTBot's operator, without the addresses of the sample's impostors."""
 
 _CHATGPT_USER, _CLAUDE_USER = ASSISTANTS[0][0], ASSISTANTS[2][0]
 _GPTBOT, _BYTESPIDER = TRAINERS[0][0], TRAINERS[3][0]
@@ -95,7 +95,7 @@ REQUESTS: Final = (
 
 
 class Repair(NamedTuple):
-    """A problem with a path, and its repair, or claimed repair, some days ago."""
+    """A problem with a path that was repaired some days ago, or was claimed to be."""
 
     type: str
     domain: str
@@ -115,7 +115,7 @@ REPAIRS: Final = (
     ),
     Repair("server_errors", DOMAINS[0], "/signup", 30, "The program behind the path has enough memory now."),
 )  # fmt: skip
-"""In the log, the first repair helped, the second changed nothing, and the rate of the third fell, unlike its
+"""In the log, the first repair helped, the second changed nothing, and the third path's error rate fell, unlike its
 control's."""
 REPAIRED_REQUESTS: Final = (
     Requests(60, 13, 42, DOMAINS[1], "/team-page", 404, _CHATGPT_USER),
@@ -130,7 +130,7 @@ REPAIRED_REQUESTS: Final = (
 
 
 def write_log(path: Path, requests: Sequence[Requests], as_of: date) -> None:
-    """Write requests of the days before `as_of` as lines in the vhost-combined format, ordered by time."""
+    """Write requests on the days before `as_of` as lines in the vhost-combined format, ordered by time."""
     lines = []
     for place, one in enumerate(requests):
         for number in range(one.times):

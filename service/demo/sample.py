@@ -101,7 +101,7 @@ MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", 
 
 @dataclass(frozen=True)
 class Sample:
-    """The amount of traffic to generate. Equal samples always give the same lines."""
+    """The amount of traffic to generate. Equal samples always generate the same lines."""
 
     visits: int
     last_day: date
@@ -116,7 +116,7 @@ class Sample:
             yield from _Day(self, number, day).lines(visits)
 
     def daily(self) -> list[tuple[date, int]]:
-        """Every day with its number of visits, the first day first."""
+        """Return every day with its number of visits, oldest first."""
         first = self.last_day - timedelta(days=self.days - 1)
         days = [first + timedelta(days=n) for n in range(self.days)]
         weights = [_WEEKDAY_WEIGHTS[day.weekday()] * (1 + 0.3 * n / self.days) for n, day in enumerate(days)]
@@ -140,7 +140,7 @@ class Sample:
                 writer.writerow((code, f"https://www.example.com/articles/{code}", f"{created.isoformat()}Z"))
 
     def codes(self) -> list[str]:
-        """The short codes, most visited first."""
+        """Return the short codes, most visited first."""
         random = Random(f"codes {self.seed}")
         letters = "abcdefghjkmnpqrstuvwxyzABCDEFGHJKMNPQRSTUVWXYZ23456789"
         codes: dict[str, None] = {}
@@ -155,7 +155,7 @@ def link_weights(links: int) -> list[float]:
 
 
 def bursts(number: int) -> bool:
-    """Whether a link goes viral on the day of this number, counted from 0."""
+    """Return whether a link goes viral on the day with this number, counted from 0."""
     return number % _BURST_EVERY == _BURST_EVERY - 3
 
 
@@ -237,7 +237,7 @@ class _Day:
             )
 
     def _paths(self, count: int) -> list[str]:
-        """Draw short codes, each after a +, and in 3 of 100 cases a path that is not a link."""
+        """Draw short codes, each with a + in front, and in 3 of 100 cases a path that is not a link."""
         codes = self._random.choices(self._codes, cum_weights=self._code_weights, k=count)
         chances = self._random.choices(range(100), k=count)
         strays = self._draw(STRAYS, count)
@@ -264,7 +264,7 @@ class _Day:
 
 
 def browser_of(platform: str, random: Random, day: date) -> str:
-    """The user agent of a random browser on a platform, at most a year and a half old on a day."""
+    """Return the user agent of a random browser on a platform, which is at most a year and a half old on `day`."""
     newest = _CHROME_131[0] + (day - _CHROME_131[1]).days // _RELEASE_DAYS
     major = newest - random.randrange(_RELEASES)
     if platform.startswith(("iPhone", "iPad")):

@@ -35,7 +35,7 @@ class Week(NamedTuple):
 
     @classmethod
     def due(cls, zone: str, now: datetime) -> "Week":
-        """The last week that ended at least AFTER ago."""
+        """Return the last week that ended at least AFTER ago."""
         day = today(zone, now - AFTER)
         monday = day - timedelta(days=day.weekday() + 7)
         return cls(monday, monday + timedelta(days=6))
@@ -52,7 +52,7 @@ def weekly_message(
     recipients: tuple[str, ...],
     cancelled: threading.Event | None = None,
 ) -> EmailMessage:
-    """The report of the week that is due: text with undecided jobs, and an HTML file as attachment."""
+    """Return the report on the week that is due: as text with the undecided jobs, and as an attached HTML file."""
     from service.core.pages import formats  # noqa: PLC0415  # slow: a server loads its pages with the first one
     from service.dashboard.report import Report  # noqa: PLC0415
 
@@ -64,12 +64,12 @@ def weekly_message(
     report = Report.load(lake, warehouse, organization, days, today(zone, now), cancelled, broken)
     message = EmailMessage(SMTP)
     message["From"], message["To"] = sender, ", ".join(recipients)
-    message["Subject"] = f"Traffic of {organization}, {formats.span(week.first_day, week.last_day)}"
+    message["Subject"] = f"Traffic for {organization}, {formats.span(week.first_day, week.last_day)}"
     message["Date"], message["Message-ID"] = format_datetime(now), make_msgid(domain=sender.partition("@")[2])
     message["Auto-Submitted"] = "auto-generated"
     to_do = "\n".join(_to_do(jobs.to_do(organization)))
     message.set_content(
-        f"{report.text()}\n{to_do}\n\nThe attached file has the same report with charts, for any browser.\n"
+        f"{report.text()}\n{to_do}\n\nThe attached file has the same report with charts; it opens in any browser.\n"
     )
     name = f"traffic-{organization}-{week.first_day}.html"
     message.add_attachment(report.html(now).encode(), "text", "html", filename=name, params={"charset": "utf-8"})
@@ -82,12 +82,12 @@ def _to_do(jobs: Sequence[tuple[str, str]]) -> list[str]:
         return ["To do: no job needs a decision."]
     lines = ["To do", *(f"  {priority:<6}  {title}" for priority, title in jobs[:MAX_LISTED])]
     more = len(jobs) - MAX_LISTED
-    return [*lines, f"  and {more:,} more on the page Jobs"] if more > 0 else lines
+    return [*lines, f"  and {more:,} more on the Jobs page"] if more > 0 else lines
 
 
 @dataclass(eq=False)
 class WeeklyMail:
-    """Sends each week's report to each organization's addresses, at most once, from any server of a lake."""
+    """Sends each week's report to each organization's addresses, at most once, however many servers a lake has."""
 
     lake: Lake
     database: ControlDatabase

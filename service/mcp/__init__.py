@@ -1,1 +1,1 @@
-"""Tools for coding agents and chat assistants, by the Model Context Protocol. Read only."""
+"""Read-only tools for coding agents and chat assistants, over the Model Context Protocol."""

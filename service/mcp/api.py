@@ -19,7 +19,7 @@ from service.mcp.tools import Toolbox
 from service.reports.answers import while_connected
 
 MAX_MESSAGE_BYTES: Final = 65_536
-"""Maximum size of a message. Its longest part is the URL of a link's target."""
+"""Maximum size of a message. The longest part of a message is a link's target URL."""
 OPERATIONS = Operations["Assistants"]()
 
 
@@ -34,7 +34,7 @@ class RpcRequest(Struct, frozen=True):
 
 @dataclass(frozen=True, kw_only=True)
 class Assistants:
-    """The parts that answer assistants: tools of each caller's organization, and threads that compress texts."""
+    """The parts that answer assistants: the tools for each caller's organization, and threads that compress answers."""
 
     toolbox_of: Callable[[Caller], Toolbox]
     texts: Pool
@@ -43,7 +43,7 @@ class Assistants:
 
 @OPERATIONS.handles(
     Operation(
-        "POST /mcp", "mcp", "One message of the Model Context Protocol: the reports as tools of an assistant.",
+        "POST /mcp", "mcp", "One message of the Model Context Protocol: the reports as tools for an assistant.",
         {"200": Json, "400": Json, "404": Json, "202": None}, body=RpcRequest,
         description="Stateless: one JSON-RPC request, one answer. A notification has no answer.",
     )

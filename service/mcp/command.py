@@ -1,12 +1,12 @@
-"""`traffic mcp`: the reports of one organization as tools of an assistant, over stdin and stdout."""
+"""`traffic mcp`: serves one organization's reports as tools for an assistant, over stdin and stdout."""
 
 from service.core.commands.options import DEFAULT_LAKE, CommandRow, LakeOption, OrganizationOption, open_lake
 
 
 def mcp(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
-    """Serve the reports as tools of the Model Context Protocol, over stdin and stdout, for one assistant.
+    """Serve the reports to one assistant as tools of the Model Context Protocol, over stdin and stdout.
 
-    It only reads. Assistants start it themselves: add this command to their list of servers.
+    The command never changes the lake. Assistants start it themselves: add it to their list of servers.
 
     Example: traffic mcp --org acme --lake /srv/traffic
     """

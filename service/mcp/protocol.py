@@ -1,6 +1,6 @@
 """Answers the Model Context Protocol: one JSON-RPC message, one answer, no session. Both transports use it.
 
-Supports the stateless revision 2026-07-28 and the handshake of earlier revisions, also without state
+Supports the stateless revision 2026-07-28 and, also without state, the handshake of earlier revisions
 (https://modelcontextprotocol.io/specification). Small enough to need no SDK.
 """
 
@@ -13,7 +13,7 @@ from service.mcp.tools import INSTRUCTIONS, Toolbox, ToolFailed
 MODERN: Final = "2026-07-28"
 HANDSHAKE: Final = ("2025-03-26", "2025-06-18", "2025-11-25")
 MAX_BATCH: Final = 20
-"""Maximum number of messages in a batch, which clients of the revision 2025-03-26 may send."""
+"""Maximum number of messages in a batch, which clients that use revision 2025-03-26 may send."""
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
@@ -26,7 +26,7 @@ _CACHEABLE: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "privat
 
 
 class Reply(NamedTuple):
-    """The body of a response, empty for a notification, and its HTTP status."""
+    """The HTTP status of a response, and its body, which is None for a notification."""
 
     status: int
     body: dict[str, Any] | list[Any] | None
@@ -64,7 +64,7 @@ async def reply_to(message: object, toolbox: Toolbox, version: str) -> Reply:
 
 
 def error_reply(code: int, message: str, identity: object = None) -> Reply:
-    """The error response to a message with this id; None for an invalid message without an id."""
+    """Return the error response to the message with this id, which is None if the message has no readable id."""
     return Reply(400, {"jsonrpc": "2.0", "id": identity, "error": {"code": code, "message": message}})
 
 

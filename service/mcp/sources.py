@@ -23,11 +23,11 @@ from service.mcp.tools import MAX_ROWS, Sources
 from service.reports.answers import Answers
 
 ScopeOf = Callable[[Mapping[str, str]], Scope]
-"""The scope given by parameters of the API."""
+"""A function that returns the scope given by API parameters."""
 
 
 def lake_sources(lake: Lake, organization: str, opened: ExitStack) -> Sources:
-    """Read an open lake. Free SQL runs on an engine that opens the folders of this organization only.
+    """Return sources that read an open lake. Free SQL runs on an engine that opens only this organization's folders.
 
     `opened` gets the resources that the caller must close.
     """
@@ -57,7 +57,7 @@ def server_sources(
     tables: CurrentTables,
     clock: Clock,
 ) -> Sources:
-    """Query the server in this process: the same answers and cache as over HTTP, but no free SQL."""
+    """Return sources that query the server in this process, with the same cache as HTTP, but without free SQL."""
 
     async def answer(entry: Entry, scope: Scope) -> bytes:
         return await answers.body(entry, scope, caller.is_share)
@@ -97,7 +97,7 @@ def _sources(
 
 
 def classify(request: Mapping[str, str], tables: LakeTables) -> dict[str, Any]:
-    """The classification of a request by user_agent, referrer and url, and the rule that decided."""
+    """Return the classification of a request by its user_agent, referrer and url, and the rule that decided it."""
     from data.rules.classifier import Request, shared_classifier  # noqa: PLC0415  # slow: loads the rules
 
     classifier = shared_classifier(tables)

@@ -1,4 +1,4 @@
-"""Formats results of tools as text for a conversation: an explanation, then JSON, truncated to fit.
+"""Formats tool results as text for a conversation: an explanation, then JSON, truncated to fit.
 
 Referrers, paths, campaigns and user agents are untrusted, and a language model reads them: they are escaped to ASCII,
 truncated to MAX_TEXT_LENGTH, and marked as data.
@@ -9,7 +9,7 @@ from typing import Final
 
 CHARACTERS_OF_TOKEN: Final = 4
 DEFAULT_TOKENS: Final = 4_000
-"""Default number of tokens of one result: about as much as fits into a conversation."""
+"""Default size of one result in tokens: about as much as fits into a conversation."""
 MAX_TOKENS: Final = 25_000
 MAX_TEXT_LENGTH: Final = 200
 """Maximum characters of one value; the rest is replaced by an ellipsis."""
@@ -53,7 +53,7 @@ def text_of(meaning: str, answer: object, tokens: int = DEFAULT_TOKENS) -> str:
 
 
 def object_with_content(meaning: str, answer: dict[str, object], content: str | None, tokens: int) -> str:
-    """Return an object with one trusted text, truncated to half of the room instead of MAX_TEXT_LENGTH."""
+    """Return an object and its content: trusted text, truncated to half of the room instead of MAX_TEXT_LENGTH."""
     half = CHARACTERS_OF_TOKEN * tokens // 2
     encoded = json.dumps(content)
     if len(encoded) > half:
@@ -66,7 +66,7 @@ def object_with_content(meaning: str, answer: dict[str, object], content: str | 
 
 
 def _rest(meaning: str, needed: int) -> str:
-    """Explain how to get all of an answer with this number of characters."""
+    """Return how to get all of an answer that needs this number of characters."""
     tokens = (needed + len(meaning) + _NOTE_LENGTH) // CHARACTERS_OF_TOKEN // 500 * 500 + 500
     if tokens <= MAX_TOKENS:
         return f"call again with max_tokens {tokens} for all"
@@ -74,7 +74,7 @@ def _rest(meaning: str, needed: int) -> str:
 
 
 def _cut(value: object, max_rows: int = MAX_ENCODED_ROWS) -> object:
-    """Return the value with its texts truncated to MAX_TEXT_LENGTH, and its lists to `max_rows`."""
+    """Return the value with its strings truncated to MAX_TEXT_LENGTH, and its lists to `max_rows`."""
     if isinstance(value, str):
         return value if len(value) <= MAX_TEXT_LENGTH else f"{value[: MAX_TEXT_LENGTH - 1]}…"
     if isinstance(value, list):

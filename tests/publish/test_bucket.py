@@ -80,7 +80,7 @@ def test_an_erasure_stays_due_while_the_bucket_is_down(lake, bucket, name):
         receipt = json.loads(run.stdout)
         (copy,) = receipt["copies"]
         assert (receipt["visits"], copy["done"]) == (1, False)
-        assert f"Not done at {name} for acme: {name} cannot be used: no response" in run.stderr
+        assert f"Visits not yet erased at {name} for acme: {name} cannot be used: no response" in run.stderr
         assert KEY not in run.stdout + run.stderr
         assert SECRET not in run.stdout + run.stderr
         status = traffic("status", "--lake", lake.root)

@@ -23,7 +23,7 @@ app = typer.Typer(help="Find and show what should be done about the traffic.", r
 @app.command("list")
 def list_jobs(
     organization: OrganizationOption,
-    status: Annotated[str, typer.Option(help=f"only jobs of this status: {', '.join(STATUSES)}")] = "",
+    status: Annotated[str, typer.Option(help=f"only jobs with this status: {', '.join(STATUSES)}")] = "",
     output: Annotated[str, typer.Option("--format", help="table, json or csv")] = "table",
     wide: Annotated[bool, typer.Option("--wide", help="print the whole table, however wide it is")] = False,
     lake: LakeOption = DEFAULT_LAKE,

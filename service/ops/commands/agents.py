@@ -1,4 +1,4 @@
-"""`traffic agents`: lists known agents, and updates their tables and the IP lists of their operators."""
+"""`traffic agents`: lists known agents, and updates their tables and their operators' IP lists."""
 
 import hashlib
 import os
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 DOWNLOAD_SECONDS: Final = 20
 """Time limit for each file, including redirects."""
 RELEASE: Final = "rules.toml"
-"""The file name of a release, in the folder of `--from` and in the lake."""
+"""The file name of a release in the folder given by `--from` and in the lake."""
 _PINNED: Final = setting("rules")
 
 app = typer.Typer(
@@ -40,8 +40,8 @@ def list_agents(
 ) -> None:
     """Print the agents that are recognized by their user agents, in order of precedence.
 
-    The lake's own table, agents.toml in its folder, comes first, then the release downloaded by `refresh`, or
-    otherwise the shipped table.
+    The lake's own table, agents.toml in its folder, comes first, then the release downloaded by `refresh` or, without
+    one, the shipped table.
 
     Example: traffic agents list --own
     """
@@ -78,7 +78,7 @@ def release(file: Annotated[Path, typer.Argument(help="the file to write, such a
         file.write_bytes(content)
     except OSError as error:
         raise BadInput(f"{file} cannot be written: {error.strerror}") from error
-    inform(f"{file} has the names of {newest_check(content)}. With the URL where you publish it:")
+    inform(f"{file} has the names as of {newest_check(content)}. Insert the URL where you publish it:")
     typer.echo(f"{_PINNED.variable}=https://…/{file.name}#sha256={hashlib.sha256(content).hexdigest()}")
 
 
@@ -91,7 +91,7 @@ def refresh(
 ) -> None:
     """Download the IP lists that operators publish for their agents, and networks of hosting providers.
 
-    Imports use the former to verify agents, and the latter to distinguish more machines from people.
+    Imports verify agents by the IP lists, and tell more machines from people by the networks.
 
     With TRAFFIC_RULES, newer tables of agents and referrers are downloaded first, and used if their checksum matches.
     A list that cannot be downloaded or is implausible keeps its last version, and the exit code is 1.
@@ -107,7 +107,7 @@ def refresh(
     if folder:
         rows = [row for row in rows if any(Path(folder).glob(f"{row.name}.*"))]
     if not rows and not pinned:
-        raise BadInput(f"--from: no file <list>.* in {folder}, such as openai-gptbot.json.")
+        raise BadInput(f"--from: {folder} has no file <list>.*, such as openai-gptbot.json.")
     opened = created_lake(lake)
     problems = [_refresh_names(opened, pinned, folder)] if pinned else []
     problems += [_refresh_lists(opened, rows, folder)] if rows else []
@@ -116,7 +116,7 @@ def refresh(
 
 
 def _refresh_names(lake: Lake, pinned: "PinnedFile", folder: str) -> bool:
-    """Install the release in the settings, and print which names are in use. Return whether that failed."""
+    """Install the release that TRAFFIC_RULES names, and print which names are in use. Return whether that failed."""
     from data.store.lake_tables import names_of, sha256_of_release, store_release
 
     problem = ""
@@ -164,7 +164,7 @@ def _read(name: str) -> bytes:
 
 
 def _fetched(url: str) -> bytes:
-    """Download a URL, at most as large as an IP list or a release. Raises BadInput."""
+    """Download an IP list or a release, of at most MAX_LIST_BYTES. Raises BadInput."""
     import asyncio
 
     from data.rules.ip_lists import MAX_LIST_BYTES

@@ -21,7 +21,7 @@ def backup(
     ],
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Copy a consistent snapshot of the lake. Imports, compaction and queries may continue meanwhile.
+    """Copy a consistent snapshot of the lake. Imports, compaction and queries may go on while it is copied.
 
     The checksum of every file is verified while it is copied. The copy contains visits, links, API keys, jobs, hooks
     with their secrets, IP lists and rejected lines, but never the salts of visitor hashes. `traffic erase` does not

@@ -25,7 +25,7 @@ FREE_DATABASES: Final = (
         "https://dev.maxmind.com/geoip/geolite2-free-geolocation-data",
     ),
 )  # fmt: skip
-"""Free country databases: name, licence, its conditions, and the page with the download and the licence."""
+"""Free country databases: name, licence, conditions, and the page with the download and the licence."""
 
 
 def countries(
@@ -34,15 +34,16 @@ def countries(
 ) -> None:
     """List free country databases, or set up the downloaded FILE.
 
-    It is checked by looking up an address, then copied into the lake, where import, follow and serve use it unless
-    TRAFFIC_GEOIP or --geoip names another. Run this again for a newer file. It does not use the network.
+    FILE is checked by looking up an address, then copied into the lake, where import, follow and serve use it unless
+    TRAFFIC_GEOIP or --geoip names another file. Run this again with a newer file. This command does not use the
+    network.
 
     Example: traffic countries dbip-country-lite-2026-11.mmdb.gz
     """
     if file is None:
         for name, licence, asks, url in FREE_DATABASES:
             typer.echo(f"{name} ({licence}; {asks})\n  {url}")
-        inform("Download one in the format MMDB, then run `traffic countries FILE`.")
+        inform("Download one in MMDB format, then run `traffic countries FILE`.")
         return
     from data.store.country_file import read_download, set_up
 

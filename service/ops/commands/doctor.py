@@ -15,7 +15,7 @@ def doctor(lake: LakeOption = DEFAULT_LAKE) -> None:
 
     The output ends with the background tasks of a running server and their intervals.
 
-    Run it as the user of the service and with its environment. The exit code is 1 if something is broken; warnings
+    Run it as the service's user and in the service's environment. The exit code is 1 if something is broken; warnings
     leave it at 0.
 
     Example: traffic doctor --lake /srv/traffic

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from service.jobs.erasure import ErasedEvidence
 
 NOT_REACHED: Final = (
-    "This covers the lake's folder. It does not erase backups and snapshots of it, the logs of web servers, "
-    "imported log files, or answers already sent."
+    "This covers the lake's folder, but not backups and snapshots of it, web server logs, imported log files, "
+    "or answers already sent."
 )
 LOG_WAIT_SECONDS: Final = 600
 
@@ -36,7 +36,7 @@ def erase(
     short_code: Annotated[str | None, typer.Option(help="only visits to this short code")] = None,
     domain: Annotated[str | None, typer.Option(help="only visits to this domain")] = None,
     no_domain: Annotated[bool, typer.Option("--no-domain", help="only visits without a domain")] = False,
-    since: Annotated[str | None, typer.Option(help="only visits of this day and later, YYYY-MM-DD")] = None,
+    since: Annotated[str | None, typer.Option(help="only visits on this day and later, YYYY-MM-DD")] = None,
     before: Annotated[str | None, typer.Option(help="only visits before this day, YYYY-MM-DD")] = None,
     visitor: Annotated[str | None, typer.Option(help="only visits with this hash, decimal or 0x…")] = None,
     everything: Annotated[bool, typer.Option("--all", help="every visit of the organization")] = False,
@@ -46,9 +46,9 @@ def erase(
 ) -> None:
     """Delete the visits that match all given criteria, and print a receipt as JSON.
 
-    The visits stop counting at once, also in a running server; seconds later their files are deleted, too. Their
-    logs still count as imported, so only `traffic import --again` restores the visits. The evidence of jobs about
-    such visits is deleted with them, except with --visitor: evidence names no visitors. Published copies are updated
+    The visits stop counting immediately, even in a running server; seconds later, their files are deleted, too. Their
+    logs still count as imported, so only `traffic import --again` restores the visits. The evidence for jobs about such
+    visits is deleted with them, except with --visitor, because evidence names no visitors. Published copies are updated
     before the receipt is printed; if a copy cannot be reached, the receipt says so and the exit code is 1.
 
     Example: traffic erase --org acme --domain old.example --before 2026-01-01 --dry-run
@@ -83,7 +83,7 @@ def report_due(followed: "Collection[FollowedCopy]") -> None:
     """Report copies that may still contain deleted visits, and exit with code 1 if there are any."""
     due = [copy for copy in followed if copy.problem]
     for copy in due:
-        problem = printable(f"Not done at {copy.target} for {copy.organization}: {copy.problem}")
+        problem = printable(f"Visits not yet erased at {copy.target} for {copy.organization}: {copy.problem}")
         inform(f"{problem} A running server retries, and so does `traffic publish`.")
     if due:
         raise typer.Exit(1)
@@ -111,7 +111,7 @@ def finish(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
 
 
 def _criteria(flags: Mapping[str, str | None], everything: bool) -> "Criteria":
-    """The criteria given by the flags. Raises BadInput."""
+    """Return the criteria given by the flags. Raises BadInput."""
     from data.tasks.erasure import Criteria
 
     given = {name: value for name, value in flags.items() if value is not None}
@@ -130,7 +130,7 @@ def _criteria(flags: Mapping[str, str | None], everything: bool) -> "Criteria":
     elif re.fullmatch(r"-?\d{1,19}", text, re.ASCII) and -(1 << 63) <= int(text) < 1 << 63:
         visitor = int(text)
     elif text:
-        must = "it must be a signed number of 64 bits, like -42, or its bits, like 0x2a"
+        must = "it must be a signed 64-bit number, like -42, or its bits, like 0x2a"
         raise BadInput(f"--visitor is {text!r}; {must}.")
     since, before = (day_of(name, given[name]) if name in given else None for name in ("--since", "--before"))
     is_without = True if "--no-domain" in given else None

@@ -1,4 +1,4 @@
-"""`traffic publish`: publishes visits where other engines read them."""
+"""`traffic publish`: publishes visits where other engines can read them."""
 
 from typing import Annotated
 
@@ -23,11 +23,11 @@ def publish(
     ] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Publish every live file of visits and links, each organization as two Delta tables, in a folder or a bucket.
+    """Publish every live visit and link file to a folder or a bucket, as two Delta tables for each organization.
 
     Existing objects are not uploaded again. A server with TRAFFIC_PUBLISH does this itself, within a minute. Erasures
-    and retention apply to published copies, until they are forgotten. Credentials, region and endpoint of a bucket
-    come from the usual AWS variables.
+    and retention apply to published copies until you --forget them. A bucket's credentials, region and endpoint come
+    from the usual AWS variables.
 
     Example: traffic publish s3://bucket/traffic
     """
@@ -50,5 +50,5 @@ def publish(
             _, files, size, removed, version = publication
             added = f"{plural(files, 'file')} ({decimal(size)}) added, {removed:,} removed"
             change = added if files + removed else "no change"
-            typer.echo(printable(f"{one}: {change}; its visits have version {version:,}"))
+            typer.echo(printable(f"{one}: {change}; the visits table has version {version:,}"))
     report_due(follow_erasures(opened, organization))

@@ -106,7 +106,7 @@ def test_a_mail_lists_ten_jobs_and_counts_the_others(weekly, control):
         Jobs(control).upsert(broken(f"/gone-{number}"), SUNDAY)
     text = sent(weekly)
     assert text.count("AI products hit a missing page") == 10
-    assert "and 2 more on the page Jobs" in text
+    assert "and 2 more on the Jobs page" in text
 
 
 def test_a_mail_without_jobs_reports_that(weekly):
@@ -163,7 +163,7 @@ def test_a_rejected_recipient_does_not_stop_the_others(weekly, caplog):
 def test_an_unconfirmed_mail_is_not_sent_twice(weekly, caplog):
     with ScriptedServer({"message": None}) as server:
         weekly(server.port).send_due()
-    assert b"Subject: Traffic of acme" in server.received
+    assert b"Subject: Traffic for acme" in server.received
     assert "did not confirm" in warnings(caplog)[0]
     mailbox = Mailbox()
     with smtp_server(mailbox) as port:

@@ -225,7 +225,7 @@ def test_empty_days_get_a_hint_to_days_with_visits(asked, client, key):
 def test_own_sql_counts_the_visits_of_one_organization(asked):
     _, results, _ = asked
     assert rows_of(results["count"]) == [{"visits": 4}]
-    assert "Rows of your SQL, by rules " in results["count"].content[0].text
+    assert "Rows from your SQL, by rules " in results["count"].content[0].text
 
 
 @pytest.mark.parametrize("asked", ["stdio"], indirect=True)

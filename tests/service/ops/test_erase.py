@@ -181,7 +181,7 @@ def test_garbage_in_a_published_log_leaves_the_receipt(lake, erase, traffic, tmp
     run = erase("--short-code", "sale", "--yes")
     receipt = json.loads(run.out)
     assert (run.code, receipt["visits"], receipt["copies"][0]["done"]) == (1, 3, False)
-    assert f"Not done at {copy} for acme: {copy}/acme/visits/_delta_log/" in run.err
+    assert f"Visits not yet erased at {copy} for acme: {copy}/acme/visits/_delta_log/" in run.err
     for command in (("publish", str(copy)), ("verify", "--published")):
         run = traffic(*command)
         assert (run.code, "Traceback" in run.err) == (1, False)
