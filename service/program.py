@@ -1,4 +1,4 @@
-"""The entry point of `traffic`: it starts without packages that libraries import wherever they are installed."""
+"""The entry point of `traffic`. It hides packages that libraries would import wherever they are installed."""
 
 import gc
 import io
@@ -13,11 +13,11 @@ from typing import Final
 
 UNUSED: Final = ("numpy", "pandas", "yaml")
 """pyarrow imports the first two where they are installed, for conversions that no command uses; this takes a second or
-two. ua-parser imports YAML for rules in files, which do not exist here."""
+two. ua-parser imports YAML for rule files, of which there are none here."""
 
 
 class _NotInstalled:
-    """Finds none of UNUSED, as if they were not installed, unless PySpark needs them."""
+    """A finder that reports the packages in UNUSED as not installed, unless PySpark needs them."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
@@ -28,7 +28,7 @@ class _NotInstalled:
 
 
 def _open_missing_streams() -> None:
-    """Open the standard streams that the caller closed: otherwise files of the lake get their numbers.
+    """Open the standard streams that the caller closed; otherwise, files of the lake would get their descriptors.
 
     A write to a closed stdout fails (EBADF), so that no answer is lost without an error; messages are dropped.
     """
@@ -43,7 +43,7 @@ def _open_missing_streams() -> None:
 
 
 def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """Print a warning for the user of a command: its sentence, without the line of our source that raised it."""
+    """Print a warning as a user needs it: its sentence, without the source line that raised it."""
     sys.stderr.write(f"{message}\n")
 
 

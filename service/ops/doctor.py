@@ -1,4 +1,4 @@
-"""Checks of an installation: its settings, its disk, and the lake."""
+"""Checks an installation: its settings, its disk, and the lake."""
 
 import sqlite3
 import stat
@@ -30,18 +30,18 @@ from service.ops.owner_checks import check_exclusions, check_names_in_use, check
 
 PREFIX: Final = "TRAFFIC_"
 MISSPELT: Final = 0.75
-"""Minimum similarity, from 0 to 1, of a misspelt name and the intended name."""
+"""Minimum similarity, from 0 to 1, between a misspelt name and the intended name."""
 MIN_FREE_BYTES: Final = 100_000_000
 """With less free space, imports and spilling queries will soon fail."""
 FEW_FREE_BYTES: Final = 2_000_000_000
 MAX_SYNC_SECONDS: Final = 0.2
-"""Maximum acceptable time of a sync: each response to POST /visits waits for one."""
+"""Maximum acceptable duration of a sync, since each response to POST /visits waits for one."""
 MAX_LIST_AGE: Final = timedelta(days=14)
 MAX_ANSWER_SECONDS: Final = 2.0
 
 
 def examine(environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
-    """Check the installation described by these environment variables, at a time in UTC; yield each result at once.
+    """Check the installation that these environment variables describe; yield each result immediately. `now` is in UTC.
 
     Without valid settings or a lake that can be opened, nothing else is checked. A file is written into the staging
     folder and deleted; nothing else is changed.
@@ -88,7 +88,7 @@ def check_published(lake: Lake) -> Check:
         if copy.problem:
             return Check("warning", "copies", f"{copy.organization} was not published: {copy.problem}")
         if copy.due_since:
-            text = f"{copy.target} may hold visits of {copy.organization} that were erased; run `traffic publish`."
+            text = f"{copy.target} may hold erased visits of {copy.organization}; run `traffic publish`."
             return Check("warning", "copies", text)
     return Check("ok", "copies", "published copies are up to date." if published else "nothing is published.")
 
@@ -109,7 +109,7 @@ def check_address(settings: Settings) -> Check:
     subject, host, proxies = "proxies", settings.host, settings.trusted_proxies
     unlimited = [str(network) for network in proxies if not network.prefixlen]
     if unlimited:
-        text = "so any client can choose its address for the rate limit; name the networks of your proxies only."
+        text = "so any client can choose its address for the rate limit; name only the networks of your proxies."
         return Check("warning", subject, f"TRAFFIC_TRUSTED_PROXIES has {unlimited[0]}, {text}")
     named = ", ".join(map(str, proxies))
     try:
@@ -118,15 +118,15 @@ def check_address(settings: Settings) -> Check:
         is_local = False
     if not is_local:
         if proxies:
-            return Check("ok", subject, f"{host} is reached by other machines; of them, {named} may forward.")
+            return Check("ok", subject, f"other machines can reach {host}; of these, {named} may forward.")
         remedy = "put a proxy with TLS in front, and name its network in TRAFFIC_TRUSTED_PROXIES."
-        return Check("warning", subject, f"{host} is reached by other machines over plain http; {remedy}")
+        return Check("warning", subject, f"other machines can reach {host} over plain http; {remedy}")
     if not proxies:
-        return Check("ok", subject, f"only this machine reaches {host}; for a proxy, set TRAFFIC_TRUSTED_PROXIES.")
+        return Check("ok", subject, f"only this machine can reach {host}; for a proxy, set TRAFFIC_TRUSTED_PROXIES.")
     if not any(network.is_loopback for network in proxies):
-        text = f"{host} is reached from this machine only, but TRAFFIC_TRUSTED_PROXIES is {named}"
+        text = f"only this machine can reach {host}, but TRAFFIC_TRUSTED_PROXIES is {named}"
         return Check("warning", subject, f"{text}: all clients of a proxy here share one rate limit; add 127.0.0.1.")
-    return Check("ok", subject, f"{host} is reached from this machine only; its proxies may forward.")
+    return Check("ok", subject, f"only this machine can reach {host}; its proxies may forward.")
 
 
 def check_space(root: Path, free: int) -> Check:
@@ -141,9 +141,9 @@ def check_space(root: Path, free: int) -> Check:
 def check_sync(lake: Lake, clock: Callable[[], float] = time.perf_counter) -> Check:
     """Check whether this user can write into the lake, and how long a sync takes."""
     if lake.is_read_only and not has_room(lake.root):
-        return Check("broken", "disk writes", f"{lake.root} cannot be written: its disk is full; make room on it.")
+        return Check("broken", "disk writes", f"{lake.root} cannot be written: its disk is full; free some space.")
     if lake.is_read_only:
-        remedy = "run this as the user of the service, or give the folder to this user with chown -R."
+        remedy = "run this as the service's user, or give the folder to this user with chown -R."
         return Check("broken", "disk writes", f"{lake.root} cannot be written by this user; {remedy}")
     probe, seconds = lake.staging / f"doctor-{uuid.uuid4().hex}", []
     try:
@@ -158,7 +158,7 @@ def check_sync(lake: Lake, clock: Callable[[], float] = time.perf_counter) -> Ch
         with suppress(OSError):
             probe.unlink(missing_ok=True)
     median = sorted(seconds)[len(seconds) // 2]
-    text = f"a write is on disk after {1_000 * median:,.1f} ms"
+    text = f"a write reaches the disk after {1_000 * median:,.1f} ms"
     if median > MAX_SYNC_SECONDS:
         return Check("warning", "disk writes", f"{text}, and POST /visits waits for it; use a faster disk.")
     return Check("ok", "disk writes", f"{text}.")
@@ -188,13 +188,13 @@ def check_secrecy(lake: Lake) -> Check:
     open_to_all = [path for path in paths if path.exists() and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)]
     if open_to_all:
         names = " ".join(map(str, open_to_all))
-        return Check("warning", "permissions", f"other users may read secrets of the lake; run chmod 600 {names}.")
+        return Check("warning", "permissions", f"other users may read the lake's secrets; run chmod 600 {names}.")
     return Check("ok", "permissions", "only their owner can read the databases with secrets.")
 
 
 def check_clock(lake: Lake, status: LakeStatus, now: datetime) -> Check:
-    """Check the clock against the times recorded in the lake, and the times of its disk."""
-    remedy = "set it by NTP; see timedatectl."
+    """Check the clock against the times recorded in the lake and against the clock of its disk."""
+    remedy = "set it with NTP; see timedatectl."
     if status.clock_was_at:
         text = f"it is {now:%Y-%m-%d %H:%M} UTC, but the lake recorded {status.clock_was_at:%Y-%m-%d %H:%M}"
         return Check("warning", "clock", f"{text}: it is behind, or was ahead; {remedy}")
@@ -203,7 +203,7 @@ def check_clock(lake: Lake, status: LakeStatus, now: datetime) -> Check:
     difference = abs(now.timestamp() - probe.stat().st_mtime)  # set by the disk
     probe.unlink()
     if difference > TOLERANCE.total_seconds():
-        return Check("warning", "clock", f"it differs from the times of the disk by {difference:,.0f} s; {remedy}")
+        return Check("warning", "clock", f"it differs from the clock of the disk by {difference:,.0f} s; {remedy}")
     return Check("ok", "clock", f"it is {now:%Y-%m-%d %H:%M} UTC, not before any time that the lake recorded.")
 
 
@@ -214,7 +214,7 @@ def check_lists(status: LakeStatus, now: datetime) -> Check:
         return Check("warning", "IP lists", "none installed, so no agent is verified; run `traffic agents refresh`.")
     text = f"newest list: {fetched_at:%Y-%m-%d}"
     if now - fetched_at > MAX_LIST_AGE:
-        return Check("warning", "IP lists", f"{text}; run `traffic agents refresh`, each week from cron.")
+        return Check("warning", "IP lists", f"{text}; run `traffic agents refresh`, every week from cron.")
     return Check("ok", "IP lists", f"{text}.")
 
 
@@ -236,13 +236,13 @@ def check_keys(lake: Lake, settings: Settings) -> Check:
     if active:
         return Check("ok", "API keys", f"{plural(len(active), 'key')} can be used.")
     if settings.jwks:
-        return Check("ok", "API keys", "none; tokens of the identity provider are accepted.")
+        return Check("ok", "API keys", "none; the identity provider's tokens are accepted.")
     remedy = "run `traffic keys create --org NAME --name dashboard`."
     return Check("warning", "API keys", f"no key is active, so no program can use the API; {remedy}")
 
 
 def check_answer(lake: Lake, status: LakeStatus, now: datetime) -> Check:
-    """Measure the first answer for the organization with the most visits: its dashboard of 30 days."""
+    """Measure the first answer for the organization with the most visits: its dashboard for 30 days."""
     if not status.total.visits:
         return Check("warning", "first answer", "no visits to count; run `traffic import LOG --org NAME`.")
     organization = max(status.organizations, key=lambda name: status.organizations[name].visits)
@@ -252,7 +252,7 @@ def check_answer(lake: Lake, status: LakeStatus, now: datetime) -> Check:
         snapshot = warehouse.snapshot(Scope(organization, last_day - timedelta(days=29), last_day))
         warehouse.answer(ENTRIES["dashboard"], snapshot)
     seconds = time.perf_counter() - started_at
-    text = f"the dashboard of {organization} took {seconds:,.1f} s, with the start of the engine"
+    text = f"the dashboard of {organization} took {seconds:,.1f} s, including the start of the engine"
     if seconds > MAX_ANSWER_SECONDS:
         return Check("warning", "first answer", f"{text}; run `traffic compact`, which precomputes past days.")
     return Check("ok", "first answer", f"{text}.")
@@ -274,4 +274,4 @@ def check_cluster(lake: Lake, options: ClusterOptions, status: LakeStatus) -> Ch
     except TrafficError as error:
         return Check("broken", subject, str(error))
     took = f"an answer took {time.perf_counter() - started_at:,.1f} s."
-    return Check("ok", subject, f"its executors read the visits of {organization} of {day}; {took}")
+    return Check("ok", subject, f"its executors read the visits of {organization} on {day}; {took}")

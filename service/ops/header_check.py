@@ -1,4 +1,4 @@
-"""The check of `traffic doctor` for headers in the logs of a lake."""
+"""The `traffic doctor` check for headers in a lake's logs."""
 
 from typing import Final
 
@@ -23,7 +23,7 @@ def headers_in_words(lake: Lake) -> str:
 
 
 def _has_fetch_metadata(lake: Lake, organization: str) -> bool | None:
-    """Whether a visit on an organization's newest day has a fact about these headers; None without visits."""
+    """Return whether any visit on an organization's newest day has a fact about these headers; None without visits."""
     files = lake.manifest.files
     span = files.span(organization)
     newest = files.facts_by_day(organization, span[1], span[1]) if span else {}

@@ -1,4 +1,4 @@
-"""The background work of a server on its lake, in its own threads: TASKS lists the tasks and their intervals.
+"""A server's background work on its lake, in separate threads. TASKS lists the tasks and their intervals.
 
 The tasks are implemented in data/, queries/, jobs/ and mail/.
 """
@@ -43,12 +43,12 @@ CHECK_AFTER: Final = timedelta(hours=24)
 """How often the checksum of each file is verified again."""
 
 START_DELAY_SECONDS: Final = 1.0
-"""Delay of the background work, so that it does not slow down the first requests."""
+"""Delay before the background work starts, so that it does not slow down the first requests."""
 
 QUIET_PERIOD: Final = timedelta(minutes=10)
 """How long a past day must be without new visits before its files are merged and counted."""
 TURN_SECONDS: Final = 5.0
-"""Maximum turn of a task while others of its group wait, so that an endless task does not block them."""
+"""Maximum duration of a task's turn while others of its group wait, so that an endless task does not block them."""
 
 
 class Maintenance:
@@ -109,7 +109,7 @@ class Maintenance:
         await asyncio.to_thread(self._run_safely, Maintenance._flush)
 
     async def _repeat(self, seconds: int, tasks: Sequence["Task"]) -> None:
-        """Run all tasks in turn until none has more to do, at each interval."""
+        """At each interval, run all tasks by turns until none has more to do."""
         await asyncio.sleep(START_DELAY_SECONDS)
         while True:
             while any([await self._take_turn(task.step) for task in tasks]):
@@ -119,7 +119,8 @@ class Maintenance:
     async def _take_turn(self, step: "Step") -> bool:
         """Run steps for TURN_SECONDS, at least one. Returns whether there is more to do.
 
-        After each step it sleeps as long as the step took, at most a turn, so that queries get half of the machine.
+        After each step, it sleeps as long as the step took, but at most TURN_SECONDS, so that queries get half of the
+        machine.
         """
         ends_at, has_more = time.monotonic() + TURN_SECONDS, True
         while has_more:
@@ -197,7 +198,7 @@ class Maintenance:
         return True
 
     def publish(self) -> bool:
-        """Publish new and changed visits, if TRAFFIC_PUBLISH is set: one organization after another."""
+        """Publish new and changed visits, one organization after another, if TRAFFIC_PUBLISH is set."""
         if self._publisher is None:
             return False
         self._to_publish = self._to_publish or self._lake.manifest.organizations.names()
@@ -214,7 +215,7 @@ class Maintenance:
                 raise TrafficError(f"{name} may hold erased visits of {organization}: {problem}")
 
     def forget_salts(self) -> None:
-        """Delete the salts of visitor ids that are 48 hours old."""
+        """Delete salts of visitor ids once they are 48 hours old."""
         delete_old_salts(self._lake.salts, self._clock())
 
     def retain(self) -> None:
@@ -237,7 +238,7 @@ class Maintenance:
         update_silences(self._lake, Jobs(self._control), self._clock())
 
     def write_links(self) -> None:
-        """Write links of redirects that were left unwritten by a kill or a full disk."""
+        """Write redirect links that a kill or a full disk left unwritten."""
         problem, jobs = None, Jobs(self._control)
         for organization in organizations_that_want_links(self._control):
             try:
@@ -270,7 +271,7 @@ class Task(NamedTuple):
 
     @property
     def what(self) -> str:
-        """Its description, as a sentence."""
+        """The task's description, as a sentence."""
         return (self.step.__doc__ or "").partition("\n")[0]
 
 

@@ -30,7 +30,7 @@ class HealthCheck:
         self._lock = asyncio.Lock()
 
     async def failure(self) -> Exception | None:
-        """The error of the last query, possibly cached; None if it succeeded. Concurrent calls share one query."""
+        """Return the last query's error, possibly cached, or None if it succeeded. Concurrent calls share one query."""
         async with self._lock:
             if self._clock() - self._checked_at >= HEALTH_CACHE_SECONDS:
                 self._checked_at = self._clock()
@@ -46,14 +46,14 @@ class HealthCheck:
     Operation("GET /healthz", "health", "Whether the service can answer queries.", {"200": Json}, is_public=True)
 )
 async def status(health: HealthCheck, _: Call) -> dict[str, str]:
-    """Raise the error of the query, if it failed."""
+    """Raise the query's error if it failed."""
     if failure := await health.failure():
         raise failure
     return {"status": "ok"}
 
 
 def monitor(health: HealthCheck, metrics: Metrics) -> Starlette:
-    """The ASGI application with /healthz and /metrics, without authentication and rate limit."""
+    """Return the ASGI application with /healthz and /metrics, without authentication or rate limit."""
 
     async def healthz(_: Request) -> Response:
         is_healthy = await health.failure() is None

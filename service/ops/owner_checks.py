@@ -1,4 +1,4 @@
-"""Checks of a lake owner's configuration: own agents, and rules for own visits."""
+"""Checks what the lake's owner configured: agents of the lake's own, and rules that exclude the owner's visits."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -35,7 +35,7 @@ def check_names_in_use(lake: Lake) -> Check:
 
 
 def check_exclusions(lake: Lake, now: datetime) -> Check:
-    """Check whether each rule for own visits has set any visits aside since it was added."""
+    """Check whether each rule that excludes the owner's visits has set any aside since it was added."""
     exclusions = lake.manifest.exclusions
     records = [(name, record) for name in lake.manifest.organizations.names() for record in exclusions.records(name)]
     for name, (rule, since, visits) in records:

@@ -1,4 +1,4 @@
-"""Settings > Cache and Storage."""
+"""The Settings pages for the cache and storage."""
 
 import orjson
 from starlette.requests import Request
@@ -18,7 +18,7 @@ TABS = (PageLink("settings/cache", "Cache"), PageLink("settings/storage", "Stora
 
 
 def routes(context: DashboardContext) -> list[Route]:
-    """The routes of cache and storage."""
+    """Return the routes for the cache and storage."""
     pages, root = _StatePages(context), f"{context.root}/settings"
     return [Route(f"{root}/cache", pages.cache), Route(f"{root}/storage", pages.storage)]
 
@@ -28,7 +28,7 @@ class _StatePages:
         self._context = context
 
     async def cache(self, request: Request) -> Response:
-        """Show the statistics of the cache for this organization's answers."""
+        """Show the cache statistics for this organization's answers."""
         session: Session = request.scope["session"]
         rows = orjson.loads(encode(self._context.answers.statistics(session.organization)))
         filters = await self._context.filters(request)
@@ -41,7 +41,7 @@ class _StatePages:
         )
 
     async def storage(self, request: Request) -> Response:
-        """Show the stored data of this organization only."""
+        """Show only this organization's stored data."""
         organization, services = request.scope["session"].organization, self._context.services
         now = services.clock()
         status = await self._context.in_thread(request, organization_status, services.lake, organization, now)

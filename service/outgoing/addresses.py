@@ -20,7 +20,7 @@ _RESERVED: Final = tuple(
 )  # fmt: skip
 """Networks outside the public internet, or with embedded IPv4 addresses.
 
-`is_global` of the standard library alone lets some of them pass: it depends on the version of Python.
+The standard library's `is_global` alone lets some of them pass, depending on the Python version.
 """
 
 

@@ -20,7 +20,7 @@ ERRORS: Final = {
     "timed_out": "no complete response within the time limit, which is 15 seconds for hooks",
     "invalid_response": "the received data is not an HTTP response",
 }
-"""The reasons for a missing response."""
+"""The reasons why there was no complete response, by error."""
 
 
 class OutgoingError(Exception):
@@ -37,7 +37,7 @@ async def connect(
 ) -> socket.socket:
     """Connect to the first address of a host that accepts a connection, if all of its addresses are allowed.
 
-    The caller is cancelled at `deadline`, by the clock of the event loop; each address gets an equal share of the time
+    The caller is cancelled at `deadline`, by the event loop's clock; each address gets an equal share of the time
     until then. Raises OutgoingError.
     """
     try:
@@ -75,5 +75,5 @@ async def tls_context() -> ssl.SSLContext:
 
 @cache
 def _tls_context(*_: str | None) -> ssl.SSLContext:
-    """The context for these variables of the environment. Loading the authorities takes 50 ms."""
+    """Return the context for these environment variables. Loading the authorities takes 50 ms."""
     return ssl.create_default_context()

@@ -24,7 +24,7 @@ _Receive = Callable[[int], Awaitable[bytes]]
 
 
 class Response(NamedTuple):
-    """Header names are in lower case; the last of several headers with the same name wins."""
+    """A response. Header names are in lower case; the last of several headers with the same name wins."""
 
     status: int
     headers: Mapping[str, str]
@@ -32,7 +32,7 @@ class Response(NamedTuple):
 
 
 class BadStatus(OutgoingError):
-    """The status of the response is not 200."""
+    """A response with a status other than 200."""
 
     def __init__(self, status: int) -> None:
         super().__init__("invalid_response", f"HTTP status {status}")
@@ -46,9 +46,9 @@ async def fetch(
     form: Mapping[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> bytes:
-    """The body of a 200 response from an operator's own server, on any network.
+    """Return the body of a 200 response from an operator's own server, on any network.
 
-    With a form, the request is a POST of its fields. https URLs are fetched through the proxy of the environment.
+    With a form, the request is a POST of its fields. https URLs are fetched through the environment's proxy.
     Raises OutgoingError, or BadStatus for another status.
     """
     sent = {"Accept": "application/json", **(headers or {})}
@@ -59,7 +59,7 @@ async def fetch(
 
 
 async def download(url: str, seconds: float, max_bytes: int) -> bytes:
-    """The body of a 200 response, after at most MAX_REDIRECTS redirects to allowed URLs. Raises OutgoingError."""
+    """Return the body of a 200 response, after up to MAX_REDIRECTS redirects to allowed URLs. Raises OutgoingError."""
     try:
         async with asyncio.timeout(seconds):
             for _ in range(MAX_REDIRECTS + 1):
@@ -89,7 +89,7 @@ async def request(
     """Send one request on a new connection, without following redirects.
 
     A body of more than `max_bytes` is an error; with 0 bytes, the connection is closed after the response's headers.
-    With `networks`, only they and, by https, public addresses may be reached; without it, every address may be.
+    With `networks`, only addresses in them and, over https, public addresses may be reached; without it, any may be.
     Raises OutgoingError.
     """
     deadline = asyncio.get_running_loop().time() + seconds
@@ -128,7 +128,7 @@ def _body_of(response: Response) -> bytes:
 async def _connect(
     url: SplitResult, deadline: float, networks: Sequence[Network] | None
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection to the host of a URL, with TLS for https. Raises OutgoingError, OSError, ValueError."""
+    """Connect to the host of a URL, with TLS for https. Raises OutgoingError, OSError, ValueError."""
     host, is_tls = url.hostname or "", url.scheme == "https"
     port = url.port or (443 if is_tls else 80)
 

@@ -37,9 +37,9 @@ class Mailer:
         self._cancel: Callable[[], object] = lambda: None
 
     def send(self, message: EmailMessage, sender: str, recipients: tuple[str, ...]) -> list[str]:
-        """Send one message. Returns problems as sentences, if at least one recipient may still have got it.
+        """Send one message. Returns problems as sentences if at least one recipient may still have received it.
 
-        Raises MailFailed if no recipient got it; its message does not contain the password.
+        Raises MailFailed if no recipient received it; the exception's message does not contain the password.
         """
         try:
             return asyncio.run(self._send(message, sender, recipients))

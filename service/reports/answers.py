@@ -17,13 +17,13 @@ from service.reports.query_batch import QueryBatch
 Result = TypeVar("Result")
 
 LONG: Final = ("bot-traffic", "top-links")
-"""Entries that read the most rows of rollups. They begin first: if they ended last, they would run alone."""
+"""Entries that read the most rows of rollups. They start first; otherwise, they would run alone at the end."""
 
 _PARTS: Final = {
     name: [(b'"%s":' % member.encode(), part) for member, part in entry.members if part.name in ENDPOINTS]
     for name, entry in ENDPOINTS.items()
 }
-"""For each entry: its parts that are cached under their own key, each with its encoded member name and a colon."""
+"""For each entry, the parts that are cached under separate keys, each with its encoded member name and a colon."""
 
 
 class Answers:
@@ -36,11 +36,11 @@ class Answers:
         self._states: dict[str, OrganizationState] = {}
 
     async def body(self, entry: Entry, scope: Scope, is_share: bool = False, receive: Receive | None = None) -> bytes:
-        """The answer of an entry of the catalog for a scope, encoded as JSON. Queries of a share come last.
+        """Return a catalog entry's answer for a scope, encoded as JSON. Queries from a share come last.
 
-        It is at most five minutes old, and never older than the last erasure or reclassification. Raises Overloaded and
-        the exceptions of the Engine. With `receive`, the ASGI callable of the request, also raises ClientDisconnected
-        as soon as the client disconnects.
+        The answer is at most five minutes old, and never older than the last erasure or reclassification. Raises
+        Overloaded and the Engine's exceptions. With `receive`, the ASGI callable of the request, also raises
+        ClientDisconnected as soon as the client disconnects.
         """
         epoch = self.state(scope.organization).epoch
         body = self._cached_answer(entry, scope, epoch)
@@ -52,7 +52,7 @@ class Answers:
         return await (while_connected(computed, receive) if receive else computed)
 
     async def compressed(self, entry: Entry, scope: Scope, is_share: bool, body: bytes) -> bytes:
-        """Compress an answer that `body` just returned, with gzip, once for as long as it is cached."""
+        """Return an answer that `body` just returned as gzip, compressed only once while the answer is cached."""
         key = CacheKey.of(entry.name, scope, self.state(scope.organization).epoch)
         answer = self._cache.get(key) or self._assemble(entry, key)
 
@@ -63,10 +63,10 @@ class Answers:
         return await (self._cache.compressed(key, answer, is_share, compute) if answer else compute())
 
     async def get(self, pairs: Sequence[tuple[Entry, Scope]], is_share: bool = False) -> list[bytes]:
-        """The answers of the pairs, in order, for a page. Pairs of one scope are computed as one batch.
+        """Return the answers for the pairs, in order, for a page. Pairs with the same scope are computed as one batch.
 
-        They equal the answers of `body`, except that answers older than PAGE_SECONDS are computed again if the lake has
-        changed. A pair that is given twice is computed once.
+        The answers equal those from `body`, except that answers older than PAGE_SECONDS are computed again if the lake
+        has changed. A pair that is given twice is computed once.
         """
         groups: dict[Scope, dict[str, Entry]] = {}
         for entry, scope in pairs:
@@ -92,7 +92,7 @@ class Answers:
         return self._cached_answer(entry, scope, epoch) or await self._compute_answer(entry, scope, epoch, batch)
 
     def statistics(self, organization: str) -> list[dict[str, Any]]:
-        """The rows of cache-stats."""
+        """Return the rows of cache-stats."""
         parts = {name: [part.name for _, part in pairs] for name, pairs in _PARTS.items()}
         return self._cache.statistics(organization, list(ENDPOINTS), parts)
 
@@ -112,7 +112,7 @@ class Answers:
         return self._states[organization]
 
     def _cached_answer(self, entry: Entry, scope: Scope, epoch: int) -> bytes | None:
-        """The cached answer, which counts as a hit; None if it, or one of its parts, is not cached."""
+        """Return the cached answer and count a hit, or return None if the answer or one of its parts is not cached."""
         key = CacheKey.of(entry.name, scope, epoch)
         answer = self._cache.get(key) or self._assemble(entry, key)
         if answer is None:
@@ -141,9 +141,8 @@ class Answers:
         return assembled
 
     def _check_capacity(self, entries: Iterable[Entry], scope: Scope, epoch: int, is_share: bool) -> None:
-        """Raise Overloaded if one of the entries has to be computed and too many requests are admitted already.
-
-        Otherwise a refused dashboard would cost as many tasks and exceptions as it has parts.
+        """Raise Overloaded if one of the entries has to be computed and too many requests are already admitted. Without
+        this check, a refused dashboard would cost as many tasks and exceptions as it has parts.
         """
         if not self._workers.is_full(scope.organization, is_share):
             return
@@ -206,10 +205,10 @@ async def all_of(computing: Iterable[Coroutine[Any, Any, Result]]) -> list[Resul
 
 
 def _longest_first(names: Iterable[str]) -> list[str]:
-    """The names of entries, the entries in LONG first."""
+    """Return the names of entries, with those in LONG first."""
     return sorted(names, key=lambda name: name not in LONG)
 
 
 def _object_of(members: Iterable[bytes]) -> bytes:
-    """A JSON object; each member is encoded as `"name":value`."""
+    """Return a JSON object; each member is encoded as `"name":value`."""
     return b"{" + b",".join(members) + b"}"

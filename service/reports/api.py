@@ -20,7 +20,7 @@ from service.reports.query_string import parse_parameters, parse_scope
 
 
 def report_endpoint(entry: Entry, answers: Answers, targets: LinkIndex, clock: Clock) -> Endpoint:
-    """Return the endpoint of a catalog entry, which answers for the caller's organization, in days of its zone."""
+    """Return the endpoint of a catalog entry, which answers for the caller's organization, by days in its time zone."""
 
     async def endpoint(request: Request) -> Response:
         caller: Caller = request.scope["caller"]

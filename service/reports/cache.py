@@ -16,7 +16,7 @@ from service.core.http.errors import Overloaded
 
 TTL_SECONDS: Final = 300
 PAGE_SECONDS: Final = 30
-"""Age from which pages request an answer again, if the lake has changed since."""
+"""Age at which pages request an answer again if the lake has changed since."""
 MAX_BYTES: Final = 64 << 20
 _OVERHEAD_BYTES: Final = 512  # estimated memory of an entry in addition to its body
 _FIELDS_OF: Final = attrgetter(*(field.name for field in fields(Scope)))
@@ -39,12 +39,12 @@ class CacheKey(NamedTuple):
 
     @classmethod
     def of(cls, name: str, scope: Scope, epoch: int = 0) -> Self:
-        """The key of the answer with this name for a scope."""
+        """Return the key of the answer with this name for a scope."""
         return cls(name, scope.organization, epoch, _FIELDS_OF(scope))
 
 
 class CachedAnswer(NamedTuple):
-    """An encoded answer, and the time when it was stored, by the clock of the cache."""
+    """An encoded answer, and the time when it was stored, by the cache's clock."""
 
     body: bytes
     stored_at: float
@@ -53,7 +53,7 @@ class CachedAnswer(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the answer."""
+        """The size of the answer in bytes."""
         return len(self.body) + len(self.compressed)
 
 
@@ -89,15 +89,15 @@ class AnswerCache:
         self._counts: defaultdict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
         self._answers = _BoundedCache(clock, lambda key: self.count(key.organization, key.name, "evictions"))
         self._running: dict[tuple[CacheKey, bool], _Computation] = {}
-        """Running computations by key, and whether shares wait for them: members never wait for a query with a share's
-        priority."""
+        """Running computations, by key and by whether shares wait for them: members never wait for a query with a
+        share's priority."""
 
     def __len__(self) -> int:
         """The number of cached answers, possibly including expired ones."""
         return len(self._answers)
 
     def get(self, key: CacheKey) -> CachedAnswer | None:
-        """The cached answer, or None if there is none younger than TTL_SECONDS. Counts nothing."""
+        """Return the cached answer, or None if there is none younger than TTL_SECONDS. Counts nothing."""
         try:
             return self._answers[key]  # TLRUCache.get would look it up twice
         except KeyError:
@@ -115,15 +115,15 @@ class AnswerCache:
             self._answers[key] = answer
 
     def needs_computation(self, key: CacheKey, is_share: bool) -> bool:
-        """Whether get_or_compute would start a computation: the answer is neither cached nor being computed."""
+        """Return whether get_or_compute would start a computation: the answer is neither cached nor being computed."""
         return self._computation(key, is_share) is None and self.get(key) is None
 
     async def get_or_compute(self, key: CacheKey, is_share: bool, compute: Compute, revision: int = 0) -> bytes:
-        """The cached answer, or the result of `compute`, which is then cached. Counts a hit or a miss.
+        """Return the cached answer, or the result of `compute`, which is then cached. Counts a hit or a miss.
 
-        Concurrent calls with the same key share one computation; calls of shares share another. It is cancelled when
-        all of the calls are cancelled. If it fails, all of them raise its error and nothing is cached; but
-        only the call that began it raises Overloaded, and another call begins again.
+        Concurrent calls with the same key share one computation; calls from shares share another. A computation is
+        cancelled when all of its calls are cancelled. If it fails, all of its calls raise the error, and nothing is
+        cached. Overloaded is raised only by the call that began the computation; another call then begins it again.
         """
         cached = self.get(key)
         self.count(key.organization, key.name, "misses" if cached is None else "hits")

@@ -285,7 +285,7 @@ def test_published_and_sent_visits_are_read_like_the_lake(cluster, lake, cluster
 def test_doctor_checks_every_executor_and_times_an_answer(sample, cluster):
     found = checked(sample, TRAFFIC_ENGINE=cluster.address)
     assert found.level == "ok"
-    assert found.text.startswith("its executors read the visits of acme of 2026-11-20; an answer took ")
+    assert found.text.startswith("its executors read the visits of acme on 2026-11-20; an answer took ")
 
 
 def test_doctor_names_an_unreachable_cluster_without_its_token(sample):

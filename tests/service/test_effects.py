@@ -113,8 +113,8 @@ def test_a_clock_that_is_ahead_of_the_disk_is_a_warning(lake):
         for check in examine({"TRAFFIC_LAKE": str(lake.root)}, datetime.now(UTC) + timedelta(days=2))
         if check.subject == "clock"
     ]
-    assert (check.level, check.text.endswith("set it by NTP; see timedatectl.")) == ("warning", True)
-    assert check.text.startswith("it differs from the times of the disk by 172,")
+    assert (check.level, check.text.endswith("set it with NTP; see timedatectl.")) == ("warning", True)
+    assert check.text.startswith("it differs from the clock of the disk by 172,")
 
 
 @examples("variables", "level", "words")

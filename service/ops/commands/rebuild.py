@@ -14,13 +14,13 @@ from service.core.commands.printing import inform, pasteable, printable, progres
 
 
 def rebuild(
-    yes: Annotated[bool, typer.Option("--yes", help="answer every question with yes")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="answer yes to every question")] = False,
     discard_unknown: Annotated[
         bool, typer.Option("--discard-unknown", help="delete the files that are not in the current manifest")
     ] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Recreate the manifest from the visit files, if it is lost, damaged, or older than the files.
+    """Recreate the manifest from the visit files if it is lost, damaged, or older than the files.
 
     Stop the server first. A copy of the old manifest is kept, and no visits are deleted. Pending visits are lost with
     a lost manifest. Afterwards, --discard-unknown deletes the files that still do not count.
@@ -44,22 +44,22 @@ def rebuild(
         typer.echo(pasteable(printable(reason)))
     inform(f"The manifest now counts {plural(result.visits, 'visit')} in {plural(result.files, 'file')}.")
     if one.old is None:
-        inform("Pending visits, not yet in a file, are lost with the manifest.")
+        inform("Pending visits, which are not yet in a file, are lost with the manifest.")
     elif result.pending:
         inform(f"Kept {plural(result.pending, 'pending visit')}.")
     if result.copy:
         inform(f"The old manifest is kept as {result.copy}; erasing visits does not change it.")
     if one.plan.repeated:
         files = plural(len(one.plan.repeated), "file")
-        inform(f"{files} not counted: other files have their visits. See `traffic verify`.")
+        inform(f"{files} not counted, because other files contain the same visits. See `traffic verify`.")
     inform("Run `traffic verify`, then start the server.")
     if result.damaged:
         raise typer.Exit(1)
 
 
 def _is_confirmed(question: str, yes: bool) -> bool:
-    """Whether --yes or the answer on the terminal says yes. Raises BadInput without a terminal."""
-    check_can_ask(yes, otherwise="answer every question with yes")
+    """Return whether --yes is given or the user answers yes on the terminal. Raises BadInput without a terminal."""
+    check_can_ask(yes, otherwise="answer yes to every question")
     return yes or is_confirmed(question)
 
 

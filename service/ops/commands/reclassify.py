@@ -11,7 +11,7 @@ from service.core.commands.printing import inform, print_rows, progress_bar
 from service.intake.commands.importing import judge_past_days
 
 _REASONS: Final = {"file": "file", "own_rule": "excluded"}
-"""Texts for marked visits, by the name of the signal."""
+"""Labels for visits with a signal, by the signal's name."""
 
 
 def reclassify(

@@ -34,9 +34,9 @@ def retain(
     ] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Delete visits older than a number of days, after showing their number.
+    """Delete visits older than a number of days, after showing how many there are.
 
-    The evidence of jobs about such days is deleted with them.
+    The evidence for jobs about such days is deleted with them.
 
     A server with TRAFFIC_RETENTION_DAYS does this without asking. If the clock is more than a day after the
     newest visit and after the last run, it may be ahead: the command warns, and --yes alone is not enough.
@@ -90,4 +90,4 @@ def _print(result: "RetentionResult", verb: str, is_table_shown: bool = True) ->
 
 def _print_evidence(evidence: "ErasedEvidence", verb: str) -> None:
     if evidence.jobs:
-        inform(f"The evidence of {plural(evidence.jobs, 'job')} about such days {verb} deleted, too.")
+        inform(f"The evidence for {plural(evidence.jobs, 'job')} about such days {verb} deleted, too.")

@@ -46,7 +46,7 @@ def status(
 ) -> None:
     """Print the files and stored visits of each organization, pending visits, and when files were last checked.
 
-    If an organization sets visits aside, answers count fewer than are stored; a line below has their number.
+    If an organization sets visits aside, its answers count fewer visits than are stored; the line "set aside" says why.
 
     Example: traffic status --format json
     """
@@ -157,7 +157,7 @@ def _moment(moment: datetime | None, day: object) -> str:
 
 
 def _age(moment: datetime | None, now: datetime) -> str:
-    """The age of a time, in the largest unit with a count of at least 2."""
+    """Return how long ago a time was, in the largest unit with a count of at least 2."""
     if moment is None:
         return "never"
     seconds = max(0, int((now - moment).total_seconds()))

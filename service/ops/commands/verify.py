@@ -21,10 +21,10 @@ def verify(
     ] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Verify the checksum of every live file, and check links, implementations of jobs and databases.
+    """Verify the checksum of every live file, and check links, the implementations of jobs, and databases.
 
-    Prints one line with the problem for each damaged file; the exit code is then 1. Imports and queries may
-    continue meanwhile.
+    Prints one line with the problem for each damaged file; the exit code is then 1. Imports and queries may go on while
+    it runs.
 
     Example: traffic verify --org acme
     """
@@ -38,7 +38,7 @@ def verify(
     except LakeDamaged as error:  # reported like any damaged file
         typer.echo(pasteable(printable(str(error))))
         raise LakeDamaged(
-            "without its manifest nothing can be checked: run `traffic rebuild`, or restore the lake from a backup."
+            "without the manifest, nothing can be checked: run `traffic rebuild`, or restore the lake from a backup."
         ) from error
     with closing(opened.manifest):
         if organization:
@@ -54,7 +54,7 @@ def verify(
         typer.echo(pasteable(printable(f"{path}: {reason}")))
     _print_summary(result)
     if at_copies:
-        inform(f"{plural(len(at_copies), 'problem')} with published copies; each line has its remedy.")
+        inform(f"{plural(len(at_copies), 'problem')} with published copies; each line above ends with a remedy.")
     if result.findings or at_copies:
         raise typer.Exit(1)
 
@@ -72,13 +72,13 @@ def _print_summary(result: "VerificationResult") -> None:
         f"{plural(result.files, 'file')} with {plural(result.visits, 'visit')} ({decimal(result.size)}) were checked"
     )
     if result.is_manifest_damaged:
-        fix = "run `traffic rebuild`, or restore all of it from a backup"
+        fix = "run `traffic rebuild`, or restore the whole lake from a backup"
         inform(f"{summary}; without its manifest the lake is unusable: {fix}.")
     elif result.findings:
-        fix = "restore the files named above from a backup, each at the same path"
+        fix = "restore the files named above from a backup, each to the same path"
         inform(f"{summary}; {len(result.findings):,} are damaged: {fix}.")
     else:
-        sound = "links and databases" if not result.absent else "links, and the databases that are there,"
+        sound = "links and databases" if not result.absent else "links, and the databases that exist,"
         inform(f"{summary}: no damage found; {sound} are sound.")
         for name in result.absent:
             inform(_ABSENT[name])

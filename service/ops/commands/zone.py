@@ -19,7 +19,7 @@ def set_zone(
     organization: OrganizationOption,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Set the time zone of an organization before its first visit. It determines its days, hours and weeks.
+    """Set an organization's time zone, before its first visit. It determines the organization's days, hours and weeks.
 
     Example: traffic zone set Europe/Berlin --org acme
     """
@@ -28,12 +28,12 @@ def set_zone(
     opened = created_lake(lake)
     with opened.import_lock():  # a running import has read the zone
         opened.manifest.organizations.set_zone(organization, zone)
-    inform(f"Days of {organization} follow {zone}.")
+    inform(f"The days of {organization} follow {zone}.")
 
 
 @app.command("show")
 def show_zone(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
-    """Print the time zone of an organization; UTC if none was set.
+    """Print an organization's time zone: UTC if none was set.
 
     Example: traffic zone show --org acme
     """
