@@ -84,7 +84,7 @@ def control(lake):
 
 @pytest.fixture(scope="module")
 def shared_lake(tmp_path_factory, new_lake):
-    """One lake for all tests of a file."""
+    """One lake for all tests in a file."""
     lake = new_lake(tmp_path_factory.mktemp("shared") / "lake")
     yield lake
     lake.manifest.close()
@@ -92,7 +92,7 @@ def shared_lake(tmp_path_factory, new_lake):
 
 @pytest.fixture(scope="module")
 def today():
-    """The date in UTC, for tests of code that reads the clock; the next date in the last two minutes of a day."""
+    """The UTC date, for tests of code that reads the clock. In a day's last two minutes, tests wait for the next."""
     while (now := datetime.now(UTC)).date() != (later := now + MIN_REST_OF_DAY).date():
         midnight = later.replace(hour=0, minute=0, second=0, microsecond=0)
         time.sleep((midnight - now).total_seconds())
@@ -112,7 +112,7 @@ def settings():
 
 @pytest.fixture(scope="session")
 def key_of():
-    """Make an API key of an organization."""
+    """Make an API key for an organization."""
 
     def key_of(lake, organization="acme"):
         with open_store(ApiKeys, lake) as keys:
@@ -123,9 +123,9 @@ def key_of():
 
 @pytest.fixture(scope="session")
 def opened(settings, key_of):
-    """Open the application over a lake and send requests in process, by default with a key of acme.
+    """Open the application over a lake and send requests in process, by default with acme's key.
 
-    Every request comes from its own source address, so that no test meets the rate limit by accident.
+    Every request comes from its own source address, so that no test hits the rate limit by accident.
     """
     numbers = itertools.count(1)
 
@@ -231,7 +231,7 @@ def identity_provider():
 
 @pytest.fixture
 def tell(record_property):
-    """Print the figures of a test: at once, and all figures again at the end of the run."""
+    """Print a test's figures immediately, and all figures again at the end of the run."""
 
     def tell(**figures):
         text = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in figures.items())
@@ -242,7 +242,7 @@ def tell(record_property):
 
 
 def pytest_runtest_logreport(report):
-    """Print each failure when it happens: a long run may be stopped before its summary."""
+    """Print each failure when it happens, because a long run may be stopped before its summary."""
     if report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
         print(f"\n{report.nodeid} failed in {report.when}", file=sys.__stdout__, flush=True)
 
@@ -274,7 +274,7 @@ INAPPLICABLE = (
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
-    """Fail a test that is skipped because something is missing, with TRAFFIC_TESTS=all."""
+    """With TRAFFIC_TESTS=all, fail a test that is skipped because something is missing."""
     report = yield
     if os.environ.get("TRAFFIC_TESTS") == "all" and report.skipped and not hasattr(report, "wasxfail"):
         reason = report.longrepr[2].removeprefix("Skipped: ")
@@ -297,8 +297,8 @@ def pytest_configure(config):
     """Keep compiled files even if the environment forbids that: otherwise, a program started by a test compiles for
     longer than it runs, and so does each test process at its start.
 
-    Folders of tests are in memory if there is room: every landing waits for the disk several times, and no test can
-    pull the plug. TRAFFIC_FAULTS=all, --basetemp and PYTEST_DEBUG_TEMPROOT keep them on a disk.
+    Tests keep their folders in memory if there is room, because every landing waits for the disk several times, and no
+    test can pull the plug. TRAFFIC_FAULTS=all, --basetemp and PYTEST_DEBUG_TEMPROOT keep them on a disk.
     """
     if (
         os.environ.get("TRAFFIC_FAULTS") != "all"
@@ -314,10 +314,10 @@ def pytest_configure(config):
 
 
 def pytest_collection(session):
-    """Import a share of the test files first, a different share in each process.
+    """Import a share of the test files first: a different share in each process.
 
     Rewriting the assertions of all files takes longer than any other part of collection in a clean clone. Every process
-    needs all files: it finds the other shares compiled after its own.
+    needs all files, but finds the other shares already compiled after its own.
     """
     if worker := getattr(session.config, "workerinput", None):
         files = sorted(file for place in session.config.args for file in Path(place).rglob("test_*.py"))
@@ -338,5 +338,5 @@ def pytest_unconfigure():
 
 
 def pytest_xdist_auto_num_workers():
-    """One process more than there are cores: many tests mostly wait for another process."""
+    """Return one process more than there are cores, because many tests mostly wait for another process."""
     return (os.cpu_count() or 1) + 1

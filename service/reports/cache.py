@@ -134,7 +134,7 @@ class AnswerCache:
         )
 
     async def compressed(self, key: CacheKey, answer: CachedAnswer, is_share: bool, compute: Compute) -> bytes:
-        """The cached answer as gzip: the result of `compute`, which is then kept next to its body."""
+        """Return the cached answer as gzip: the result of `compute`, which is then cached next to its body."""
         shared = key._replace(name=f"{key.name}.gz")  # a name that no entry has
         return answer.compressed or await self._join_or_start(
             shared, is_share, compute, lambda compressed: self.put(key, answer._replace(compressed=compressed))
@@ -145,9 +145,9 @@ class AnswerCache:
         self._counts[organization][name, what] += 1
 
     def statistics(self, organization: str, names: list[str], parts: Mapping[str, list[str]]) -> list[dict[str, Any]]:
-        """The rows of cache-stats for one organization: the total first, then one for each of `names`.
+        """Return the rows of cache-stats for one organization: the total first, then one row for each of `names`.
 
-        `parts` maps an answer to the answers that it consists of: a hit of the whole is a hit of each part.
+        `parts` maps an answer to the answers that it consists of: a hit on the whole is a hit on each part.
         """
         now = self._clock()
         cached: defaultdict[str, list[CachedAnswer]] = defaultdict(list)
@@ -197,7 +197,7 @@ class AnswerCache:
         return await _result(computation)
 
     def _computation(self, key: CacheKey, is_share: bool) -> _Computation | None:
-        """The running computation of an answer; None if there is none, or if it is being cancelled."""
+        """Return the running computation of an answer, or None if there is none or it is being cancelled."""
         computation = self._running.get((key, is_share))
         return None if computation is None or computation.task.cancelling() else computation
 
@@ -211,7 +211,7 @@ class AnswerCache:
 
 
 async def _result(computation: _Computation) -> bytes:
-    """Wait for a computation. When the last waiting call ends, cancel it."""
+    """Wait for a computation and return its result. When the last waiting call ends, cancel the computation."""
     computation.waiting += 1
     try:
         return await asyncio.shield(computation.task)

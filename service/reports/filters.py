@@ -1,4 +1,4 @@
-"""The filters of a page: the API's parameters in its address, the scopes that they mean, and links that change them."""
+"""A page's filters: the API's parameters in its address, the scopes that they select, and links that change them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -27,13 +27,13 @@ from service.reports.query_string import parse_parameters
 _ALL_PARAMETERS: Final = ENDPOINTS["bot-traffic"]
 """The entry that takes every parameter."""
 CHIPS: Final = {row.name: row.label for row in PARAMETERS.values() if row.label}
-"""The filters that are shown as chips, and their labels; the days have their own chip."""
+"""The filters that are shown as chips, and their labels; the days have a separate chip."""
 _NAMES: Final = {row.page_name: row.name for row in PARAMETERS.values()}
-"""The parameters by their names in the address of a page."""
+"""The parameters, by their names in a page's address."""
 _OF_PAGES: Final = {"compare": "before", "by": "tag"}
-"""The parameters of pages in addition to the API's, and the only value of each."""
+"""The parameters that pages have in addition to the API's, each with its only value."""
 ALL_GROUPS: Final = "all"
-"""The value of traffic_group for all visits, which pages accept and the API does not."""
+"""The value of traffic_group for all visits, which pages accept but the API does not."""
 _GROUPS: Final = {"people": "People", "ai": "AI", "bots": "Bots", ALL_GROUPS: "All"}
 """The values of traffic_group on pages, and their labels."""
 _FORM_FIELDS: Final = frozenset(("domain", "short_code"))
@@ -41,7 +41,7 @@ _FORM_FIELDS: Final = frozenset(("domain", "short_code"))
 
 
 class WrongOrder(InvalidParameter):
-    """The days that a form sends are in the wrong order."""
+    """A form sent days in the wrong order."""
 
     def __init__(self) -> None:
         super().__init__("start_date", "is after end_date", "Choose other days.")
@@ -70,7 +70,7 @@ class Filters:
     def parse(cls, query_string: bytes, organization: str, today: date, targets: LinkIndex, group: str = "") -> Self:
         """Parse the query string of a page that shows `group`, unless the query string has another group.
 
-        Raises InvalidParameter, as the API does. Blocks to read links.
+        Raises InvalidParameter, as the API does. Blocks while it reads links.
         """
         given = dict(parse_parameters(query_string, (*_NAMES, *_OF_PAGES)))
         own = {name: given.pop(name, "") for name in _OF_PAGES}
@@ -90,7 +90,7 @@ class Filters:
 
     @classmethod
     def of(cls, values: Mapping[str, str], organization: str, today: date, targets: LinkIndex) -> Self:
-        """The filters of these parameters of the API. Raises InvalidParameter. Blocks to read links."""
+        """Return the filters that these API parameters set. Raises InvalidParameter. Blocks while it reads links."""
         given = validate(values.items(), _ALL_PARAMETERS)
         has_span = "start_date" in given and "end_date" in given
         ignored = {"range"} if has_span else {"start_date", "end_date"}
@@ -110,7 +110,7 @@ class Filters:
         return self.scope_for(_ALL_PARAMETERS)
 
     def scope_for(self, entry: Entry) -> Scope:
-        """The scope of an endpoint's answer for these parameters; the endpoint may ignore some of them."""
+        """Return the scope of an endpoint's answer for these parameters; the endpoint may ignore some of them."""
         accepted = validate(self.parameters.items(), entry)
         given = RESOLVED & accepted.keys()
         rest = {name: value for name, value in accepted.items() if name not in given}
@@ -130,12 +130,12 @@ class Filters:
 
     @property
     def in_address(self) -> dict[str, str]:
-        """The parameters in the address of a page: without the page's default group."""
+        """The parameters in a page's address, without the page's default group."""
         chosen = {**self.parameters, "traffic_group": self.chosen_group}
         return {name: value for name, value in chosen.items() if value}
 
     def query_string(self, **changes: str | None) -> str:
-        """The query string of a page with these parameters after some changes; None removes a parameter."""
+        """Return a page's query string with these parameters after some changes; None removes a parameter."""
         changed = {**self.in_address, **changes}
         if "range" in changes:
             changed |= {"start_date": None, "end_date": None}
@@ -146,7 +146,7 @@ class Filters:
 
     @property
     def _of_page(self) -> dict[str, str]:
-        """The parameters of pages that are set."""
+        """The parameters that only pages have, if they are set."""
         chosen = {"compare": _OF_PAGES["compare"] if self.compares else "", "by": self.by}
         return {name: value for name, value in chosen.items() if value}
 
@@ -156,7 +156,7 @@ class Filters:
         return replace(self, compares=not self.compares).query_string()
 
     def days_query(self, start: date, end: date) -> str:
-        """The query string for other days, as a range if they match one."""
+        """Return the query string for other days, as a range if they match one."""
         length = (end - start).days + 1
         name = next((name for name, days in RANGES.items() if days == length and end == self.today), None)
         if name:
@@ -164,10 +164,10 @@ class Filters:
         return self.query_string(start_date=start.isoformat(), end_date=end.isoformat())
 
     def settled(self, first_day: date | None) -> str | None:
-        """The query string to redirect to: with both days if only one is given; with a range if the days match it.
+        """Return the query string to redirect to, or None if no redirect is needed.
 
-        A form sends its previous range and the days that it shows. None: no redirect is needed. `first_day` is the day
-        of the first visit. Raises InvalidParameter.
+        It has both days if only one is given, and a range if the days match it: a form sends its previous range and the
+        days that it shows. `first_day` is the day of the first visit. Raises InvalidParameter.
         """
         start, end = self.given.get("start_date"), self.given.get("end_date")
         if not start and not end:
@@ -182,7 +182,7 @@ class Filters:
         return by_days if is_range else None
 
     def presets(self, first_day: date | None) -> list[tuple[str, str, bool]]:
-        """Selectable spans: label, query string, and whether the span is selected.
+        """Return the selectable spans: label, query string, and whether the span is selected.
 
         At most one span is selected, although "Today" equals "This month" on the first of a month. None is selected
         while a range is in effect, which has its own button ("This month" equals "30 days" on the last day of
@@ -235,7 +235,7 @@ class Filters:
         return self.query_string(traffic_group=self.scope.traffic_group or ALL_GROUPS)
 
     def chips(self) -> list[tuple[str, str, str]]:
-        """Active filters: label, value, and the query string without the filter."""
+        """Return the active filters: label, value, and the query string without the filter."""
         active = [(label, self.parameters[name], name) for name, label in CHIPS.items() if name in self.parameters]
         chips = [(label, value, self.query_string(**{name: None})) for label, value, name in active]
         if "start_date" in self.parameters:
@@ -245,10 +245,10 @@ class Filters:
 
 
 def _first_day(first_day: date | None, last: date) -> date:
-    """The first day with visits until `last`, limited to the last MAX_DAYS days."""
+    """Return the first day with visits, within the MAX_DAYS days that end on `last`."""
     return max(min(first_day or last, last), last - timedelta(MAX_DAYS - 1))
 
 
 def query_of(parameters: Mapping[str, str]) -> str:
-    """The query string of these names and values, with its question mark; "" for none."""
+    """Return the query string for these names and values, with its question mark, or "" for none."""
     return f"?{urlencode(parameters, safe='', quote_via=quote)}" if parameters else ""

@@ -12,7 +12,7 @@ from service.core.http.errors import ClusterDown
 from service.core.http.pools import Pool, Workers
 
 MAX_RETRIES: Final = 3
-"""Maximum number of retries: files may be replaced again during a retry, on a busy machine more than once."""
+"""Maximum number of retries: on a busy machine, files may be replaced again during a retry, even more than once."""
 
 
 class QueryBatch:
@@ -39,7 +39,7 @@ class QueryBatch:
         self._snapshot_cancelled = threading.Event()
 
     async def run(self, entry: Entry) -> bytes:
-        """The encoded answer of an entry.
+        """Return an entry's encoded answer.
 
         Raises Overloaded, ClusterDown, and the exceptions of Engine.answer. After FilesGone, EngineLost or Conflict the
         query is retried with a new snapshot, MAX_RETRIES times at most. Cancelling the coroutine cancels the query.

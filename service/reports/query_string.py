@@ -20,7 +20,7 @@ def parse_parameters(query_string: bytes, known: Collection[str]) -> Mapping[str
 
 
 def parse_scope(query_string: bytes, entry: Entry, organization: str, today: date, targets: LinkIndex) -> Scope | None:
-    """The scope of a query string for `entry`; None if it depends on the links. Raises InvalidParameter.
+    """Return the scope of a query string for `entry`, or None if the scope depends on links. Raises InvalidParameter.
 
     Scopes that depend on links are not cached, since links change: use parse_parameters and scope_from for them, in a
     thread.

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from queries import Result
     from service.robots.plans import Crawled
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Plan what AI crawlers may fetch, and check it.")
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Plan what AI crawlers may fetch, and check what they did fetch."
+)
 DomainOption = Annotated[str, typer.Option(help="only visits to this domain")]
 
 
@@ -29,22 +31,27 @@ DomainOption = Annotated[str, typer.Option(help="only visits to this domain")]
 def plan(
     organization: OrganizationOption,
     block: Annotated[list[str], typer.Option(help="operator, or operator:purpose, to block; may be repeated")] = [],  # noqa: B006  # typer copies it
-    write_as: Annotated[str, typer.Option("--as", help="output of --block: robots.txt, nginx or caddy")] = "robots.txt",
+    write_as: Annotated[
+        str, typer.Option("--as", help="what --block prints: robots.txt, nginx or caddy")
+    ] = "robots.txt",
     robots: Annotated[
         Path | None, typer.Option(help="your robots.txt: count requests that violate it, as `ignored`")
     ] = None,
     domain: DomainOption = "",
     is_job: Annotated[
-        bool, typer.Option("--job", help="turn the file of --block into a job, measured once it is shipped")
+        bool,
+        typer.Option(
+            "--job", help="turn the file that --block prints into a job, which is measured once it is shipped"
+        ),
     ] = False,
     output: FormatOption = "table",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
     """Print what AI crawlers fetched in the 28 days before today, or the file that blocks some of them.
 
-    Purposes are asked, indexed, trained and coding. With --block, comments say what it would have saved, and how many
-    people the products of those operators sent. A crawler may ignore robots.txt; nginx and Caddy reject
-    it. Requests under a false name are left out.
+    Purposes are asked, indexed, trained and coding. With --block, comments state what blocking would have saved, and
+    how many people the blocked operators' products sent. A crawler may ignore robots.txt, but not the rules for nginx
+    and Caddy, which reject it. Requests under a false name are left out.
 
     Example: traffic robots plan --org acme --block OpenAI:trained
     """
@@ -73,14 +80,14 @@ def plan(
     rows: Result = [one.row(ignored) for one in found]
     if rows or output != "table":
         print_answer(rows, output)
-    judged = f"; {plural(waiting, 'day')} not judged yet: some people sent may be bots" if waiting else ""
+    judged = f"; {plural(waiting, 'day')} not judged yet: some of the people sent may be bots" if waiting else ""
     inform(f"{first} to {last}{judged}. Choose with --block, as in --block OpenAI:trained.")
 
 
 def _read_fetches(
     lake: Path, organization: str, rules: "Protego | None", domain: str
 ) -> tuple[date, date, int, list["Crawled"], Counter[str] | None]:
-    """Return the first and the last day, the number of days not judged, the fetches, and violations by agent."""
+    """Return the first and the last day, the number of unjudged days, the fetches, and violations by agent."""
     from queries import Reader
     from service.robots import plans
 
@@ -105,9 +112,9 @@ def check(
     output: FormatOption = "table",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Print the visits of crawlers to paths that a robots.txt disallows for them, in the 28 days before today.
+    """Print visits by crawlers to paths that a robots.txt disallows for them, in the 28 days before today.
 
-    If each domain has its own robots.txt, add --domain. Visits before the file was changed count as well.
+    If each domain has its own robots.txt, add --domain. Visits from before the file was last changed count, too.
 
     Example: traffic robots check robots.txt --org acme
     """

@@ -15,7 +15,7 @@ from service.robots import plans as robots
 
 
 def routes(context: DashboardContext) -> list[Route]:
-    """The route of the page, which is linked from the page about AI."""
+    """Return the route of the page, to which the page about AI links."""
     return [Route(f"{context.root}/robots", partial(robots_page, context), methods=["GET", "POST"])]
 
 

@@ -1,6 +1,6 @@
-"""Computes the savings and costs of blocking AI crawlers from the visits of 28 days, and writes the files to do it.
+"""Computes the savings and costs of blocking AI crawlers from the visits of 28 days, and writes files that block them.
 
-Nothing is blocked here: the operator of the web server publishes the file. Its job measures the effect.
+Nothing is blocked here: the web server's operator publishes the file, and a job measures the effect.
 """
 
 import re
@@ -51,7 +51,7 @@ class Crawled(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The key for choices: operator:purpose."""
+        """The key by which it is chosen: operator:purpose."""
         return f"{self.operator}:{self.purpose}"
 
     def row(self, ignored: Mapping[str, int] | None) -> dict[str, Any]:
@@ -70,12 +70,12 @@ class Cost(NamedTuple):
 
 
 def last_days(today: date) -> tuple[date, date]:
-    """The first and the last of the 28 days before today."""
+    """Return the first and the last of the 28 days before today."""
     return today - timedelta(DAYS), today - timedelta(1)
 
 
 def crawled(rows: Iterable[Mapping[str, Any]]) -> list[Crawled]:
-    """The rows of the report `ai-agents` by operator and purpose, the most fetches first."""
+    """Return the rows of the report `ai-agents`, grouped by operator and purpose, most fetches first."""
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["operator"], row["purpose"]), []).append(row)
@@ -88,7 +88,7 @@ def crawled(rows: Iterable[Mapping[str, Any]]) -> list[Crawled]:
 
 
 def cost(found: Sequence[Crawled], chosen: Sequence[str]) -> Cost:
-    """Effects of blocking `chosen`: each an operator:purpose, or an operator for all its purposes.
+    """Return the effects of blocking `chosen`: each is an operator:purpose, or an operator for all of its purposes.
 
     Raises BadInput for a choice that was not seen.
     """
@@ -103,14 +103,14 @@ def cost(found: Sequence[Crawled], chosen: Sequence[str]) -> Cost:
 
 
 def robots_txt(blocked: Cost) -> Iterator[str]:
-    """Lines of a robots.txt that disallow everything for the agents of a plan."""
+    """Yield the lines of a robots.txt that disallow everything for a plan's agents."""
     for token in sorted(_tokens(blocked)):
         yield f"User-agent: {token}" if _TOKEN.fullmatch(token) else f"# robots.txt cannot address {token}"
     yield "Disallow: /"
 
 
 def nginx(blocked: Cost) -> Iterator[str]:
-    """Lines for nginx: a map outside the server blocks, and a rule for each server block."""
+    """Yield lines for nginx: a map outside the server blocks, and a rule for each server block."""
     yield "# outside the server blocks"
     yield "map $http_user_agent $is_blocked_agent {"
     yield "    default 0;"
@@ -121,17 +121,17 @@ def nginx(blocked: Cost) -> Iterator[str]:
 
 
 def caddy(blocked: Cost) -> Iterator[str]:
-    """Lines for a site of a Caddyfile."""
+    """Yield lines for a site in a Caddyfile."""
     yield f'@blocked_agents header_regexp User-Agent "(?i){"|".join(_patterns(blocked))}"'
     yield "respond @blocked_agents 403"
 
 
 SNIPPETS: Final = {"robots.txt": robots_txt, "nginx": nginx, "caddy": caddy}
-"""The files that a plan can be written as, by name."""
+"""The file formats in which a plan can be written, by name."""
 
 
 def snippet(name: str, plan: Cost, first: date, last: date) -> str:
-    """A plan in a format of SNIPPETS, with its effects as comments before it."""
+    """Return a plan in one of the formats in SNIPPETS, preceded by comments on its effects."""
     operators = sorted({one.operator for one in plan.blocked})
     lines = [
         f"# {first} to {last}: {plural(plan.agent_fetches, 'request')} and {plural(plan.bytes_sent, 'byte')} saved.",
@@ -154,9 +154,9 @@ def make_job(  # noqa: PLR0917  # whose plan, of what, written as which file, an
     domain: str = "",
     ignored: Mapping[str, int] | None = None,
 ) -> JobRecord:
-    """Make a plan an approved job with the file as its patch, or return the open job about the same agents.
+    """Turn a plan into an approved job with the file as its patch, or return the open job about the same agents.
 
-    It is measured once it is marked as shipped. `ignored` are requests that violated the current file, by agent.
+    The job is measured once it is marked as shipped. `ignored` are requests that violated the current file, by agent.
     Raises BadInput for an empty plan or an unknown file, and JobConflict.
     """
     if not plan.blocked or name not in SNIPPETS:
@@ -181,7 +181,7 @@ def make_job(  # noqa: PLR0917  # whose plan, of what, written as which file, an
 def offences(
     reader: Reader, robots: Protego, organization: str, start: date, end: date, *, domain: str = ""
 ) -> list[dict[str, Any]]:
-    """Return the visits of crawlers from `start` to `end` (UTC, inclusive) to paths that a robots.txt disallows for
+    """Return visits by crawlers from `start` to `end` (UTC, inclusive) to paths that a robots.txt disallows for
     them.
 
     There is a row for each agent, operator and path, with visits and last_visit (UTC, naive).
@@ -198,8 +198,8 @@ def offences(
 
 
 def read_robots(path: Path) -> Protego:
-    """Read a robots.txt of at least 500 KiB (the minimum of RFC 9309); the rest is ignored. Raises BadInput if it is
-    missing.
+    """Read the first 500 KiB of a robots.txt (the minimum in RFC 9309); the rest is ignored. Raises BadInput if it
+    cannot be read.
     """
     try:
         with path.open("rb") as file:
@@ -210,7 +210,7 @@ def read_robots(path: Path) -> Protego:
 
 
 def rows_of(table: Tables) -> list[dict[str, Any]]:
-    """The rows of an answer without parts."""
+    """Return the rows of an answer without parts."""
     assert not isinstance(table, dict)  # noqa: S101
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
@@ -225,5 +225,5 @@ def _tokens(plan: Cost) -> dict[str, bool]:
 
 
 def _patterns(plan: Cost) -> list[str]:
-    """Regular expressions that match a plan's agents in user agents; unprintable names are left out."""
+    """Return regular expressions that match the user agents of a plan's agents; unprintable names are left out."""
     return sorted(agent_pattern(token, exact) for token, exact in _tokens(plan).items() if token.isprintable())

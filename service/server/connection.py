@@ -1,6 +1,6 @@
 """Limits of a connection: idle time, slow or oversized headers and bodies, unread responses, too many connections.
 
-A sweep over all open connections twice a second enforces the deadlines, so requests need no timers. Time in which the
+Twice a second, a sweep over all open connections enforces the deadlines, so requests need no timers. Time in which the
 service computes an answer or makes a client wait does not count.
 """
 
@@ -26,11 +26,11 @@ from service.server.reading import BufferReader, SharedInput
 from service.server.slots import ConnectionSlots, unacknowledged_bytes
 
 SWEEP_SECONDS: Final = 0.5
-"""Time between two sweeps over the connections; the precision of all deadlines."""
+"""Time between two sweeps over the connections, and so the precision of all deadlines."""
 IDLE_TIMEOUT_SECONDS: Final = 5.0
 """Maximum time from connecting, or from the last response, to the first byte of a request."""
 PROXY_IDLE_TIMEOUT_SECONDS: Final = 75.0
-"""The same for connections from trusted proxies: longer than their own idle time-out (nginx: 60 seconds), so that the
+"""The same for connections from trusted proxies: longer than the proxies' idle timeout (nginx: 60 seconds), so that the
 proxy closes first. If the server closed while a POST was in flight, the proxy could not retry it and would answer
 502."""
 HEADER_TIMEOUT_SECONDS: Final = 5.0
@@ -50,13 +50,13 @@ CHUNK_BYTES: Final = 16_384
 MAX_UNPARSED_BYTES: Final = MAX_URL_BYTES + MAX_HEADER_BYTES
 """Maximum bytes without a parser event. Bounds the headers, which the parser reports only when complete."""
 MAX_WAITING_BYTES: Final = 32_768
-"""Unconsumed bytes of a body that pause reading from the connection: uvicorn copies them to add more."""
+"""Unconsumed bytes of a body at which reading from the connection pauses, because uvicorn copies them to add more."""
 MAX_PIPELINED: Final = 64
 """Maximum number of pipelined requests waiting on a connection; the rate limit is 60 per minute anyway."""
 
 
 class ConnectionLimits:
-    """State shared by the connections of one server: middleware, slots, input and the clock of the deadlines."""
+    """State shared by the connections of one server: middleware, slots, input and the clock for deadlines."""
 
     def __init__(self, middleware: RequestMiddleware, slots: ConnectionSlots) -> None:
         self.middleware = middleware
@@ -65,7 +65,7 @@ class ConnectionLimits:
         self.now = 0.0  # advances at each sweep, but not while the process is blocked and cannot read
 
     def protocol(self) -> type["LimitedHttpProtocol"]:
-        """A protocol class for uvicorn with these limits."""
+        """Return a protocol class for uvicorn with these limits."""
         return type("Protocol", (LimitedHttpProtocol,), {"limits": self})
 
     async def sweep(self, connections: Iterable[asyncio.Protocol]) -> None:
@@ -95,7 +95,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     The parser's callbacks move a connection from state to state; close_if_expired() looks at the deadlines:
 
         state     next state, and what leads to it      deadline, and what happens then
-        IDLE      HEADER   on_message_begin             _idle_timeout from _state_since: closed in silence
+        IDLE      HEADER   on_message_begin             _idle_timeout from _state_since: closed silently
         HEADER    BODY     on_headers_complete          HEADER_TIMEOUT_SECONDS from _state_since: 408
         BODY      IDLE     on_message_complete          BODY_TIMEOUT_SECONDS from _state_since, or
                                                         BODY_IDLE_TIMEOUT_SECONDS from _received_at: 408
@@ -157,7 +157,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._received_at = self.limits.now
 
     def on_message_begin(self) -> None:
-        """A request begins."""
+        """Begin a request."""
         super().on_message_begin()
         self._state = _State.HEADER
         self._state_since = self.limits.now
@@ -173,7 +173,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         check_headers(self.headers, version, is_upgrade=self.parser.should_upgrade())
         if len(self.pipeline) >= MAX_PIPELINED:
             fix = "Wait for responses before you send more."
-            raise MalformedRequest("Too many requests wait on this connection.", fix)
+            raise MalformedRequest("Too many requests are waiting on this connection.", fix)
         url = httptools.parse_url(self.url)
         self.scope["method"] = self.parser.get_method().decode("ascii")
         self.scope["http_version"] = version
@@ -198,14 +198,14 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._state_since = self.limits.now
 
     def on_body(self, body: bytes) -> None:
-        """A chunk of a body was received."""
+        """Take a chunk of a body."""
         super().on_body(body)
         self._unparsed_bytes = 0
         if len(self.cycle.body) >= MAX_WAITING_BYTES:
             self.flow.pause_reading()
 
     def on_message_complete(self) -> None:
-        """A request was received completely."""
+        """Finish receiving a request."""
         if self.cycle is not None:
             super().on_message_complete()
         self._state = _State.IDLE
@@ -270,23 +270,23 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         in_state, idle = now - self._state_since, now - self._received_at
         idle_timeout = self._idle_timeout if self._state is _State.IDLE else LINGER_SECONDS
         if self._state is _State.HEADER and in_state > HEADER_TIMEOUT_SECONDS:
-            self._reject(RequestTimeout("Timed out waiting for the header of the request."))
+            self._reject(RequestTimeout("Timed out waiting for the request's header."))
         elif self._state is not _State.HEADER and in_state > idle_timeout and not self._is_answering():
             self.transport.close()
         elif self._state is _State.BODY and (in_state > BODY_TIMEOUT_SECONDS or idle > BODY_IDLE_TIMEOUT_SECONDS):
-            self._reject(RequestTimeout("Timed out waiting for the body of the request."))
+            self._reject(RequestTimeout("Timed out waiting for the request's body."))
         else:
             return False
         return True
 
     def abort(self) -> None:
-        """Reset this connection at once, so that the system discards unread data, too."""
+        """Reset this connection immediately, so that the system discards unread data, too."""
         linger = struct.pack("ii", 1, 0)  # on, for 0 seconds
         self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         self.transport.abort()
 
     def _is_stalled(self) -> bool:
-        """Whether the client has read too little of the response for WRITE_TIMEOUT_SECONDS."""
+        """Return whether the client has read too little of the response for WRITE_TIMEOUT_SECONDS."""
         unread = self.transport.get_write_buffer_size()
         if unread:  # the write buffer alone shrinks in steps of megabytes, so add the buffer of the system
             unread += unacknowledged_bytes(self.transport.get_extra_info("socket"))

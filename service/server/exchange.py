@@ -14,7 +14,7 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class Exchange(RequestResponseCycle):
-    """uvicorn's cycle, except that it sends a response in one write: a second write takes as long as a cached answer.
+    """uvicorn's cycle, but with each response in one write, since a second write takes as long as a cached answer.
 
     A response has a single body; its start is held back until the body is sent. A response sent before the body of its
     request has arrived ends the connection.
@@ -64,7 +64,7 @@ class Exchange(RequestResponseCycle):
 
 
 def encode_head(status: int, headers: Headers) -> bytes:
-    """The status line, the headers, and the empty line after them. Raises RuntimeError for a control character."""
+    """Return the status line, the headers, and an empty line. Raises RuntimeError for a control character."""
     head = b"".join([STATUS_LINE[status], *[b"%b: %b\r\n" % header for header in headers], b"\r\n"])
     if len(head) - len(head.translate(None, _CONTROLS)) != 2 * (len(headers) + 2):  # CR and LF, which end each line
         raise RuntimeError("a header contains a control character.")

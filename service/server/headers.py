@@ -1,4 +1,4 @@
-"""Limits on URL and headers of a request, and checks of required headers."""
+"""Limits on a request's URL and headers, and checks for required headers."""
 
 import re
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from service.core.http.errors import HeadersTooLarge, MalformedRequest, UrlTooLo
 
 MAX_URL_BYTES: Final = 8_192
 MAX_HEADER_BYTES: Final = 65_536
-"""Total of names and values of all headers, plus 4 separator bytes each."""
+"""Maximum total size of the names and values of all headers, plus 4 separator bytes for each."""
 MAX_HEADERS: Final = 100
 
 _HOST: Final = re.compile(rb"[\w.~!$&'()*+,;=%:\[\]-]*", re.ASCII)
@@ -17,7 +17,9 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 
 def check_size(url: bytes, headers: Headers, max_bytes: int) -> None:
-    """Check the size of URL and headers, known to be at most `max_bytes`. Raises UrlTooLong or HeadersTooLarge."""
+    """Check the sizes of the URL and the headers, known to be at most `max_bytes`. Raises UrlTooLong or
+    HeadersTooLarge.
+    """
     if len(url) > MAX_URL_BYTES:
         raise UrlTooLong(f"The URL is longer than {MAX_URL_BYTES >> 10} KiB.")
     if len(headers) > MAX_HEADERS or (
@@ -33,6 +35,8 @@ def check_headers(headers: Headers, version: str, *, is_upgrade: bool) -> None:
     if len(hosts) != 1 and (hosts or version == "1.1"):
         raise MalformedRequest("Exactly one Host header is required.", "Send the name that you connect to, once.")
     if hosts and not _HOST.fullmatch(hosts[0]):
-        raise MalformedRequest("The Host header is not a host.", "Send the name that you connect to, and its port.")
+        raise MalformedRequest(
+            "The Host header is not a valid host.", "Send the name that you connect to, and its port."
+        )
     if is_upgrade and any(name in {b"content-length", b"transfer-encoding"} for name, _ in headers):
         raise MalformedRequest("A request with an Upgrade header must not have a body.", "Send it without Upgrade.")

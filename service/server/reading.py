@@ -1,4 +1,4 @@
-"""Reads connections into one shared buffer, in small steps, and in turns when the bytes are discarded."""
+"""Reads connections into one shared buffer, in small steps, and by turns when the bytes are discarded."""
 
 import asyncio
 from collections import deque
@@ -44,7 +44,7 @@ class BufferReader(asyncio.BufferedProtocol):
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Let the protocol take the data that was read. It must copy what it keeps."""
+        """Pass the data that was read to the protocol, which must copy what it keeps."""
         self._protocol.data_received(self._buffer[:nbytes])  # type: ignore[arg-type]  # as good as bytes until it returns
 
     def eof_received(self) -> bool | None:

@@ -26,7 +26,7 @@ from service.server.slots import MAX_OPEN, ConnectionSlots
 SHUTDOWN_SECONDS: Final = 10
 """Maximum time from the signal to the end of the process."""
 DRAIN_SECONDS: Final = 8
-"""Time for running requests within SHUTDOWN_SECONDS; then their connections are reset."""
+"""Time for running requests to finish, within SHUTDOWN_SECONDS; then their connections are reset."""
 ACCEPT_SECONDS: Final = 0.1
 """Time for clients that have just connected to send a request, before idle connections are closed."""
 SIGNAL_DEBOUNCE_SECONDS: Final = 0.5
@@ -36,7 +36,7 @@ RESERVED_FILES: Final = 512
 GC_THRESHOLDS: Final = (2_000, 10, 100)
 """Arguments of gc.set_threshold. A collection stops all answers: with 50,000 objects left by pages, it took 40 ms."""
 LARGE_BLOCK: Final = 131_072
-"""Size in bytes from which memory is allocated by mmap, and returned to the system as soon as it is freed."""
+"""Size in bytes at which memory is allocated by mmap, and so returned to the system as soon as it is freed."""
 M_MMAP_THRESHOLD: Final = -3
 """A parameter of mallopt(3), from malloc.h."""
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -62,7 +62,7 @@ class _Server(uvicorn.Server):
 
 
 class _MainServer(_Server):
-    """The server of the API: enforces connection limits, and shuts down in bounded time after a signal."""
+    """The API server: enforces connection limits, and shuts down in bounded time after a signal."""
 
     def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None], limits: ConnectionLimits) -> None:
         super().__init__(config, on_ready)
@@ -90,7 +90,7 @@ class _MainServer(_Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop gracefully at the first signal, at once at the second."""
+        """Stop gracefully at the first signal, and immediately at the second."""
         loop = asyncio.get_running_loop()
 
         def stop() -> None:
@@ -188,7 +188,7 @@ def _config(
 
 
 def _connection_capacity() -> int:
-    """Raise the limit of open files as needed. Returns the number of connections that fit into it."""
+    """Raise the limit on open files as needed. Returns how many connections the limit allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MAX_OPEN + RESERVED_FILES
     if soft == resource.RLIM_INFINITY or soft >= wanted:

@@ -1,4 +1,4 @@
-"""Limits on open connections per source and in total, and the unacknowledged bytes of a connection."""
+"""Limits on open connections, per source and in total, and the number of a connection's unacknowledged bytes."""
 
 import fcntl
 import socket
@@ -12,7 +12,8 @@ from service.core.http.rate_limit import SourceResolver
 MAX_PER_SOURCE: Final = 64
 MAX_OPEN: Final = 2_048
 SMALL_SOURCE_CONNECTIONS: Final = 4
-"""Only sources with fewer connections may use the last eighth of all slots: a few sources cannot use them all."""
+"""Only sources with fewer connections may use the last eighth of all slots, so that a few sources cannot use them all.
+"""
 
 
 class ConnectionSlots:
@@ -25,7 +26,7 @@ class ConnectionSlots:
         self._by_source: Counter[str] = Counter()
 
     def __len__(self) -> int:
-        """The number of slots in use."""
+        """Return the number of slots in use."""
         return self._open
 
     def acquire(self, client: tuple[str, int] | None) -> str | None:
@@ -41,7 +42,7 @@ class ConnectionSlots:
         return source
 
     def release(self, source: str) -> None:
-        """Return a slot of a source."""
+        """Free a source's slot."""
         self._open -= 1
         self._by_source[source] -= 1
         if not self._by_source[source]:
@@ -49,7 +50,7 @@ class ConnectionSlots:
 
 
 def unacknowledged_bytes(connection: socket.socket) -> int:
-    """Bytes written but not yet acknowledged by the client; 0 on systems other than Linux."""
+    """Return how many bytes are written but not yet acknowledged by the client; 0 on systems other than Linux."""
     if sys.platform != "linux":
         return 0
     return int.from_bytes(fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)

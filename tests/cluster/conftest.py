@@ -1,6 +1,6 @@
 """Fixtures for tests on a real cluster: Apache Spark and Sail on loopback, and a lake to count.
 
-They need Debian's package openjdk-17-jre-headless and the dependency group "cluster"; without them they are
+The tests need Debian's package openjdk-17-jre-headless and the dependency group "cluster". Without these, the tests are
 skipped, or fail if TRAFFIC_TESTS is "all".
 """
 
@@ -21,7 +21,7 @@ from tests.cluster.processes import Sail, Spark
 
 @pytest.fixture(scope="session", autouse=True)
 def _programs():
-    """Skip without Java, Spark or Sail; fail if all tests were requested."""
+    """Skip the tests without Java, Spark or Sail, or fail them if all tests were requested."""
     reasons = {
         "Java is not installed: apt-get install openjdk-17-jre-headless": shutil.which("java"),
         "Spark and Sail are not installed: uv run --group cluster pytest tests/cluster": all(
@@ -37,7 +37,7 @@ def _programs():
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
-    """A running Spark: a master, two workers of one core and a Connect server."""
+    """A running Spark: a master, two workers with one core each, and a Connect server."""
     spark = Spark(tmp_path_factory.mktemp("spark"))
     yield spark
     spark.stop()
@@ -59,7 +59,7 @@ def cluster(request):
 
 @pytest.fixture(scope="session")
 def sample(tmp_path_factory):
-    """A lake with links and twelve days of visits of acme until 2026-11-20."""
+    """A lake with links, and with acme's visits on the twelve days up to 2026-11-20."""
     folder = tmp_path_factory.mktemp("sample")
     lake = Lake(folder / "lake", create=True)
     made = Sample(1_000, date(2026, 11, 20), 12)

@@ -23,7 +23,7 @@ class Process:
     """A program in a separate process group, with its output in a file."""
 
     def __init__(self, log, command, ready, env):
-        """Start it and wait until its log matches `ready`; the match is kept."""
+        """Start the program, and wait until its log matches `ready`; the match is kept."""
         self.log = log
         with log.open("ab") as output:
             begin = output.tell()
@@ -70,7 +70,7 @@ JAVA_FOR_SMALL_DATA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class Spark:
-    """Apache Spark: a standalone master, workers of one core each, and a Connect server, all on loopback."""
+    """Apache Spark: a standalone master, workers with one core each, and a Connect server, all on loopback."""
 
     def __init__(self, folder, workers=2, options=FOR_SMALL_DATA, java_options=JAVA_FOR_SMALL_DATA):
         self._folder = folder
@@ -133,7 +133,7 @@ class Spark:
 
     @contextlib.contextmanager
     def stopped_executors(self):
-        """In this context, queries do not end until cancelled."""
+        """Stop the executors while in this context: queries do not end unless they are cancelled."""
         wait_until(lambda: len(self.executors()) == len(self.workers))
         executors = self.executors()
         try:

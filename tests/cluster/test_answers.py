@@ -1,10 +1,10 @@
 """Every compiled query returns the same rows on Spark and on Sail as its original on DuckDB: values, order and types.
 
-Four scopes of a sample lake, and a day with too many words, in sessions in a time zone other than UTC. Spark takes a
-second to plan a text: each of the two scopes with filters runs half of the texts (lists run where they are searched and
-sorted), and the scope without visits runs only texts that have rows anyway. `TRAFFIC_FAULTS=all uv run --group cluster
-pytest tests/cluster/test_answers.py` runs everything in thirteen scopes, also over files that lack a column, and for
-all rollups.
+The tests cover four scopes of a sample lake, and a day with too many words, in sessions in a time zone other than UTC.
+Spark takes a second to plan a query, so each of the two scopes with filters runs half of the queries (lists run where
+they are searched and sorted), and the scope without visits runs only queries that return rows anyway.
+`TRAFFIC_FAULTS=all uv run --group cluster pytest tests/cluster/test_answers.py` runs everything in thirteen scopes,
+also over files that lack a column, and for all rollups.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -66,7 +66,7 @@ BOUNDED = ("referrers", "utm-campaigns", "domain-breakdown", "bot-traffic")
 
 
 def some_visit(random):
-    """Return a visit with any possible value of each column, including null and a text like the row `(other)`."""
+    """Return a visit with any possible value of each column, including null and a string like the row `(other)`."""
     kind = random.choice([*CATEGORY_OF_KIND, *[None] * 6])
     category = CATEGORY_OF_KIND.get(kind, "human")
     is_ai, is_bot = category.startswith("ai"), category not in {"human", "ai_referral"}
@@ -101,7 +101,7 @@ def some_visit(random):
 
 
 def crowd():
-    """Return the visits of a day with more words than are kept for it."""
+    """Yield the visits of one day, with more words than are kept for a day."""
     moment = datetime(2026, 3, 3)
     for number in range(MAX_VALUES_PER_DAY + 60):
         word = f"{number % (MAX_VALUES_PER_DAY + 30):05}"
@@ -113,7 +113,7 @@ def crowd():
 
 
 def take_a_column_away(lake):
-    """Rewrite the files as by a program without the column `protocol`."""
+    """Rewrite the files as a program without the column `protocol` would write them."""
     for file in lake.manifest.files.live("acme"):
         path = lake.root / file.path
         visits = pq.read_table(path, partitioning=None).drop_columns("protocol")
@@ -161,7 +161,7 @@ def session(cluster):
 
 
 def snapshot_without_rollups(lake, scope):
-    """Return a cluster's snapshot of a lake: every relation counts visits."""
+    """Return a cluster's snapshot of a lake in which every relation counts visits."""
     with closing(Warehouse(lake)) as warehouse:
         snapshot = warehouse.snapshot(replace(scope, short_code="-"))  # no rollup serves it
         counted = replace(snapshot, uncovered_files=snapshot.files, rollups=snapshot.rollups[:1], closed_days=())
@@ -171,13 +171,13 @@ def snapshot_without_rollups(lake, scope):
 
 @pytest.fixture(scope="module")
 def text_of(lakes):
-    """Return the compiled text of a report, detector, measure or rollup relation, by its name."""
+    """Return the compiled query for a report, detector, measure or rollup relation, by its name."""
     with closing(Warehouse(lakes["sample"])) as warehouse:
         yield cache(Compiler(warehouse.describe).compiled)
 
 
 def make_cluster_views(session, lake, snapshot):
-    """Define the relations that compiled texts read, in a session."""
+    """Define, in a session, the relations that compiled queries read."""
     from queries.cluster_views import make_views  # noqa: PLC0415  # it needs pyspark
 
     scope = snapshot.scope
@@ -191,13 +191,13 @@ def on_cluster(session, text, scope):
 
 
 def on_duckdb(lake, snapshot, *statements):
-    """Return the rows of one SQL text after another, in DuckDB; the time limit is for all of them together."""
+    """Return the rows of each SQL statement in DuckDB; the time limit applies to all of them together."""
     with closing(Warehouse(lake, seconds=600)) as warehouse, warehouse._engine.cursor(snapshot) as cursor:
         return [comparable(cursor.sql(sql).to_arrow_table()) for sql in statements]
 
 
 def comparable(table):
-    """Return names, types and rows of a table; engines name the elements of lists differently."""
+    """Return the names, types and rows of a table, with one type for lists, whose elements engines name differently."""
     types = ["list<string>" if pa.types.is_list(field.type) else str(field.type) for field in table.schema]
     return [*zip(table.column_names, types, strict=True)], [tuple(row.values()) for row in table.to_pylist()]
 
@@ -232,24 +232,24 @@ def test_every_compiled_query_answers_like_its_original(session, cluster, text_o
 
 
 def test_detectors_find_planted_problems(lakes):
-    """On this machine; clusters must give the same answers in this scope."""
+    """The detectors run on this machine; clusters must give the same answers in this scope."""
     _, found = answers_here(lakes["sample"], WHOLE, *TEXTS)
     assert [name for name in (detector.entry.name for detector in DETECTORS.values()) if not found[name][1]] == []
 
 
-def test_a_day_with_too_many_words_is_cut_in_the_same_way(session, text_of, lakes):
+def test_a_day_with_too_many_words_is_cut_the_same_way(session, text_of, lakes):
     scope = Scope("acme", date(2026, 3, 3), date(2026, 3, 3))
     assert snapshot_without_rollups(lakes["crowded"], scope).high_cardinality_days == (date(2026, 3, 3),)
     assert_alike(session, text_of, lakes["crowded"], scope, list(BOUNDED))
 
 
-def test_files_that_lack_columns_are_read_in_the_same_way(session, text_of, lakes):
+def test_files_that_lack_columns_are_read_the_same_way(session, text_of, lakes):
     names = list(TEXTS) if IS_LONG else ["traffic-overview", "protocols", "bot-traffic"]
     assert_alike(session, text_of, lakes["older"], WHOLE, names)
 
 
 @pytest.mark.parametrize("lake_name", ["sample", "crowded"] if IS_LONG else ["sample"])
-def test_rows_of_a_monthly_rollup_are_counted_in_the_same_way(session, text_of, lakes, lake_name):
+def test_rows_of_a_monthly_rollup_are_counted_the_same_way(session, text_of, lakes, lake_name):
     lake, scope = lakes[lake_name], Scope("acme", date(2026, 3, 1), date(2026, 3, 31))
     snapshot = snapshot_without_rollups(lake, scope)
     by_domain = one_source("visits_by_domain")
@@ -267,7 +267,7 @@ def test_rows_of_a_monthly_rollup_are_counted_in_the_same_way(session, text_of, 
         assert {row[place] for row in rows for place in others} <= {None}
 
 
-def test_a_text_is_sent_once(session, monkeypatch):
+def test_a_query_is_sent_to_the_cluster_once(session, monkeypatch):
     stub, calls = session.spark.client._stub, []
 
     def noted(name, call, *args, **kwargs):

@@ -1,4 +1,4 @@
-"""The client that the extra `cluster` installs for users, with the servers of these tests."""
+"""Tests of the client that the extra `cluster` installs for users, against the servers of the other tests."""
 
 import os
 import shutil
@@ -42,7 +42,7 @@ def traffic(programs):
     return run
 
 
-def test_the_extra_client_differs_from_the_servers(traffic):
+def test_the_extra_installs_another_version_than_the_servers(traffic):
     program = "from importlib.metadata import version; print(version('pyspark-client'))"
     assert traffic("python", "-c", program).stdout.startswith("4.2.")
 
@@ -59,7 +59,7 @@ def test_query_prints_the_same_bytes_from_a_cluster(traffic, sample, cluster, na
 
 
 @pytest.mark.parametrize("client", ["of the extra", "of Apache Spark"])
-def test_a_query_is_answered_after_a_restart_of_connect(request, serving, key_of, sample, spark, client):
+def test_queries_are_answered_after_connect_restarts(request, serving, key_of, sample, spark, client):
     folder = request.getfixturevalue("programs") if client == "of the extra" else PROGRAM.parent
     headers = {"Authorization": f"Bearer {key_of(sample)}"}
     settings = {"engine": spark.address, "engine_from": 0, "engine_timeout": 600, "monitor_port": 0}
@@ -77,7 +77,7 @@ def test_a_query_is_answered_after_a_restart_of_connect(request, serving, key_of
 
 
 @pytest.mark.parametrize("is_published", [False, True])
-def test_the_server_names_its_cluster_and_source_at_startup(sample, tmp_path, is_published):
+def test_the_server_prints_its_cluster_and_source_at_startup(sample, tmp_path, is_published):
     there = str(tmp_path / "copy") if is_published else ""
     environ = {**os.environ, "TRAFFIC_ENGINE": "sc://127.0.0.1:1/;token=secret", "TRAFFIC_PUBLISH": there}
     command = [PROGRAM, "serve", "--port", "0", "--lake", sample.root]

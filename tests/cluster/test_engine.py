@@ -1,4 +1,4 @@
-"""Answers of a real cluster: equal to one machine's, also if executors die, and interrupted on request."""
+"""A real cluster's answers: they equal one machine's, even if executors die, and can be interrupted."""
 
 import os
 import signal
@@ -81,8 +81,8 @@ def test_the_number_of_visits_decides_which_engine_answers(lake, cluster_at):
     assert answer(engine, "traffic-overview", ACME)["total_visits"] == 12
 
 
-def test_every_table_of_sail_equals_ours(warehouse, cluster_at, sail):
-    """Schemas, too. test_answers.py and test_made_up_visits.py test filters and other organizations."""
+def test_every_table_from_sail_equals_ours(warehouse, cluster_at, sail):
+    """The schemas are equal, too. test_answers.py and test_made_up_visits.py test filters and other organizations."""
     engine = cluster_at(sail.address)
     snapshot, local = engine.snapshot(ACME), warehouse.snapshot(ACME)
     assert isinstance(snapshot, ClusterSnapshot)
@@ -90,7 +90,7 @@ def test_every_table_of_sail_equals_ours(warehouse, cluster_at, sail):
         assert engine.tables(entry, snapshot).equals(warehouse.tables(entry, local)), name
 
 
-def test_detectors_on_a_cluster_find_the_same_as_one_machine(warehouse, cluster_at, sail):
+def test_detectors_find_the_same_on_a_cluster_and_one_machine(warehouse, cluster_at, sail):
     engine = cluster_at(sail.address)
     for detector in DETECTORS.values():
         found, expected = (detect(one, detector, "acme", date(2026, 11, 21)) for one in (engine, warehouse))
@@ -236,7 +236,7 @@ def test_a_file_deleted_during_a_query_is_reported(cluster, lake, cluster_at):
         engine.answer(ENTRIES["devices"], snapshot)
 
 
-def test_a_folder_hidden_from_the_workers_gives_a_logged_error(cluster, cluster_at, caplog):
+def test_a_folder_hidden_from_the_workers_causes_a_logged_error(cluster, cluster_at, caplog):
     engine = cluster_at(cluster.address, folder="/nowhere/lake")
     with pytest.raises(FilesGone, match="/nowhere/lake") as raised:
         engine.answer(ENTRIES["devices"], engine.snapshot(ACME))

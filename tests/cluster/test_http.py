@@ -49,7 +49,7 @@ def asking(serving, key_of):
 
 
 def all_bodies(client, days):
-    """Return the answers of all endpoints; the dashboard comes first, which caches its members."""
+    """Return the answers of all endpoints; the dashboard, which caches its members, comes first."""
 
     def body(name):
         return client.get(f"/analytics/{name}", params=days).raise_for_status().content
@@ -68,7 +68,7 @@ def test_every_endpoint_on_sail_returns_the_same_bytes(asking, sample, sail):
 
 
 def test_endpoints_answer_the_same_while_an_executor_is_killed(asking, spark, real):
-    """The executor is killed during the dashboard, which has half of all answers; the others are requested
+    """The executor is killed during the dashboard, which contains half of all answers; the others are requested
     afterwards."""
     lake, days = real
     with asking(lake) as client:

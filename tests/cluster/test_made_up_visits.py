@@ -1,6 +1,6 @@
-"""Every answer of Sail, over randomly generated visits, equals the answer of one machine.
+"""Every answer from Sail over randomly generated visits equals one machine's answer.
 
-A sample of three lakes; with `TRAFFIC_FAULTS=10` ten times as many, with `TRAFFIC_FAULTS=all` 40.
+The test covers three lakes, with `TRAFFIC_FAULTS=10` ten times as many, and with `TRAFFIC_FAULTS=all` 40.
 """
 
 from contextlib import closing
@@ -31,7 +31,7 @@ def engine(world, sail):
 
 @tried(3, 40)
 @given(questions())
-def test_every_answer_equals_one_machines(world, engine, question):
+def test_every_answer_equals_that_of_one_machine(world, engine, question):
     scope = world.case(question).scope
     for name, entry in LEAVES.items():
         asked = scope if entry.takes_traffic_type else replace(scope, traffic_type=None)

@@ -26,7 +26,7 @@ CROWDED = date(2026, 11, 8)
 
 @pytest.fixture(scope="module")
 def landed(tmp_path_factory):
-    """Ten days in two months, one of them with more domains than a relation keeps."""
+    """A lake with ten days in two months, one day with more domains than a relation keeps."""
     folder = tmp_path_factory.mktemp("landed")
     made = Sample(300, date(2026, 11, 9), 10)
     made.write(folder / "access.log")
@@ -39,12 +39,12 @@ def landed(tmp_path_factory):
 
 
 def more_days(lake):
-    """Return visits on days without a rollup, in a month that has one."""
+    """Land visits on a day without a rollup, in a month that has one."""
     land(lake, "acme", [visit(visited_at=datetime(2026, 11, 10, hour, tzinfo=UTC)) for hour in range(5)])
 
 
 def rows_of(lake):
-    """Return every row as text, and the days without rows for single domains, of each live monthly rollup."""
+    """Return, for each live monthly rollup, every row as text and the days without rows for single domains."""
     asked = "SELECT path, days_without_domains FROM rollups WHERE deletable_at IS NULL ORDER BY month"
     rollups = database_of(lake.manifest).rows(asked)
     return [(sorted(map(str, pq.ParquetFile(lake.root / path).read().to_pylist())), days) for path, days in rollups]
@@ -89,7 +89,7 @@ def test_rollups_counted_by_sail_equal_ours(counting, counted_here, sail, tell):
 
 
 def test_a_rollup_counted_by_spark_equals_ours(counting, counted_here, spark, tell):
-    """Every relation, only in the month with the crowded day: Spark takes a second to plan each."""
+    """Every relation is counted, but only in the month with the crowded day: Spark takes a second to plan each."""
     with counting(spark.address) as (lake, builder):
         months = builder._months_to_build()
         builder._months_to_build = lambda: [month for month in months if month.first == CROWDED.replace(day=1)]

@@ -1,7 +1,7 @@
 """Programs that work on a lake at the same time, each in a process that may be killed at any moment.
 
-All batches have the same size. An importer repeats the import of a log until it is acknowledged, like its owner; a
-sender that gets no response sends something else, since it cannot know whether the first batch was stored.
+All batches have the same size. An importer repeats the import of a log until it is acknowledged, as the log's owner
+would; a sender that gets no response sends something else, since it cannot know whether the first batch was stored.
 """
 
 import os
@@ -143,7 +143,7 @@ def set_links(name):
 
 
 def links_set(folder, name):
-    """Return the possible targets of each code of a setter: only the edit after the last acknowledged is uncertain."""
+    """Return the possible targets of each code that a setter sets: only the edit after those acknowledged is uncertain."""
     count = len((folder / f"{name}.set").read_text().split())
     last = {f"{name}-{number % CODES}": {f"{TARGET}{number}"} for number in range(count)}
     last.setdefault(f"{name}-{count % CODES}", {None}).add(f"{TARGET}{count}")
@@ -151,7 +151,7 @@ def links_set(folder, name):
 
 
 def read():
-    """Query the visits of each batch, like the server; report every answer, and incomplete batches."""
+    """Query the visits of each batch, as the server does; report every answer, and incomplete batches."""
     lake = Lake(Path("lake"))
     warehouse = Warehouse(lake)
     scope = Scope("acme", days_ago(100).date(), days_ago(-1).date())

@@ -1,7 +1,8 @@
 """Tests that the lake keeps the program's promises: after kills, on failing disks, and under concurrent work.
 
-All tests together try a sample. `TRAFFIC_FAULTS=10 uv run pytest tests/faults` tries ten times as much;
-`TRAFFIC_FAULTS=all uv run pytest tests/faults` tries every system call, and takes an hour or two. Figures come last.
+By default, the tests try a sample. `TRAFFIC_FAULTS=10 uv run pytest tests/faults` tries ten times as much;
+`TRAFFIC_FAULTS=all uv run pytest tests/faults` tries every system call, and takes an hour or two. The figures are
+printed at the end.
 """
 
 import sys
@@ -17,7 +18,7 @@ if sys.platform != "linux":
 
 
 def pytest_collection_modifyitems(items):
-    """Lift the time limit if every system call is tried: one command can take longer than any other test may."""
+    """Lift the time limit if every system call is tried, as one command can take longer than any other test may."""
     for item in items if IS_LONG else []:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.timeout(0))
@@ -31,7 +32,7 @@ def program(forks, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def traceable(pytestconfig):
-    """Skip a test if system calls cannot be traced, and report that in any case."""
+    """Skip a test if system calls cannot be traced, and report that even while output is captured."""
     if why_not():
         with pytestconfig.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
             sys.stderr.write(f"\nproofs of tests/faults are skipped: {why_not()}\n")

@@ -1,4 +1,4 @@
-"""The content of a lake: its visits, whether it is sound, superfluous files, and every byte unpacked."""
+"""Examines the content of a lake: its visits, its soundness, superfluous files, and every byte unpacked."""
 
 import hashlib
 import json
@@ -29,13 +29,13 @@ _ZSTD = b"\x28\xb5\x2f\xfd"
 
 
 def line(path, day=1, address=ADDRESSES[0], agent=GPTBOT, when=None):
-    """Return a line of an access log, on a day of January or at any other time."""
+    """Return an access log line, on a day in January or at any other time."""
     when = when or datetime(2026, 1, day, 10, 5, 3)
     return f'{address} - - [{when:%d/%b/%Y:%H:%M:%S} +0000] "GET {path} HTTP/1.1" 200 5 "-" "{agent}"\n'
 
 
 def log(name, lines, days=2):
-    """Return an access log; every visit has its own path, and every day has visits by people and by a bot."""
+    """Return an access log; every visit has a unique path, and every day has visits by people and by a bot."""
     return "".join(
         line(f"/{name}/{number}", 1 + number % days, ADDRESSES[number // 2 % 2], (GPTBOT, CHROME)[number // days % 2])
         for number in range(lines)
@@ -54,7 +54,7 @@ def reported(batch, visits=PER_BATCH):
 
 
 def report(intake, *names):
-    """Let an intake store batches of visits, each from a different sender."""
+    """Have an intake store batches of visits, each from a different sender."""
     return intake.land([Submission("acme", reported(name)) for name in names])
 
 
@@ -62,7 +62,7 @@ def report(intake, *names):
 
 
 def visits(lake):
-    """Return every visit of a lake, in a file or pending, by organization and day, sorted.
+    """Return all visits of a lake, whether in files or pending, sorted, by organization and day.
 
     Visitor hashes are reduced to whether they exist, since the salt of a day is random.
     """
@@ -110,12 +110,12 @@ def assert_sound(lake):
 
 
 def sweep(lake):
-    """Delete obsolete files, as after a long time without work."""
+    """Delete obsolete files, as if the lake had been idle for a long time."""
     Compactor(lake, lambda: datetime.now(UTC) + _FAR).sweep()
 
 
 def strays(lake):
-    """Return superfluous files of a lake, except unknown visit files, which a sweep keeps."""
+    """Return a lake's superfluous files, except unknown visit files, which a sweep keeps."""
     files = {path.relative_to(lake.root).as_posix() for path in lake.root.rglob("*") if path.is_file()}
     live = {
         path
@@ -138,8 +138,7 @@ _NEEDED = re.compile(
 
 
 def assert_no_address(folder, *texts, canaries=CANARIES):
-    """Check that no byte in a folder, and none of some texts, contains a client's address or other forbidden
-    content."""
+    """Check that no file in a folder, and no given string, contains a client's address or other forbidden content."""
     for path in folder.rglob("*"):
         if path.is_file() and ".log" not in path.name:  # the log itself belongs to its owner
             for content in inflated(path.read_bytes()):
@@ -157,7 +156,7 @@ def found_in(content, words):
 
 
 def inflated(content):
-    """Return some bytes, and the content of each compressed part of them."""
+    """Yield some bytes, and the content of each compressed part of them."""
     yield content
     start = content.find(_ZSTD)
     while start >= 0:
@@ -169,7 +168,7 @@ def inflated(content):
 
 
 def _length_of(frame):
-    """Return the length of a Zstandard frame, by its headers (RFC 8878)."""
+    """Return the length of a Zstandard frame, computed from its headers (RFC 8878)."""
     told = frame[4]
     is_single = told >> 5 & 1
     end = 6 - is_single + (0, 1, 2, 4)[told & 3] + (is_single, 2, 4, 8)[told >> 6]

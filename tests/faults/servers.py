@@ -49,7 +49,7 @@ class Server(NamedTuple):
         return self.ask("POST", "/visits", b"\n".join(reported(batch)))
 
     def total(self):
-        """Return the total number of visits, by a request that was never sent before."""
+        """Return the total number of visits, using a request that was never sent before."""
         start = date(2017, 1, 1) + timedelta(next(_days))
         answer = self.ask("GET", f"/analytics/traffic-overview?start_date={start}&end_date=2026-12-31")
         assert answer.status == 200, answer
@@ -57,9 +57,9 @@ class Server(NamedTuple):
 
 
 def post_traced(server, folder, path, body, traced, *injected):
-    """Return the status of a traced POST (None if the server was killed before it), and the calls made meanwhile.
+    """Return the status of a traced POST (None if the server was killed before it), and the calls made during it.
 
-    Every thread of the server counts its calls from here on; threads that send messages write, too.
+    From here on, calls by every thread of the server count; threads that send messages write, too.
     """
     assert server.ask("GET", "/jobs").status == 200  # which records that the key was used
     trace = folder.with_suffix(".trace")

@@ -1,6 +1,6 @@
 """Concurrent programs on one lake, many of them killed: nothing is lost, counted twice or seen in part.
 
-A server that is stopped under load ends well, and has stored each acknowledged visit exactly once.
+A server that is stopped under load ends cleanly, and has stored each acknowledged visit exactly once.
 """
 
 import gzip
@@ -35,8 +35,8 @@ ROLES = (("import_logs", "a"), ("import_logs", "b"), ("send",), ("send",), ("mai
 
 
 def test_programs_killed_at_random_lose_or_repeat_no_visit(program, tell, tmp_path):
-    """Importers, senders, setters of links, compactors, a reclassifier, retention and readers: every reader sees each
-    batch completely or not at all. In the end every acknowledged batch is stored once, and links are as last set.
+    """Importers, senders, link setters, compactors, a reclassifier, retention and readers: every reader sees each
+    batch completely or not at all. In the end, every acknowledged batch is stored once, and links are as last set.
     """
     nothing(tmp_path)
     choice, ended = random.Random(4), []
@@ -71,7 +71,7 @@ def test_programs_killed_at_random_lose_or_repeat_no_visit(program, tell, tmp_pa
 
 
 def reads_of(ended, children=()):
-    """Return the results of readers, ended or running, each time that they looked."""
+    """Return each result that readers, ended or running, have printed."""
     told = [*(run.told for run in ended), *(child.told.read_text() for child in children)]
     return re.findall(r"^read \d+ (.*)$", "".join(told), re.MULTILINE)
 
@@ -180,7 +180,7 @@ SENDERS, READERS = 3, 2
 
 
 class Load:
-    """Responses to clients that send requests without pause until the server is gone."""
+    """Responses to clients that send requests without a pause until the server is gone."""
 
     def __init__(self):
         self.statuses, self.kept, self.unanswered = [], [], []

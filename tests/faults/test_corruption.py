@@ -34,7 +34,7 @@ SCOPE = Scope("acme", date(2025, 12, 1), date(2026, 1, 31))
 
 @pytest.fixture
 def filled(lake, tmp_path):
-    """A lake of several files, some of equal size."""
+    """A lake with several files, some of equal size."""
     importer = Importer(lake)
     for name in ("a", "b", "c"):
         path = tmp_path / f"{name}.log"
@@ -173,7 +173,7 @@ def test_every_answer_about_links_is_right_or_names_their_file(filled, tell):
     ids=["merge", "reclassify", "erase"],
 )
 def test_silent_rot_is_found_before_its_file_is_rewritten(filled, rewrite, tell):
-    """Otherwise the new file would have a valid checksum of changed visits."""
+    """Otherwise, the new file would have a valid checksum of corrupted visits."""
     paths, choice = [filled.root / file.path for file in filled.manifest.files.live("acme", DAY, DAY)], random.Random(9)
     for path in choice.choices(paths, k=COPIES):
         content = path.read_bytes()

@@ -81,7 +81,7 @@ def explain(
     output: FormatOption = "table",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """For each signal, print how many visits imported as people's have it, have only it, or have it and count as bots.
+    """For each signal, print how many visits imported as human have it, have only it, or have it and count as bots.
 
     Example: traffic behaviour explain --org acme --range 7d
     """
@@ -111,7 +111,7 @@ def explain(
     moved = sum(row["visits"] for row in rows if row["is_convicted"])
     waiting = sum(row["visits"] for row in rows if row["day"] in unjudged)
     verb, off = ("count", "") if is_on else ("would count", " Behaviour is off.")
-    people = f"{plural(landed, 'visit')} imported as people's; {moved:,} of them {verb} as bots"
+    people = f"{plural(landed, 'visit')} imported as human; {moved:,} of them {verb} as bots"
     inform(f"{people}; {waiting:,} are on days that are not judged yet.{off}")
 
 

@@ -1,4 +1,4 @@
-"""`traffic query` and `traffic views`: print the answers of the API and their relations, without a server."""
+"""`traffic query` and `traffic views`: print the API's answers and the relations behind them, without a server."""
 
 import os
 import threading
@@ -34,7 +34,7 @@ EngineOption = Annotated[
 ]
 _DAYS = "--start-date and --end-date"
 MAX_CLUSTER_SECONDS = 24 * 3600.0
-"""The time limit of a query on a cluster."""
+"""The time limit for a query on a cluster, in seconds."""
 
 
 def query(
@@ -98,7 +98,7 @@ def query(
 
 
 def _explain_filters(lake: Lake, entry: "Entry", organization: str, parameters: dict[str, str], memory: str) -> None:
-    """Name the parameters that the answer ignores and, if no visit passes, the filters by values that no visit has."""
+    """Print the parameters that the answer ignores and, if no visit matches, filters by values that no visit has."""
     from queries import ENTRIES, Warehouse, parameters_of, single_filters, unknown_value_hint
 
     ignored = [name for name, value in parameters.items() if value and name not in parameters_of(entry)]
@@ -126,12 +126,12 @@ def views(
     no_domain: NoDomainOption = False,
     values: ValuesOption = setting("values").default,
     is_described: Annotated[
-        bool, typer.Option("--describe", help="print the meaning of the relations and their columns instead")
+        bool, typer.Option("--describe", help="print what the relations and their columns mean instead")
     ] = False,
     output: Annotated[str, typer.Option("--format", help="for --describe: table (the default) or json")] = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Print an SQL script that defines the same relations in DuckDB's own shell, so that templates run there unchanged.
+    """Print an SQL script that defines the same relations in the DuckDB shell, so that templates run there unchanged.
 
     Example: traffic views --org acme > acme.sql; duckdb -init acme.sql; then .read queries/templates/devices.sql
     """
@@ -152,11 +152,13 @@ def views(
     if hint:
         inform(hint)
     if opened.keep_seeds():
-        inform(f"The lake is read-only and lacks the empty files that the script reads: keep {opened.seeds}.")
+        inform(
+            f"The lake is read-only and lacks the empty files that the script reads, so do not delete {opened.seeds}."
+        )
 
 
 def _entry(name: str) -> "Entry | None":
-    """The entry with this name; None for an SQL file."""
+    """Return the entry with this name, or None for an SQL file."""
     from queries import CACHE_STATS, ENTRIES
 
     if name in ENTRIES:
@@ -169,7 +171,7 @@ def _entry(name: str) -> "Entry | None":
 
 
 def _outline(entry: "Entry") -> "Result":
-    """An answer with the entry's shape but no values, to reject unsupported formats before counting."""
+    """Return an answer with the entry's shape but no values, to reject unsupported formats before counting."""
     if entry.members:
         return {name: _outline(member) for name, member in entry.members}
     return [{field.name: None for field in entry.fields}]
@@ -191,7 +193,7 @@ def _scope(lake: Lake, entry: "Entry", organization: str, parameters: dict[str, 
 def _answer_of_cluster(
     options: "ClusterOptions", lake: Lake, entry: "Entry", scope: "Scope", values: "list[TrafficValue]"
 ) -> "Result":
-    """Return the answer of a cluster, however small. An interruption also interrupts the query on the cluster."""
+    """Return a cluster's answer, however small it is. An interruption also interrupts the query on the cluster."""
     from concurrent.futures import ThreadPoolExecutor
 
     from rich.console import Console
