@@ -43,7 +43,7 @@ PROXY = "10.0.0.1"
 
 @pytest.fixture
 def store():
-    """A store of objects that fails on purpose."""
+    """An object store that fails on purpose."""
     with failing_store() as running:
         yield running
 

@@ -91,5 +91,5 @@ async def revoke(keys: ApiKeys, call: Call) -> ApiKey:
 
 
 def _record(key: Key) -> ApiKey:
-    """Return the form of a key in responses."""
+    """Return a key as it appears in responses."""
     return msgspec.convert(key, ApiKey, from_attributes=True)

@@ -1,4 +1,4 @@
-"""API keys: create, list, revoke and look up. Only hashes of keys are stored."""
+"""Creates, lists, revokes and looks up API keys. Only hashes of keys are stored."""
 
 import re
 import secrets
@@ -42,7 +42,7 @@ class Key:
 
 
 class ApiKeys:
-    """The API keys of one lake. Safe to use from several threads and processes.
+    """The API keys of one lake, safe to use from several threads and processes.
 
     All methods except record_use block, so an event loop calls them through the database's `read` and `write`.
     """
@@ -82,7 +82,7 @@ class ApiKeys:
         return [Key(*row) for row in rows]
 
     def key(self, key_id: str) -> Key:
-        """The key with this id, which must exist."""
+        """Return the key with this id, which must exist."""
         (key,) = self.all_keys(key_id=key_id)
         return key
 

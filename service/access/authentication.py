@@ -23,7 +23,7 @@ LEEWAY_SECONDS: Final = 30
 REQUIRED_CLAIMS: Final = ("exp", "iat", "iss", "aud", "sub")
 TOKEN_TYPES: Final = ("jwt", "at+jwt", "application/at+jwt")
 MAX_CLAIM_LENGTH: Final = 255
-"""Maximum characters of the claims that are stored: subject and role."""
+"""Maximum number of characters in the claims that are stored: subject and role."""
 MAX_TIMESTAMP: Final = 253_402_300_799
 """The last second of the year 9999."""
 TOKEN_CACHE_SECONDS: Final = 60

@@ -124,7 +124,7 @@ class JwksClient:
         asyncio.get_running_loop().call_later(REFRESH_SECONDS + 1, self._refresh_if_old)
 
     def _fetch(self, reading: Future[None]) -> None:
-        """Read the keys and use them. On an error, keep the last good keys; log it unless it is the same as before."""
+        """Read the keys and use them. On an error, keep the last good keys; log the error unless it has not changed."""
         try:
             if "://" in self._source:
                 body = asyncio.run(fetch(self._source, FETCH_TIMEOUT_SECONDS, MAX_BYTES))

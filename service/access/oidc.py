@@ -62,7 +62,7 @@ class PendingSignIn(NamedTuple):
 
 
 class OidcClient:
-    """One client of one provider. Belongs to one event loop."""
+    """An OpenID Connect client of one provider. Belongs to one event loop."""
 
     def __init__(
         self, settings: Settings, authenticator: Authenticator, clock: Callable[[], float] = time.monotonic

@@ -139,7 +139,7 @@ class SessionStore:
         return opened
 
     def begin_sign_in(self, secret: str, target: str) -> None:
-        """Store that a browser left for the identity provider, and the page to open when it returns with the secret."""
+        """Record that a browser left for the identity provider, and the page to open when it returns with the secret."""
         now = self._clock()
         self.database.rows("DELETE FROM sign_ins WHERE expires_at < ?", [to_text(now)])
         self.database.rows(
@@ -148,7 +148,7 @@ class SessionStore:
         )
 
     def end_sign_in(self, secret: str) -> str | None:
-        """Use up the secret of a returning browser; return its target, or None if it is unknown, used or expired."""
+        """Use up a returning browser's secret; return the page to open, or None if it is unknown, used or expired."""
         now = to_text(self._clock())
         rows = self.database.rows(
             "DELETE FROM sign_ins WHERE sha256 = ? AND expires_at >= ? RETURNING target", [sha256(secret), now]

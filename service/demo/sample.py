@@ -150,7 +150,7 @@ class Sample:
 
 
 def link_weights(links: int) -> list[float]:
-    """The relative frequency of each link, most visited first."""
+    """Return the relative frequency of each link, most visited first."""
     return [1 / (rank + 1) ** 0.9 for rank in range(links)]
 
 
@@ -248,7 +248,7 @@ class _Day:
         ]
 
     def _person(self, number: int) -> tuple[str, str]:
-        """The IP address and user agent of the person with this number."""
+        """Return the IP address and the user agent of the person with this number."""
         if number in self._known:
             return self._known[number]
         random = Random(number * 1_000_003 + self._sample.seed)

@@ -28,7 +28,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class Week(NamedTuple):
-    """Seven days, Monday to Sunday, in a zone."""
+    """Seven days, Monday to Sunday, in a time zone."""
 
     first_day: date
     last_day: date

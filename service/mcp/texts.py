@@ -12,7 +12,7 @@ DEFAULT_TOKENS: Final = 4_000
 """Default size of one result in tokens: about as much as fits into a conversation."""
 MAX_TOKENS: Final = 25_000
 MAX_TEXT_LENGTH: Final = 200
-"""Maximum characters of one value; the rest is replaced by an ellipsis."""
+"""Maximum number of characters in one value; the rest is replaced by an ellipsis."""
 MAX_ENCODED_ROWS: Final = 5_000
 """Maximum number of rows encoded to see how many fit; a row has at least 20 characters."""
 _NOTE_LENGTH: Final = 250
@@ -66,7 +66,7 @@ def object_with_content(meaning: str, answer: dict[str, object], content: str | 
 
 
 def _rest(meaning: str, needed: int) -> str:
-    """Return how to get all of an answer that needs this number of characters."""
+    """Return a hint on how to get all of an answer that has this number of characters."""
     tokens = (needed + len(meaning) + _NOTE_LENGTH) // CHARACTERS_OF_TOKEN // 500 * 500 + 500
     if tokens <= MAX_TOKENS:
         return f"call again with max_tokens {tokens} for all"

@@ -56,7 +56,7 @@ def _integer(description: str, least: int, most: int) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Sources:
-    """The data source of one organization's tools. All methods except `answer` block and run in a thread."""
+    """The data sources of one organization's tools. All methods except `answer` block and run in a thread."""
 
     answer: Callable[[Entry, Mapping[str, str]], Awaitable[bytes]]
     """Returns an endpoint's answer for API parameters, as JSON."""
@@ -88,7 +88,7 @@ class Tool:
     properties: Mapping[str, Any]
     required: Sequence[str]
     call: Callable[[Mapping[str, str], int], Awaitable[str]]
-    """Returns the text that answers some arguments, in at most this many tokens."""
+    """Takes arguments and a maximum number of tokens; returns the answer as text."""
 
     @property
     def definition(self) -> dict[str, Any]:
@@ -173,7 +173,7 @@ class Toolbox:
             raise ToolFailed(str(error)) from error
 
     def _in_thread(self, text: Callable[[Mapping[str, str], int], str]) -> Callable[..., Awaitable[str]]:
-        """Return a call of a tool that produces its text in a thread."""
+        """Return a tool's call that runs `text` in a thread."""
         return lambda arguments, tokens: self._sources.in_thread(lambda: text(arguments, tokens))
 
     async def _query(self, arguments: Mapping[str, str], tokens: int) -> str:

@@ -1,4 +1,4 @@
-"""The outcome of a check of `traffic doctor`."""
+"""The outcome of a check by `traffic doctor`."""
 
 from typing import Literal, NamedTuple
 

@@ -1,4 +1,4 @@
-"""Checks that addresses are public. Otherwise, a hook could reach internal networks of this machine."""
+"""Checks that addresses are public. Otherwise, a hook could reach this machine's internal networks."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -25,11 +25,11 @@ The standard library's `is_global` alone lets some of them pass, depending on th
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is on the public internet."""
+    """Return whether an address is on the public internet."""
     is_unicast = address.version == 4 or address in _GLOBAL_UNICAST
     return is_unicast and address.is_global and not is_in(address, _RESERVED)
 
 
 def is_in(address: Address, networks: Sequence[Network]) -> bool:
-    """Whether an address is in one of these networks. An IPv4-mapped IPv6 address is not in an IPv4 network."""
+    """Return whether an address is in one of the networks. An IPv4-mapped IPv6 address is not in an IPv4 network."""
     return any(address in network for network in networks)

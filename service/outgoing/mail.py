@@ -1,4 +1,4 @@
-"""Sends a mail through an SMTP server, with one deadline for the whole conversation."""
+"""Sends mail through an SMTP server, with one deadline for the whole conversation."""
 
 import asyncio
 import socket
@@ -21,7 +21,7 @@ REPLY_SECONDS: Final = 15.0
 CONVERSATION_SECONDS: Final = 60.0
 """Deadline for the whole conversation, starting with the name lookup."""
 MAX_REPLY: Final = 200
-"""Maximum characters of a server's reply in messages."""
+"""Maximum number of characters of a server's reply that messages quote."""
 
 
 class MailFailed(TrafficError):
@@ -124,6 +124,6 @@ class _Client(SMTP):
 
 
 def _reply(error: errors.SMTPResponseException) -> str:
-    """A server's reply, which is untrusted text, on one line."""
+    """Return a server's reply, which is untrusted text, on one line."""
     text = "".join(letter if letter.isprintable() else " " for letter in error.message)
     return f"{error.code} {text[:MAX_REPLY]}"

@@ -1,1 +1,1 @@
-"""Answers to the entries of the catalog: cached, or computed when it is the organization's turn."""
+"""Answers for the catalog's entries: cached, or computed when it is the organization's turn."""

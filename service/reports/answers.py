@@ -52,7 +52,7 @@ class Answers:
         return await (while_connected(computed, receive) if receive else computed)
 
     async def compressed(self, entry: Entry, scope: Scope, is_share: bool, body: bytes) -> bytes:
-        """Return an answer that `body` just returned as gzip, compressed only once while the answer is cached."""
+        """Return, as gzip, an answer that `body` just returned. It is compressed only once while it is cached."""
         key = CacheKey.of(entry.name, scope, self.state(scope.organization).epoch)
         answer = self._cache.get(key) or self._assemble(entry, key)
 
@@ -190,7 +190,7 @@ async def all_of(computing: Iterable[Coroutine[Any, Any, Result]]) -> list[Resul
     """Run coroutines concurrently; return their results in order. If one fails, cancel the others and raise its
     exception.
 
-    If one exceeds the time limit of a cluster, the others continue: their results are cached, so that the next request
+    If one exceeds a cluster's time limit, the others continue: their results are cached, so that the next request
     succeeds.
     """
     tasks = [asyncio.ensure_future(one) for one in computing]

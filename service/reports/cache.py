@@ -59,7 +59,7 @@ class CachedAnswer(NamedTuple):
 
 @dataclass
 class _Computation:
-    """An answer that is being computed, and the number of calls that wait for it now."""
+    """An answer that is being computed, and the number of calls that are waiting for it."""
 
     task: asyncio.Task[bytes]
     waiting: int = 0
@@ -93,7 +93,7 @@ class AnswerCache:
         share's priority."""
 
     def __len__(self) -> int:
-        """The number of cached answers, possibly including expired ones."""
+        """Return the number of cached answers, possibly including expired ones."""
         return len(self._answers)
 
     def get(self, key: CacheKey) -> CachedAnswer | None:
@@ -104,7 +104,7 @@ class AnswerCache:
             return None
 
     def drop_outdated(self, key: CacheKey, revision: int) -> None:
-        """Drop an answer of an earlier revision of the lake that is older than PAGE_SECONDS. Counts nothing."""
+        """Drop an answer from an earlier revision of the lake that is older than PAGE_SECONDS. Counts nothing."""
         answer = self.get(key)
         if answer and answer.revision != revision and self._clock() - answer.stored_at > PAGE_SECONDS:
             self._answers.pop(key, None)
@@ -134,14 +134,14 @@ class AnswerCache:
         )
 
     async def compressed(self, key: CacheKey, answer: CachedAnswer, is_share: bool, compute: Compute) -> bytes:
-        """Return the cached answer as gzip: the result of `compute`, which is then cached next to its body."""
+        """Return the cached answer as gzip: the result of `compute`, which is then cached next to the answer's body."""
         shared = key._replace(name=f"{key.name}.gz")  # a name that no entry has
         return answer.compressed or await self._join_or_start(
             shared, is_share, compute, lambda compressed: self.put(key, answer._replace(compressed=compressed))
         )
 
     def count(self, organization: str, name: str, what: str) -> None:
-        """Increment a counter of an answer; `what` is "hits", "misses" or "evictions"."""
+        """Increment one of an answer's counters; `what` is "hits", "misses" or "evictions"."""
         self._counts[organization][name, what] += 1
 
     def statistics(self, organization: str, names: list[str], parts: Mapping[str, list[str]]) -> list[dict[str, Any]]:

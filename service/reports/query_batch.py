@@ -42,7 +42,7 @@ class QueryBatch:
         """Return an entry's encoded answer.
 
         Raises Overloaded, ClusterDown, and the exceptions of Engine.answer. After FilesGone, EngineLost or Conflict the
-        query is retried with a new snapshot, MAX_RETRIES times at most. Cancelling the coroutine cancels the query.
+        query is retried with a new snapshot, at most MAX_RETRIES times. Cancelling the coroutine cancels the query.
         """
         if not self._running:
             self._pool = self._workers

@@ -217,7 +217,7 @@ def rows_of(table: Tables) -> list[dict[str, Any]]:
 
 
 def _tokens(plan: Cost) -> dict[str, bool]:
-    """Return the tokens of a plan's agents (without a rule, their names), and whether each is a whole user agent."""
+    """Return the tokens of a plan's agents (their names without a rule), and whether each is a whole user agent."""
     agents = {agent for one in plan.blocked for agent in one.agents}
     rows = [row for row in load(Agent, "agents") if row.agent in agents]
     unknown = agents - {row.agent for row in rows}

@@ -1,4 +1,4 @@
-"""Limits of a connection: idle time, slow or oversized headers and bodies, unread responses, too many connections.
+"""Limits on a connection: idle time, slow or oversized headers and bodies, unread responses, too many connections.
 
 Twice a second, a sweep over all open connections enforces the deadlines, so requests need no timers. Time in which the
 service computes an answer or makes a client wait does not count.

@@ -14,7 +14,8 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class Exchange(RequestResponseCycle):
-    """uvicorn's cycle, but with each response in one write, since a second write takes as long as a cached answer.
+    """uvicorn's cycle, but with each response in one write, as a second write takes as long as getting an answer from
+    the cache.
 
     A response has a single body; its start is held back until the body is sent. A response sent before the body of its
     request has arrived ends the connection.

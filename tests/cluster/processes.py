@@ -64,9 +64,9 @@ FOR_SMALL_DATA = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.ui.explainMode": "simple",
 }
-"""Options that avoid compiling and describing each query, which takes longer than counting the visits of tests."""
+"""Options that avoid compiling and describing each query, which takes longer than counting the tests' visits."""
 JAVA_FOR_SMALL_DATA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Java options for processes that run only for minutes, and are more than the cores."""
+"""Java options for processes that run for only a few minutes, and outnumber the cores."""
 
 
 class Spark:

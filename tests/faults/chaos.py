@@ -35,7 +35,7 @@ KEPT_DAYS = 30
 ERASED = "canary"
 """The short code with visits to be erased."""
 CODES = 5
-"""Number of short codes for each setter of links."""
+"""Number of short codes for each link setter."""
 TARGET = "https://shop.example/"
 OLD = "old"
 """The name of batches with days that are too old to be kept."""
@@ -143,7 +143,7 @@ def set_links(name):
 
 
 def links_set(folder, name):
-    """Return the possible targets of each code that a setter sets: only the edit after those acknowledged is uncertain."""
+    """Return the possible targets of each of a setter's codes: only the edit after those acknowledged is uncertain."""
     count = len((folder / f"{name}.set").read_text().split())
     last = {f"{name}-{number % CODES}": {f"{TARGET}{number}"} for number in range(count)}
     last.setdefault(f"{name}-{count % CODES}", {None}).add(f"{TARGET}{count}")

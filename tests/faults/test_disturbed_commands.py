@@ -60,7 +60,7 @@ def test_the_next_run_after_a_failing_disk_finishes_without_loss(trial, tell):
 
 
 def commits_of_files(calls):
-    """Return the calls that sync a commit of the manifest after files of visits or links were moved into place."""
+    """Return the calls that sync a commit of the manifest after visit or link files were moved into place."""
     has_moved = False
     for call in calls:
         has_moved |= call.name == "rename" and re.search(r"/(visits|links)/organization=[^_]", call.text) is not None

@@ -89,12 +89,12 @@ def refresh(
     ] = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Download the IP lists that operators publish for their agents, and networks of hosting providers.
+    """Download the IP lists that operators publish for their agents, and lists of hosting providers' networks.
 
-    Imports verify agents by the IP lists, and tell more machines from people by the networks.
+    Imports verify agents with the IP lists, and use the networks to tell more machines from people.
 
     With TRAFFIC_RULES, newer tables of agents and referrers are downloaded first, and used if their checksum matches.
-    A list that cannot be downloaded or is implausible keeps its last version, and the exit code is 1.
+    If a list cannot be downloaded or is implausible, its last version is kept, and the exit code is 1.
 
     Example: traffic agents refresh
     """
@@ -116,7 +116,9 @@ def refresh(
 
 
 def _refresh_names(lake: Lake, pinned: "PinnedFile", folder: str) -> bool:
-    """Install the release that TRAFFIC_RULES names, and print which names are in use. Return whether that failed."""
+    """Install the release that TRAFFIC_RULES names, and print which names are in use. Return whether the installation
+    failed.
+    """
     from data.store.lake_tables import names_of, sha256_of_release, store_release
 
     problem = ""

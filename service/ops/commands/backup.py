@@ -1,4 +1,4 @@
-"""`traffic backup`: a complete copy of a lake."""
+"""`traffic backup`: makes a complete copy of a lake."""
 
 from contextlib import closing
 from pathlib import Path
@@ -21,15 +21,15 @@ def backup(
     ],
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Copy a consistent snapshot of the lake. Imports, compaction and queries may go on while it is copied.
+    """Copy a consistent snapshot of the lake. Imports, compaction and queries may continue during the backup.
 
     The checksum of every file is verified while it is copied. The copy contains visits, links, API keys, jobs, hooks
     with their secrets, IP lists and rejected lines, but never the salts of visitor hashes. `traffic erase` does not
     change backups: delete those that still contain erased visits.
 
-    To restore a lake: stop the server, move the damaged lake away, copy the backup to its place
-    (cp -a DIR data/lake), run `traffic verify`, start the server. To restore a single file listed by `traffic verify`,
-    copy the file with the same path from a backup.
+    To restore a lake: stop the server, move the damaged lake away, copy the backup to its place (cp -a DIR data/lake),
+    run `traffic verify`, and start the server. To restore a single file listed by `traffic verify`, copy the file with
+    the same path from a backup.
 
     Example: traffic backup /backups/2026-11-21
     """

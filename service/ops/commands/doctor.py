@@ -1,4 +1,4 @@
-"""`traffic doctor`: checks an installation and says how to fix it."""
+"""`traffic doctor`: checks an installation, and suggests how to fix it."""
 
 import os
 from datetime import UTC, datetime

@@ -22,8 +22,8 @@ def rebuild(
 ) -> None:
     """Recreate the manifest from the visit files if it is lost, damaged, or older than the files.
 
-    Stop the server first. A copy of the old manifest is kept, and no visits are deleted. Pending visits are lost with
-    a lost manifest. Afterwards, --discard-unknown deletes the files that still do not count.
+    Stop the server first. A copy of the old manifest is kept, and no visits are deleted. If the manifest is lost,
+    pending visits are lost with it. Afterwards, --discard-unknown deletes the files that still do not count.
 
     Example: traffic rebuild --yes
     """

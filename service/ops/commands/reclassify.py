@@ -23,7 +23,7 @@ def reclassify(
 
     It uses the rules of this version, the lake's own agents, and the exclusions of user agents and paths.
     Results of IP verification are kept, because addresses are not stored. Finally, past days are judged again, as by
-    `traffic compact`. If it is interrupted, run it again to continue.
+    `traffic compact`. If the command is interrupted, run it again to continue.
 
     Example: traffic reclassify --dry-run
     """

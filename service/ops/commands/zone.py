@@ -1,4 +1,4 @@
-"""`traffic zone`: the time zone of an organization, for the days and hours in its answers."""
+"""`traffic zone`: sets or shows an organization's time zone, which determines the days and hours in its answers."""
 
 from typing import Annotated
 

@@ -51,7 +51,7 @@ def rejudge(
     """Judge past days again if an earlier version of this program judged them. A running server does this
     automatically.
 
-    If it is interrupted, run it again to continue. The answers for a day change once it is done.
+    If the command is interrupted, run it again to continue. The answers for a day change once it is done.
 
     Example: traffic behaviour rejudge --dry-run
     """
