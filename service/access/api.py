@@ -21,7 +21,7 @@ class NewApiKey(Struct, frozen=True):
     name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
     expires_at: Annotated[
         str | None,
-        Meta(description="expiry: a time such as 2027-01-31T12:00:00Z, or the last day (in UTC)"),
+        Meta(description="expiry: a time such as 2027-01-31T12:00:00Z, or the last day of validity (UTC)"),
     ] = None
 
 

@@ -139,7 +139,7 @@ class SessionStore:
         return opened
 
     def begin_sign_in(self, secret: str, target: str) -> None:
-        """Record that a browser left for the identity provider, and the page to open when it returns with the secret."""
+        """Record that a browser left for the identity provider, and its target when it returns with the secret."""
         now = self._clock()
         self.database.rows("DELETE FROM sign_ins WHERE expires_at < ?", [to_text(now)])
         self.database.rows(

@@ -82,7 +82,7 @@ def _to_do(jobs: Sequence[tuple[str, str]]) -> list[str]:
         return ["To do: no job needs a decision."]
     lines = ["To do", *(f"  {priority:<6}  {title}" for priority, title in jobs[:MAX_LISTED])]
     more = len(jobs) - MAX_LISTED
-    return [*lines, f"  and {more:,} more on the Jobs page"] if more > 0 else lines
+    return [*lines, f"  and {more:,} more on the page To do"] if more > 0 else lines
 
 
 @dataclass(eq=False)

@@ -200,7 +200,7 @@ def test_slow_or_stalled_requests_time_out_and_count_once(port_and_header, piece
     (answer,) = answers_in(told)
     assert (answer.status, answer.headers[b"connection"]) == (408, b"close")
     assert answer.headers[b"x-ratelimit-remaining"] == b"59"
-    assert json.loads(answer.body)["error"] == f"Timed out waiting for the {part} of the request."
+    assert json.loads(answer.body)["error"] == f"Timed out waiting for the request's {part}."
 
 
 def test_timed_out_headers_count_for_their_source(port_and_header):

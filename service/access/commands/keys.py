@@ -21,7 +21,7 @@ def create(
     name: Annotated[str, typer.Option(help="what the key is for")],
     expires_at: Annotated[
         str,
-        typer.Option(help="expiry: the last day (in UTC), such as 2027-01-31, or a time; default: never"),
+        typer.Option(help="expiry: the last day of validity (UTC), such as 2027-01-31, or a time; default: never"),
     ] = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:

@@ -106,7 +106,7 @@ def test_a_mail_lists_ten_jobs_and_counts_the_others(weekly, control):
         Jobs(control).upsert(broken(f"/gone-{number}"), SUNDAY)
     text = sent(weekly)
     assert text.count("AI products hit a missing page") == 10
-    assert "and 2 more on the Jobs page" in text
+    assert "and 2 more on the page To do" in text
 
 
 def test_a_mail_without_jobs_reports_that(weekly):
