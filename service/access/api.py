@@ -30,9 +30,11 @@ class ApiKey(Struct, frozen=True, forbid_unknown_fields=True):
 
     id: Annotated[str, Meta(description="the first characters of the key")]
     name: str
-    created_by: Annotated[str | None, Meta(description="the identity token's `sub`; null for the command line")]
+    created_by: Annotated[
+        str | None, Meta(description="the `sub` of the identity token that created it; null if the command line did")
+    ]
     created_at: Time
-    last_used_at: Annotated[Time | None, Meta(description="to the hour, not before created_at")]
+    last_used_at: Annotated[Time | None, Meta(description="to the hour, but not before created_at")]
     expires_at: Annotated[Time | None, Meta(description="time from which the key is rejected; null: never")]
     revoked_at: Time | None
 

@@ -35,7 +35,7 @@ _MORE_ERRORS: Final = {
 """The errors of some operations by status."""
 _HEADERS: Final = {
     "X-Request-Id": "id of this request in the server's log",
-    "X-RateLimit-Limit": "requests answered per minute for one source address",
+    "X-RateLimit-Limit": "requests answered per minute for each source address",
     "X-RateLimit-Remaining": "requests left in the current window",
     "X-RateLimit-Reset": "Unix time in seconds when the oldest counted request leaves the window",
     "Retry-After": "seconds to wait; 0 while requests remain",
@@ -57,7 +57,7 @@ class Error(Struct, frozen=True, rename={"retry_after": "retryAfter"}):
 
     error: str
     message: str | UnsetType = UNSET
-    retry_after: Annotated[int, Meta(description="milliseconds; with 429 only")] | UnsetType = UNSET
+    retry_after: Annotated[int, Meta(description="milliseconds to wait; only with 429")] | UnsetType = UNSET
     limit: int | UnsetType = UNSET
     remaining: int | UnsetType = UNSET
     accepted: (
@@ -65,8 +65,8 @@ class Error(Struct, frozen=True, rename={"retry_after": "retryAfter"}):
     ) = UNSET
     refused: int | UnsetType = UNSET
     errors: list[RefusedVisit] | UnsetType = UNSET
-    status: Annotated[str, Meta(description="of the job; with 409 and 412")] | UnsetType = UNSET
-    version: Annotated[int, Meta(description="of the job; with 409 and 412")] | UnsetType = UNSET
+    status: Annotated[str, Meta(description="of the job; only with 409 and 412")] | UnsetType = UNSET
+    version: Annotated[int, Meta(description="of the job; only with 409 and 412")] | UnsetType = UNSET
 
 
 def document(base_path: str) -> dict[str, Any]:

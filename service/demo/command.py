@@ -74,7 +74,7 @@ def demo(
         def ready() -> None:
             console.print(f"Serving at {address}  (Ctrl-C stops and deletes the sample).")
             console.print(f"Other commands read it with --lake {lake.root}\n")
-            console.print(f"Dashboard: {dashboard}\n\nOr ask the API:\n")
+            console.print(f"Dashboard: {dashboard}\n\nOr query the API:\n")
             print(f'curl -H "Authorization: Bearer {key}" "{address}/analytics/traffic-overview?range=30d"', flush=True)
 
         serve_on(create_app(settings), listener, ready)

@@ -17,7 +17,9 @@ from service.core.settings import read_settings
 def mail(
     organization: OrganizationOption,
     to: Annotated[str, typer.Option(help="addresses, separated by commas; default: TRAFFIC_MAIL_TO")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="print headers and text without sending them")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="print the headers and the text without sending the mail")
+    ] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
     """Mail the report of the last complete week, Monday to Sunday, through TRAFFIC_SMTP.

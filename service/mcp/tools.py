@@ -127,7 +127,7 @@ class Toolbox:
             ),
             Tool(
                 "links", f"Short codes and their target URLs; at most {MAX_ROWS:,}.",
-                {"search": _text("text that the code, domain or target URL contains")},
+                {"search": _text("string that the code, domain or target URL contains")},
                 [], self._in_thread(self._links),
             ),
             Tool(
@@ -140,7 +140,7 @@ class Toolbox:
             ),
             Tool(
                 "job", "One job, with its evidence, its patch or other implementation, its outcome and its history.",
-                {"id": _text("as listed by the tool jobs")}, ["id"], self._in_thread(self._job),
+                {"id": _text("an id that the tool jobs lists")}, ["id"], self._in_thread(self._job),
             ),
         ]  # fmt: skip
         if sources.run_sql:

@@ -43,5 +43,5 @@ def check_exclusions(lake: Lake, now: datetime) -> Check:
             text = f"no visit since {since:%Y-%m-%d} matches the rule {rule.kind} {rule.value}"
             return Check("warning", "own visits", f"{text}; see `traffic exclude list --org {name}`.")
     rules, visits = plural(len(records), "rule"), sum(record.visits for _, record in records)
-    text = f"{rules} set aside {plural(visits, 'visit')}." if records else "no rule sets any aside."
+    text = f"{rules} set aside {plural(visits, 'visit')}." if records else "no rule sets visits aside."
     return Check("ok", "own visits", text)

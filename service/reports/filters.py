@@ -45,7 +45,7 @@ class WrongOrder(InvalidParameter):
 
     def __init__(self) -> None:
         super().__init__("start_date", "is after end_date", "Choose other days.")
-        self.problem = "“From” must be before “To”, and not after today."
+        self.problem = "“From” must not be after “To” or after today."
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,7 @@ def check(
     rules = read_robots(file)
     with closing(Reader(open_lake(lake, organization))) as reader:
         rows = offences(reader, rules, organization, *last_days(reader.today(organization)), domain=domain)
-    print_answer(rows, output, nothing="No crawler violated it.")
+    print_answer(rows, output, nothing="No crawler violated the file.")
 
 
 COMMANDS = {"robots": app}

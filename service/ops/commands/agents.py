@@ -28,14 +28,14 @@ RELEASE: Final = "rules.toml"
 _PINNED: Final = setting("rules")
 
 app = typer.Typer(
-    help="List known agents, and update names and IP lists.",
+    help="List known agents, and update their names and IP lists.",
     rich_markup_mode=None,
 )
 
 
 @app.command("list")
 def list_agents(
-    is_own: Annotated[bool, typer.Option("--own", help="only the agents of the lake's own table, agents.toml")] = False,
+    is_own: Annotated[bool, typer.Option("--own", help="only the agents in the lake's own table, agents.toml")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
     """Print the agents that are recognized by their user agents, in order of precedence.
@@ -60,7 +60,7 @@ def list_agents(
     if rows:
         print_rows(("table", *names), rows)
     else:
-        inform(f"The lake has no agents of its own; add them to {opened.own_agents}.")
+        inform(f"The lake has no agents of its own; add some to {opened.own_agents}.")
 
 
 @app.command()

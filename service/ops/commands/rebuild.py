@@ -74,6 +74,6 @@ def _discard(lake: Path, yes: bool) -> None:
         files = plural(len(paths), "visit file")
         if not paths:
             inform("Every visit file is in the manifest.")
-        elif _is_confirmed(f"{files} would be deleted. This cannot be undone. Delete?", yes):
+        elif _is_confirmed(f"{files} would be deleted. This cannot be undone. Delete them?", yes):
             discard_unknown(opened, paths)
             inform(f"{files} deleted.")

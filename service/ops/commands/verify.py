@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def verify(
     organization: OnlyOrganizationOption = "",
     is_published: Annotated[
-        bool, typer.Option("--published", help="also read every object of the published copies")
+        bool, typer.Option("--published", help="also read every object in the published copies")
     ] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:

@@ -15,7 +15,7 @@ app = typer.Typer(help="Show or set the time zone of an organization.", rich_mar
 
 @app.command("set")
 def set_zone(
-    zone: Annotated[str, typer.Argument(help="a name of the tz database, such as Europe/Berlin")],
+    zone: Annotated[str, typer.Argument(help="a name from the tz database, such as Europe/Berlin")],
     organization: OrganizationOption,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:

@@ -48,7 +48,7 @@ def test_an_error_page_has_no_navigation_without_a_session(seen, browsing):
 def test_an_error_about_days_uses_the_words_of_the_form(seen, browsing):
     with browsing(seen) as browser:
         page = browser.read("?start_date=2026-03-10&end_date=2026-03-01", 400)
-    assert page.one("h1").text == "“From” must be before “To”, and not after today."
+    assert page.one("h1").text == "“From” must not be after “To” or after today."
 
 
 def test_agents_are_described_in_plain_words(seen, browsing):

@@ -17,7 +17,7 @@ def rule_of(lake):
 
 
 def test_a_lake_without_rules_is_ok(lake):
-    assert check_exclusions(lake, NOW) == ("ok", "own visits", "no rule sets any aside.")
+    assert check_exclusions(lake, NOW) == ("ok", "own visits", "no rule sets visits aside.")
 
 
 def test_a_rule_with_matches_is_ok(lake):
