@@ -88,7 +88,7 @@ def main(
     ] = "",
     pairs: Annotated[int, typer.Option(min=LEAST_PAIRS, help="pairs that count, with --with")] = LEAST_PAIRS,
 ) -> None:
-    """Measure, print one table and, on request, write JSON; exit with 1 if a bar is missed.
+    """Measure, print one table and, if requested, write JSON; exit with 1 if a bar is missed.
 
     With --with, exit with 1 if a case is slower than in that revision; of the other options, only --only, --visits and
     --data apply.
@@ -128,7 +128,7 @@ def main(
 
 
 def _compare(revision: str, cases: list[str], visits: int, pairs: int, data: Path) -> int:
-    """Compare this tree with another revision; return the exit code."""
+    """Compare this tree with another revision, and return the exit code."""
     for name in [name for name in os.environ if name.startswith("TRAFFIC_") or name == "PYTHONPATH"]:
         del os.environ[name]  # settings differ by revision, and each tree has modules of its own
     comparisons = paired.compare(revision, cases, visits, pairs, data)
@@ -149,7 +149,7 @@ def _measured(setting: Setting, only: Sequence[str]) -> list[Figure]:
 
 @contextmanager
 def _progress(console: Console, subject: str) -> Iterator[None]:
-    """Print the beginning of each case, its progress every minute, and its end, to a terminal or a file."""
+    """Print the start of a case, its progress every minute, and its end, to a terminal or a file."""
     begun, is_over = time.monotonic(), Event()
 
     def tell() -> None:
@@ -168,7 +168,7 @@ def _progress(console: Console, subject: str) -> Iterator[None]:
 
 
 def _told(setting: Setting, only: str, runs: int, figures: list[Figure]) -> dict[str, Any]:
-    """The figures, with the conditions of their measurement."""
+    """Return the figures, with the conditions under which they were measured."""
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()},

@@ -1,9 +1,9 @@
-"""Requests of several kinds, each at a steady rate, sent from a separate process at their scheduled times.
+"""Sends requests of several kinds from a separate process, each kind at a steady rate and at its scheduled times.
 
-The time of an answer counts from the scheduled time of its request. Each kind is `name=rate=file`; the file holds
-requests separated by NUL, which are sent once each, in order. Requests of a kind with rate 0 are sent one after
-another. The program prints "ready". Then, for each line that it reads, a number of seconds, it measures for that long
-and prints a line of JSON: `milliseconds` and `failures` by name.
+A response time counts from the scheduled time of its request. Each kind is given as `name=rate=file`; the file holds
+requests separated by NUL, each of which is sent once, in order. Requests of a kind with rate 0 are sent one after
+another. The program prints "ready". Then, for each line that it reads, which is a number of seconds, it measures for
+that long and prints a line of JSON: `milliseconds` and `failures` by name.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ MOST_SECONDS: Final = 30
 
 @dataclass
 class Answers:
-    """Milliseconds until each answer of one kind or its time-out, and the failures: everything but status 2xx."""
+    """The milliseconds until each answer or time-out of one kind, and the failures: everything but status 2xx."""
 
     milliseconds: list[float] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
@@ -52,7 +52,7 @@ class _Asker:
         self._free: list[Exchange] = []
 
     async def ask_all(self, kind: _Kind, seconds: float) -> None:
-        """Send the requests of one kind for some seconds, and wait for their answers."""
+        """Send the requests of one kind for some seconds, and wait for the answers."""
         kind.answers = Answers()
         started = time.perf_counter()
         while not kind.rate and (due := time.perf_counter()) < started + 3 * seconds:

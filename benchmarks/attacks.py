@@ -1,7 +1,7 @@
-"""An organization's response times while another organization attacks the server: a table of attacks.
+"""Measures an organization's response times while another organization attacks the server, for a table of attacks.
 
-Each attack has its own server and copy of the lake. The neighbour sends the same requests at the same rates, first
-alone and then during the attack.
+Each attack has its own server and copy of the lake. The neighbour sends the same requests at the same rates twice:
+first alone, then during the attack.
 """
 
 import json
@@ -62,7 +62,7 @@ class Measured(TypedDict):
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of request that the neighbour sends, made from its number."""
+    """A kind of request that the neighbour sends, each made from its number."""
 
     rate: float
     """Requests per second, independent of answers; 0: sequential."""
@@ -71,11 +71,11 @@ class Kind:
 
 @dataclass(frozen=True)
 class Attack:
-    """The hostile organization's requests, and the number of connections of each of its sources."""
+    """The hostile organization's requests, and the number of connections from each of its sources."""
 
     name: str
     requests: Callable[[Secrets], Iterable[bytes]]
-    """Requests, sent in turn; they may be unfinished."""
+    """Requests, sent one after another; they may be unfinished."""
     connections: int
     sources: int = 1
     patience: float = 0
@@ -115,7 +115,7 @@ JOB_KINDS: Final = {"list of jobs": Kind(10, _list_of_jobs), "new jobs": Kind(10
 
 
 def _unfinished(request: bytes) -> bytes:
-    """A request without the last bytes of its body."""
+    """Return a request without the last bytes of its body."""
     return request[:-8]
 
 
@@ -168,7 +168,7 @@ ATTACKS: Final = (
 
 
 def attacks(setting: Setting) -> Iterator[Figure]:
-    """The neighbour's answers, alone and during each attack."""
+    """Yield the neighbour's figures, alone and during each attack."""
     lake = lake_of_two(setting)
     for number, attack in enumerate(ATTACKS):
         minutes = math.ceil((len(ATTACKS) - number) * (2 * SECONDS + WARM_SECONDS + SETTLING_SECONDS) / 60)
@@ -177,7 +177,7 @@ def attacks(setting: Setting) -> Iterator[Figure]:
 
 
 def beset(scratch: Path, lake: Path, attack: Attack, seconds: float = SECONDS) -> Iterator[Figure]:
-    """The neighbour's answers, alone and during one attack."""
+    """Yield the neighbour's figures, alone and during one attack."""
     root, file = scratch / "attacked", scratch / "hostile"
     shutil.copytree(lake, root)
     secrets = secrets_of(root)
@@ -208,7 +208,7 @@ def beset(scratch: Path, lake: Path, attack: Attack, seconds: float = SECONDS) -
 
 
 def _with_jobs(root: Path, secrets: Secrets) -> Secrets:
-    """Ship rules, approve jobs that accept redirects, and add keys of organizations that create jobs."""
+    """Ship rules, approve jobs that accept redirects, and add keys for organizations that create jobs."""
     lake = Lake(root)
     with closing(lake.manifest), closing(ControlDatabase(lake)) as control:
         jobs = Jobs(control)
@@ -222,7 +222,7 @@ def _with_jobs(root: Path, secrets: Secrets) -> Secrets:
 
 
 def _approved(jobs: Jobs, code: str, *, is_link: bool) -> str:
-    """Create an approved job about the path of a code; return its id."""
+    """Create an approved job about the path of a code, and return its id."""
     job = blank_job(HOSTILE, f"type of {code}", f"Redirect {code}", utc_now())
     job = replace(job, path=f"/{code}", short_code=code if is_link else None, domain="go.example.com")
     made = jobs.create(job, *_by())
@@ -235,7 +235,7 @@ def _by() -> tuple[Actor, datetime]:
 
 
 def _asked(scratch: Path, secrets: Secrets, name: str, kind: Kind, seconds: float) -> str:
-    """Return an argument of benchmarks.asking, with a file of requests for some seconds."""
+    """Write requests for some seconds to a file, and return the argument of benchmarks.asking that names it."""
     file = scratch / f"asked-{name}"
     many = int(kind.rate * seconds) + 1 if kind.rate else MOST_QUESTIONS
     file.write_bytes(b"\0".join(kind.make(secrets, number) for number in range(many)))

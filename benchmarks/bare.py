@@ -1,4 +1,4 @@
-"""The baseline of a cached answer: a bare Starlette route that returns the same bytes under the same server."""
+"""The baseline for a cached answer: a bare Starlette route that returns the same bytes under the same server."""
 
 import sys
 from pathlib import Path

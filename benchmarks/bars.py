@@ -32,7 +32,7 @@ _DRIFTS: Final = ("worst of 20, drift 0.3", "worst of 20, drift 0.6")
 
 @dataclass(frozen=True)
 class Bar:
-    """A limit for our own figure, or for its ratio to a peer's, if there are at least `visits` visits."""
+    """A limit for our own figure, or for its ratio to a peer's. It applies from `visits` visits on."""
 
     case: str
     who: str = OURS
@@ -52,7 +52,7 @@ class Bar:
         return limit if self.aim is None else f"{limit}, aim {self.aim:g}"
 
     def is_of(self, figure: Figure) -> bool:
-        """Return whether the bar applies to a figure; a case that ends in * matches every case with its prefix."""
+        """Return whether the bar applies to a figure. A case that ends in * matches every case with that prefix."""
         named = figure.case.startswith(self.case[:-1]) if self.case.endswith("*") else figure.case == self.case
         return named and figure.who == self.who and figure.visits >= self.visits
 
@@ -140,10 +140,10 @@ BARS: Final = (
 
 
 def bar_of(figure: Figure) -> Bar | None:
-    """The bar of a figure, if it has one."""
+    """Return the bar for a figure, if it has one."""
     return next((bar for bar in BARS if bar.is_of(figure)), None)
 
 
 def missed(figures: Iterable[Figure]) -> list[Figure]:
-    """The figures that miss their bars; aims do not count."""
+    """Return the figures that miss their bars; aims do not count."""
     return [figure for figure in figures if (bar := bar_of(figure)) and not bar.is_aim and not bar.holds(figure)]

@@ -1,8 +1,8 @@
 """The quality and speed of classification: `uv run python -m benchmarks.classification`.
 
-Measured over the labelled corpus of the tests, and compared with packages for the same purpose. These answer fewer
-questions: neither recognizes referrals or kinds of AI agents, and ua-parser only recognizes spiders. Each is judged
-only by the questions that it answers.
+It is measured over the labelled corpus of the tests, and compared with packages for the same purpose. These answer
+fewer questions: neither recognizes referrals or kinds of AI agents, and ua-parser only recognizes spiders. Each is
+judged only by the questions that it answers.
 """
 
 import json
@@ -41,7 +41,7 @@ _AI_CRAWLERS: Final = [
 
 @dataclass(frozen=True)
 class Quality:
-    """The share of right answers to a question: among the requests found (precision), and among the labelled
+    """The share of correct answers to a question: among the requests found (precision), and among those labelled
     (recall).
     """
 
@@ -53,13 +53,13 @@ class Quality:
 
 
 def quality(question: str, who: str, labels: Sequence[bool], predictions: Sequence[bool]) -> Quality:
-    """Compare the requests found with the labels."""
+    """Compare the requests found with the labelled requests."""
     right = sum(label and one for label, one in zip(labels, predictions, strict=True))
     return Quality(question, who, sum(labels), right / max(1, sum(predictions)), right / max(1, sum(labels)))
 
 
 def qualities(rows: list[dict[str, Any]]) -> list[Quality]:
-    """Our quality for each category, then for the questions that peers answer, too."""
+    """Return our quality for each category, then everyone's for the questions that peers answer, too."""
     classifier = Classifier()
     predicted = [classifier.classify(request_of(row)).bot_category for row in rows]
     labels = [row["bot_category"] for row in rows]
@@ -83,8 +83,8 @@ def qualities(rows: list[dict[str, Any]]) -> list[Quality]:
 
 
 def logged_shares() -> dict[tuple[str, str], Share]:
-    """Precision and recall for bots among the lines of public logs of 2024-26: of our rules and of a public list, for
-    each half of the repositories.
+    """Return the precision and recall for bots, over the lines of public logs of 2024-26, of our rules and of a public
+    list, for each half of the repositories.
     """
     classifier, shares = Classifier(), {}
     everything = list(logged())
@@ -98,7 +98,9 @@ def logged_shares() -> dict[tuple[str, str], Share]:
 
 
 def speeds(user_agents: list[str]) -> list[Figure]:
-    """Distinct user agents per second on one core, by its CPU time; ours and the peers' in turn."""
+    """Return the distinct user agents classified per second of CPU time on one core, alternating between us and the
+    peers.
+    """
 
     def ours() -> Callable[[str], object]:
         classifier = Classifier()

@@ -1,5 +1,5 @@
-"""Cold answers: not in the answer cache, with a warm process and file cache; compared with peers over the same
-visits.
+"""Measures cold answers: not in the answer cache, but with a warm process and file cache; compared with peers over the
+same visits.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ Way = Callable[[], float]
 
 
 def cold(setting: Setting) -> Iterator[Figure]:
-    """The dashboard, of all links and of one link, and each answer alone, at every size."""
+    """Measure the dashboard, of all links and of one link, and each answer alone, at every size."""
     smallest = setting.worlds[0]
     with closing(ClickHouse(setting.kept / "clickhouse")) as clickhouse:
         for world in setting.worlds:
@@ -36,7 +36,7 @@ def cold(setting: Setting) -> Iterator[Figure]:
 
 
 def growth(setting: Setting) -> Iterator[Figure]:
-    """The dashboard at every size, compared with the smallest size, without other peers."""
+    """Measure the dashboard at every size, compared with the smallest size, without other peers."""
     smallest, *others = setting.worlds
     for world in others:
         with closing(Warehouse(world.lake, seconds=PATIENCE)) as warehouse:
@@ -69,7 +69,7 @@ def _one_by_one(world: World, warehouse: Warehouse, table: Peer) -> Iterator[Fig
 
 
 def _alone(entry: Entry, warehouse: Warehouse, table: Peer) -> dict[str, Way]:
-    """An answer alone, compared with the peer if it is part of the dashboard."""
+    """Return the ways to ask for one answer alone: ours and, if it is part of the dashboard, the peer's."""
     leaves = [leaf.name for leaf in template_entries(entry)]
     ways: dict[str, Way] = {OURS: lambda: milliseconds(lambda: warehouse.answer(entry, warehouse.snapshot(WHOLE)))}
     if set(leaves) <= set(MEMBERS):
@@ -78,7 +78,7 @@ def _alone(entry: Entry, warehouse: Warehouse, table: Peer) -> dict[str, Way]:
 
 
 def _grown(smallest: World, world: World, warehouse: Warehouse) -> list[Figure]:
-    """The dashboard, compared with the dashboard over the smallest world."""
+    """Measure the dashboard, compared with the dashboard over the smallest world."""
     with closing(Warehouse(smallest.lake, seconds=PATIENCE)) as other:
         name = f"itself at {smallest.visits:,} visits"
         samples = in_turn({OURS: _ours(warehouse, WHOLE), name: _ours(other, WHOLE)})
@@ -86,7 +86,7 @@ def _grown(smallest: World, world: World, warehouse: Warehouse) -> list[Figure]:
 
 
 def _plain(setting: Setting, world: World) -> dict[str, Peer]:
-    """The peers without precomputed data."""
+    """Return the peers without precomputed data."""
     peers: dict[str, Peer] = {RAW: Raw(world, WHOLE)}
     if world.visits <= _MOST_FOR_SQLITE:
         peers[SQLITE] = SQLite(setting.kept, world)

@@ -1,4 +1,4 @@
-"""A keep-alive connection of the load drivers: one request at a time, and its whole answer."""
+"""A load driver's keep-alive connection: one request at a time, and its whole answer."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ _RANDOM = random.Random(1)
 
 
 class Exchange(asyncio.Protocol):
-    """A connection. `is_open` is true if it can take a request after the last answer."""
+    """A connection to a server. `is_open` is true from its start until it is closed or lost."""
 
     def __init__(self) -> None:
         self.is_open = False
@@ -24,12 +24,12 @@ class Exchange(asyncio.Protocol):
         self._answered: Answered | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Requests can be sent from now on."""
+        """Allow requests from now on."""
         self._transport = cast("asyncio.Transport", transport)
         self.is_open = True
 
     def send(self, request: bytes, answered: Answered) -> None:
-        """Send a request; `answered` is called once."""
+        """Send a request; `answered` is called exactly once."""
         if not self.is_open:
             answered(None)
             return
@@ -37,7 +37,7 @@ class Exchange(asyncio.Protocol):
         self._transport.write(request)
 
     def data_received(self, data: bytes) -> None:
-        """Pass the answer on when it is whole."""
+        """Pass the answer on once it is complete."""
         self._buffer += data
         head = self._buffer.find(b"\r\n\r\n")
         if head < 0:
@@ -68,7 +68,7 @@ class Exchange(asyncio.Protocol):
 
 
 async def connect(port: int) -> Exchange:
-    """Open a connection to a server on this machine; it is not open if the server did not accept it."""
+    """Open a connection to a server on this machine. It is not open if the server did not accept it."""
     exchange = Exchange()
     with contextlib.suppress(OSError):
         await asyncio.get_running_loop().create_connection(lambda: exchange, "127.0.0.1", port)
@@ -83,8 +83,7 @@ async def ask(exchange: Exchange, request: bytes) -> bytes | None:
 
 
 async def due_times(rate: float, seconds: float) -> AsyncIterator[tuple[int, float]]:
-    """Yield the number and scheduled time (time.perf_counter) of each request at that time, at `rate` requests per
-    second.
+    """Yield each request's number and scheduled time (time.perf_counter) when it is due, at `rate` requests per second.
     """
     started = time.perf_counter()
     for number in range(int(rate * seconds)):
@@ -95,22 +94,22 @@ async def due_times(rate: float, seconds: float) -> AsyncIterator[tuple[int, flo
 
 
 def get_request(path: str, key: str) -> bytes:
-    """Return a GET request with its own source address."""
+    """Return a GET request with a new source address."""
     return header("GET", path, key) + b"\r\n"
 
 
 def post_request(path: str, key: str, body: bytes) -> bytes:
-    """Return a POST request of a body, with its own source address."""
+    """Return a POST request with this body and a new source address."""
     return header("POST", path, key) + b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
 
 
 def header(method: str, path: str, key: str) -> bytes:
-    """Return the first lines of a request with its own source address, without the empty line at the end."""
+    """Return the first lines of a request with a new source address, without the empty line at the end."""
     return with_source(f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n".encode())
 
 
 def with_source(request: bytes, source: str = "") -> bytes:
-    """Add a source address to a request; by default, a new one."""
+    """Add a source address, which is new by default, to a request."""
     line, _, rest = request.partition(b"\r\n")
     return b"%s\r\nX-Forwarded-For: %s\r\n%s" % (line, (source or _source()).encode(), rest)
 
@@ -121,11 +120,11 @@ def _source() -> str:
 
 
 def status_of(answer: bytes | None) -> int:
-    """The status of an answer; 0 if there was none."""
+    """Return the status of an answer; 0 if there was none."""
     return int(answer[9:12]) if answer else 0
 
 
 def raise_file_limit() -> None:
-    """Allow this process as many open files as the system permits."""
+    """Allow this process to open as many files as the system permits."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

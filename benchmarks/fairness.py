@@ -1,4 +1,4 @@
-"""The case of fairness: an organization alone, then next to busy or hostile ones, and its hooks next to hung hooks."""
+"""Measures fairness: an organization alone, then next to busy or hostile ones, and its hooks next to hung hooks."""
 
 import socket
 import threading
@@ -32,14 +32,14 @@ _LOOPBACK: Final = "127.0.0.0/8"
 
 
 def fairness(setting: Setting) -> Iterator[Figure]:
-    """All measurements of the case."""
+    """Yield all figures of the case."""
     yield from neighbours(setting)
     yield from attacks(setting)
     yield from _messages(setting)
 
 
 def _messages(setting: Setting) -> Iterator[Figure]:
-    """The time from the approval of a ninth organization's job to the arrival of its message."""
+    """Measure the time from the approval of a ninth organization's job to the arrival of its message."""
     lake = Lake(setting.scratch / "fairness", create=True)
     with (
         closing(lake.manifest),
@@ -79,7 +79,7 @@ def _approve(jobs: Jobs, organization: str) -> None:
 
 
 def _receive(listener: socket.socket, arrivals: "SimpleQueue[float]") -> None:
-    """Receive messages, and record when each arrived."""
+    """Receive messages, and record when each one arrived."""
     while True:
         connection, _ = listener.accept()
         with connection:
@@ -94,7 +94,7 @@ def _under_way(control: ControlDatabase) -> int:
 
 
 def _wait_until(is_so: Callable[[], bool]) -> None:
-    """Raises TimeoutError after a minute."""
+    """Wait until the condition holds. Raises TimeoutError after a minute."""
     given_up_at = time.monotonic() + 60
     while not is_so():
         if time.monotonic() > given_up_at:

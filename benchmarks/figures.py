@@ -1,4 +1,4 @@
-"""Measures in alternating runs, and summarizes them in figures."""
+"""Measures in alternating runs, and summarizes the runs as figures."""
 
 import math
 import statistics
@@ -13,7 +13,7 @@ OURS: Final = "ours"
 
 @dataclass(frozen=True)
 class Figure:
-    """A line of the table: the median of some runs and their extremes, ours or a peer's."""
+    """A line of the table: the median and the extremes of some runs, ours or a peer's."""
 
     case: str
     unit: str
@@ -28,12 +28,12 @@ class Figure:
 
 
 def figure(case: str, unit: str, values: list[float], visits: int = 0) -> Figure:
-    """The figure of our own runs."""
+    """Return the figure of our own runs."""
     return Figure(case, unit, statistics.median(values), min(values), max(values), visits=visits)
 
 
 def beside(case: str, unit: str, samples: Mapping[str, list[float]], visits: int = 0) -> list[Figure]:
-    """The figures of our own runs and of each peer's runs."""
+    """Return the figures of our own runs and of each peer's runs."""
     ours = samples[OURS]
     figures = [figure(case, unit, ours, visits)]
     for who, theirs in samples.items():
@@ -44,7 +44,9 @@ def beside(case: str, unit: str, samples: Mapping[str, list[float]], visits: int
 
 
 def over_runs(figures: Iterable[Figure]) -> list[Figure]:
-    """One figure from the figures of several runs: medians of medians and of ratios, extremes of all runs."""
+    """Combine the figures of several runs into one each: the medians of medians and of ratios, the extremes of all
+    runs.
+    """
     runs: dict[tuple[str, str, int], list[Figure]] = {}
     for one in figures:
         runs.setdefault((one.case, one.who, one.visits), []).append(one)
@@ -63,7 +65,7 @@ def _over_runs(runs: list[Figure]) -> Figure:
 
 
 def in_turn(ways: Mapping[str, Callable[[], float]], runs: int = RUNS) -> dict[str, list[float]]:
-    """Measure the given functions in turn, `runs` times, after one warm-up."""
+    """Measure the given functions alternately, `runs` times each, after one warm-up."""
     samples: dict[str, list[float]] = {name: [] for name in ways}
     for run in range(runs + 1):
         for name, way in ways.items():
@@ -74,13 +76,13 @@ def in_turn(ways: Mapping[str, Callable[[], float]], runs: int = RUNS) -> dict[s
 
 
 def percentile_99(values: Iterable[float]) -> float:
-    """The 99th percentile."""
+    """Return the 99th percentile."""
     ascending = sorted(values)
     return ascending[math.ceil(0.99 * len(ascending)) - 1]
 
 
 def share_of(part: int, whole: int) -> tuple[float, float, float]:
-    """A share in percent, and the ends of its 95 % interval (Wilson's)."""
+    """Return a share in percent, and the ends of its 95 % interval (Wilson's)."""
     share, z = part / whole, 1.96
     middle = (share + z * z / (2 * whole)) / (1 + z * z / whole)
     half = z * math.sqrt(share * (1 - share) / whole + z * z / (4 * whole * whole)) / (1 + z * z / whole)

@@ -1,5 +1,5 @@
-"""Dashboards over HTTP with a filter by one word, which precomputed counts serve for some members only: the first click
-and the next.
+"""Measures dashboards over HTTP filtered by one word, for which precomputed counts serve only some members: the first
+click and the next.
 """
 
 from collections.abc import Iterator
@@ -31,10 +31,11 @@ _FEW: Final = 1_000_000
 
 
 def filtered(setting: Setting) -> Iterator[Figure]:
-    """The dashboard of the most frequent word of each kind, and of the tenth if there are as many, at every size.
+    """Measure the dashboard filtered by the most frequent word of each kind, and by the tenth if there is one, at every
+    size.
 
-    Each is measured as the first click after the start of a server, and as the next click: after a dashboard of the
-    same days under another filter.
+    Each is measured as the first click after a server starts, and as the next click: after a dashboard of the same days
+    under another filter.
     """
     with closing(ClickHouse(setting.kept / "clickhouse")) as clickhouse:
         for world in setting.worlds:
@@ -67,7 +68,7 @@ def _theirs(table: Peer, scope: Scope) -> float:
 
 
 def _scopes(world: World) -> Iterator[tuple[str, Scope]]:
-    """The scopes by a query's name: "few" or "many" visits, the filter, and the rank of its word."""
+    """Yield the scopes with their names: "few" or "many" visits, the filter, and the rank of its word."""
     with closing(OwnSql(world.lake, WHOLE.organization, seconds=PATIENCE)) as own_sql:
         for field, sql in _WORDS.items():
             words = own_sql.sql(f"{sql} ORDER BY 2 DESC, 1 LIMIT {max(_RANKS)}", WHOLE).rows

@@ -1,6 +1,6 @@
-"""People and machines planted among the visits of one day of a short-link service, since no public logs of one exist.
+"""Plants people and machines among the visits of one day of a short-link service, since no public logs of one exist.
 
-Each fleet has its name in utm_campaign. Everything is drawn from a seed.
+Each fleet's name is in utm_campaign. Everything is drawn from a seed.
 """
 
 from collections.abc import Iterator
@@ -63,7 +63,7 @@ class Fleet:
 
 
 def fleets(seed: int = 1) -> Iterator[Fleet]:
-    """The requests of all fleets, people first."""
+    """Yield all fleets, those of people first."""
     random = Random(seed)
     yield from _people(random)
     yield from _machines(random)
@@ -75,7 +75,7 @@ def _follow(random: Random, address: int, second: float, user_agent: str, code: 
 
 
 def _reads(random: Random, address: int, user_agent: str) -> Iterator[Request]:
-    """One to three of the five links in a message that arrives at nine, in sequence."""
+    """Yield requests for one to three of the five links in a message that arrives at nine, one after another."""
     second = 9 * 3600 + random.uniform(0, 1200) + random.expovariate(1 / 5400)
     for code in random.sample(MESSAGE, random.choices([1, 2, 3], [70, 20, 10])[0]):
         yield _follow(random, address, second, user_agent, code)
@@ -83,7 +83,9 @@ def _reads(random: Random, address: int, user_agent: str) -> Iterator[Request]:
 
 
 def _open(random: Random, address: int, message: int, code: str) -> Request:
-    """A link of a message, opened within five seconds of its arrival: from nine on, one arrives every two seconds."""
+    """Return a request for a link in a message, within five seconds of its arrival: from nine on, a message arrives
+    every two seconds.
+    """
     return _follow(random, address, 9 * 3600 + 2 * message + random.uniform(0, 5), _NEW, code)
 
 

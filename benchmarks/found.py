@@ -1,9 +1,9 @@
-"""The share of useful jobs among jobs from real logs: `uv run python -m benchmarks.found FOLDER`.
+"""Measures the share of useful jobs among jobs from real logs: `uv run python -m benchmarks.found FOLDER`.
 
-FOLDER has clones of the repositories in found_logs.tsv, as FOLDER/owner/name; their logs are read at the commits that
-it names, and are imported, judged and searched as of the day after the last one. Each finding was compared with its
-log: found_read.tsv says whether the owner of the site would do something about it, and names its cause. Findings that
-are not in it are listed.
+FOLDER contains clones of the repositories in found_logs.tsv, as FOLDER/owner/name. Their logs are read at the commits
+listed there, and are imported, judged and searched as of the day after their last day. A reader compared each finding
+with its log: found_read.tsv says whether the owner of the site would do something about it, and names its cause.
+Findings that are not in that file are listed.
 """
 
 import csv
@@ -49,7 +49,7 @@ class LogFile(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A finding that was read by a person, and the judgement."""
+    """A reader's judgement of a finding."""
 
     log: str
     type: str
@@ -70,13 +70,13 @@ class FoundJob(NamedTuple):
 
 
 def rows_of(name: str) -> Iterator[list[str]]:
-    """The rows of a table in this folder, without its header."""
+    """Yield the rows of a table in this folder, without its header."""
     with (HERE / name).open(encoding="utf-8", newline="") as file:
         yield from list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))[1:]
 
 
 def content_of(file: LogFile, folder: Path) -> bytes | None:
-    """The lines of a part of a log; None if the clone or its commit is missing. Raises BadParameter."""
+    """Return the lines of a part of a log; None if the clone or its commit is missing. Raises BadParameter."""
     clone = folder / file.repository
     if not clone.is_dir():
         return None
@@ -89,7 +89,7 @@ def content_of(file: LogFile, folder: Path) -> bytes | None:
 
 
 def causes_in(files: Mapping[LogFile, bytes], scratch: Path) -> list[Cause]:
-    """The findings of the detectors in a log as of the day after its last day, by cause."""
+    """Return the detectors' findings in a log as of the day after its last day, by cause."""
     with closing((lake := Lake(scratch / "lake", create=True)).manifest):
         importer = Importer(lake)
         for number, domain in enumerate(dict.fromkeys(file.domain for file in files)):  # one import takes less time
@@ -111,12 +111,12 @@ def causes_in(files: Mapping[LogFile, bytes], scratch: Path) -> list[Cause]:
 
 
 def subject_of(subject: Mapping[str, str | None]) -> str:
-    """The subject of a finding in the form of found_read.tsv."""
+    """Return the subject of a finding in the form used in found_read.tsv."""
     return orjson.dumps([value for _, value in sorted(subject.items())]).decode()
 
 
 def judged(log: str, causes: Sequence[Cause], readings: Mapping[tuple[str, str, str], Reading]) -> Iterator[FoundJob]:
-    """The job of each cause, with the judgement of its heaviest finding; an unread finding is its own cause."""
+    """Yield a job for each cause, with the judgement of its heaviest finding; an unread finding is its own cause."""
     for cause in causes:
         kind, subject = cause.kind.type, subject_of(cause.findings[0].subject)
         read = readings.get((log, kind, subject))
@@ -125,7 +125,7 @@ def judged(log: str, causes: Sequence[Cause], readings: Mapping[tuple[str, str, 
 
 
 def table_of(jobs: Sequence[FoundJob], logs: Sequence[str]) -> Table:
-    """One row for each log, and one row for all logs."""
+    """Return a table with one row for each log, and one row for all logs."""
     table = Table("log", "jobs", "findings", "causes", "useful", "doubtful", "misleading", UNREAD, "jobs per cause")
     for name in (*logs, "all"):
         mine = [job for job in jobs if name in {job.log, "all"}]
@@ -139,7 +139,7 @@ def table_of(jobs: Sequence[FoundJob], logs: Sequence[str]) -> Table:
 
 
 def main(folder: Annotated[Path, typer.Argument(help="the folder of the clones")]) -> None:
-    """Print the missing logs, then a table of the jobs of all others, then the jobs that were not read yet."""
+    """Print the missing logs, then a table of the jobs from all others, then the jobs that have not been read yet."""
     console, files = Console(width=140), [LogFile(*row) for row in rows_of("found_logs.tsv")]
     readings = {(one.log, one.type, one.subject): one for one in (Reading(*row) for row in rows_of("found_read.tsv"))}
     jobs: list[FoundJob] = []

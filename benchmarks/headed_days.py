@@ -1,16 +1,17 @@
 """Visitor-days of three public access logs of Caddy with request headers over TLS, as counts and facts.
 
-headed_days.tsv.gz has rows like those of visitor_days.py, with the headers that the visitor sent that day, and how many
+headed_days.tsv.gz has rows like those of visitor_days.py, plus the headers that the visitor sent that day, and how many
 others on the domain sent them. One reader labelled 236 visitor-days in their context before any verdict was known: up
-to 40 of each domain of a hospital's server (2026, ten domains), 60 of a password manager behind Cloudflare (2023), and
-both of a game in development (2026), drawn at random from those that landed as people's. The rows are the 156 that are
-people's by all signals except those of headers, networks and late browsers. The criteria are those of visitor_days.py;
-also, data that an open application requests makes a session, and sending half of the headers makes a machine.
+to 40 from each domain of a hospital's server (2026, ten domains), 60 from a password manager behind Cloudflare (2023),
+and both from a game in development (2026), drawn at random from those that landed as people's. The rows are the 156
+that are people's by all signals except those of headers, networks and late browsers. The criteria are those of
+visitor_days.py, with two more: data that an open application requests makes a session, and sending half of the headers
+makes a machine.
 
 Nearly all people here are the owners: about six with current Chrome, and one with Firefox. The rules for headers were
-chosen on other logs, and the rules for networks on other sites. Networks of the other visitors of the password manager
-are those of iporigin 1.1.2 only, since its log was no longer at hand when hosting.toml was made; with those of the
-downloaded list instead, the same visitor-days count as people's.
+chosen on other logs, and the rules for networks on other sites. For the other visitors to the password manager, the
+networks are those of iporigin 1.1.2 only, since its log was no longer at hand when hosting.toml was made; with those of
+the downloaded list instead, the same visitor-days count as people's.
 """
 
 import json
@@ -27,7 +28,7 @@ _LANGUAGE: Final = {"sent": "en", "absent": ""}
 
 
 class HeadedDay(NamedTuple):
-    """A visitor-day, and which headers its requests sent; "-" means that only requests for files lacked them."""
+    """A visitor-day, and which headers its requests sent; "-" means that only requests for files lacked the header."""
 
     day: VisitorDay
     serves: bool  # whether the domain serves a page to any visitor
@@ -38,14 +39,14 @@ class HeadedDay(NamedTuple):
 
 
 def headed_days(*, has_list: bool = False) -> Iterator[HeadedDay]:
-    """The rows of the file, with the networks of iporigin and hosting.toml, or also with the downloaded list."""
+    """Yield the rows of the file, with the networks of iporigin and hosting.toml, or also with the downloaded list."""
     for site, about, (*cells, serves, fetch, fetching, language, speaking, user_agent) in rows_of(FILE):
         day = of_cells(site, about, (*cells, user_agent), has_list=has_list)
         yield HeadedDay(day, bool(int(serves)), fetch, int(fetching), language, int(speaking))
 
 
 def lines_of(one: HeadedDay, number: int) -> Iterator[str]:
-    """A visitor-day on a domain of its own, as lines of a log with headers; its first request has a campaign."""
+    """Yield a visitor-day on its own domain, as lines of a log with headers; its first request has a campaign."""
     for request in requests_of(one.day):
         is_own = request.visitor == 0
         asked = request if is_own or one.serves else request._replace(status=403)

@@ -1,9 +1,9 @@
-"""A few sources that send as many requests as the rate limit allows, from a separate process.
+"""Sends as many requests from a few sources as the rate limit allows, from a separate process.
 
-The file has requests, separated by NUL, without their address. Each source has CONNECTIONS connections, or the given
-number, which send the next request after each answer, and wait for a second, or the given time, after a refusal. They
-hang up after the given number of seconds, if any. The program prints "ready" when it begins, and after SIGTERM one line
-of JSON: the number of answers by status.
+The file has requests without their source address, separated by NUL. Each source has CONNECTIONS connections, or the
+given number, which send the next request after each answer, and wait for a second, or the given time, after a refusal.
+They hang up after the given number of seconds, if any. The program prints "ready" when it begins, and after SIGTERM one
+line of JSON: the number of answers by status.
 """
 
 import asyncio

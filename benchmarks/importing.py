@@ -1,4 +1,4 @@
-"""The case of imports, compared with GoAccess: their duration, processor time and memory."""
+"""Measures imports compared with GoAccess: their duration, processor time and memory."""
 
 import json
 import shutil
@@ -31,12 +31,13 @@ class Ran(NamedTuple):
     lines: list[tuple[float, str]]  # of standard error, each with the seconds after which it was written
 
     def seconds_until(self, text: str) -> float:
-        """The seconds until a line with this text was written. Raises StopIteration if there is no such line."""
+        """Return the seconds until a line with this text was written. Raises StopIteration if there is no such line."""
         return next(seconds for seconds, line in self.lines if text in line)
 
 
 def importing(setting: Setting) -> Iterator[Figure]:
-    """Import a million lines; to measure memory, also ten million lines once if the largest world is as large."""
+    """Import a million lines. If the largest world is as large, also import ten million lines once, to measure memory.
+    """
     if not shutil.which("goaccess"):
         raise SystemExit("goaccess is missing: apt-get install goaccess, or name other cases with --only.")
     log = setting.log(LINES)
@@ -63,7 +64,7 @@ def importing(setting: Setting) -> Iterator[Figure]:
 
 
 def _imported(log: Path, lake: Path, lines: int) -> Ran:
-    """Import into a new lake, and count the visits that can be queried there."""
+    """Import a log into a new lake, and check that all of its visits can be queried there."""
     shutil.rmtree(lake, ignore_errors=True)
     command = [str(TRAFFIC), "import", str(log), "--org", ORGANIZATION, "--domain", "go.example.com"]
     taken = run([*command, "--lake", str(lake)])
@@ -95,6 +96,7 @@ def _check(who: str, counted: int, lines: int) -> None:
 
 
 def run(command: list[str], until: str = "") -> Ran:
-    """Run a program to its end, or until it writes a line with a text. Raises CalledProcessError if it fails."""
+    """Run a program to its end, or until it writes a line that contains `until`. Raises CalledProcessError if it fails.
+    """
     measured = [sys.executable, "-m", "benchmarks.measured", until, *command]
     return Ran(**json.loads(subprocess.run(measured, check=True, stdout=subprocess.PIPE).stdout))

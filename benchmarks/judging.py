@@ -1,4 +1,4 @@
-"""Judging: its cost on top of merging a day, and the memory for merging and judging a very large day."""
+"""Measures judging: what it adds to the merge of a day, and its memory for a very large day."""
 
 import re
 import shutil
@@ -30,7 +30,7 @@ _DATE: Final = re.compile(r"\[\d\d/\w{3}/\d{4}:")
 
 
 def judging(setting: Setting, lines: int = LINES, large: int = LARGE_DAY) -> Iterator[Figure]:
-    """Merge the files of a day like files of an open day, then merge and judge them like files of a past day."""
+    """Merge a day's files like those of an open day, then merge and judge them like those of a past day."""
     day = _lake_of_a_day(setting, lines)
     samples: dict[str, list[float]] = {OURS: [], ALONE: []}
     for _ in range(RUNS):
@@ -43,7 +43,7 @@ def judging(setting: Setting, lines: int = LINES, large: int = LARGE_DAY) -> Ite
 
 
 def _merged(setting: Setting, day: Path, now: datetime) -> float:
-    """The seconds for merging a copy of a lake at a given time."""
+    """Return the seconds that merging a copy of a lake takes at a given time."""
     copy = setting.scratch / "copy"
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(day, copy)
@@ -58,7 +58,7 @@ def _merged(setting: Setting, day: Path, now: datetime) -> float:
 
 
 def _lake_of_a_day(setting: Setting, lines: int) -> Path:
-    """A lake with the lines of a log in several files, dated on one day."""
+    """Create a lake with the lines of a log in several files, all dated on one day."""
     root, piece = setting.scratch / f"day-{lines}", setting.scratch / "piece.log"
     lake = Lake(root, create=True)
     importer = Importer(lake)

@@ -1,5 +1,5 @@
-"""Pages of long lists: all links if there are very many, and paths among a million addresses requested by scanners; and
-edits of few or very many links.
+"""Measures pages of long lists, namely all links if there are very many, and paths among a million addresses requested
+by scanners; and edits among few or very many links.
 """
 
 import time
@@ -44,8 +44,8 @@ EDIT_VISITS: Final = 20_000
 
 
 def lists(setting: Setting) -> Iterator[Figure]:
-    """Measure all lists: links over a million visits, edits over a few, paths over each size and the scanners'
-    visits.
+    """Measure all lists: links over a million visits, edits over a few visits, and paths over each size and the
+    scanners' visits.
     """
     yield from edits(setting.scratch / "lake-edits")
     lake = Lake(setting.kept / "lake-lists-links", create=True)
@@ -57,7 +57,7 @@ def lists(setting: Setting) -> Iterator[Figure]:
 
 
 def _links(lake: Lake) -> Iterator[Figure]:
-    """The first page of all links, then other pages, each requested for the first time."""
+    """Measure the first page of all links, then other pages, each requested for the first time."""
     first, later = [], {name: list[float]() for name in _ASKED}
     for run in range(RUNS):
         with server(lake.root) as (port, _):
@@ -107,7 +107,7 @@ def _put(port: int, path: str, key: str, body: bytes) -> None:
 
 
 def _paths(lake: Lake, visits: int) -> Iterator[Figure]:
-    """The page of paths of a new server, and the memory that it takes."""
+    """Measure the page of paths on a new server, and the memory that it takes."""
     taken, memory = [], []
     for _ in range(RUNS):
         with server(lake.root) as (port, process):
@@ -118,12 +118,12 @@ def _paths(lake: Lake, visits: int) -> Iterator[Figure]:
 
 
 def _taken(browser: Browser, path: str) -> float:
-    """The milliseconds until a page has arrived."""
+    """Return the milliseconds until a page has arrived."""
     return milliseconds(lambda: browser.body(path))
 
 
 def _scanned(root: Path, visits: int) -> Lake:
-    """A lake with this many visits; SCANS of them each request a unique path."""
+    """Build a lake with this many visits, of which SCANS each request a unique path."""
     lake = Lake(root, create=True)
     land_organization(lake, ORGANIZATION, Sample(visits - SCANS, LAST_DAY, DAYS))
     land_organization(lake, ORGANIZATION, Sample(SCANS, LAST_DAY, DAYS, seed=21), change=_with_paths_of_their_own)

@@ -1,4 +1,4 @@
-"""The case of live intake."""
+"""Measures the intake of live visits."""
 
 import json
 import re
@@ -26,7 +26,7 @@ _LINE: Final = re.compile(r'(\S+) - - \[[^]]*\] "(\S+) (\S+) [^"]*" (\d+) \d+ "(
 
 
 def intake(setting: Setting) -> Iterator[Figure]:
-    """Visits acknowledged as durable, one by one and in batches, and the delay until a query counts them."""
+    """Measure visits acknowledged as durable, one by one and in batches, and the delay until a query counts them."""
     log, scratch = setting.log(LINES), setting.scratch
     empty = scratch / "empty"
     empty.write_bytes(b"\n")
@@ -54,8 +54,8 @@ def intake(setting: Setting) -> Iterator[Figure]:
 
 
 def reported_bodies(log: Path, size: int, requests: int, scratch: Path) -> Iterator[Path]:
-    """Write `requests` bodies, separated by NUL, to a file, again and again; yield it each time. A body is `size`
-    visits as JSON lines; all visits are distinct.
+    """Repeatedly write `requests` bodies, separated by NUL, to a file, and yield it each time. A body is `size` visits
+    as JSON lines; all visits are distinct.
     """
     path = scratch / f"bodies-{size}"
     with log.open(encoding="utf-8") as lines:
@@ -66,7 +66,7 @@ def reported_bodies(log: Path, size: int, requests: int, scratch: Path) -> Itera
 
 
 def _reported(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
-    """The requests of a log in the form in which a server reports them, without their times."""
+    """Yield the requests in a log in the form in which a server reports them, without their times."""
     for line in lines:
         match = _LINE.match(line)
         if match:

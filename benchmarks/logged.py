@@ -3,16 +3,16 @@
 user_agents.tsv.gz has one row per repository, year and user agent, without addresses, paths and referrers. Lines that
 begin with # name the repositories, their commits and their half: the rules were learned from one half, and their
 quality is reported for the other. They were frozen on 11 repositories before the other 7, by other owners, were read;
-one exception (Coc Coc's `Chrome/48.2`) was learned from these. One log makes up two thirds of the learned lines. User
-agents that contain addresses were dropped.
+one exception (Coc Coc's `Chrome/48.2`) was learned from the latter. One log makes up two thirds of the learned lines.
+User agents that contain addresses were dropped.
 
-A row is labelled by a grammar of browsers' user agents, by the package isbot, and, where neither decides, by hand, from
-the requests of its clients. The author of the rules did this: read the figures as an upper bound. Genuine user agents
-of browsers that a scanner borrows count as people's, since only the path gives the scanner away. 43 rows (976 lines)
-with versions that no browser ever had (releases.toml), and 81 rows (1,108 lines) with other user agents that no browser
-sends (forged.toml, and Firefox's engine), were people's until there were such rules: about these, the figures say
-nothing. 19,815 lines of media players are set aside. Before these rules, recall was 0.9845 (report, then with one more
-repository) and 0.9708 (learn).
+A row is labelled by a grammar of browsers' user agents, by the package isbot or, where neither decides, by hand, from
+the requests of its clients. The author of the rules did this, so read the figures as an upper bound. Genuine user
+agents of browsers that a scanner borrows count as people's, since only the path gives the scanner away. Until there
+were rules for them, 43 rows (976 lines) with versions that no browser ever had (releases.toml), and 81 rows (1,108
+lines) with other user agents that no browser sends (forged.toml, and Firefox's engine), were labelled people's: the
+figures say nothing about these. 19,815 lines of media players are set aside. Before these rules, recall was 0.9845
+(report, then with one more repository) and 0.9708 (learn).
 """
 
 import gzip
@@ -47,7 +47,7 @@ class Share(NamedTuple):
 
 
 def logged() -> Iterator[Logged]:
-    """The rows of the file."""
+    """Yield the rows of the file."""
     repositories: dict[str, tuple[str, str]] = {}
     with gzip.open(FILE, "rt", encoding="utf-8", newline="\n") as file:
         for line in file:
@@ -61,7 +61,7 @@ def logged() -> Iterator[Logged]:
 
 
 def share_by_line(rows: list[Logged], is_bot: list[bool]) -> Share:
-    """Precision and recall over the lines of `rows`, without the rows set aside."""
+    """Return precision and recall over the lines of `rows`, without the rows set aside."""
     predicted = [(row, bot) for row, bot in zip(rows, is_bot, strict=True) if row.label != "aside"]
     labelled = sum(row.lines for row, _ in predicted if row.label == "automaton")
     positives = sum(row.lines for row, bot in predicted if bot)

@@ -1,4 +1,5 @@
-"""An organization's response times while another sends as many requests as it may, for each kind of request."""
+"""Measures an organization's response times while another sends as many requests as it may, for each kind of request.
+"""
 
 import json
 import shutil
@@ -75,7 +76,7 @@ class _Times:
 
 
 def neighbours(setting: Setting) -> Iterator[Figure]:
-    """The neighbour's cached and uncached answers, alone and during each attack, by one source and by ten."""
+    """Measure the neighbour's cached and uncached answers, alone and during each attack, by one source and by ten."""
     root = setting.scratch / "neighbours"
     shutil.copytree(lake_of_two(setting), root)
     secrets = secrets_of(root)
@@ -104,7 +105,7 @@ def _figures(case: str, quiet: _Times, beset: _Times) -> Iterator[Figure]:
 
 
 def _times(steady: subprocess.Popen[str], port: int, key: str, questions: Iterator[int], seconds: float) -> _Times:
-    """The neighbour's answers during this time, until the answer to its last request."""
+    """Measure the neighbour's answers for some seconds, and until its last request is answered."""
     assert steady.stdin
     assert steady.stdout
     times, end = _Times(), time.monotonic() + seconds
@@ -125,7 +126,7 @@ def _times(steady: subprocess.Popen[str], port: int, key: str, questions: Iterat
 
 
 def _attacks(secrets: Secrets) -> dict[str, Callable[[int], bytes]]:
-    """The attacks by name: the request of each number, without its source address."""
+    """Return the attacks by name, each as a function from a number to a request without its source address."""
     key, cookie = f"Authorization: Bearer {secrets.hostile_key}", f"Cookie: traffic={secrets.cookie}"
 
     def tool(name: str, arguments: dict[str, str]) -> bytes:
@@ -148,19 +149,21 @@ def _attacks(secrets: Secrets) -> dict[str, Callable[[int], bytes]]:
 
 
 def request_of(line: str, header: str, body: str = "") -> bytes:
-    """The bytes of a request, without its source address."""
+    """Return the bytes of a request, without its source address."""
     length = f"Content-Length: {len(body)}\r\n" if body else ""
     return f"{line} HTTP/1.1\r\nHost: 127.0.0.1\r\n{header}\r\n{length}\r\n{body}".encode()
 
 
 def _days(number: int) -> str:
-    """Periods of one to three months, different for each number."""
+    """Return a period of one to three months, different for each number."""
     end = LAST_DAY - timedelta(number // 60)
     return f"start_date={end - timedelta(30 + number % 60)}&end_date={end}"
 
 
 def lake_of_two(setting: Setting) -> Path:
-    """A lake of two organizations, each with half of the visits, and one with many links; kept."""
+    """Return a lake with two organizations, each with half of the visits, and one of them with many links; the lake is
+    kept.
+    """
     root = setting.kept / f"lake-neighbours-{setting.sizes[0]}"
     lake = Lake(root, create=True)
     with closing(lake.manifest):
@@ -174,7 +177,7 @@ def lake_of_two(setting: Setting) -> Path:
 
 
 def secrets_of(root: Path) -> Secrets:
-    """New keys, a session and a share in a copy of the lake of two organizations."""
+    """Create keys, a session and a share in a copy of the lake with two organizations."""
     lake = Lake(root)
     settle_copy(lake)
     key, hostile_key = (key_of(root, name) for name in (NEIGHBOUR, HOSTILE))

@@ -1,4 +1,4 @@
-"""An operator's tasks on a whole lake: verify, back up, restore, rebuild, erase, reclassify, export."""
+"""Measures an operator's tasks on a whole lake: verify, back up, restore, rebuild, erase, reclassify, export."""
 
 import shutil
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _OLDER: Final = "older"
 
 
 def operations(setting: Setting) -> Iterator[Figure]:
-    """Run each operation once over the largest lake; return its duration and its peak memory."""
+    """Run each operation once over the largest lake; yield its duration and its peak memory."""
     world = setting.worlds[-1]
     lake, backup = setting.scratch / "lake", setting.scratch / "backup"
     shutil.copytree(world.lake.root, lake)
@@ -55,7 +55,7 @@ def _traffic(lake: Path, *arguments: str) -> Ran:
 
 
 def _a_visitor(lake: Lake) -> int:
-    """A visitor, read from the kept lake, since `rebuild` refuses a lake that this process has open."""
+    """Return a visitor, read from the kept lake, since `rebuild` refuses a lake that this process has open."""
     with closing(OwnSql(lake, ORGANIZATION, seconds=600)) as own_sql:
         found = own_sql.sql("SELECT visitor FROM visits_in_scope WHERE visitor IS NOT NULL LIMIT 1", WHOLE)
     visitor: int = found.rows[0][0]
@@ -63,7 +63,7 @@ def _a_visitor(lake: Lake) -> int:
 
 
 def _of_older_rules(setting: Setting, visits: int) -> Path:
-    """A kept lake in which older rules classified all visits."""
+    """Return a kept lake in which older rules classified all visits."""
     lake = Lake(setting.kept / f"lake-older-{visits}", create=True)
     land_organization(lake, ORGANIZATION, Sample(visits, LAST_DAY, DAYS), change=classified_by_older_rules)
     compact(lake)
@@ -71,7 +71,7 @@ def _of_older_rules(setting: Setting, visits: int) -> Path:
 
 
 def classified_by_older_rules(visits: pa.Table) -> pa.Table:
-    """The same visits, with a version of rules that no program has."""
+    """Return the same visits, marked with a version of the rules that no program has."""
     at = visits.schema.get_field_index("rules_version")
     older = pa.repeat(_OLDER, len(visits)).cast(visits.schema.field(at).type)
     return visits.set_column(at, visits.schema.field(at), older)

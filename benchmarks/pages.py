@@ -1,5 +1,5 @@
-"""The dashboard: bytes and requests of a view, its rendering time, and its cold Overview compared with the API's
-answer.
+"""Measures the dashboard: bytes and requests of a view, its rendering time, and its cold Overview compared with the
+API's answer.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ _ALL_DAYS: Final = f"start_date={WHOLE.start_date}&end_date={WHOLE.end_date}"
 
 
 def pages(setting: Setting) -> Iterator[Figure]:
-    """All measurements of the case, at every size."""
+    """Yield all figures of the case, at every size."""
     for world in setting.worlds:
         for one in (*rendering(world), *_served(world)):
             yield replace(one, visits=world.visits)
@@ -76,7 +76,7 @@ class Browser:
 
     @classmethod
     def signed_in(cls, port: int, lake: Lake) -> "Browser":
-        """Open a new session of the queried organization."""
+        """Open a new session for the queried organization."""
         with closing(ControlDatabase(lake)) as control:
             store = SessionStore(control)
             opened = store.open_by_link(store.create_link(WHOLE.organization))
@@ -84,7 +84,7 @@ class Browser:
         return cls(port, f"{COOKIE}={opened.secret}")
 
     def body(self, path: str) -> bytes:
-        """The bytes of a response as transferred, compressed. Raises for any status except 200."""
+        """Return the bytes of a response as transferred, compressed. Raises for any status except 200."""
         source = f"10.1.{next(_SOURCES) // 250}.{next(_SOURCES) % 250}"
         headers = {"Cookie": self.cookie, "Accept-Encoding": "gzip", "X-Forwarded-For": source}
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers=headers)
@@ -117,7 +117,7 @@ def _served(world: World) -> Iterator[Figure]:
 
 
 def _periods() -> Iterator[str]:
-    """Periods of equal length, each one day earlier: none is cached, and all have visits before."""
+    """Yield periods of equal length, each one day earlier: none is cached, and all have visits before them."""
     for earlier in range(LAST_DAY.toordinal() - WHOLE.start_date.toordinal() - 2 * DAYS):
         end = LAST_DAY - timedelta(earlier)
         yield f"start_date={end - timedelta(DAYS - 1)}&end_date={end}"
@@ -127,7 +127,7 @@ def _periods() -> Iterator[str]:
 
 
 class _RecordingRenderer(Renderer):
-    """Stores its last rendering."""
+    """A renderer that keeps the template and context of its last rendering."""
 
     template = ""
     context: Mapping[str, Any] = {}
@@ -138,7 +138,7 @@ class _RecordingRenderer(Renderer):
 
 
 def rendering(world: World) -> Iterator[Figure]:
-    """The steps from decoded answers to compressed bytes, each in milliseconds of CPU time of one thread."""
+    """Measure the steps from decoded answers to compressed bytes, each in milliseconds of CPU time of one thread."""
     noon = datetime.combine(LAST_DAY, datetime.min.time(), UTC) + timedelta(hours=12)
     warehouse, workers = Warehouse(world.lake), Workers()
     answers = Answers(warehouse, AnswerCache(), workers)
@@ -193,7 +193,7 @@ async def _view(app: PagesApp, cookie: str) -> None:
 
 
 def _steps(renderer: _RecordingRenderer, dashboard: Mapping[str, Any]) -> dict[str, Callable[[], object]]:
-    """The steps between the decoded answers and the compressed page."""
+    """Return the steps from the decoded answers to the compressed page."""
     filters = renderer.context["filters"]
     selection = Selection(filters, links=CellLinks("/app", "/app/", filters))
     members = {entry.name: dashboard[name] for name, entry in ENDPOINTS["dashboard"].members}
@@ -216,7 +216,7 @@ def _cpu_milliseconds(step: Callable[[], object]) -> float:
 
 
 def _report(setting: Setting) -> Iterator[Figure]:
-    """GoAccess's report on a log with as many visits: one file with everything."""
+    """Measure GoAccess's report on a log with as many visits as the smallest size: one file with everything."""
     if not shutil.which("goaccess"):
         raise SystemExit("goaccess is missing: apt-get install goaccess, or name other cases with --only.")
     lines = setting.sizes[0]

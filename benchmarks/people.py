@@ -1,8 +1,8 @@
-"""The share of machines among the visits called people: `uv run python -m benchmarks.people`.
+"""Measures the share of machines among the visits called people: `uv run python -m benchmarks.people`.
 
-Measured over page views and visitor-days of public logs that were labelled in their context, and over fleets planted
-among the people of a short-link service. All are written as logs, imported, judged, and queried with SQL, so the tables
-follow every change of the rules.
+The visits are page views and visitor-days of public logs that were labelled in their context, and fleets planted among
+the people of a short-link service. All are written as logs, imported, judged, and queried with SQL, so the tables
+follow every change to the rules.
 """
 
 import tempfile
@@ -56,35 +56,35 @@ Called = Callable[[Row], bool]
 
 
 def of_views(rows: Sequence[View]) -> list[Row]:
-    """The label of each page view, and its classification."""
+    """Return the label of each page view, and its classification."""
     lines = (line for number, view in enumerate(rows) for line in lines_of(view, number))
     seen = {visit["domain"]: visit for visit in judged(lines)}
     return [_row(view.site, view.label, seen[f"view-{number}.example"], view.peers) for number, view in enumerate(rows)]
 
 
 def of_days(rows: Sequence[VisitorDay]) -> list[Row]:
-    """The label of each visitor-day, and its classification; the group is its part of the sites."""
+    """Return the label of each visitor-day, and its classification; the group is its part of the sites."""
     lines = (line for number, one in enumerate(rows) for line in lines_of_day(one, number))
     seen = {visit["domain"]: visit for visit in judged(lines)}
     return [_row(one.part, one.label, seen[f"day-{number}.example"]) for number, one in enumerate(rows)]
 
 
 def of_headed(rows: Sequence[HeadedDay]) -> list[Row]:
-    """The label of each visitor-day with headers, and its classification; the group is its site."""
+    """Return the label of each visitor-day with headers, and its classification; the group is its site."""
     lines = (line for number, one in enumerate(rows) for line in lines_of_headed(one, number))
     seen = {visit["domain"]: visit for visit in judged(lines)}
     return [_row(one.day.site, one.day.label, seen[f"day-{number}.example"]) for number, one in enumerate(rows)]
 
 
 def of_fleets() -> list[Row]:
-    """The label of each click of the fleets, and its classification."""
+    """Return the label of each of the fleets' clicks, and its classification."""
     labels = {fleet.name: "person" if fleet.is_person else "machine" for fleet in fleets()}
     clicks = judged(fleet_lines(), LINKS)
     return [_row(click["utm_campaign"], labels[click["utm_campaign"]], click) for click in clicks]
 
 
 def fleet_lines() -> Iterator[str]:
-    """The requests of all fleets on one domain, as lines of a log."""
+    """Yield the requests of all fleets on one domain, as lines of a log."""
     midnight = datetime(DAY.year, DAY.month, DAY.day, tzinfo=UTC)
     for fleet in fleets():
         campaign = fleet.name.replace(" ", "+")
@@ -94,7 +94,9 @@ def fleet_lines() -> Iterator[str]:
 
 
 def bursts() -> Counter[str]:
-    """Clicks of each fleet by visitors who open four different links within five seconds, which is not a signal."""
+    """Count, for each fleet, the clicks by visitors who open four different links within five seconds, which is not a
+    signal.
+    """
     found = Counter[str]()
     for fleet in fleets():
         visitors = defaultdict[tuple[int, str], list[tuple[float, str]]](list)
@@ -107,7 +109,7 @@ def bursts() -> Counter[str]:
 
 
 def judged(lines: Iterable[str], links: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """The answers about requests with a campaign after judging their days, in the columns of _ASKED."""
+    """Return the answers about requests with a campaign after judging their days, in the columns of _ASKED."""
     with tempfile.TemporaryDirectory(prefix="traffic-people-") as scratch:
         log, root = Path(scratch) / "access.log", Path(scratch) / "lake"
         log.write_text("\n".join(lines) + "\n", "utf-8")
@@ -126,7 +128,8 @@ def _row(group: str, label: str, visit: dict[str, Any], peers: tuple[bool, ...] 
 
 
 def ways(rows: Sequence[Row]) -> dict[str, Called]:
-    """Ways to decide who is a person: by its own line, each peer, each signal alone, two signals or all signals."""
+    """Return ways to decide who is a person: by its own line, each peer, each signal alone, two signals or all signals.
+    """
     found: dict[str, Called] = {"its line": lambda _row: True}
     for position, name in enumerate(PEERS if rows[0].peers else ()):
         found[name] = lambda row, position=position: not row.peers[position]  # type: ignore[misc]
@@ -138,7 +141,9 @@ def ways(rows: Sequence[Row]) -> dict[str, Called]:
 
 
 def headed_ways() -> dict[str, Called]:
-    """Ways to decide who is a person where headers are logged: by other signals, each time with one more group."""
+    """Return ways to decide who is a person where headers are logged: by the other signals, then with one more group
+    each time.
+    """
     found: dict[str, Called] = {"other signals": lambda _row: True}
     mask = 0
     for name, prefixes in (
@@ -152,8 +157,8 @@ def headed_ways() -> dict[str, Called]:
 
 
 def shares(rows: Sequence[Row], is_called: Called) -> tuple[int, str, str, str]:
-    """The number of rows called people, the shares of machines and of others among them, and the share of lost
-    people.
+    """Return the number of rows called people, the shares of machines and of non-people among them, and the share of
+    lost people.
     """
     landed = [row for row in rows if row.landed]
     called = [row for row in landed if is_called(row)]
@@ -163,14 +168,14 @@ def shares(rows: Sequence[Row], is_called: Called) -> tuple[int, str, str, str]:
 
 
 def interval(part: int, whole: int) -> str:
-    """A share with its 95 % interval (Wilson's), in percent."""
+    """Format a share with its 95 % interval (Wilson's), in percent."""
     if not whole:
         return "-"
     return "{:.1f} ({:.1f}–{:.1f})".format(*share_of(part, whole))
 
 
 def main() -> None:
-    """Print tables of page views, visitor-days and planted fleets: machines among the rows called people, and lost
+    """Print tables for page views, visitor-days and planted fleets: machines among the rows called people, and lost
     people.
 
     Example: uv run python -m benchmarks.people

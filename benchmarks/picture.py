@@ -1,4 +1,4 @@
-"""The picture of the ratios to each peer as SVG: how much faster or slower we are, on a logarithmic scale."""
+"""Draws the ratios to each peer as SVG: how much faster or slower we are, on a logarithmic scale."""
 
 import math
 from collections.abc import Iterable
@@ -25,7 +25,8 @@ text { font: 13px system-ui, sans-serif; fill: #1f2328 }
 
 
 def picture(figures: Iterable[Figure]) -> str:
-    """The SVG of all figures of peers in CASES. Bars to the right of 1: we are faster, by that factor."""
+    """Return an SVG of all figures of peers in CASES. A bar to the right of 1 means that we are faster, by that factor.
+    """
     peers = [
         figure for figure in figures if figure.ratio and figure.case in CASES and not figure.who.startswith("itself")
     ]
@@ -64,7 +65,7 @@ def picture(figures: Iterable[Figure]) -> str:
 
 
 def speedup(figure: Figure) -> float:
-    """The ratio of our speed to a peer's; below 1: slower."""
+    """Return the ratio of our speed to a peer's; below 1, we are slower."""
     ratio = figure.ratio or 1
     return ratio if figure.unit in _GREATER_IS_BETTER else 1 / ratio
 

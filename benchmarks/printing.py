@@ -1,4 +1,4 @@
-"""The table of all figures, in Markdown."""
+"""Formats the table of all figures, in Markdown."""
 
 import io
 import re
@@ -18,7 +18,7 @@ _NUMBERS = ("visits", "median", "min", "max", "ours / theirs")
 
 
 def table_of(figures: Iterable[Figure]) -> Table:
-    """The table, by the number of visits."""
+    """Return the table, sorted by the number of visits."""
     table = Table(box=MARKDOWN)
     for column in _COLUMNS:
         table.add_column(column, justify="right" if column in _NUMBERS else "left", no_wrap=True)
@@ -28,9 +28,10 @@ def table_of(figures: Iterable[Figure]) -> Table:
 
 
 def document_of(told: Mapping[str, Any], figures: Iterable[Figure], document: str = "") -> str:
-    """A document with the table as the section of its cases, which replaces their earlier section; other sections stay.
+    """Return the document with the table as the section for its cases, which replaces their earlier section; other
+    sections stay.
 
-    The conditions of the measurement are above the table (`at`, `machine`, `versions`, `runs`, `organizations`, and the
+    The conditions of the measurement precede the table (`at`, `machine`, `versions`, `runs`, `organizations`, and the
     digests of `visits` by their number).
     """
     machine, versions = told["machine"], [f"{name} {known}" for name, known in told["versions"].items() if known]
@@ -51,7 +52,7 @@ def document_of(told: Mapping[str, Any], figures: Iterable[Figure], document: st
 
 
 def row_of(figure: Figure) -> tuple[str, ...]:
-    """A line: the figure, and whether it keeps its bar."""
+    """Return a row of the table: the figure, and whether it keeps its bar."""
     bar = bar_of(figure)
     verdict = "" if bar is None else "kept" if bar.holds(figure) else "missed"
     ratio = "" if figure.ratio is None else f"{figure.ratio:.3g}"

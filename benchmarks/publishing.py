@@ -1,4 +1,4 @@
-"""Publishing to a bucket on this machine: a lake for the first time, one more day, and while visits arrive.
+"""Measures publishing to a bucket on this machine: a lake for the first time, one more day, and while visits arrive.
 
 `uv run --group cluster --group publish python -m benchmarks --visits 20000000 --only publish`
 """
@@ -37,7 +37,7 @@ POSTED_SECONDS: Final = 60.0
 
 
 def publishing(setting: Setting) -> Iterator[Figure]:
-    """Every size, compared with plain puts of the same files; then visits posted to servers with and without
+    """Measure every size, compared with plain puts of the same files; then visits posted to servers with and without
     publishing.
     """
     there = import_module("tests.publish.conftest")
@@ -74,7 +74,7 @@ def _published(world: World, root: Path, bucket: Any) -> Iterator[Figure]:  # no
 
 
 def _plain_puts(lake: Lake, name: str) -> float:
-    """The seconds for putting the same files without anything else."""
+    """Return the seconds for putting the same files and nothing else."""
     target = open_target(name)
     files = [lake.root / file.path for file in lake.manifest.files.live(ORGANIZATION)]
 
@@ -86,7 +86,7 @@ def _plain_puts(lake: Lake, name: str) -> float:
 
 
 def _posted(setting: Setting, bucket: Any) -> Iterator[Figure]:  # noqa: ANN401  # of the tests
-    """The 99th percentile of the time to acknowledge a batch, in turns."""
+    """Measure the 99th percentile of the time to acknowledge a batch, alternating between the two servers."""
     batches = round(BATCHES_PER_SECOND * POSTED_SECONDS)
     bodies = next(reported_bodies(setting.log(LINES), BATCH, batches, setting.scratch))
     samples: dict[str, list[float]] = {OURS: [], UNPUBLISHED: []}

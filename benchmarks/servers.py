@@ -1,4 +1,4 @@
-"""Servers in separate processes, and their clients."""
+"""Runs servers in separate processes, and sends requests to them."""
 
 import json
 import os
@@ -21,21 +21,21 @@ CONNECTIONS: Final = 32
 
 
 def key_of(lake: Path, organization: str, traffic: Path = TRAFFIC) -> str:
-    """A new API key."""
+    """Create an API key, and return it."""
     command = [str(traffic), "keys", "create", "--org", organization, "--name", "bench", "--lake", str(lake)]
     done: subprocess.CompletedProcess[str] = subprocess.run(command, check=True, capture_output=True, text=True)
     return done.stdout.strip()
 
 
 def most(port: int, path: str, key: str, requests: int) -> dict[str, float]:
-    """Requests per second, counted by wrk if it is installed, otherwise by our own slower driver."""
+    """Return requests per second, counted by wrk if it is installed, otherwise by our own slower driver."""
     return wrk(port, path, key) if shutil.which("wrk") else load(port, path, key, requests)
 
 
 def load(
     port: int, path: str, key: str, requests: int, connections: int = CONNECTIONS, bodies: Path | None = None
 ) -> dict[str, float]:
-    """Requests per second and the 99th percentile in ms, of GETs or of POSTs of the bodies in a file."""
+    """Return requests per second and the 99th percentile in ms, for GETs or for POSTs of the bodies in a file."""
     command = [sys.executable, "-m", "benchmarks.load", str(port), path, key, str(requests), str(connections)]
     command += [str(bodies)] if bodies else []
     figures: dict[str, float] = json.loads(
@@ -45,7 +45,7 @@ def load(
 
 
 def wrk(port: int, path: str, key: str, seconds: int = 4) -> dict[str, float]:
-    """Requests per second counted by wrk, all answered with 200, each from its own source."""
+    """Return requests per second counted by wrk. All must be answered with 200; each has its own source address."""
     command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}", "-s", str(Path(__file__).parent / "sources.lua")]
     command += ["-H", f"Authorization: Bearer {key}", f"http://127.0.0.1:{port}{path}"]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -72,7 +72,7 @@ def server(lake: Path, traffic: Path = TRAFFIC, **settings: str) -> Iterator[tup
 
 @contextmanager
 def program(module: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-    """Run a program of the benchmarks; yield it once it has printed "ready"."""
+    """Run a program of the benchmarks; yield its process once it has printed "ready"."""
     command = [sys.executable, "-m", module, *map(str, arguments)]
     running = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
@@ -87,7 +87,7 @@ def program(module: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
 
 @contextmanager
 def bare(body: Path) -> Iterator[int]:
-    """Serve these bytes on a bare Starlette route; yield its port."""
+    """Serve the bytes of a file on a bare Starlette route; yield its port."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     with _process([sys.executable, "-m", "benchmarks.bare", str(port), str(body)], dict(os.environ)):
@@ -114,7 +114,7 @@ def _process(command: list[str], environ: dict[str, str]) -> Iterator[subprocess
 
 
 def get(port: int, path: str, key: str, seconds: float | None = None) -> bytes:
-    """Return an answer. Raises for any status except 200, and after the time-out."""
+    """Return the body of a response. Raises for any status except 200, and after the time-out."""
     source = f"10.{time.time_ns() // 1000 % 250}.{time.time_ns() // 250_000 % 250}.1"
     headers = {"Authorization": f"Bearer {key}", "X-Forwarded-For": source}
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
@@ -124,6 +124,6 @@ def get(port: int, path: str, key: str, seconds: float | None = None) -> bytes:
 
 
 def resident_mb(pid: int, field: str = "VmRSS") -> float:
-    """The resident memory of a process; VmHWM: its peak."""
+    """Return the resident memory of a process in MB; with VmHWM, its peak."""
     status = Path(f"/proc/{pid}/status").read_text("ascii")
     return int(status.partition(f"{field}:")[2].split()[0]) / 1000

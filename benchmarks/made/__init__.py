@@ -1,4 +1,4 @@
-"""Generated visits in bulk, drawn by DuckDB: as lakes, in the same state as after an import, and as log files."""
+"""Generates visits in bulk, drawn by DuckDB: as lakes in the same state as after an import, and as log files."""
 
 from datetime import date
 from typing import Final

@@ -23,10 +23,10 @@ Days = list[dict[str, Any]]
 
 
 class Drawing:
-    """The visits of one organization, determined by the sample and its name."""
+    """The visits of one organization, determined by the sample and the organization's name."""
 
     def __init__(self, sample: Sample, organization: str, browsers: int = BROWSERS, skew: int = 3) -> None:
-        """`skew` is how much more frequent some browsers are than others; 1: all are equally frequent."""
+        """`skew` is how much more frequent some browsers are than others; 1 means that all are equally frequent."""
         self._draws = Draws(sample, browsers)
         self._tables = tables_of(replace(sample, visits=0), browsers)
         self._is_ready = False
@@ -56,14 +56,14 @@ class Drawing:
         yield together
 
     def visits(self, days: Days) -> pa.Table:
-        """The visits of these days as a table of `day` and the columns of VISITS, in landing order."""
+        """Return the visits of these days as a table of `day` and the columns of VISITS, in landing order."""
         self._draw(days)
         rules = {**self._draws.rules, "short_code_pattern": SHORT_CODE_PATTERN}
         visits = self._engine.sql(_text("visits"), params={**self._organization, **rules}).to_arrow_table()
         return self._draws.with_paths_classified(visits)
 
     def lines(self, days: Days) -> list[str]:
-        """The visits of these days as lines of a log in the combined format."""
+        """Return the visits of these days as lines of a log in the combined format."""
         self._draw(days)
         lines: list[str] = self._engine.sql(_text("lines")).to_arrow_table()["line"].to_pylist()
         return lines

@@ -58,7 +58,7 @@ class Draws:
         self._origins: dict[tuple[str, str], int] = {}
 
     def tables(self) -> dict[str, pa.Table]:
-        """Every table by its name."""
+        """Return every table by its name."""
         random = Random(f"browsers {self._sample.seed}")
         for _ in range(self._browsers):
             self._agent(
@@ -82,7 +82,7 @@ class Draws:
         }
 
     def days(self) -> list[dict[str, Any]]:
-        """Every day with its visits, and the link that is shared on it, if any."""
+        """Return every day with its visits, and the link that is shared on it, if any."""
         codes = self._sample.codes()
         days: list[dict[str, Any]] = []
         for n, (day, visits) in enumerate(self._sample.daily()):
@@ -91,7 +91,7 @@ class Draws:
         return days
 
     def with_paths_classified(self, visits: pa.Table) -> pa.Table:
-        """The visits, after reclassifying the few with paths that people do not open."""
+        """Return the visits, after reclassifying the few with paths that people do not open."""
         kinds = {path: self._classifier.paths.kind(path) for path in pc.unique(visits["path"]).to_pylist()}
         special = pa.array([path for path, kind in kinds.items() if kind], pa.string())
         places = pc.indices_nonzero(pc.is_in(visits["path"], special))
@@ -157,13 +157,15 @@ class Draws:
 
 @lru_cache(1)
 def tables_of(sample: Sample, browsers: int) -> Mapping[str, pa.Table]:
-    """The tables of a sample. They do not depend on its number of visits, so all organizations of a lake share them."""
+    """Return the tables of a sample. They do not depend on its number of visits, so all organizations of a lake share
+    them.
+    """
     return Draws(sample, browsers).tables()
 
 
 @cache
 def _classifier() -> Classifier:
-    """The rules, loaded once for all organizations."""
+    """Return the rules, loaded once for all organizations."""
     return Classifier()
 
 
@@ -176,7 +178,7 @@ def _countries() -> Weighted:
 
 
 def _drawn(faces: int, choices: Mapping[Any, Weighted], value: str, key: str = "kind") -> pa.Table:
-    """The values drawn for each key and face of the dice, by weight."""
+    """Return a table with the value drawn for each key and face of the dice, by weight."""
     rows = [
         (name, face, drawn)
         for name, weighted in choices.items()

@@ -1,6 +1,6 @@
-"""Lakes of generated visits: in the same state as after an import, without writing the logs first.
+"""Builds lakes of generated visits in the same state as after an import, without writing the logs first.
 
-Lakes are kept, and an interrupted build is continued.
+Lakes are kept, and an interrupted build is resumed.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ _THEN: Final = datetime(2026, 11, 1, tzinfo=UTC)
 
 
 def build(root: Path, visits: int, organizations: int = 1) -> Lake:
-    """A compacted lake with this number of visits, built once."""
+    """Return a compacted lake with this number of visits, built once."""
     lake = Lake(root, create=True)
     for name, share in shares(visits, organizations).items():
         land_organization(lake, name, Sample(share, LAST_DAY, DAYS))
@@ -44,10 +44,10 @@ def compact(lake: Lake) -> None:
 
 
 def settle_copy(lake: Lake) -> None:
-    """Verify the files of a copied lake, and record that as having happened an hour ago.
+    """Verify the files of a copied lake, and date that verification back by an hour.
 
     Otherwise, a server would verify them on first use and consider their days active: it merges and counts only days
-    without changes for ten minutes.
+    that have not changed for ten minutes.
     """
     now = datetime.now(UTC)
     for file in lake.manifest.files.due_for_check(now):
@@ -57,7 +57,7 @@ def settle_copy(lake: Lake) -> None:
 
 
 def shares(visits: int, organizations: int) -> dict[str, int]:
-    """The number of visits of each organization: an average share for ORGANIZATION, more or less for the others."""
+    """Return each organization's number of visits: an average share for ORGANIZATION, more or less for the others."""
     mean = visits // organizations
     others = [1 / (rank + 1) ** 0.8 for rank in range(organizations - 1)]
     rest = {f"org-{n + 1}": round((visits - mean) * weight / sum(others)) for n, weight in enumerate(others)}
@@ -65,7 +65,7 @@ def shares(visits: int, organizations: int) -> dict[str, int]:
 
 
 def digest(lake: Lake, organization: str = ORGANIZATION) -> str:
-    """A digest of all visits of an organization, independent of their order and files."""
+    """Return a digest of all visits of an organization, independent of their order and files."""
     files = lake.visit_files(organization, date.min, date.max)
     ((mixed,),) = duckdb.execute(
         "SELECT bit_xor(md5_number_lower(concat_ws(chr(0), visited_at, domain, path, status, user_agent, "
@@ -82,7 +82,7 @@ def land_organization(
     browsers: int = BROWSERS,
     change: Callable[[pa.Table], pa.Table] = lambda visits: visits,
 ) -> None:
-    """Land the missing visits of an organization, each part after `change`, and its links."""
+    """Land an organization's missing visits, each part after `change`, and its links."""
     drawing = Drawing(sample, name, browsers)
     known = {batch.sha256 for batch in lake.manifest.logs.batches(name, "")}
     for days in drawing.parts():
@@ -98,7 +98,7 @@ def land_organization(
 
 
 def _batch(name: str, sample: Sample, days: Days) -> Batch:
-    """The batch that stands for some days: identified by the numbers of the draw instead of a log's content."""
+    """Return the batch for some days, identified by the parameters of the draw instead of a log's content."""
     about = f"{sample} {name} {days[0]['day']} {days[-1]['day']}"
     visits = sum(day["visits"] for day in days)
     sha256 = hashlib.sha256(about.encode()).hexdigest()

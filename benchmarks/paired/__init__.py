@@ -1,1 +1,1 @@
-"""Compares this tree with another revision in pairs, to detect cases made slower by a change."""
+"""Compares this tree with another revision in pairs, to detect cases that a change made slower."""

@@ -1,4 +1,4 @@
-"""The cases to compare with another revision, and their table."""
+"""The cases to compare with another revision, and the table of their results."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ CASES: Final[dict[str, Callable[[Trial], Iterator[Comparison]]]] = {
 
 
 def compare(revision: str, only: list[str], visits: int, pairs: int, kept: Path) -> list[Comparison]:
-    """Measure cases in pairs, of this tree and of another revision, and print their table as it grows."""
+    """Measure cases of this tree and of another revision in pairs, and print each result as it is measured."""
     progress = Console(stderr=True)
     log = write_log(kept / f"combined-{visits}.log", visits)
     with tempfile.TemporaryDirectory(prefix="traffic-paired-") as folder, progress.status("") as status:
@@ -50,7 +50,7 @@ def compare(revision: str, only: list[str], visits: int, pairs: int, kept: Path)
 
 
 def table_of(comparisons: list[Comparison]) -> Table:
-    """The table, in the order of the measurements."""
+    """Return the table, in the order of the measurements."""
     table = Table(box=MARKDOWN)
     for column in ("measure", "unit", "pairs", "theirs", "ours", "ours / theirs", "interval", "verdict"):
         is_number = column in {"pairs", "theirs", "ours", "ours / theirs"}

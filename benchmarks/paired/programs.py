@@ -1,4 +1,4 @@
-"""Cases without a server: whole processes in pairs, from the start of a command to its end."""
+"""Compares cases without a server: whole processes in pairs, from the start of a command to its end."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -19,12 +19,12 @@ _ERASED: Final = "Deleting the files in"
 
 
 def importing(trial: Trial) -> Iterator[Comparison]:
-    """Import the log into a new lake, and judge its days."""
+    """Compare importing the log into a new lake and judging its days."""
     yield from trial.compare_programs("import", lambda side: side.import_log(side.fresh("imported"), trial.log))
 
 
 def judging(trial: Trial) -> Iterator[Comparison]:
-    """The work after a second log has landed: days of two files are merged, judged and counted."""
+    """Compare the work after a second log has landed: the days, with two files each, are merged, judged and counted."""
     first, second = trial.halves()
 
     def judge(side: Side, _: int) -> dict[str, float]:
@@ -35,7 +35,7 @@ def judging(trial: Trial) -> Iterator[Comparison]:
 
 
 def operations(trial: Trial) -> Iterator[Comparison]:
-    """An operator's commands on a lake, each on a new copy."""
+    """Compare an operator's commands on a lake, each of which gets a new copy if it changes the lake."""
     older = {side.name: _of_older_rules(side, trial.log) for side in trial.sides}
 
     def on_copy(*words: str, until: str = "") -> Callable[[Side], Ran]:
@@ -62,13 +62,13 @@ def operations(trial: Trial) -> Iterator[Comparison]:
 
 
 def dashboard(trial: Trial) -> Iterator[Comparison]:
-    """Print the dashboard of all days."""
+    """Compare printing the dashboard of all days."""
     words = ("query", "dashboard", "--org", ORGANIZATION, "--format", "json", *_days(DAYS))
     yield from trial.compare_programs("query the dashboard", lambda side: side.run(side.lake(trial.log), *words))
 
 
 def first_path(log: Path) -> str:
-    """The path of the first request, which is for a link."""
+    """Return the path of the first request, which is for a link."""
     with log.open(encoding="utf-8") as lines:
         return next(lines).split('"')[1].split()[1].partition("?")[0]
 
@@ -79,7 +79,7 @@ def _days(number: int) -> tuple[str, ...]:
 
 
 def _of_older_rules(side: Side, log: Path) -> Path:
-    """A lake in which unknown rules classified all visits."""
+    """Return a lake in which unknown rules classified all visits."""
     root = side.home / "lake-older"
     if not root.exists():
         side.copy_of(side.lake(log)).rename(root)

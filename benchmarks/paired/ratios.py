@@ -40,7 +40,7 @@ class Comparison:
 
 
 def comparison(measure: str, unit: str, ours: Sequence[float], theirs: Sequence[float]) -> Comparison:
-    """Compare measurements pair by pair; less is better."""
+    """Compare measurements pair by pair; lower is better."""
     ratios = sorted(mine / other for mine, other in zip(ours, theirs, strict=True))
     rank = lower_rank(len(ratios))
     return Comparison(
@@ -56,13 +56,13 @@ def comparison(measure: str, unit: str, ours: Sequence[float], theirs: Sequence[
 
 
 def is_slower(comparisons: Iterable[Comparison]) -> bool:
-    """Return whether this tree is slower in any of them."""
+    """Return whether this tree is slower in any of the comparisons."""
     return any(one.verdict == SLOWER for one in comparisons)
 
 
 def lower_rank(pairs: int) -> int:
-    """Return the rank of the ordered ratio that begins the interval of the median; the interval ends at the same rank
-    from above.
+    """Return the rank of the ordered ratio at which the interval of the median begins; the interval ends at the same
+    rank from above.
 
     It is the narrowest interval that covers the median with a probability of at least 95 %, for any distribution: each
     ratio is below the median with a probability of one half. Raises ValueError if there are too few pairs.
@@ -76,5 +76,5 @@ def lower_rank(pairs: int) -> int:
 
 
 def coverage(pairs: int, rank: int) -> float:
-    """The probability that the median lies between the ratios of this rank from below and from above."""
+    """Return the probability that the median lies between the ratios of this rank from below and from above."""
     return 1 - 2 * sum(comb(pairs, below) for below in range(rank)) / 2.0**pairs

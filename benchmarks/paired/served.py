@@ -1,4 +1,4 @@
-"""Cases with a server of each tree, both running at the same time and queried in turn."""
+"""Compares cases with a server of each tree, both running at the same time and queried alternately."""
 
 import time
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _HOSTILE_CONNECTIONS: Final = 10
 
 
 def cold(trial: Trial) -> Iterator[Comparison]:
-    """The dashboard of all days: uncached, over HTTP, and printed by a command."""
+    """Compare the dashboard of all days: uncached, over HTTP, and printed by a command."""
     with trial.servers(lambda side: side.lake(trial.log)) as addresses:
 
         def measure(side: Side, number: int) -> dict[str, float]:
@@ -39,7 +39,7 @@ def cold(trial: Trial) -> Iterator[Comparison]:
 
 
 def filtered(trial: Trial) -> Iterator[Comparison]:
-    """The dashboard over HTTP under filters, which precomputed counts serve for some members only."""
+    """Compare the dashboard over HTTP with filters, for which precomputed counts serve only some members."""
     words = {"device_type": "mobile", "referrer": "www.google.com", "path": first_path(trial.log)}
     with trial.servers(lambda side: side.lake(trial.log)) as addresses:
 
@@ -53,7 +53,7 @@ def filtered(trial: Trial) -> Iterator[Comparison]:
 
 
 def serving(trial: Trial) -> Iterator[Comparison]:
-    """The start of a server, and cached answers, 32 at a time."""
+    """Compare the start of a server, and cached answers, 32 at a time."""
 
     def start(side: Side, _: int) -> dict[str, float]:
         lake = side.lake(trial.log)
@@ -82,7 +82,9 @@ def serving(trial: Trial) -> Iterator[Comparison]:
 
 
 def sustained(trial: Trial) -> Iterator[Comparison]:
-    """Batches of live visits until all are acknowledged as durable, during flushes and merges of earlier batches."""
+    """Compare posting batches of live visits until all are acknowledged as durable, while earlier batches are flushed
+    and merged.
+    """
     bodies = next(reported_bodies(trial.log, BATCH, _BATCHES, trial.scratch))
     with trial.servers(lambda side: side.copy_of(side.lake(trial.log))) as addresses:
 
@@ -95,7 +97,7 @@ def sustained(trial: Trial) -> Iterator[Comparison]:
 
 
 def fairness(trial: Trial) -> Iterator[Comparison]:
-    """The median answer of an organization while another requests as many uncached dashboards as it is allowed.
+    """Compare an organization's median answer while another requests as many uncached dashboards as it is allowed.
 
     The 99th percentiles of the unpaired case need more samples than a pair has.
     """
@@ -116,7 +118,7 @@ def fairness(trial: Trial) -> Iterator[Comparison]:
 
 
 def _cold(name: str, address: Address, number: int, **filters: str) -> dict[str, float]:
-    """The seconds for an uncached dashboard, with other days for each number; and processor seconds."""
+    """Return the seconds and the processor seconds for an uncached dashboard, with different days for each number."""
     path = f"/analytics/dashboard?{_days(number + 1)}&{urlencode(filters)}"
     before = _processor_seconds(address.pid)
     taken = seconds(partial(get, address.port, path, address.key))
@@ -124,10 +126,12 @@ def _cold(name: str, address: Address, number: int, **filters: str) -> dict[str,
 
 
 def _processor_seconds(pid: int) -> float:
-    """The processor seconds used by all threads of a process, by its clock in Linux."""
+    """Return the processor seconds used by all threads of a process, by its CPU-time clock in Linux."""
     return time.clock_gettime((~pid << 3) | 2)
 
 
 def _days(earlier: int) -> str:
-    """All days with generated visits, and some empty days before: each time a new scope, which is not cached."""
+    """Return all days with generated visits, and `earlier` empty days before them: a new scope each time, which is not
+    cached.
+    """
     return urlencode({"start_date": LAST_DAY - timedelta(DAYS - 1 + earlier), "end_date": LAST_DAY})

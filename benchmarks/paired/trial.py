@@ -1,4 +1,4 @@
-"""Both trees at work on the same logs: black boxes, used only through their commands and over HTTP."""
+"""Runs both trees on the same logs, as black boxes used only through their commands and over HTTP."""
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ _FACTORS: Final = {"s": 1, "ms": 1000}
 
 @dataclass(frozen=True)
 class Side:
-    """A tree, and the folder for its files."""
+    """A tree, and a folder for its files."""
 
     name: str
     traffic: Path
@@ -27,18 +27,20 @@ class Side:
     home: Path
 
     def run(self, lake: Path, *words: str, until: str = "") -> Ran:
-        """Run a command over a lake, to its end or until it writes a line with a text.
+        """Run a command over a lake, to its end or until it writes a line that contains `until`.
 
         Raises CalledProcessError if it fails.
         """
         return run([str(self.traffic), *words, "--lake", str(lake)], until)
 
     def import_log(self, lake: Path, log: Path, organization: str = ORGANIZATION) -> Ran:
-        """Import a log; this judges its days, too."""
+        """Import a log, and judge its days."""
         return self.run(lake, "import", str(log), "--org", organization, "--domain", DOMAIN)
 
     def lake(self, log: Path, organizations: Sequence[str] = (ORGANIZATION,)) -> Path:
-        """A compacted lake with the log imported for each organization; built once, and copied for changes."""
+        """Return a compacted lake with the log imported for each organization; it is built once, and must be copied
+        before changes.
+        """
         root = self.home / "-".join(["lake", log.stem, *organizations])
         if not root.exists():
             for organization in organizations:
@@ -47,13 +49,13 @@ class Side:
         return root
 
     def copy_of(self, lake: Path) -> Path:
-        """A copy of a lake, which replaces the previous copy."""
+        """Return a copy of a lake, which replaces the previous copy."""
         copy = self.fresh("copy")
         shutil.copytree(lake, copy)
         return copy
 
     def fresh(self, name: str) -> Path:
-        """An unused path."""
+        """Return an unused path."""
         path = self.home / name
         shutil.rmtree(path, ignore_errors=True)
         return path
@@ -87,10 +89,10 @@ class Trial:
     def compare(
         self, note: str, unit: str, measure: Callable[[Side, int], Mapping[str, float]], times: int = 1
     ) -> Iterator[Comparison]:
-        """Measure both sides in pairs; if a measure is slower, measure it again and use the second comparison.
+        """Measure both sides in pairs; if a measure is slower, measure all again and use its second comparison.
 
-        `measure` takes the number of the pair, too, and returns seconds by the name of the measure. Short cases can be
-        measured in several times as many pairs: each pair contains the noise of a busy machine.
+        `measure` also takes the number of the pair, and returns seconds by the name of the measure. Short cases can be
+        measured in several times as many pairs, since each pair contains the noise of a busy machine.
         """
         pairs = times * self.pairs
         found = self._round(note, unit, measure, range(pairs + 1))
@@ -102,7 +104,7 @@ class Trial:
     def _round(
         self, note: str, unit: str, measure: Callable[[Side, int], Mapping[str, float]], numbers: range
     ) -> dict[str, Comparison]:
-        """Measure the pairs with these numbers in alternating order; the first pair warms up."""
+        """Measure the pairs with these numbers in alternating order; the first pair is a warm-up."""
         taken: dict[str, list[Mapping[str, float]]] = {side.name: [] for side in self.sides}
         for number in numbers:
             self.progress(f"{note}: pair {number - numbers.start} of {len(numbers) - 1}")
@@ -116,7 +118,7 @@ class Trial:
         }
 
     def compare_programs(self, name: str, program: Callable[[Side], Ran]) -> Iterator[Comparison]:
-        """Compare whole processes: their duration, and their processor seconds.
+        """Compare whole processes by their duration and their processor seconds.
 
         Processor seconds depend less on the load of the machine, and exclude waiting.
         """
@@ -129,7 +131,7 @@ class Trial:
 
     @contextmanager
     def servers(self, lake_of: Callable[[Side], Path]) -> Iterator[dict[str, Address]]:
-        """A server of each side over its lake, both running at the same time; by the side's name."""
+        """Run a server of each side over its lake, both at the same time; yield them by the side's name."""
         with ExitStack() as stack:
             addresses = {}
             for side in self.sides:

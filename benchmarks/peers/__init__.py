@@ -1,8 +1,8 @@
 """Alternatives to this project, each with the same visits and the same queries: the members of the dashboard.
 
-A peer returns every number of our own answer, including percentages. Its application would have to add what we do on
-top: rows of zeros for hours and days without visits, names of countries, targets of links, purposes of fetches, and
-bytes, which generated visits do not have.
+A peer returns every number in our own answer, including percentages. Its application would have to add what we add:
+rows of zeros for hours and days without visits, names of countries, targets of links, purposes of fetches, and bytes,
+which generated visits do not have.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,10 +36,10 @@ class Peer(Protocol):
     """A peer with its visits loaded."""
 
     def ask(self, member: str, scope: Scope) -> object:
-        """Answer a member, in the cheapest form; this is the timed part."""
+        """Return the answer for a member, in the cheapest form; this is the timed part."""
 
     def rows(self, member: str, answer: object) -> Rows:
-        """The rows of a result of `ask`."""
+        """Return the rows in a result of `ask`."""
 
 
 def check(peer: Peer, name: str, warehouse: Warehouse, scope: Scope) -> None:
@@ -54,27 +54,27 @@ def check(peer: Peer, name: str, warehouse: Warehouse, scope: Scope) -> None:
 
 
 def rows_of(entry: Entry, answer: Result) -> Rows:
-    """Our own answer in the form of a peer's."""
+    """Return our own answer in the form of a peer's."""
     rows = [answer] if isinstance(answer, dict) else answer
     kept = [field.name for field in fields_of(entry)]
     return [tuple(row[name] for name in kept) for row in rows if entry.shape == "row" or _counted(row)]
 
 
 def fields_of(entry: Entry) -> list[Field]:
-    """The fields of a peer's answer, in order."""
+    """Return the fields of a peer's answer, in order."""
     return [field for field in entry.fields if field.name not in _LEFT_OUT]
 
 
 def comparable(entry: Entry, rows: Rows) -> list[tuple[str, ...]]:
-    """Rows with every value in one notation, by the kind of its field."""
+    """Return rows with every value in one notation, by the kind of its field."""
     write = [_WRITTEN.get(field.kind.sql, str) for field in fields_of(entry)]
     return [tuple(how(value) for how, value in zip(write, row, strict=True)) for row in rows]
 
 
 def statements(file: str) -> dict[str, str]:
-    """The statements of a SQL file in this folder, by their names in comments such as `-- name: devices`.
+    """Return the statements in a SQL file in this folder, by their names in comments such as `-- name: devices`.
 
-    [convicting] becomes the mask of the signals that convict.
+    [convicting] is replaced by the mask of the signals that convict.
     """
     text = resources.files("benchmarks.peers").joinpath(file).read_text("utf-8")
     parts = (part.partition("\n") for part in filled(text, {"convicting": str(CONVICTING)}).split("-- name: ")[1:])
@@ -82,14 +82,14 @@ def statements(file: str) -> dict[str, str]:
 
 
 def filled(text: str, holes: Mapping[str, str]) -> str:
-    """A statement with its placeholders, such as [scope], replaced."""
+    """Return a statement with its placeholders, such as [scope], replaced."""
     for name, words in holes.items():
         text = text.replace(f"[{name}]", words)
     return text
 
 
 def condition(scope: Scope) -> str:
-    """The scope as the peer's application would write it, from our own texts only."""
+    """Return the scope as the peer's application would write it, which is safe since all values are ours."""
     words = "".join(f" AND {name} = '{word}'" for name, word in scope.filters.items())
     return f"organization = '{scope.organization}' AND day BETWEEN '{scope.start_date}' AND '{scope.end_date}'{words}"
 

@@ -1,4 +1,4 @@
-"""ClickHouse in this process, by chdb: as a plain table, and with its own materialised views."""
+"""Runs ClickHouse in this process, by chdb: as a plain table, and with its own materialised views."""
 
 import re
 from collections.abc import Callable
@@ -29,7 +29,7 @@ approximately; a view refreshed after each day may store only their number, sinc
 
 
 class ClickHouse:
-    """A database for each world, in one folder."""
+    """ClickHouse with a database for each world, all in one folder."""
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -39,7 +39,7 @@ class ClickHouse:
         self._session = Session(str(folder))
 
     def table(self, world: World) -> "Table":
-        """The plain table, filled."""
+        """Return the plain table, filled."""
         database = f"visits_{world.name}_{world.digest}".replace("-", "_")
         texts = statements("clickhouse.sql")
         loads = [filled(texts["load"], {"files": files}) for files in _files(world)]
@@ -47,7 +47,7 @@ class ClickHouse:
         return Table(self._told, database, texts)
 
     def views(self, world: World, way: str) -> "Table":
-        """The same visits with views, filled."""
+        """Return the same visits with views, filled."""
         base = self.table(world).database
         texts = {name: filled(text, _COUNTING[way]) for name, text in statements("clickhouse-views.sql").items()}
         steps = []
@@ -61,15 +61,15 @@ class ClickHouse:
         return Table(self._told, database, texts)
 
     def close(self) -> None:
-        """End the engine."""
+        """Close the session, which ends the engine."""
         self._session.close()
 
     def _told(self, sql: str) -> bytes:
-        """The result of a statement as tab-separated text."""
+        """Return the result of a statement as tab-separated text."""
         return bytes(self._session.query(sql, "TabSeparated").bytes())
 
     def _build(self, database: str, steps: list[str]) -> None:
-        """Make a database with some statements, unless it already exists completely."""
+        """Create a database by some statements, unless it is already complete."""
         if self._told(f"EXISTS {database}.whole").strip() == b"1":
             return
         for step in (f"DROP DATABASE IF EXISTS {database}", f"CREATE DATABASE {database}", f"USE {database}", *steps):
@@ -86,7 +86,7 @@ class Table:
         self._texts = {name: re.sub(r"FROM (?=\w)", f"FROM {database}.", text) for name, text in texts.items()}
 
     def ask(self, member: str, scope: Scope) -> bytes:
-        """The member as tab-separated text."""
+        """Return the member as tab-separated text."""
         return self._told(filled(self._texts[member], {"scope": condition(scope)}))
 
     def rows(self, _: str, answer: object) -> Rows:
@@ -96,7 +96,7 @@ class Table:
 
 
 def _files(world: World) -> list[str]:
-    """The live files of each organization, in ClickHouse's notation for several files."""
+    """Return the live files of each organization, in ClickHouse's notation for several files."""
     manifest = world.lake.manifest
     each = ([file.path for file in manifest.files.live(name)] for name in manifest.organizations.names())
     return [f"{world.lake.root}/{{{','.join(paths)}}}" for paths in each]

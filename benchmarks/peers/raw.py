@@ -17,7 +17,7 @@ class Raw:
         self._engine.sql(self._texts["visits"]).create_view("visits")
 
     def ask(self, member: str, scope: Scope) -> Rows:
-        """The member's rows."""
+        """Return the member's rows."""
         return self._engine.execute(filled(self._texts[member], {"scope": condition(scope)})).fetchall()
 
     def rows(self, _: str, answer: object) -> Rows:

@@ -24,7 +24,7 @@ class SQLite:
         self._database.execute("PRAGMA cache_size = -1000000")  # 1 GB, so that nothing waits for the disk
 
     def ask(self, member: str, scope: Scope) -> Rows:
-        """The member's rows."""
+        """Return the member's rows."""
         return self._database.execute(filled(self._texts[member], {"scope": condition(scope)})).fetchall()
 
     def rows(self, _: str, answer: object) -> Rows:
@@ -56,7 +56,7 @@ class SQLite:
 
 
 def _values(column: pa.ChunkedArray) -> list[object]:
-    """The stored columns in SQLite: times in seconds, flags as numbers."""
+    """Return the stored columns in SQLite's types: times in seconds, flags as numbers."""
     if pa.types.is_timestamp(column.type):
         column = pc.divide(column.cast(pa.int64()), 1_000_000)
     values: list[object] = column.to_pylist()
