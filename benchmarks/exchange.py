@@ -83,7 +83,8 @@ async def ask(exchange: Exchange, request: bytes) -> bytes | None:
 
 
 async def due_times(rate: float, seconds: float) -> AsyncIterator[tuple[int, float]]:
-    """Yield each request's number and scheduled time (time.perf_counter) when it is due, at `rate` requests per second.
+    """Yield each request's number and scheduled time (time.perf_counter) when it is due, at `rate` requests per
+    second.
     """
     started = time.perf_counter()
     for number in range(int(rate * seconds)):

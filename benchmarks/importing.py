@@ -36,7 +36,8 @@ class Ran(NamedTuple):
 
 
 def importing(setting: Setting) -> Iterator[Figure]:
-    """Import a million lines. If the largest world is as large, also import ten million lines once, to measure memory.
+    """Import a million lines. If the largest world is as large, also import ten million lines once, to measure
+    memory.
     """
     if not shutil.which("goaccess"):
         raise SystemExit("goaccess is missing: apt-get install goaccess, or name other cases with --only.")
@@ -96,7 +97,8 @@ def _check(who: str, counted: int, lines: int) -> None:
 
 
 def run(command: list[str], until: str = "") -> Ran:
-    """Run a program to its end, or until it writes a line that contains `until`. Raises CalledProcessError if it fails.
+    """Run a program to its end, or until it writes a line that contains `until`. Raises CalledProcessError if it
+    fails.
     """
     measured = [sys.executable, "-m", "benchmarks.measured", until, *command]
     return Ran(**json.loads(subprocess.run(measured, check=True, stdout=subprocess.PIPE).stdout))

@@ -1,5 +1,4 @@
-"""Measures an organization's response times while another sends as many requests as it may, for each kind of request.
-"""
+"""Measures an organization's response times while another sends as many requests as it may, by kind of request."""
 
 import json
 import shutil

@@ -113,7 +113,8 @@ def flooded(chance: Random, day: int) -> tuple[int, int]:
 
 
 def campaign(chance: Random, day: int) -> tuple[int, int]:
-    """Add a campaign that doubled the people until shipping; AI products sent one in ten of them, and only these count.
+    """Add a campaign that doubled the people until shipping; AI products sent one in ten of them, and only these
+    count.
     """
     events, visits = independent(steady)(chance, day)
     return events, visits + (poisson(chance, VISITS / 10) if day < 0 else 0)

@@ -128,7 +128,8 @@ def _row(group: str, label: str, visit: dict[str, Any], peers: tuple[bool, ...] 
 
 
 def ways(rows: Sequence[Row]) -> dict[str, Called]:
-    """Return ways to decide who is a person: by its own line, each peer, each signal alone, two signals or all signals.
+    """Return ways to decide who is a person: by its own line, each peer, each signal alone, two signals or all
+    signals.
     """
     found: dict[str, Called] = {"its line": lambda _row: True}
     for position, name in enumerate(PEERS if rows[0].peers else ()):

@@ -25,7 +25,8 @@ text { font: 13px system-ui, sans-serif; fill: #1f2328 }
 
 
 def picture(figures: Iterable[Figure]) -> str:
-    """Return an SVG of all figures of peers in CASES. A bar to the right of 1 means that we are faster, by that factor.
+    """Return an SVG of all figures of peers in CASES. A bar to the right of 1 means that we are faster, by that
+    factor.
     """
     peers = [
         figure for figure in figures if figure.ratio and figure.case in CASES and not figure.who.startswith("itself")

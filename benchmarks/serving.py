@@ -1,4 +1,4 @@
-"""The server: start-up, cold dashboards over HTTP, cached answers compared with a bare route, and memory."""
+"""Measures the server: start-up, cold dashboards over HTTP, cached answers compared with a bare route, and memory."""
 
 import time
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _SMALL: Final = 10_000
 
 
 def serving(setting: Setting) -> Iterator[Figure]:
-    """All measurements of the case, at every size."""
+    """Yield all figures of the case, at every size."""
     for world in setting.worlds:
         key = key_of(world.lake.root, WHOLE.organization)
         starts = figure("exec to first 200", "s", [_first_answer(world, key) for _ in range(RUNS)])
@@ -29,7 +29,7 @@ def serving(setting: Setting) -> Iterator[Figure]:
 
 
 def _first_answer(world: World, key: str) -> float:
-    """Seconds from the start of the program to its first answer."""
+    """Return the seconds from the start of the program to its first answer."""
     begun = time.perf_counter()
     with server(world.lake.root) as (port, _):
         get(port, "/healthz", key)
@@ -60,5 +60,7 @@ def _cached(name: str, port: int, key: str, scratch: Path) -> list[Figure]:
 
 
 def _days(earlier: int) -> str:
-    """Query parameters for all days and `earlier` empty days before them, so that the scope is new and not cached."""
+    """Return query parameters for all days and `earlier` empty days before them, so that the scope is new and not
+    cached.
+    """
     return f"start_date={WHOLE.start_date - timedelta(days=earlier)}&end_date={WHOLE.end_date}"

@@ -1,7 +1,7 @@
-"""Requests at a steady rate from a separate process, sent at their scheduled times whether others are answered or not.
+"""Sends requests at a steady rate from a separate process, at their scheduled times whether others are answered or not.
 
-The time of an answer counts from the scheduled time of its request, so it includes waits for a connection or the
-processor. The program requests every path once and prints "ready". Then, for each line that it reads, a number of
+A response time counts from the scheduled time of its request, so it includes waits for a connection or the processor.
+The program requests every path once and prints "ready". Then, for each line that it reads, which is a number of
 seconds, it measures for that long and prints a line of JSON (see Times).
 """
 
@@ -43,7 +43,7 @@ class _Asker:
             await self._ask(path, time.perf_counter(), [])
 
     async def measure(self, seconds: float) -> Times:
-        """Send requests for some seconds."""
+        """Send requests for some seconds, and return their times."""
         times: Times = {path: [] for path in (*self._paths, HEALTH, "late")}
         async with asyncio.TaskGroup() as group:
             async for number, due in due_times(RATE, seconds):

@@ -1,19 +1,20 @@
-"""Live visits at a high rate for minutes: backlogs of flushing, compaction and rollups, and the time of cold answers.
+"""Measures live visits at a high rate for minutes: backlogs of flushing, compaction and rollups, and the time of cold
+answers.
 
-They arrive for all organizations of the largest world, in proportion to their stored visits, and are posted, served and
-queried by separate processes. The server has just started, so if FIRST_HOUR of service/jobs/daily.py has passed, it
-also detects the jobs of all organizations; before that hour, it detects none.
+The visits are for all organizations of the largest world, in proportion to their stored visits; separate processes
+post, serve and query them. The server has just started, so if FIRST_HOUR of service/jobs/daily.py has passed, it also
+detects the jobs of all organizations; before that hour, it detects none.
 
-Tried, and not built. Counting an open day when visits are stored: dashboards take an eighth to a fourteenth of the
-processor time, but files take 2.5 to 4.8 times the bytes and 9 to 18 times the work of writing them. One file for a
-month: a link's visits take an eighth of the time, but retention, erasure, reclassification, manifest and rollups all
-assume one file for a day. Smaller row groups: 0.73 of the time at 1.29 of the bytes. Two heaps for all threads: 20 MB
-less, but dashboards take a seventh longer where threads share one. Returning free memory of heaps every five seconds:
-2 to 25 MB less. A lower limit for the memory in which a merge sorts: erasures exceed it; sorting in ranges helped
-instead. Keeping the counts of today until a file of today is added: 86 instead of 131 ms on an idle server, but here a
-file is added every five seconds, and other dashboards take up to a fifth longer. Maintenance at the lower priority of
-queries: with four other busy programs, visits wait 1.1 instead of 0.35 s to be acknowledged, and three times as many
-are without a file.
+Tried, but not built. Counting an open day when visits are stored: dashboards take an eighth to a fourteenth of the
+processor time, but files take 2.5 to 4.8 times the bytes and 9 to 18 times the work to write. One file per month: a
+link's visits take an eighth of the time, but retention, erasure, reclassification, manifest and rollups all assume one
+file per day. Smaller row groups: 0.73 of the time at 1.29 of the bytes. Two heaps for all threads: 20 MB less, but
+dashboards take a seventh longer where threads share a heap. Returning the free memory of heaps every five seconds: 2 to
+25 MB less. A lower limit for the memory in which a merge sorts: erasures exceed it; sorting in ranges helped instead.
+Keeping the counts of today until a file of today is added: 86 instead of 131 ms on an idle server, but here a file is
+added every five seconds, and other dashboards take up to a fifth longer. Maintenance at the lower priority of queries:
+with four other busy programs, visits wait 1.1 instead of 0.35 s to be acknowledged, and three times as many are without
+a file.
 """
 
 import json
@@ -149,7 +150,7 @@ class _Watch:
         self._counted = self._months()
 
     def ask(self) -> float:
-        """Milliseconds of an uncached dashboard up to today. Raises HTTPError if it is refused."""
+        """Return the milliseconds that an uncached dashboard up to today takes. Raises HTTPError if it is refused."""
         self._questions += 1
         start, end = WHOLE.start_date - timedelta(days=self._questions), datetime.now(UTC).date()
         begun = time.perf_counter()
@@ -157,7 +158,7 @@ class _Watch:
         return 1000 * (time.perf_counter() - begun)
 
     def idle(self) -> list[float]:
-        """Milliseconds of some dashboards after a first one, while nothing else is asked."""
+        """Return the milliseconds that some dashboards after a first one take, while nothing else is requested."""
         return [self.ask() for _ in range(IDLE_QUESTIONS + 1)][1:]
 
     def wait_until_all_is_filed(self) -> None:
@@ -180,7 +181,7 @@ class _Watch:
             )
 
     def samples(self, seconds: float) -> _Samples:
-        """Send a query every ASK_EVERY_SECONDS, for some seconds, and record memory, files and counts."""
+        """Send a query every ASK_EVERY_SECONDS, for some seconds; record response times, memory, files and backlogs."""
         samples, begun = _Samples(), time.monotonic()
         while (now := time.monotonic()) < begun + seconds:
             try:
@@ -201,7 +202,7 @@ class _Watch:
         return samples
 
     def large_days_not_judged(self) -> float:
-        """Return 1 if the large day waits to be judged, else 0."""
+        """Return 1 if the large day is waiting to be judged, otherwise 0."""
         return self._number(
             "SELECT count(DISTINCT day) FROM files WHERE organization = ? "
             "AND deletable_at IS NULL AND visits > 0 AND behaviour_version = 0",
@@ -209,7 +210,7 @@ class _Watch:
         )
 
     def _most_files(self) -> float:
-        """Return the number of today's files of the organization with the most files."""
+        """Return how many files of today the organization with the most such files has."""
         return self._number(
             "SELECT coalesce(max(files), 0) FROM (SELECT count(*) AS files FROM files "
             "WHERE deletable_at IS NULL AND day = date('now') GROUP BY organization)"
@@ -225,13 +226,15 @@ class _Watch:
 
 
 def _land_large_day(lake: Lake) -> None:
-    """Land LARGE_DAY visits of one day, for a separate organization."""
+    """Land LARGE_DAY visits on one day, for a separate organization."""
     for number in range(_PARTS):
         land_organization(lake, _LARGE, Sample(LARGE_DAY // _PARTS + number, LAST_DAY, 1))
 
 
 def _keys(setting: Setting, world: World, lake: Lake) -> list[str]:
-    """The keys to post with in turn, drawn by the organizations' shares; the queried organization's key comes first."""
+    """Return the keys to rotate through when posting, drawn by the organizations' shares; the queried organization's
+    key comes first.
+    """
     share = shares(world.visits, setting.organizations)
     with closing(ControlDatabase(lake)) as control:
         api_keys = ApiKeys(control)

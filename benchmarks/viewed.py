@@ -1,28 +1,29 @@
-"""Page views of public access logs of 2022-26 that were called people's, read in their context, and their days.
+"""Page views from public access logs of 2022-26 that counted as people's, labelled in their context, with what happened
+that day.
 
 people.tsv.gz has one row per page view: its label, its network, and how much its visitor, its user agent and its site
 did that day, without addresses, paths and referrers. Lines that begin with # name the repositories, their commits, and
 whether their logs have files.
 
 Up to 45 views of each site were drawn at random from those that their own line calls a person's (GET, no file), and one
-reader labelled each in its context by criteria that were written down first. A person's: its address and user agent
-load what the page names within 90 seconds, or it is a step of a session that does so, or, where the log has no files,
-of a session with forms and correct referrers; and on its day there is no probe, walk over lists or emulated device. A
-machine's: on its day, its address probes or walks over a list of paths; or several unrelated user agents of one address
-come within minutes; or it loads no file where others load dozens, with one more sign (a forged referrer, one user agent
-from many addresses with a page each, a cloud's network, an old browser). The others are doubtful and stay in the
-denominator. Views that a later rule for single lines recognizes are left out. isbot 5.2.3, Matomo's list of bots
-(device_detector 6.5.1) and GoAccess 1.7 classified the same user agents once: one of the 742 views is called a bot's by
-one of them.
+reader labelled each in its context by criteria that were written down beforehand. A view is a person's if its address
+and user agent load what the page names within 90 seconds, or if it is a step of a session that does so, or, where the
+log has no files, of a session with forms and correct referrers; and if its day has no probe, no walk over lists and no
+emulated device. It is a machine's if, that day, its address probes or walks over a list of paths; or if several
+unrelated user agents come from one address within minutes; or if it loads no file where others load dozens, with one
+more sign (a forged referrer, one user agent from many addresses with a page each, a cloud's network, an old browser).
+The others are doubtful and stay in the denominator. Views that a later rule for single lines recognizes are left out.
+isbot 5.2.3, Matomo's list of bots (device_detector 6.5.1) and GoAccess 1.7 classified the same user agents once: one of
+them calls one of the 742 views a bot's.
 
-Networks are those of iporigin 1.1.2 and hosting.toml. They were added later, from the address that in the log has a day
+Networks are those of iporigin 1.1.2 and hosting.toml. They were added later, from the address in the log that has a day
 with the same user agent and status, and nearly the same number of files and duration; the 163 views with no such day,
-or with several on different networks, count as views from no hosting network. Some providers of hosting.toml were
+or with several on different networks, count as views from no hosting network. Some providers in hosting.toml were
 chosen because they visited two of eight of these sites (a, c, e, g, i, k, n, p).
 
-Before the thresholds of `outdated`, `errors` and `stale` were chosen on these logs, the rules left 42 % machines, and
-lost 10.6 % of people: nearly all of these were developers of a site that showed its debug bar, a developer whose pages
-named missing images, and phones with browsers that are updated late.
+Before the thresholds of `outdated`, `errors` and `stale` were chosen on these logs, 42 % of the views left by the rules
+were machines', and 10.6 % of people were lost: nearly all of these were developers of a site that showed its debug bar,
+a developer whose pages named missing images, and phones with browsers that are updated late.
 """
 
 import gzip
@@ -42,7 +43,7 @@ _BROWSERS: Final = [
 
 
 class View(NamedTuple):
-    """A page view that its own line calls a person's, and the behaviour of its visitor and browser that day."""
+    """A page view that its own line calls a person's, and what its visitor and browser did that day."""
 
     site: str
     files_logged: bool  # whether the site's log has images, stylesheets, scripts and fonts
@@ -73,7 +74,7 @@ class View(NamedTuple):
 
 
 def views() -> Iterator[View]:
-    """The rows of the file."""
+    """Yield the rows of the file."""
     for site, about, (day, label, network, *numbers, user_agent) in rows_of(FILE):
         status, followed, found, missing, absent, refused, redirected, attacked, *more = map(int, numbers)
         files, seconds, pages, agent_files, loads, hosted, hosted_pages, hosted_files, loading, *more = more
@@ -86,7 +87,7 @@ def views() -> Iterator[View]:
 
 
 def rows_of(path: Path) -> Iterator[tuple[str, str, list[str]]]:
-    """Each row of a table: its site, the last cell of the site's comment line, and the other cells of the row."""
+    """Yield each row of a table: its site, the last cell of the site's comment line, and the other cells of the row."""
     about = {}
     with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
         for line in file:
@@ -98,7 +99,7 @@ def rows_of(path: Path) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def lines_of(view: View, number: int) -> Iterator[str]:
-    """The day of a view on its own domain, as lines of a log; the view itself has a campaign."""
+    """Yield the day of a view on its own domain, as lines of a log; the view itself has a campaign."""
     seen = "/seen" if view.has_code else "/page/seen"
     own = [(f"{seen}?utm_campaign=view" + "&file=../../../../etc/passwd" * view.attacked, view.status)]
     is_missing = view.status in {404, 410}
@@ -131,6 +132,6 @@ def lines_of(view: View, number: int) -> Iterator[str]:
 
 
 def log_line(domain: str, address: str, at: datetime, path: str, status: int, user_agent: str) -> str:
-    """A line in the format of Apache's vhost_combined."""
+    """Return a line in the format of Apache's vhost_combined."""
     time = at.strftime("%d/%b/%Y:%H:%M:%S +0000")
     return f'{domain}:443 {address} - - [{time}] "GET {path} HTTP/1.1" {status} 100 "-" "{user_agent}"'

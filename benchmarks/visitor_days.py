@@ -1,26 +1,26 @@
-"""Visitor-days of public access logs of 2023-26 that still count as people's after judging, with their networks.
+"""Visitor-days from public access logs of 2023-26 that still count as people's after judging, with their networks.
 
-days.tsv.gz has one row per visitor-day, an address with a user agent on one day of a domain: its label, and how much
-it, its user agent and its domain did that day, without addresses, paths and referrers. Lines that begin with # name the
-repositories, and whether the rules were chosen on them. None of the sites is in people.tsv.gz.
+days.tsv.gz has one row per visitor-day (an address with a user agent on one day of a domain): its label, and how much
+the visitor, the user agent and the domain did that day, without addresses, paths and referrers. Lines that begin with #
+name the repositories, and whether the rules were chosen on them. None of the sites is in people.tsv.gz.
 
-Those of the five later sites were read during the search for user agents that no browser sends on the other 17 sites,
-both halves of which had been seen by then, and were measured once these user agents were fixed. For the later sites,
-lines from addresses of content delivery networks are left out, since they do not identify a visitor.
+The visitor-days of the five later sites were read during the search for user agents that no browser sends on the other
+17 sites, both halves of which had been seen by then, and were measured once these user agents were fixed. For the later
+sites, lines from addresses of content delivery networks are left out, since they do not identify a visitor.
 
-Up to 30 of each site were drawn at random from the 2,493 that were called people's before there were signals of
-networks, and one reader labelled each in its context by criteria that were written down first. A person loads what a
-page names within 90 seconds in a plausible order, or takes a step of a session with forms, logins or correct referrers;
-where a log has no files, a person requests data with the referrer of its application, and pauses. A machine: its
-address probes or walks over a list that day; or several unrelated user agents of one address come within minutes; or it
-loads one page without the files that others load there, with one more sign (a hosting network, a forged referrer, one
-user agent from many addresses with a page each); or it loads only icons, from a hosting network; or it renders
-previews. The others are doubtful. The reader knew the names of networks.
+Up to 30 from each site were drawn at random from the 2,493 that were called people's before there were signals of
+networks, and one reader labelled each in its context by criteria that were written down beforehand. A person loads what
+a page names within 90 seconds in a plausible order, or takes a step of a session with forms, logins or correct
+referrers; where a log has no files, a person requests data with the application's referrer, and pauses. A visitor is a
+machine if its address probes or walks over a list that day; or if several unrelated user agents come from one address
+within minutes; or if it loads one page without the files that others load there, with one more sign (a hosting network,
+a forged referrer, one user agent from many addresses with a page each); or if it loads only icons, from a hosting
+network; or if it renders previews. The others are doubtful. The reader knew the names of networks.
 
-Networks are those of iporigin 1.1.2 and hosting.toml, or also those of the list of 22 August 2026 that is downloaded.
-Those of hosting.toml, and those of the list on the later sites, were added later from the same logs: on the later sites
-by the address, elsewhere by the day with the same user agent and the same counts. Eight rows, for which the log has no
-such day, or several on different networks, keep those of iporigin alone.
+Networks are those of iporigin 1.1.2 and hosting.toml, or also those of the downloaded list of 22 August 2026. Those of
+hosting.toml, and those of the list on the later sites, were added later from the same logs: on the later sites by the
+address, elsewhere by the day with the same user agent and the same counts. Eight rows, for which the log has no such
+day, or several on different networks, keep only iporigin's networks.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ BROWSER: Final = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, lik
 
 
 class VisitorDay(NamedTuple):
-    """The requests of a visitor on a domain in a day, and of all others there."""
+    """A visitor's requests to a domain on one day, and those of all others there."""
 
     site: str
     part: str  # chosen, unseen, later: whether the rules were chosen on its site
@@ -66,7 +66,7 @@ class VisitorDay(NamedTuple):
 
 
 class Request(NamedTuple):
-    """A request of a made-up log."""
+    """A request in a made-up log."""
 
     visitor: int  # 0: the visitor of the visitor-day
     path: str
@@ -85,13 +85,13 @@ class Request(NamedTuple):
 
 
 def visitor_days(*, has_list: bool = False) -> Iterator[VisitorDay]:
-    """The rows of the file, with the networks of iporigin and hosting.toml, or also with the downloaded list."""
+    """Yield the rows of the file, with the networks of iporigin and hosting.toml, or also with the downloaded list."""
     for site, about, cells in rows_of(FILE):
         yield of_cells(site, about, cells, has_list=has_list)
 
 
 def of_cells(site: str, about: str, cells: Sequence[str], *, has_list: bool) -> VisitorDay:
-    """The visitor-day in a row."""
+    """Return the visitor-day in a row."""
     day, label, bundled, listed, *numbers, user_agent = cells
     own, of_bundled, of_listed = (map(int, numbers[start:end]) for start, end in ((0, 7), (7, 11), (11, 15)))
     loads, clicks, loading, has_files = map(int, numbers[15:])
@@ -102,14 +102,14 @@ def of_cells(site: str, about: str, cells: Sequence[str], *, has_list: bool) -> 
 
 
 def lines_of(one: VisitorDay, number: int) -> Iterator[str]:
-    """A visitor-day on its own domain, as lines of a log; its first request has a campaign."""
+    """Yield a visitor-day on its own domain, as lines of a log; its first request has a campaign."""
     for request in requests_of(one):
         _, path, status, user_agent, *_ = request
         yield log_line(f"day-{number}.example", request.address(number), request.at(one), path, status, user_agent)
 
 
 def requests_of(one: VisitorDay) -> Iterator[Request]:
-    """The requests of a visitor-day, and of all others on its domain."""
+    """Yield the requests of a visitor-day, and of all others on its domain."""
     own = [(f"/served/{n}", 200) for n in range(one.served)] + [(f"/refused/{n}", 403) for n in range(one.refused)]
     own += [(f"/moved/{n}", 301) for n in range(one.redirects)] + [(f"/link{n}", 302) for n in range(one.clicks)]
     own += [(f"/{n}.png", 200) for n in range(one.parts)] + [(f"/favicon.ico?{n}", 200) for n in range(one.icons)]

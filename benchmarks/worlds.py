@@ -30,11 +30,11 @@ class Setting:
 
     @cached_property
     def worlds(self) -> list[World]:
-        """The worlds of all sizes, smallest first."""
+        """The worlds of all sizes, the smallest first."""
         return [self._world(visits) for visits in self.sizes]
 
     def log(self, lines: int) -> Path:
-        """A log with this number of lines."""
+        """Return a log with this number of lines."""
         return write_log(self.kept / f"combined-{lines}.log", lines)
 
     def _world(self, visits: int) -> World:
@@ -44,7 +44,7 @@ class Setting:
 
 
 def average_link(lake: Lake) -> Scope:
-    """The scope of the link with the number of visits closest to the average."""
+    """Return the scope of the link whose number of visits is closest to the average."""
     with closing(OwnSql(lake, WHOLE.organization, seconds=600)) as own_sql:
         result = own_sql.sql(
             "SELECT short_code FROM visits_in_scope WHERE short_code IS NOT NULL GROUP BY short_code "

@@ -1,6 +1,6 @@
 """Floor 0: defines visits, classifies them and stores them. These are its public names.
 
-Everything else is imported from its module, such as data.ingest.importer: loading the rules takes time.
+Everything else is imported from its module, such as data.ingest.importer, since loading the rules takes time.
 """
 
 from data.errors import BadInput, LakeDamaged, OutdatedManifest, TrafficError

@@ -1,4 +1,4 @@
-"""Local time of an organization: its zone, its offset from UTC at a moment, and its local day.
+"""An organization's local time: its zone, its offset from UTC at a moment, and its local day.
 
 Zones come from the tzdata package, not from the system, so that every machine computes the same offsets. They are used
 when visits land; later code adds the stored offset to the time of the visit.
@@ -43,9 +43,9 @@ def _zone(name: str) -> ZoneInfo:
 
 
 def utc_offset(moment: datetime, zone: str) -> int:
-    """Minutes to add to a time in UTC (naive) to get the local time of a zone.
+    """Return the minutes to add to a (naive) UTC time to get the local time in a zone.
 
-    Offsets with seconds, which zones had until 1972, are rounded down. Times before 1900 count in UTC.
+    Offsets with seconds, which zones had until 1972, are rounded down. Before 1900, the offset is 0.
     """
     return 0 if zone == DEFAULT_ZONE else _utc_offset(moment.replace(second=0, microsecond=0), zone)
 
@@ -59,7 +59,7 @@ def _utc_offset(minute: datetime, zone: str) -> int:
 
 
 def utc_offsets(moments: pa.Array, zone: str) -> pa.Array:
-    """Return the offset of each time in UTC (timestamps, not null) as int16; each distinct minute is computed once."""
+    """Return the offset at each UTC time (timestamps, not null) as int16; each distinct minute is computed once."""
     if zone == DEFAULT_ZONE:
         return pa.repeat(pa.scalar(0, pa.int16()), len(moments))
     minutes = pc.floor_temporal(moments, unit="minute").dictionary_encode()
@@ -68,13 +68,13 @@ def utc_offsets(moments: pa.Array, zone: str) -> pa.Array:
 
 
 def local_times(moments: pa.Array, offsets: pa.Array) -> pa.Array:
-    """Times in UTC plus their offsets in minutes."""
+    """Return UTC times plus their offsets in minutes."""
     minutes = pc.multiply(offsets.cast(pa.int64()), pa.scalar(60_000_000, pa.int64()))
     return pc.add(moments, minutes.cast(pa.duration("us")))
 
 
 def local_day(moment: datetime, offset: int) -> date:
-    """The local day of a time in UTC (naive), given its offset in minutes."""
+    """Return the local day of a (naive) UTC time, given its offset in minutes."""
     return (moment + offset * _MINUTE).date()
 
 
@@ -85,11 +85,11 @@ def day_bounds(day: date, zone: str) -> tuple[datetime, datetime]:
 
 
 def local_now(zone: str, now: datetime) -> datetime:
-    """The local time (naive) in a zone at a timezone-aware time."""
+    """Return the (naive) local time in a zone at a timezone-aware time."""
     moment = now.astimezone(UTC).replace(tzinfo=None)
     return moment if zone == DEFAULT_ZONE else moment + utc_offset(moment, zone) * _MINUTE
 
 
 def today(zone: str, now: datetime) -> date:
-    """The local day in a zone at a timezone-aware time."""
+    """Return the local day in a zone at a timezone-aware time."""
     return local_now(zone, now).date()

@@ -1,4 +1,4 @@
-"""Helper processes."""
+"""Supports helper processes."""
 
 import os
 import sys
@@ -7,12 +7,14 @@ from collections.abc import Callable
 
 
 def python_path() -> str:
-    """The PYTHONPATH for a helper process, which finds the same modules as this process, in any working directory."""
+    """Return the PYTHONPATH with which a helper process finds the same modules as this process, in any working
+    directory.
+    """
     return os.pathsep.join(filter(os.path.isabs, sys.path))
 
 
 def end_without(parent: int, clean_up: Callable[[], None] = lambda: None) -> None:
-    """End this process within a second after its parent process ended, whatever it is doing; clean up first."""
+    """End this process, after cleaning up, within a second of the end of its parent, whatever it is doing."""
     while os.getppid() == parent:
         time.sleep(1)
     clean_up()

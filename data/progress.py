@@ -8,4 +8,4 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 
 def ignore_progress(_done: int, _total: int) -> None:
-    """Ignore the progress."""
+    """Do nothing: the default for operations whose progress is not shown."""

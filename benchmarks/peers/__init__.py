@@ -89,7 +89,9 @@ def filled(text: str, holes: Mapping[str, str]) -> str:
 
 
 def condition(scope: Scope) -> str:
-    """Return the scope as the peer's application would write it, which is safe since all values are ours."""
+    """Return the scope as the peer's application would write it. Values are not escaped, since all of them are our
+    own.
+    """
     words = "".join(f" AND {name} = '{word}'" for name, word in scope.filters.items())
     return f"organization = '{scope.organization}' AND day BETWEEN '{scope.start_date}' AND '{scope.end_date}'{words}"
 

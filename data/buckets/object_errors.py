@@ -1,4 +1,4 @@
-"""Describes errors of object stores: the object or bucket, the response, and the remedy."""
+"""Describes errors from object stores: the object or bucket, the response, and the remedy."""
 
 import re
 from datetime import timedelta
@@ -12,7 +12,7 @@ _REMEDIES: Final = {
     "AccessDenied": "the keys in the AWS variables lack the permission for this: grant it",
     "InvalidObjectState": "it is archived: restore it first",
     "NoSuchBucket": "the bucket does not exist: create it, or correct its name, region or endpoint",
-    "SlowDown": "the store asks for fewer requests",
+    "SlowDown": "the store is throttling requests: try again later",
     **dict.fromkeys(("401", "403"), _KEYS),
 }
 """The remedy, by the error code of a response or by its status."""
@@ -43,5 +43,5 @@ def unavailable(name: str, key: str, error: str, timeout: timedelta) -> TargetUn
     elif "kind: Timeout" in error:
         reason = f"no response within {timeout.total_seconds():g} seconds"
     else:
-        reason = "no response, or not a response of S3"
+        reason = "no response, or not an S3 response"
     return TargetUnavailable(f"{name} cannot be used: {reason}.")

@@ -1,6 +1,6 @@
 """Makes requests to a bucket that obstore does not support: listing unmodified keys, versions, and parts of uploads.
 
-obstore signs each request, so credentials are found and used in one way.
+obstore signs each request, so credentials are found and used in the same way everywhere.
 """
 
 import time
@@ -39,7 +39,7 @@ class Upload(NamedTuple):
 
 
 class S3Requests:
-    """Requests objects below a prefix of a bucket. Its methods raise TargetUnavailable."""
+    """Sends requests about the objects below a prefix of a bucket. Its methods raise TargetUnavailable."""
 
     def __init__(self, name: str, client: ModuleType, options: Mapping[str, Any], timeout: timedelta) -> None:
         """`name` is the target's name; `client` is obstore, which opens the bucket with `options`."""
@@ -91,7 +91,7 @@ class S3Requests:
             }
 
     def uploads(self) -> list[Upload]:
-        """The unfinished multipart uploads below the prefix; none if the store does not support them."""
+        """Return the unfinished multipart uploads below the prefix; none if the store does not support them."""
         uploads, markers = list[Upload](), dict[str, str]()
         while True:
             try:

@@ -35,7 +35,7 @@ PARTIAL: Final = ".partial-"
 
 
 def is_odd(key: str) -> bool:
-    """Whether a key is rejected because it has empty segments, `.`, `..` or control characters."""
+    """Return whether a key is rejected because it has empty segments, `.`, `..` or control characters."""
     return not {"", ".", ".."}.isdisjoint(key.split("/")) or bool(_CONTROL.search(key))
 
 
@@ -60,7 +60,7 @@ def open_target(name: str) -> "ObjectStore":
 
 
 class Folder:
-    """A folder of a file system. Each method raises TargetUnavailable."""
+    """A folder in a file system. Each method raises TargetUnavailable."""
 
     late: Final = timedelta(0)
     """How long an object may still appear after the program that wrote it has ended."""
@@ -85,7 +85,7 @@ class Folder:
         return True
 
     def has(self, key: str) -> bool:
-        """Whether an object with this key exists."""
+        """Return whether an object with this key exists."""
         with self._errors():
             return (self._root / key).is_file()
 
@@ -114,7 +114,7 @@ class Folder:
         return ""
 
     def unfinished_uploads(self) -> tuple[str, ...]:
-        """The keys of unfinished uploads with parts that the target still stores."""
+        """Return the keys of unfinished uploads with parts that the target still stores."""
         return ()
 
     def abort_uploads(self) -> None:
@@ -139,7 +139,7 @@ class Folder:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Raise TargetUnavailable for an error of the file system, except for a missing file of the lake."""
+        """Raise TargetUnavailable for a file system error, except for a missing file of the lake."""
         try:
             yield
         except OSError as error:

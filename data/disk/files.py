@@ -19,7 +19,7 @@ NETWORK: Final = frozenset({
 """Network file systems, as Linux names them in /proc/self/mountinfo (proc_pid_mountinfo(5))."""
 
 READ_ERRORS: Final = (OSError, ValueError, OverflowError, pa.ArrowException)
-"""Exceptions raised by reading a missing or damaged Parquet file; ValueError if a name in it is not UTF-8."""
+"""Exceptions raised when reading a missing or damaged Parquet file; ValueError if a name in it is not UTF-8."""
 
 _SCHEMA_VERSION: Final = "traffic.schema_version"
 
@@ -50,14 +50,14 @@ def version_of(footer: pq.FileMetaData) -> int:
 
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file's bytes, in hexadecimal digits."""
+    """Return the SHA-256 of a file's bytes, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def link_problem(root: Path, path: Path) -> str:
-    """Return why a file of the lake at `root` must not be read (a folder on its path is a symbolic link); "" if it may
-    be.
+    """Return why a file of the lake at `root` must not be read: a folder on its path is a symbolic link. Return "" if
+    it may be read.
     """
     for part in (path, *path.parents):
         if part == root:
@@ -68,7 +68,7 @@ def link_problem(root: Path, path: Path) -> str:
 
 
 def has_room(folder: Path) -> bool:
-    """Whether there is room for a small file."""
+    """Return whether there is room for a small file."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(bytes(_BUFFER_BYTES))
@@ -78,7 +78,7 @@ def has_room(folder: Path) -> bool:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Device and inode of a file; None if it is missing."""
+    """Return the device and inode of a file; None if it is missing."""
     try:
         status = path.stat()
     except FileNotFoundError:

@@ -1,1 +1,1 @@
-"""Classifies requests by tables of rules, each with its evidence."""
+"""Classifies requests by tables of rules, each row of which has its evidence."""

@@ -69,7 +69,7 @@ _NO_USER_AGENT = RuleMatch("no user agent", "", bot_classification("other"))
 
 
 class BotRules:
-    """The rules for user agents, compiled once, with the agents that a lake knows."""
+    """The rules for user agents, compiled once, including the agents in a lake's tables."""
 
     def __init__(self, tables: LakeTables = SHIPPED) -> None:
         self._agents = tables.agents()

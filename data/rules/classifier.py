@@ -52,7 +52,7 @@ class Request(NamedTuple):
     def from_log(
         cls, user_agent: str, method: str = "GET", referrer: str = "", query: str = "", path: str = ""
     ) -> Self:
-        """Return a request with a user agent that is given as a server logged it."""
+        """Return a request whose user agent is given as a server logged it."""
         return cls(readable_user_agent(user_agent), method, referrer, query, path)
 
     @classmethod
@@ -71,7 +71,9 @@ class Origin(NamedTuple):
     utm: tuple[str | None, ...]  # in the order of UTM_FIELDS
 
     def for_domain(self, domain: str | None, link_domains: Collection[str]) -> "Origin":
-        """Return the origin of a request for a domain: INTERNAL if the referrer is that or a domain of the links."""
+        """Return the origin of a request to a domain; INTERNAL if the referrer is this domain or one of the links'
+        domains.
+        """
         is_own = is_internal(self.referrer, domain, link_domains)
         return self._replace(referrer_type=INTERNAL) if is_own else self
 

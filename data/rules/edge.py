@@ -1,4 +1,6 @@
-"""Applies verdicts of the edge, the network in front of a server, on clients. Only Cloudflare's logs contain them."""
+"""Applies verdicts on clients by the edge, the network in front of a server. Only Cloudflare's logs contain such
+verdicts.
+"""
 
 from typing import Final
 
@@ -41,5 +43,5 @@ def with_verdict(
 
 
 def is_unnamed(classification: Classification) -> bool:
-    """Whether a classification is a person, or a bot recognized only by a generic sign."""
+    """Return whether a classification is a person, or a bot recognized only by a generic sign."""
     return classification.device_type != "bot" or classification.detection_method == "heuristic"

@@ -18,7 +18,7 @@ class BrowserEngines:
         self._any_engine = pattern_set(row.pattern for row in self._engines)
 
     def sends_headers(self, user_agent: str) -> bool:
-        """Whether a browser with this user agent sends both headers; False if unknown."""
+        """Return whether a browser with this user agent sends both headers; False if unknown."""
         text = user_agent.lower()
         numbers: list[int] = self._any_engine.Match(text) or []
         if not numbers:

@@ -1,4 +1,4 @@
-"""Exclusion rules of an owner, which set visits aside by address, user agent or path."""
+"""An owner's exclusion rules, which set visits aside by address, user agent or path."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -15,5 +15,5 @@ class Exclusion(NamedTuple):
 
 
 ExcludedVisits = Mapping[Exclusion, int]
-"""The number of visits that each of their owner's rules sets aside."""
+"""The number of visits that each of the owner's rules sets aside."""
 NONE_EXCLUDED: Final[ExcludedVisits] = MappingProxyType({})

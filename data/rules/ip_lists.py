@@ -52,7 +52,7 @@ class Networks:
 
 
 class FetchedList(NamedTuple):
-    """The networks of a list at the time when it was fetched."""
+    """The networks in a list when it was fetched."""
 
     name: str
     fetched_at: datetime

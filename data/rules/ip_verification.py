@@ -45,7 +45,9 @@ class Verifier:
         self._client_address = lru_cache(1 << 14)(self._client_address_uncached)
 
     def can_verify(self, classification: Classification) -> bool:
-        """Whether an address can matter: this agent has a list, or this is a person and some list identifies agents."""
+        """Return whether an address can matter: this agent has a list, or this is a person and some list identifies
+        agents.
+        """
         if classification.device_type != "bot":
             return bool(self._identifying)
         row = self._agents.get(classification.agent or "")

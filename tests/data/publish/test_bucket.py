@@ -24,7 +24,7 @@ WORDS = {
     "403 InvalidAccessKeyId": "check the keys in the AWS variables",
     "404 NoSuchBucket": "the bucket does not exist",
     "503 SlowDown": "503 Service Unavailable, SlowDown",
-    "cut": "no response, or not a response of S3",
+    "cut": "no response, or not an S3 response",
 }
 
 
