@@ -1,15 +1,15 @@
 """The bits of the column `signals`: evidence from a visit's own line, and from the visits of its day.
 
-SIGNALS are evidence against a visit, REQUEST_FACTS repeat facts of its request, REASONS_ASIDE are reasons why it may
-not be counted. Files store observations; answers interpret them by the masks below, and `signed` is the only fact that
-they read. SQL gets its bits and masks from here: as parameters in data/ingest and data/tasks, as a macro and a table in
-queries/prelude. A past day is judged in data/tasks/judging.py, by facts as well.
+SIGNALS are evidence against a visit, REQUEST_FACTS record facts about its request, and REASONS_ASIDE are reasons why it
+may not be counted. Files store observations; answers interpret them by the masks below, and `signed` is the only fact
+that they read. SQL gets its bits and masks from here: as parameters in data/ingest and data/tasks, as a macro and a
+table in queries/prelude. data/tasks/judging.py judges past days, by facts as well.
 """
 
 from typing import Final, Literal, NamedTuple
 
 BEHAVIOUR_VERSION: Final = 15
-"""The version of the rules for judging days. Raise it with every change in the meaning of a signal; 0: not judged.
+"""The version of the rules for judging days. Raise it with every change in the meaning of a signal; 0 means not judged.
 
 It is stored with each file. Days judged by an earlier version are judged again, by a server, by `traffic compact` and
 by `traffic behaviour rejudge`.
@@ -23,7 +23,7 @@ class Signal(NamedTuple):
     bit: int
     set_at: Literal["landing", "judging"]
     convicts: bool
-    """Whether a visit with it that looks like a person's is a bot in disguise."""
+    """Whether a visit that looks like a person's is a bot in disguise if it has this signal."""
     meaning: str
 
 
@@ -55,7 +55,7 @@ SIGNALS: Final = (
     ),
     Signal(
         "sweep", 128, "judging", convicts=True,
-        meaning="its visitor opened at least 200 pages, one every second or faster, or 800, one every three",
+        meaning="its visitor opened at least 200 pages, one every second or faster, or 800, one every three seconds",
     ),
     Signal(
         "scanned", 1 << 30, "judging", convicts=False,
@@ -91,11 +91,11 @@ SIGNALS: Final = (
     ),
     Signal(
         "hosting_superseded", 1 << 40, "judging", convicts=True,
-        meaning="it came from a hosting network, by a browser superseded half a year before",
+        meaning="it came from a hosting network, with a browser superseded half a year before",
     ),
     Signal(
         "superseded_bare", 1 << 41, "judging", convicts=True,
-        meaning="its visitor, by a self-updating browser superseded half a year before, loaded a page without files",
+        meaning="its visitor, with a self-updating browser superseded half a year before, loaded a page without files",
     ),
     Signal(
         "superseded_unserved", 1 << 42, "judging", convicts=True,
@@ -107,12 +107,12 @@ SIGNALS: Final = (
     ),
     Signal(
         "old_protocol_bare", 1 << 44, "judging", convicts=True,
-        meaning="its visitor, by HTTP/1 where others use HTTP/2 or 3, loaded a page without files",
+        meaning="its visitor, over HTTP/1 where others use HTTP/2 or 3, loaded a page without files",
     ),
 )  # fmt: skip
 """Every signal. A bit keeps its meaning forever, since files store it; there is room for 63 signals and facts.
 
-A combination that convicts, although neither of its signals does alone, has its own row, and a bit set by judging.
+A combination that convicts, although neither of its signals does alone, has its own row, and a bit that judging sets.
 """
 
 REQUEST_FACTS: Final = tuple(
@@ -120,23 +120,23 @@ REQUEST_FACTS: Final = tuple(
     for number, name, meaning in (
         (8, "https", "the client's connection was encrypted"),
         (9, "plain_http", "the client's connection was not encrypted"),
-        (10, "fetch_absent", "by the log, one of `Sec-Fetch-Mode`, `-Dest` and `-Site` was not sent"),
-        (11, "fetch_sent", "it had all of these three headers that the log has"),
-        (12, "navigation", "by `Sec-Fetch-*`, a page was opened, not in a frame"),
-        (13, "page_part", "by `Sec-Fetch-*`, a page loaded a part of itself: a stylesheet, a script, data, a worker"),
+        (10, "fetch_absent", "according to the log, one of `Sec-Fetch-Mode`, `-Dest` and `-Site` was not sent"),
+        (11, "fetch_sent", "of `Sec-Fetch-Mode`, `-Dest` and `-Site`, it had all that the log has"),
+        (12, "navigation", "according to `Sec-Fetch-*`, a page was opened, not in a frame"),
+        (13, "page_part", "according to `Sec-Fetch-*`, it is part of a page: a stylesheet, a script, data or a worker"),
         (14, "loaded_ahead", "a browser requested it in advance (`Sec-Purpose` and its older names)"),
         (15, "link_preview", "Firefox requested it to preview a link"),
         (16, "language_absent", "the log has the `Accept-Language` header, and it was not sent"),
         (17, "language_sent", "it had an `Accept-Language` header"),
         (18, "signed", "it named its agent in `Signature-Agent`, or was signed; not verified"),
         (19, "edge_automated", "the network in front of the server was certain that a program sent it"),
-        (20, "edge_suspected", "the network in front of the server thought that a program may have sent it"),
+        (20, "edge_suspected", "the network in front of the server suspected that a program sent it"),
         (21, "edge_verified", "the network in front of the server verified a known bot"),
         (22, "from_hosting", "its address is in a network of a hosting provider or cloud"),
         (23, "from_cdn", "its address is in a network of a content delivery network"),
         (24, "from_vpn", "its address belongs to a listed VPN"),
         (25, "from_relay", "its address belongs to a private relay"),
-        (26, "from_tor", "its address is an exit of Tor"),
+        (26, "from_tor", "its address is a Tor exit node"),
         (34, "accepts_no_page", "it was not encrypted, and its `Accept` names no page: it requested a file or data"),
         (35, "from_bot", "its address is in a network that only a known bot uses"),
     )
@@ -148,10 +148,11 @@ REASONS_ASIDE: Final = (
         "file", 1 << 27, "landing", convicts=False,
         meaning="a page loaded it as part of itself, judging by its path, its `Sec-Fetch-*` or its status 101",
     ),
-    Signal("own_address", 1 << 28, "landing", convicts=False, meaning="it came from an address of the owner"),
-    Signal("own_rule", 1 << 29, "landing", convicts=False, meaning="its user agent or path is excluded by the owner"),
+    Signal("own_address", 1 << 28, "landing", convicts=False, meaning="it came from one of the owner's addresses"),
+    Signal("own_rule", 1 << 29, "landing", convicts=False, meaning="the owner excluded its user agent or path"),
 )  # fmt: skip
-"""Reasons to set a visit aside: it is stored and judged, but not counted. Files are, only if the owner chooses so."""
+"""Reasons to set a visit aside: it is stored and judged, but not counted. Files are set aside only if the owner chooses
+to."""
 
 _ALL: Final = (*SIGNALS, *REQUEST_FACTS, *REASONS_ASIDE)
 BITS: Final = {signal.name: signal.bit for signal in _ALL}
@@ -168,11 +169,11 @@ Reclassifying keeps them, too, except `file` and `own_rule`, which are determine
 SCANNED: Final = BITS["scanned"]
 """The bit that withdraws the name of an AI agent or crawler, unless its address was verified."""
 PROBING: Final = BITS["probed"] | BITS["scanned"]
-"""The bits of visitors who request paths that only scanners request: their errors do not show a problem of the site.
+"""The bits of visitors who request paths that only scanners request: their errors do not show a problem with the site.
 """
 UNFOLLOWED: Final = BITS["unfollowed"]
 """The bit of a page that was loaded ahead and not opened. Alone, it makes a visit a prefetch, not a bot in disguise."""
 OWN: Final = BITS["own_address"] | BITS["own_rule"]
-"""The bits that each set a visit aside, whether or not files are counted."""
+"""The bits, each of which sets a visit aside, whether or not files are counted."""
 CONVICTING: Final = sum(signal.bit for signal in SIGNALS if signal.convicts)
-"""The bits that each make a person's visit a bot in disguise."""
+"""The bits, each of which makes a visit that looks like a person's a bot in disguise."""

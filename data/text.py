@@ -28,7 +28,9 @@ def bytes_of_memory(text: str) -> int:
 
 
 class ShortTextCache(Generic[CachedValue]):
-    """A function of texts that caches its latest results, except for texts over MAX_CACHED_LENGTH."""
+    """A function of strings that caches its latest results, except for strings longer than MAX_CACHED_LENGTH
+    together.
+    """
 
     def __init__(self, size: int, function: Callable[..., CachedValue]) -> None:
         """`size` is the maximum number of results."""

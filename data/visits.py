@@ -107,12 +107,12 @@ SCHEMA_VERSION: Final = max(column.since for column in COLUMNS)
 
 
 def columns_filled_by(*steps: FilledBy) -> tuple[str, ...]:
-    """The names of the columns that the given steps of the pipeline fill, in the order of COLUMNS."""
+    """Return the names of the columns that the given steps of the pipeline fill, in the order of COLUMNS."""
     return tuple(column.name for column in COLUMNS if column.filled_by in steps)
 
 
 def visits_schema(version: int) -> pa.Schema:
-    """The Arrow schema of visits in a schema version up to SCHEMA_VERSION."""
+    """Return the Arrow schema of visits in a schema version up to SCHEMA_VERSION."""
     return pa.schema([(column.name, column.type) for column in COLUMNS if column.since <= version])
 
 
@@ -128,8 +128,8 @@ def version_problem(version: int) -> str:
     if version <= SCHEMA_VERSION:
         return ""
     return (
-        f"was written by a newer version of this program (visit schema {version}, this one knows {SCHEMA_VERSION}); "
-        "upgrade"
+        f"was written by a newer version of this program (visit schema {version}, this one reads up to "
+        f"{SCHEMA_VERSION}); upgrade"
     )
 
 
@@ -158,12 +158,12 @@ _ORGANIZATION = re.compile(r"(?!_)[A-Za-z0-9_-]{1,64}")
 
 
 def is_organization(name: str) -> bool:
-    """Whether `name` is a valid organization name: 1 to 64 of A-Z a-z 0-9 _ -, not starting with _."""
+    """Return whether `name` is a valid organization name: 1 to 64 of A-Z a-z 0-9 _ -, not starting with _."""
     return _ORGANIZATION.fullmatch(name) is not None
 
 
 def check_organization(name: str) -> str:
-    """Return `name`; raise BadInput when it is not a valid organization name."""
+    """Return `name`; raise BadInput if it is not a valid organization name."""
     if not is_organization(name):
-        raise BadInput(f"{name!r} cannot name an organization: use 1 to 64 of A-Z a-z 0-9 _ -, not starting with _.")
+        raise BadInput(f"{name!r} is not an organization name: use 1 to 64 of A-Z a-z 0-9 _ -, not starting with _.")
     return name

@@ -214,7 +214,7 @@ def test_data_of_a_newer_program_is_rejected_but_not_lost(tmp_path):
     subprocess.run([sys.executable, "-c", WRITER, tmp_path / "lake"], cwd=ROOT, check=True)
     lake = Lake(tmp_path / "lake")
     refusal = (
-        f"was written by a newer version of this program (visit schema {SCHEMA_VERSION + 1}, this one knows "
+        f"was written by a newer version of this program (visit schema {SCHEMA_VERSION + 1}, this one reads up to "
         f"{SCHEMA_VERSION}); upgrade"
     )
     newer = next(file for file in lake.manifest.files.live("acme") if file.schema_version > SCHEMA_VERSION)

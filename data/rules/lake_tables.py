@@ -1,4 +1,4 @@
-"""Tables of a lake other than the shipped tables: its own agents, and newer tables from a release."""
+"""A lake's tables besides the shipped ones: its own agents, and newer tables from a release."""
 
 import hashlib
 from collections.abc import Sequence
@@ -50,9 +50,9 @@ SHIPPED: Final = LakeTables()
 
 
 def rules_version(tables: LakeTables = SHIPPED) -> str:
-    """Return twelve hexadecimal digits that change with every table of rules, rule package, and FILE_PATTERN.
+    """Return twelve hexadecimal digits that change whenever a table of rules, a rule package or FILE_PATTERN changes.
 
-    If the lake has its own agents, `+` and a digest of them follow.
+    If the lake has its own agents, `+` and a digest of these follow.
     """
     digest = hashlib.sha256()
     if tables.released:

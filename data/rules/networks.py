@@ -1,8 +1,8 @@
 """The kind of network that an address belongs to.
 
 The package iporigin contains 39,000 ranges of 49 providers, most of which publish them, and is released every few
-weeks. Evidence: https://pypi.org/project/iporigin/. hosting.toml has the networks of 89 more hosting providers, lists
-fetched by `traffic agents refresh` those of 900.
+weeks. Evidence: https://pypi.org/project/iporigin/. hosting.toml has the networks of 89 more hosting providers, and the
+lists that `traffic agents refresh` fetches have those of 900.
 """
 
 from collections.abc import Mapping
@@ -23,10 +23,10 @@ _FACTS: Final = {
     iporigin.TOR: BITS["from_tor"], iporigin.BOT: BITS["from_bot"],
 }  # fmt: skip
 _RELAYS: Final = frozenset(("Apple Private Relay",))
-"""Providers that iporigin counts as VPNs, but which people use unknowingly. Evidence:
+"""Providers that iporigin counts as VPNs, but that people use unknowingly. Evidence:
 https://support.apple.com/102602"""
 _OF_PEOPLE: Final = frozenset(("Google", "Cogent"))
-"""Providers that iporigin counts as hosting, but which people also use.
+"""Providers that iporigin counts as hosting, but that people also use.
 
 Chrome loads search results ahead through Google's proxies; Cogent connects companies. Evidence:
 https://developer.chrome.com/blog/private-prefetch-proxy and https://www.cogentco.com/en/products/dedicated-internet-access
@@ -40,7 +40,7 @@ def _providers() -> Networks:
 
 
 class NetworkKinds:
-    """Finds the kinds of networks, as facts about visits. Other lists are for addresses that iporigin lacks."""
+    """Finds the kinds of networks, as facts about visits. Fetched lists are used for addresses that iporigin lacks."""
 
     def __init__(self, snapshots: Mapping[str, FetchedList]) -> None:
         """Use the lists of hosting networks among the fetched lists."""

@@ -1,4 +1,4 @@
-"""Checks the agents of a lake's own table, which take precedence over shipped agents."""
+"""Checks the agents in a lake's own table, which take precedence over shipped agents."""
 
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -15,7 +15,7 @@ MAX_TOKEN: Final = 100
 """Maximum length of a token. With MAX_ROWS tokens of this length, the first user agent takes half a second."""
 _CONFIDENCES: Final = ("high", "medium", "low")
 _NOT_BY_AGENT: Final = ("referral", "disguised", "prefetch")
-"""Kinds of visits that cannot be recognized by user agents."""
+"""Kinds of visits that cannot be recognized by user agent."""
 _REMEDY: Final = "correct it, or remove the row."
 
 
@@ -41,7 +41,7 @@ def agent_problems(rows: Sequence[Agent]) -> Iterator[tuple[int, str]]:
     patterns = pattern_set(agent_pattern(row.token, row.exact) for row in rows)
     for person in _people():
         for index in patterns.Match(person.lower()) or ():
-            known = f"token {rows[index].token!r} is also in user agents of people, such as {person!r}"
+            known = f"token {rows[index].token!r} also occurs in people's user agents, such as {person!r}"
             yield index + 1, f"{known}; use a token that only this agent sends"
     for index, row in enumerate(rows):
         first = min(patterns.Match(readable_user_agent(row.example).lower()) or (), default=None)
@@ -53,7 +53,7 @@ def agent_problems(rows: Sequence[Agent]) -> Iterator[tuple[int, str]]:
 
 
 def _problems_of_fields(row: Agent) -> Iterator[str]:
-    """Yield the problems of a row's fields, apart from their types and allowed words."""
+    """Yield the problems of a row's fields, apart from wrong types and words that are not allowed."""
     is_ai = CATEGORY_OF_KIND[row.agent_kind] in AI_CATEGORIES
     if len(row.token) > MAX_TOKEN:
         yield f"token has {len(row.token):,} characters; keep at most {MAX_TOKEN}"
@@ -62,18 +62,18 @@ def _problems_of_fields(row: Agent) -> Iterator[str]:
     if row.confidence not in _CONFIDENCES:
         yield f"confidence is {row.confidence!r}; use {', '.join(_CONFIDENCES)}: only addresses give more confidence"
     if is_ai and row.ai_source is None:
-        yield f"ai_source is missing; name the AI product, as agent_kind is {row.agent_kind!r}"
+        yield f"ai_source is missing; name the AI product, since agent_kind is {row.agent_kind!r}"
     if row.ai_source is not None and not is_ai:
         yield f"ai_source is {row.ai_source!r}, but agent_kind {row.agent_kind!r} is not AI; remove one of them"
     for method in row.verify:
         way, _, name = method.partition(":")
         if way == "ip" and isinstance(row, OwnAgent) and name not in {one.name for one in load(IpList, "ip_lists")}:
-            yield f"verify has {method!r}, but no list of addresses is called {name!r}; remove it"
+            yield f"verify has {method!r}, but no address list has the name {name!r}; remove it"
 
 
 @cache
 def _people() -> frozenset[str]:
-    """Return user agents of people: the examples in the tables."""
+    """Return people's user agents: the examples in the tables."""
     examples = {row.example for row in load(Browser, "browsers")} | {row.example for row in load(Device, "devices")}
     examples |= {row.example for row in load(Lifetime, "lifetimes")}
     return frozenset(examples | {row.example for row in load(NotCrawler, "notcrawlers")})

@@ -34,14 +34,14 @@ def checked_exclusion(kind: ExclusionKind, value: str) -> Exclusion:
     try:
         pattern = compile_pattern(value)
     except ValueError as error:
-        raise BadInput(f"{value!r} is not a valid RE2 pattern of user agents: {error}.") from error
+        raise BadInput(f"{value!r} is not a valid RE2 pattern for user agents: {error}.") from error
     if pattern.search(""):
         raise BadInput(f"{value!r} matches every user agent; make it match only yours, such as UptimeKuma.")
     return Exclusion(kind, value)
 
 
 class OwnRules:
-    """The compiled rules of an organization."""
+    """An organization's exclusion rules, compiled."""
 
     def __init__(self, exclusions: Sequence[Exclusion] = ()) -> None:
         values = {kind: sorted(one.value for one in exclusions if one.kind == kind) for kind in get_args(ExclusionKind)}
@@ -68,18 +68,18 @@ class OwnRules:
         return f"{rules_version}+{self.digest}" if self.digest else rules_version
 
     def of_address(self, address: str) -> int:
-        """Return the bit of `own_address` for an address of the owner; otherwise 0."""
+        """Return the bit `own_address` for one of the owner's addresses; otherwise 0."""
         if self._networks is None:
             return 0
         parsed = parse_address(address)
         return BITS["own_address"] if parsed is not None and parsed in self._networks else 0
 
     def of_agent(self, user_agent: str) -> int:
-        """Return the bit of `own_rule` for an excluded (readable) user agent; otherwise 0."""
+        """Return the bit `own_rule` for an excluded (readable) user agent; otherwise 0."""
         return BITS["own_rule"] if self._agents and self._agents.search(encodable(user_agent)) else 0
 
     def of_path(self, path: str) -> int:
-        """Return the bit of `own_rule` for an excluded path; otherwise 0."""
+        """Return the bit `own_rule` for an excluded path; otherwise 0."""
         return BITS["own_rule"] if self._paths and self._paths.search(encodable(path)) else 0
 
     def matching(self, kind: ExclusionKind, value: str) -> list[Exclusion]:
@@ -99,7 +99,7 @@ def _path_pattern(value: str) -> str:
 
 
 def _matcher(rule: Exclusion) -> Callable[[str], bool]:
-    """Return a predicate: whether the rule sets aside a visit with a value."""
+    """Return a predicate that tells whether the rule sets aside a visit with a given value."""
     if rule.kind == "address":
         network = ipaddress.ip_network(rule.value)
         return lambda address: (parsed := parse_address(address)) is not None and parsed in network
@@ -112,5 +112,5 @@ NO_RULES: Final = OwnRules()
 
 @lru_cache(256)
 def own_rules(exclusions: tuple[Exclusion, ...]) -> OwnRules:
-    """Return the rules of an organization, compiled once."""
+    """Return an organization's rules, compiled once."""
     return OwnRules(exclusions) if exclusions else NO_RULES

@@ -35,20 +35,22 @@ class PathRules:
         self._attack = re2.compile(self.attack_pattern)
 
     def kind(self, path: str, is_link: bool = False) -> str:
-        """Return PROBE, PROGRAM, or '' for other paths. With `is_link`, for a path in the links file, never PROBE."""
+        """Return PROBE, PROGRAM, or '' for other paths. With `is_link` (the path is in the links file), never return
+        PROBE.
+        """
         return path_kind(*self.match(path), is_link)
 
     def match(self, path: str) -> tuple[bool, bool]:
-        """Return whether `probe_pattern` and whether `program_pattern` matches a path."""
+        """Return whether `probe_pattern` matches a path, and whether `program_pattern` does."""
         path = encodable(path)
         return self._probe.search(path) is not None, self._program.search(path) is not None
 
     def is_attack(self, query: str) -> bool:
-        """Whether a query string, without its question mark, is an attack."""
+        """Return whether a query string, without its question mark, is an attack."""
         return bool(query) and self._attack.search(encodable(query)) is not None
 
     def matches(self, path: str, classification: Classification) -> Iterator[RuleMatch]:
-        """Yield the row that matches `path` if it overrides the rest of the classification."""
+        """Yield the first row that matches `path`, if it overrides the rest of the classification."""
         for pattern, row in self._rows:
             if pattern.search(encodable(path)):
                 changed = classify_path(classification, PROBE if row.agent_kind == "scanner" else PROGRAM)

@@ -39,7 +39,7 @@ def pattern_set(patterns: Iterable[str]) -> "re2.Set":
 
 
 def encodable(text: str) -> str:
-    """Return a text that RE2 can search: lone surrogates, which JSON allows, become question marks."""
+    """Return text that RE2 can search: lone surrogates, which JSON allows, become question marks."""
     return text.encode("utf-8", "replace").decode()
 
 

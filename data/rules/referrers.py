@@ -19,7 +19,7 @@ _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:\s\[\]]+)(?::\d*)?", re.IGNORECASE)
 _BARE_HOST = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+\.?(?::\d+)?", re.IGNORECASE)
 _ANY_SUFFIX = re.compile(r"([^.]+)\.(?:com|[a-z]{2}|com?\.[a-z]{2})")
 INTERNAL: Final = "internal"
-"""The referrer_type for hosts of the organization itself."""
+"""The referrer_type for the organization's own hosts."""
 MAX_HOST_LENGTH: Final = 253
 """RFC 1035: a longer name is not a valid host name."""
 
@@ -40,7 +40,9 @@ def host_and_path(referrer: str) -> tuple[str, str] | None:
 
 
 def is_internal(referrer: str | None, domain: str | None, link_domains: Collection[str]) -> bool:
-    """Whether a referring host is the visit's own domain or a domain of the links, with or without `www.`."""
+    """Return whether a referring host is the visit's own domain or one of the links' domains, with or without
+    `www.`.
+    """
     if referrer is None:
         return False
     host = referrer.removeprefix("www.")
@@ -82,14 +84,16 @@ class ReferrerTable:
 
 
 class Campaigns:
-    """Recognizes AI products by utm_source: the values of campaigns.toml, or hosts of AI products."""
+    """Recognizes AI products by utm_source: the values in campaigns.toml, or hosts of AI products."""
 
     def __init__(self, referrers: ReferrerTable) -> None:
         self._rows = {row.utm_source: row for row in load(Campaign, "campaigns")}
         self._referrers = referrers
 
     def match(self, query: str) -> RuleMatch | None:
-        """Return the match of an AI product in a query: in utm_source, or as a host in `referrer`, as Grok sends it."""
+        """Return the match for an AI product that a query names in utm_source or, as Grok does, by its host in
+        `referrer`.
+        """
         source = (utm_values(query)[0] or "").lower().removeprefix("www.")
         row = self._rows.get(source)
         if row:
@@ -110,7 +114,7 @@ class Campaigns:
 
 
 def ai_referral(ai_source: str | None, confidence: str | None, method: str) -> Classification:
-    """Return the classification of a person whom an AI product sent."""
+    """Return the classification of a person sent by an AI product."""
     device = HUMAN_CLASSIFICATION[7:]
     return Classification("ai_referral", "referral", ai_source, None, None, confidence, method, *device)
 

@@ -1,6 +1,6 @@
-"""Reads and writes the file of a release: tables of agents and referrers that replace the shipped tables.
+"""Reads and writes release files: tables of agents and referrers that replace the shipped tables.
 
-Its SHA-256 identifies it; `traffic agents release` prints both.
+A file's SHA-256 identifies the release; `traffic agents release` prints both.
 """
 
 import hashlib
@@ -18,17 +18,17 @@ _HOST: Final = re.compile(r"(android-app://)?[a-z0-9.*/-]+")
 
 
 def shipped_release() -> bytes:
-    """Return the file of a release that has the tables of this version."""
+    """Return a release file with the tables of this version."""
     return b"\n".join(map(bytes_of, RELEASED))
 
 
 def newest_check(content: bytes) -> str:
-    """Return the last day on which a row of a release was checked, such as 2026-11-29; "" if it has no rows."""
+    """Return the last day on which a row in a release was checked, such as 2026-11-29; "" if it has no rows."""
     return max(_CHECKED.findall(content), default=b"").decode()
 
 
 def checked_release(name: str, content: bytes) -> Released:
-    """Return the tables of the release in the file `name`. Raises BadInput with file, row and field."""
+    """Return the tables in the release file `name`. Raises BadInput with file, row and field."""
     if len(content) > MAX_BYTES:
         raise BadInput(f"{name} has {len(content):,} bytes; a release has at most {MAX_BYTES:,}.")
     try:

@@ -51,7 +51,9 @@ class BrowserReleases:
         self._superseded = lru_cache(1 << 14)(self._find_superseded)
 
     def matches(self, user_agent: str) -> Iterator[RuleMatch]:
-        """Yield the rules by which no browser ever sent this (unescaped) user agent, since its parts disagree."""
+        """Yield the rules that no browser ever sent this (unescaped) user agent, since its parts disagree or its form
+        is forged.
+        """
         build = _CHROME_ALONE.fullmatch(user_agent)
         if build and not self._had_build(int(build[1]), int(build[2])):
             row = self._releases["Chrome", int(build[1])]
@@ -70,9 +72,10 @@ class BrowserReleases:
             yield RuleMatch(f"forged.toml: {row.name}", row.evidence, bot_classification("other"))
 
     def _had_build(self, version: int, build: int) -> bool:
-        """Whether a version of Chrome can have a build: after the previous version's builds, up to its own newest.
+        """Return whether a version of Chrome can have a build: after the previous version's builds, up to its own
+        newest.
 
-        True if the table does not have both versions, and for 0, which hides the build.
+        Return True for build 0, which hides the build, and if the table lacks the newest build of either version.
         """
         row, before = self._releases.get(("Chrome", version)), self._releases.get(("Chrome", version - 1))
         return not (build and row and row.build and before and before.build) or before.build < build <= row.build
@@ -99,7 +102,7 @@ class BrowserReleases:
         return day + timedelta(days=round(365.25 * years / 4)) if day else None
 
     def updates_itself(self, user_agent: str) -> bool:
-        """Whether this is a self-updating browser, the kind that becomes outdated first."""
+        """Return whether this is a self-updating browser, the kind that becomes outdated first."""
         return self._superseded(user_agent)[1] == _FIRST_OUTDATED
 
     def old_since(self, user_agent: str) -> date | None:
@@ -110,7 +113,9 @@ class BrowserReleases:
         return day + _HALF_A_YEAR if day else None
 
     def _find_superseded(self, user_agent: str) -> tuple[date | None, int]:
-        """Return when this version was superseded, and the years for which people keep using it; (None, 0): forever."""
+        """Return when this version was superseded, and the years for which people keep using it; (None, 0) means
+        forever.
+        """
         text = user_agent.lower()
         numbers: list[int] = self._any_lifetime.Match(text) or []
         if not numbers:
@@ -128,5 +133,5 @@ def _is_pair(system: int, safari: int) -> bool:
 
 
 def _is_engine(engine: int, firefox: int) -> bool:
-    """Whether a version of Firefox sends this version of its engine: its own, or 109 for Firefox 110 to 119."""
+    """Return whether a version of Firefox sends this version of its engine: its own, or 109 for Firefox 110 to 119."""
     return engine == firefox or (engine == _FROZEN_GECKO < firefox <= _LAST_FROZEN)

@@ -1,8 +1,8 @@
 """Names the agent of a request by its header `Signature-Agent` (Web Bot Auth). The signature itself is not verified.
 
-The header is a dictionary (`sig1="https://chatgpt.com"`); in older drafts, a string (`"https://chatgpt.com"`):
-https://datatracker.ietf.org/doc/draft-meunier-webbotauth-httpsig-directory/
-The hosts come from the rows with `verify = ["signature:<host>"]` in agents.toml.
+The header is a dictionary (`sig1="https://chatgpt.com"`) or, in older drafts, a string (`"https://chatgpt.com"`):
+https://datatracker.ietf.org/doc/draft-meunier-webbotauth-httpsig-directory/ The hosts come from the rows with `verify =
+["signature:<host>"]` in agents.toml.
 """
 
 import re
@@ -47,7 +47,7 @@ class Signers:
         return by_agent if signed is None or self.is_finer(by_agent, signed) else signed
 
     def is_finer(self, by_agent: Classification, signed: Classification) -> bool:
-        """Whether the classification by user agent and address is more specific than `signed`, by the header.
+        """Return whether the classification by user agent and address is more specific than the header's, `signed`.
 
         It is if the address shows another agent, or if the user agent names an agent in the lake's own table or an
         agent of the same operator.

@@ -27,18 +27,18 @@ _WORDS: Final[dict[str, Collection[str]]] = {
     "referrer_type": REFERRER_TYPES,
     "device_type": DEVICE_TYPES,
 }
-"""Allowed values by the name of the field."""
+"""Allowed values by field name."""
 _CHECKS: Final[dict[str, Callable[[str], object]]] = {
     "network": ipaddress.ip_network,
     "path": compile_pattern,
     "pattern": compile_pattern,
     "unless": compile_pattern,
 }
-"""Functions that check values, by the name of the field: they raise ValueError for an invalid value."""
+"""Functions that check values, by field name; they raise ValueError for an invalid value."""
 
 
 class RuleRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A row of a table. Texts are never empty."""
+    """A row of a table. Strings are never empty."""
 
     evidence: Annotated[str, Meta(pattern="^https?://")]
     checked: date  # when the evidence was last read
@@ -75,7 +75,9 @@ class Agent(RuleRow, frozen=True):
 
 
 class OwnAgent(Agent, frozen=True, kw_only=True):
-    """An agent in a lake's own table. Its evidence is what the lake's operator knows, unless the row gives a page."""
+    """An agent in a lake's own table. Unless the row names a page, its evidence is what the lake's operator
+    observed.
+    """
 
     evidence: Annotated[str, Meta(pattern="^https?://")] = ""
     checked: date = date.min
@@ -151,7 +153,9 @@ class Device(RuleRow, frozen=True):
 
 
 class Browser(RuleRow, frozen=True):
-    """A browser of people, by a pattern (RE2, on the user agent in lower case) or by ua-parser's names for it."""
+    """A browser that people use, recognized by a pattern (RE2, on the user agent in lower case) or by ua-parser's names
+    for it.
+    """
 
     name: Text
     pattern: Text
@@ -233,12 +237,12 @@ def _checked_rows(row_type: type[AnyRow], name: str, content: bytes) -> tuple[An
 
 
 def parse_rows(row_type: type[AnyRow], key: str, name: str, content: bytes) -> list[AnyRow]:
-    """Return the rows of a TOML text, in tables called `key`. Raises ValueError with file, row and field."""
+    """Return the rows in TOML content, in tables called `key`. Raises ValueError with file, row and field."""
     return checked_rows(row_type, parse_tables((key,), name, content)[key], name)
 
 
 def parse_tables(keys: Collection[str], name: str, content: bytes) -> Mapping[str, list[object]]:
-    """Return the tables of a TOML text by their names, which are `keys`. Raises ValueError with the file."""
+    """Return the tables in TOML content by their names, which must be `keys`. Raises ValueError with the file."""
     try:
         tables = tomli.loads(content.decode())
     except (ValueError, RecursionError) as error:

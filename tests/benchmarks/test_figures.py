@@ -99,7 +99,7 @@ def test_the_picture_matches_the_table_of_figures():
     assert (BENCHMARKS / "ratios.svg").read_text("utf-8") == picture(figures)
 
 
-def test_a_programs_memory_excludes_the_measuring_process() -> None:
+def test_measured_memory_excludes_the_measuring_process() -> None:
     large = bytearray(b"1" * 150_000_000)
     taken = run([sys.executable, "-c", "sum(range(1_000_000))"])
     assert taken.megabytes < 100
@@ -113,7 +113,7 @@ def test_a_program_that_fails_is_not_measured() -> None:
         run([sys.executable, "-c", "raise SystemExit(3)"])
 
 
-def test_a_program_is_measured_until_it_writes_a_text() -> None:
+def test_a_program_is_measured_until_it_writes_a_given_line() -> None:
     """Otherwise it would run for an hour."""
     code = "import sys, time; print('all done', file=sys.stderr, flush=True); time.sleep(3600)"
     taken = run([sys.executable, "-c", code], until="done")
@@ -121,7 +121,7 @@ def test_a_program_is_measured_until_it_writes_a_text() -> None:
     assert taken.seconds >= taken.lines[0][0]
 
 
-def test_a_program_that_never_writes_the_text_is_not_measured() -> None:
+def test_a_program_that_never_writes_the_line_is_not_measured() -> None:
     with pytest.raises(subprocess.CalledProcessError):
         run([sys.executable, "-c", "print('all done')"], until="done")
 

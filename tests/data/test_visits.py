@@ -48,6 +48,6 @@ def test_data_of_a_newer_version_is_rejected_clearly():
         check_version(newer, "visits/a.parquet")
     assert isinstance(refused.value, LakeDamaged)
     assert str(refused.value) == (
-        f"visits/a.parquet was written by a newer version of this program (visit schema {newer}, this one knows "
+        f"visits/a.parquet was written by a newer version of this program (visit schema {newer}, this one reads up to "
         f"{SCHEMA_VERSION}); upgrade."
     )

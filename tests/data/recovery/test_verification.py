@@ -84,7 +84,7 @@ NEWER = SCHEMA_VERSION + 1
 REGISTERED = {
     "by a newer program": (
         of_version(NEWER, VISITS.append(pa.field("made_up", pa.string()))),
-        f"was written by a newer version of this program (visit schema {NEWER}, this one knows {SCHEMA_VERSION}); up",
+        f"was written by a newer version of this program (visit schema {NEWER}, this one reads up to {SCHEMA_VERSION}",
     ),
     "of another version": (
         of_version(0),

@@ -28,7 +28,7 @@ def test_a_rule_has_one_normalized_form(kind, given, kept):
     [
         ("address", "office", "'office' is not an address or network, such as 203.0.113.7 or 203.0.113.0/24."),
         ("address", "203.0.113.0/33", "'203.0.113.0/33' is not an address or network"),
-        ("agent", "(", "'(' is not a valid RE2 pattern of user agents: missing ): (."),
+        ("agent", "(", "'(' is not a valid RE2 pattern for user agents: missing ): (."),
         ("agent", "", "'' matches every user agent; make it match only yours, such as UptimeKuma."),
         ("agent", "a*", "'a*' matches every user agent"),
         ("path", "admin", "'admin' is not a path, such as /admin, which starts with / and has no query string."),
