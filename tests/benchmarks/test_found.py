@@ -1,4 +1,4 @@
-"""The table of jobs from real logs counts them by their readings, and reads only logs with unchanged bytes."""
+"""Jobs from real logs are counted by their readings, and only logs with unchanged bytes are read."""
 
 import gzip
 import hashlib
@@ -16,7 +16,7 @@ READINGS = [Reading(*row) for row in rows_of("found_read.tsv")]
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory):
-    """A folder of clones with one repository, and a packed part of a log in it."""
+    """A folder of clones with one repository, which contains a compressed part of a log."""
     folder, packed = tmp_path_factory.mktemp("clones"), gzip.compress(b"a line\n")
     repository = folder / "owner" / "name"
     repository.mkdir(parents=True)
@@ -27,7 +27,7 @@ def clone(tmp_path_factory):
     return folder, LogFile("log", "owner/name", "HEAD", "access.log.gz", "", hashlib.sha256(packed).hexdigest())
 
 
-def test_a_packed_part_of_a_log_is_read_from_a_clone(clone):
+def test_a_compressed_part_of_a_log_is_read_from_a_clone(clone):
     folder, file = clone
     assert content_of(file, folder) == b"a line\n"
 

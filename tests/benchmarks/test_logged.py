@@ -1,4 +1,4 @@
-"""The user agents of public logs, and how well bots are recognized among them."""
+"""User agents from public logs, and how well bots are recognized among them."""
 
 import re
 
@@ -15,7 +15,7 @@ def test_the_file_is_small():
     assert FILE.stat().st_size <= 300_000
 
 
-def test_rows_are_bots_people_or_aside():
+def test_rows_are_bots_people_or_set_aside():
     assert {row.label for row in ROWS} == {"automaton", "person", "aside"}
 
 
@@ -31,7 +31,7 @@ def test_user_agents_are_no_longer_than_the_maximum():
     assert max(len(row.user_agent) for row in ROWS) <= MAX_USER_AGENT_LENGTH
 
 
-def test_both_halves_come_from_different_repositories():
+def test_the_halves_come_from_different_repositories():
     learned, reported = ({row.repository for row in ROWS if row.half == half} for half in ("learn", "report"))
     assert learned
     assert reported

@@ -64,7 +64,7 @@ def test_generated_visits_are_correlated_and_of_every_kind(drawing):
     assert hottest > 5 * SAMPLE.visits / SAMPLE.links
 
 
-def test_an_interrupted_lake_is_finished_and_not_built_twice(tmp_path, monkeypatch):
+def test_an_interrupted_lake_build_is_resumed_not_repeated(tmp_path, monkeypatch):
     monkeypatch.setattr(drawing_module, "AT_ONCE", 200)  # for several batches
     sample = Sample(600, date(2026, 10, 31), days=4)
     lakes = [Lake(tmp_path / name, create=True) for name in ("one", "two")]

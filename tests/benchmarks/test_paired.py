@@ -21,13 +21,13 @@ def of(ratio, low, high):
 @pytest.mark.parametrize(
     ("pairs", "rank", "expected"), [(6, 1, 0.96875), (15, 4, 0.96484375), (20, 6, 0.958610534), (31, 10, 0.970551)]
 )
-def test_interval_of_the_median_covers_at_least_95_percent(pairs, rank, expected):
+def test_the_medians_interval_covers_at_least_95_percent(pairs, rank, expected):
     assert lower_rank(pairs) == rank
     assert coverage(pairs, rank) == pytest.approx(expected, abs=1e-6)
     assert coverage(pairs, rank + 1) < 0.95
 
 
-def test_coverage_is_the_binomial_probability():
+def test_the_coverage_is_the_binomial_probability():
     between = sum(comb(15, heads) for heads in range(4, 12)) / 2**15  # the ratios below the median, out of 15
     assert coverage(15, 4) == pytest.approx(between)
 
@@ -37,15 +37,15 @@ def test_fewer_than_six_pairs_have_no_interval():
         lower_rank(5)
 
 
-def test_ratio_is_the_median_pair_by_pair():
-    """The machine was busy during some pairs: both sides took longer by the same factor."""
+def test_the_ratio_is_the_median_of_the_pairs_ratios():
+    """The machine was busy during some pairs, so both sides took longer by the same factor."""
     busy = [1, 1, 1, 1, 1, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9]
     found = comparison("import", "s", [1.1 * times for times in busy], busy)
     assert (found.ratio, found.low, found.high) == pytest.approx((1.1, 1.1, 1.1))
     assert (found.ours, found.theirs) == pytest.approx((9.9, 9))
 
 
-def test_interval_spans_the_4th_to_the_12th_of_15_ratios():
+def test_the_interval_spans_the_4th_to_the_12th_of_15_ratios():
     ratios = [1 + number / 100 for number in range(1, 16)]
     Random(1).shuffle(ratios)
     found = comparison("import", "s", ratios, [1] * 15)
@@ -64,7 +64,7 @@ def test_interval_spans_the_4th_to_the_12th_of_15_ratios():
         (0.95, 0.8, 0.99, "faster"),
     ],
 )
-def test_a_verdict_needs_an_interval_and_5_percent(ratio, low, high, verdict):
+def test_a_verdict_needs_a_clear_interval_and_5_percent(ratio, low, high, verdict):
     assert of(ratio, low, high).verdict == verdict
     assert is_slower([of(1, 0.9, 1.1), of(ratio, low, high)]) == (verdict == "slower")
 
@@ -102,7 +102,7 @@ def measured(pairs, seconds=lambda side, number: len(side.name), times=1):
     return order, list(trial(pairs).compare("sleep", "ms", measure, times))
 
 
-def test_sides_take_turns_to_be_first():
+def test_the_sides_take_turns_going_first():
     order, _ = measured(7)
     assert "".join(name[0] for _, name in order) == "ot" + "toot" * 3 + "to"
     assert [number for number, _ in order] == [number for number in range(8) for _ in range(2)]
@@ -113,14 +113,14 @@ def test_the_first_pair_does_not_count():
     assert (found.ours, found.theirs, found.low, found.high) == (4_000, 4_000, 1, 1)
 
 
-def test_quick_measures_have_several_times_as_many_pairs():
+def test_quick_measures_get_several_times_as_many_pairs():
     _, (found,) = measured(6, lambda _, number: 1 + number, times=3)
     assert found.pairs == 18
     assert found.ours == 1_000 * median(range(2, 20))
 
 
 @pytest.mark.parametrize(("milliseconds", "text"), [(1_054.3, "1,054"), (0.0898, "0.0898"), (33.52, "33.5")])
-def test_table_has_three_digits_or_whole_numbers(milliseconds, text):
+def test_the_table_has_three_digits_or_whole_numbers(milliseconds, text):
     one = Comparison("dashboard", "ms", 15, milliseconds, milliseconds, 1, 0.9, 1.1)
     cells = [next(column.cells) for column in table_of([one]).columns]
     assert cells == ["dashboard", "ms", "15", text, text, "1.000", "0.900 to 1.100", "not slower"]

@@ -95,7 +95,7 @@ def test_a_bar_applies_from_its_number_of_visits():
 
 
 @pytest.mark.parametrize(("visits", "most"), [(1_000_000, 1.5), (20_000_000, 1)])
-def test_bars_of_the_largest_lakes_come_first(visits, most):
+def test_bars_for_the_largest_lakes_come_first(visits, most):
     assert bar_of(beside("cold dashboard", "ms", {OURS: [1.0], REFRESHED: [1.0]}, visits)[1]).most == most
 
 
@@ -121,7 +121,7 @@ def test_a_case_has_one_bar_for_each_peer_and_size():
     assert len({(bar.case, bar.who, bar.visits) for bar in BARS}) == len(BARS)
 
 
-def test_ways_are_measured_in_turn_after_a_warm_up_round():
+def test_ways_are_measured_alternately_after_a_warm_up_round():
     asked = []
     ways = {name: lambda name=name: asked.append(name) or float(len(asked)) for name in ("a", "b")}
     assert in_turn(ways, 2) == {"a": [3.0, 5.0], "b": [4.0, 6.0]}

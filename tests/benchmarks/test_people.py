@@ -72,11 +72,11 @@ def test_the_day_of_a_view_is_judged_as_before():
     assert [row.seen for row in rows] == [not names - {"breadth"} for _, names in JUDGED]
 
 
-def test_no_person_of_the_page_views_came_from_a_hosting_network():
+def test_no_person_in_the_page_views_came_from_a_hosting_network():
     assert Counter(view.label for view in views() if view.network != "-") == {"machine": 224}
 
 
-def test_the_file_of_visitor_days_is_small_and_keeps_counts_only():
+def test_the_visitor_day_file_is_small_and_contains_only_counts():
     assert days_file.stat().st_size < 20_000
     read = list(visitor_days())
     assert Counter(one.label for one in read) == {"machine": 349, "person": 148, "doubtful": 23}
@@ -120,7 +120,7 @@ def test_a_visitor_day_keeps_its_judgement():
     ]
 
 
-def test_networks_convict_no_person_of_the_visitor_days():
+def test_networks_convict_no_person_in_the_visitor_days():
     rows = of_days(list(visitor_days()))
     halves = [row for row in rows if row.group != "later"]
     assert Counter(row.label for row in halves if not row.seen) == {"machine": 221, "doubtful": 2}
@@ -132,7 +132,7 @@ def test_a_fifth_of_visitor_days_with_pages_are_machines():
     assert Counter(row.label for row in of_days(read) if row.seen) == {"person": 124, "machine": 39, "doubtful": 14}
 
 
-def test_no_person_of_later_sites_is_convicted():
+def test_no_person_on_the_later_sites_is_convicted():
     rows = of_days([one for one in visitor_days() if one.part == "later"])
     assert Counter(row.label for row in rows if not row.seen) == {"machine": 60, "doubtful": 2}
     assert Counter(row.label for row in rows if not row.landed) == {"machine": 6}
@@ -190,7 +190,7 @@ def test_planted_people_are_kept_and_machines_are_found():  # imports 17,000 lin
     assert (called, people_lost.partition(" ")[0]) == (sum(row.seen for row in rows), "0.0")
 
 
-def test_an_interval_is_wilsons():
+def test_shares_have_wilson_intervals():
     assert interval(0, 10) == "0.0 (0.0–27.8)"
     assert interval(5, 10) == "50.0 (23.7–76.3)"
     assert interval(0, 0) == "-"

@@ -1,4 +1,4 @@
-"""Fixtures for tests of the contract: the application, called by users of an identity provider."""
+"""Fixtures for the contract tests: the application, called by users of an identity provider."""
 
 import pytest
 

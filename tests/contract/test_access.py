@@ -136,7 +136,7 @@ def test_a_token_has_at_most_8192_characters(asked, refusal):
 # API keys
 
 
-def test_a_new_key_only_opens_its_own_organization(asked, shared, key_of):
+def test_a_new_key_opens_only_its_own_organization(asked, shared, key_of):
     assert [visits_of(asked, key_of(shared, name)) for name in ("acme", "other", "new")] == [1, 2, 0]
 
 
@@ -194,7 +194,7 @@ BAD_CLAIMS = {
 
 
 def signed_with(secret, kid="rsa", algorithm="HS256"):
-    """HMAC tokens with public values as the secret."""
+    """Return an HMAC token whose secret is a public value."""
     signed = b".".join((encoded({"alg": algorithm, "kid": kid}), encoded(claims())))
     return b".".join((signed, encoded(hmac.digest(secret, signed, "sha256")))).decode()
 
@@ -422,7 +422,7 @@ async def test_only_configured_algorithms_are_accepted(gate):
 
 
 @pytest.mark.parametrize("hours", [1, 720])
-async def test_a_token_lives_at_most_as_long_as_configured(gate, hours):
+async def test_a_token_is_valid_for_at_most_the_configured_time(gate, hours):
     limited, begun = gate(jwt_lifetime=hours), int(time.time()) - 10
     found = [await entered(limited, token(iat=begun, exp=begun + hours * HOUR + more)) for more in (0, 0.5, 1)]
     assert [one is not None for one in found] == [True, False, False]
@@ -491,7 +491,7 @@ async def test_cached_tokens_end_at_their_exp_or_when_the_keys_change(gate, tmp_
     assert await entered(keeper, other)
 
 
-async def test_a_key_revoked_elsewhere_works_at_most_two_more_seconds(gate, shared, key_of):
+async def test_a_key_revoked_elsewhere_works_for_two_seconds_at_most(gate, shared, key_of):
     clock, key = Clock(), key_of(shared)
     keeper = gate(clock=clock)
     assert await entered(keeper, key)
@@ -505,7 +505,7 @@ async def test_a_key_revoked_elsewhere_works_at_most_two_more_seconds(gate, shar
     assert await entered(keeper, key) is None
 
 
-async def test_the_use_of_a_key_is_recorded_when_it_is_looked_up(gate, shared, key_of, monkeypatch):
+async def test_looking_up_a_key_records_its_use(gate, shared, key_of, monkeypatch):
     clock, key, noted = Clock(), key_of(shared), []
     keeper = gate(clock=clock)
     monkeypatch.setattr(ApiKeys, "record_use", lambda self, used: noted.append(used))

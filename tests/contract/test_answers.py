@@ -38,12 +38,12 @@ def written(answer):
 
 
 def came(who, times=1, visited_at="2026-03-04T12:30", **columns):
-    """Return a number of visits of a kind."""
+    """Return this many equal visits of a kind."""
     return [visit(**KINDS[who] | columns, visited_at=datetime.fromisoformat(visited_at))] * times
 
 
 def expected(example):
-    """Return the answer of an example; a list names its fields once."""
+    """Return an example's answer; if the answer is a list, the example names its fields once."""
     fields = example.get("fields", "").split()
     return [dict(zip(fields, row, strict=True)) for row in example["rows"]] if fields else example["answer"]
 
@@ -78,7 +78,7 @@ class Asked:
 
 @pytest.fixture(scope="module")
 def ask(shared_lake, opened, key_of):
-    """Query a new organization, next to a stranger whose visits and links have the same short codes."""
+    """Query a new organization, beside another one with visits and links for the same short codes."""
     codes = ("a", "b", "sale", "000", "0000", None)
     land(shared_lake, "stranger", [row | {"short_code": code} for code in codes for who in KINDS for row in came(who)])
     links(shared_lake, "stranger", [{"short_code": code, "target_url": "https://secret"} for code in codes if code])
@@ -88,7 +88,7 @@ def ask(shared_lake, opened, key_of):
 
 @pytest.fixture(scope="module")
 def ask_of_value(shared_lake, opened, key_of, tmp_path_factory):
-    """Query with configured values of visits."""
+    """Query with configured values for visits."""
     values = tmp_path_factory.mktemp("values") / "values.toml"
     values.write_text(VALUES)
     with opened(shared_lake, values=values) as client:
@@ -181,7 +181,7 @@ def test_cache_stats_have_a_row_for_each_endpoint(statistics):
         assert written(row) == written({"scope": scope} | UNUSED)
 
 
-def test_cache_stats_only_count_the_organizations_own_requests(ask, mine, statistics):
+def test_cache_stats_count_only_the_organizations_requests(ask, mine, statistics):
     _, others = ask.organization()
     before, sizes = statistics(), {}
     for headers, query in [

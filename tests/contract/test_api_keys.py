@@ -80,7 +80,7 @@ def test_the_secret_of_a_key_is_not_stored(client, shared_lake):
     assert made["key"][12:] not in stored
 
 
-def test_http_and_the_command_line_share_the_same_keys(client, shared_lake, key_of):
+def test_http_and_the_command_line_use_the_same_keys(client, shared_lake, key_of):
     key = key_of(shared_lake, "both")
     made = create(client, "both").json()
     told = client.get(PATH, headers=as_("both")).json()
@@ -119,7 +119,7 @@ def test_a_revoked_key_stays_in_the_list(client, revoked):
     assert [one["id"] for one in client.get(PATH, headers=as_(organization)).json()] == [made["id"]]
 
 
-def test_a_key_gets_401_from_the_second_when_it_expires(keys_at):
+def test_a_key_gets_401_from_the_second_it_expires(keys_at):
     client, clock = keys_at
     made = create(client, expires_at="2026-03-15").json()
     assert made["expires_at"] == "2026-03-15T23:59:59Z"

@@ -63,7 +63,7 @@ def client(shared_lake, opened, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def send(client, shared_lake):
-    """Send a body to one of the routes: a new job, an approved and implemented job, and a hook exist."""
+    """Send a body to one of the routes. A new job, an approved and implemented job, and a hook exist."""
     with open_store(Jobs, shared_lake) as store:
         for path in ("/found", "/approved"):
             store.upsert(broken(path), NOW)
@@ -173,7 +173,7 @@ def test_resources_of_another_organization_are_not_found(client, requests):
     assert state(client) == before
 
 
-async def test_a_client_leaving_during_its_body_creates_no_key(control):
+async def test_a_client_that_leaves_mid_body_creates_no_key(control):
     pieces = iter([{"type": "http.request", "body": b'{"name":', "more_body": True}, {"type": "http.disconnect"}])
 
     async def receive():
@@ -192,7 +192,7 @@ async def test_a_client_leaving_during_its_body_creates_no_key(control):
 
 @pytest.mark.parametrize("start", [b"", b'{"content":', b'{"nothing":'])
 def test_undeclared_json_is_rejected_without_parsing_it(start):
-    """Parsed into Python lists, it would take 50 MB and block the event loop meanwhile."""
+    """Parsed into Python lists, the JSON would take 50 MB, and parsing it would block the event loop."""
     body = start + b"[" + b"[]," * 600_000 + b"[]]" + b"}" * bool(start)
 
     async def receive():

@@ -28,7 +28,7 @@ def served(tmp_path_factory, serving, key_of):
 
 
 def begin(stack, client, path, size):
-    """Return a connection on which all of a body except its last byte was sent."""
+    """Return a connection on which a whole body except its last byte was sent."""
     connection = stack.enter_context(client.connected())
     with suppress(ConnectionError):  # it may be evicted meanwhile
         connection.sendall(client.request(path, UNFINISHED % size, method=b"POST") + b" " * (size - 1))
@@ -36,7 +36,7 @@ def begin(stack, client, path, size):
 
 
 def posted(client):
-    """Return the status of a reported visit."""
+    """Report a visit; return the status of the response."""
     with client.connected() as connection:
         connection.sendall(client.request(b"/visits", UNFINISHED % len(ROW), method=b"POST") + ROW)
         return answer_on(connection).status

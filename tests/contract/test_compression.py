@@ -1,4 +1,6 @@
-"""Answers are compressed with gzip only on request, with the same content, and once while they are cached."""
+"""Answers are compressed with gzip only on request, have the same content then, and are compressed once while
+cached.
+"""
 
 import asyncio
 import gzip
@@ -77,7 +79,7 @@ def compressed(monkeypatch):
 
 @pytest.fixture
 def held(lake):
-    """Answers of a lake, with a clock for the cache."""
+    """Answers from a lake, with a clock for the cache."""
     land(lake, "acme", [visit()])
     workers, warehouse, clock = Workers(), Warehouse(lake), Clock()
     yield Answers(warehouse, AnswerCache(clock), workers), clock

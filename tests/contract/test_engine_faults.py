@@ -137,7 +137,7 @@ def test_a_timed_out_query_gets_a_remedy():
     assert problem_of(ClusterTimeout("x")).body["message"].endswith(" are cached for five minutes: retry.")
 
 
-def test_a_query_out_of_memory_fails_but_the_next_is_answered(lake, opened, monkeypatch):
+def test_a_query_exceeding_memory_fails_but_the_next_is_answered(lake, opened, monkeypatch):
     many = "CASE WHEN getvariable('domain') = 'large' THEN 3000000 ELSE 1 END"
     large = f"(SELECT max(a) FROM (SELECT row_number() OVER (ORDER BY hash(x)) AS a FROM range({many}) AS r(x))) > 0"
     monkeypatch.setattr(queries.warehouse, "template", with_condition(large))
@@ -264,7 +264,7 @@ def test_a_health_check_keeps_its_cursor_for_the_next(lake):
 
 
 class Gated(Warehouse):
-    """A real warehouse that does not list its files before its gate is open."""
+    """A real warehouse that does not list its files until its gate opens."""
 
     def __init__(self, lake):
         super().__init__(lake)
@@ -407,9 +407,9 @@ class Served(Client):
 
 
 def serve_slowly(journal):
-    """Let templates run forever for a domain like ever1 and briefly for a domain like while1; record when queries run.
+    """Make templates run forever for a domain like ever1 and briefly for a domain like while1; record when queries run.
 
-    They use kept cursors; visits that several of them share are read with another cursor.
+    The templates use kept cursors; visits that several templates share are read with another cursor.
     """
     numbers = (
         "range(CASE WHEN getvariable('domain') LIKE 'ever%' THEN 10000000 "
@@ -435,7 +435,7 @@ def serve_slowly(journal):
 
 @pytest.fixture(scope="module")
 def server(shared_lake, key_of, serving, tmp_path_factory):
-    """The real server on a real socket, slow on request, and the file of its journal."""
+    """The real server on a real socket, slow on request, and its journal file."""
     land(shared_lake, "acme", [visit()])
     journal = tmp_path_factory.mktemp("server") / "journal"
     journal.touch()
@@ -456,7 +456,7 @@ def cookie(shared_lake):
 
 @pytest.fixture
 def served(server):
-    """The server, with a journal that has no query of another test."""
+    """The server, with a journal that contains no query from another test."""
     served, journal = server
     yield served
     until(lambda: (text := journal.read_text()).count("began ") == text.count("ended "))
@@ -564,7 +564,7 @@ def test_overload_is_rejected_while_cached_answers_are_served(served):
 
 
 def has_come(connection):
-    """Whether a connection has received anything."""
+    """Return whether a connection has received anything."""
     return bool(select.select([connection], [], [], 0)[0])
 
 

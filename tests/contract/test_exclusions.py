@@ -114,7 +114,7 @@ def test_at_most_a_hundred_rules_are_accepted(client):
     assert (answer.status_code, "100 rules" in answer.text) == (409, True)
 
 
-def test_the_switch_changes_cached_answers_at_once(client, shared_lake):
+def test_the_switch_changes_cached_answers_immediately(client, shared_lake):
     store(client, shared_lake)
     before = total(client)
     switched = switch(client, "aside").json()
@@ -123,14 +123,14 @@ def test_the_switch_changes_cached_answers_at_once(client, shared_lake):
     assert total(client) == 4
 
 
-def test_the_switch_only_affects_the_callers_organization(client, shared_lake):
+def test_the_switch_affects_only_the_callers_organization(client, shared_lake):
     store(client, shared_lake)
     switch(client, "aside", headers=as_("stranger"))
     assert total(client) == 4
 
 
 @pytest.mark.parametrize("rules", ["old", f"{rules_version()[:-1]}x"])
-def test_a_request_does_not_mark_visits_of_older_rules(client, shared_lake, rules):
+def test_a_request_does_not_mark_visits_with_older_rules(client, shared_lake, rules):
     store(client, shared_lake)
     store(client, shared_lake, rules)
     answer = switch(client, "aside")

@@ -58,7 +58,7 @@ def test_responses_have_the_standard_headers_and_a_unique_id(client):
     assert all(re.fullmatch("[0-9a-f]{16}", number) for number in numbers)
 
 
-def test_a_query_with_a_body_is_rejected_cached_or_not(client):
+def test_a_query_with_a_body_is_rejected_whether_cached_or_not(client):
     for body in (b"abc", iter([b"abc"])):  # with a length, and in chunks
         client.get(OVERVIEW)
         response = client.request("GET", OVERVIEW, content=body)
@@ -160,7 +160,7 @@ def test_a_log_line_has_the_request_and_its_outcome(logged):
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["at"]) for line in told)
 
 
-def test_an_unexpected_error_logs_its_place_but_not_its_message(logged, monkeypatch):
+def test_an_unexpected_error_logs_its_location_not_its_message(logged, monkeypatch):
     client, lines = logged
 
     def failing(*_):
@@ -193,7 +193,7 @@ def test_warnings_from_lower_floors_are_logged():
     assert "canary" not in json.dumps(second)
 
 
-def test_a_broken_pipe_of_the_log_does_not_stop_the_server():
+def test_a_broken_log_pipe_does_not_stop_the_server():
     class Gone(BytesIO):
         def write(self, _):
             raise BrokenPipeError
@@ -244,7 +244,7 @@ def test_response_times_are_counted_by_route(metrics):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a process takes")
-def test_metrics_contain_the_memory_of_the_process(metrics):
+def test_metrics_contain_the_process_memory(metrics):
     assert "process_resident_memory_bytes" in metrics
 
 

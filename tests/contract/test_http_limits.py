@@ -1,4 +1,4 @@
-"""The real server's reaction to any bytes on a connection: answers, or one JSON error and a close."""
+"""The real server's reaction to any bytes on a connection: responses, or one JSON error and a closed connection."""
 
 import itertools
 import json
@@ -29,7 +29,7 @@ ROW = b'{"path":"/x","user_agent":"Mozilla/5.0","ip":"203.0.113.9"}\n'
 
 @pytest.fixture(scope="module")
 def place(shared_lake, serving, key_of):
-    """The port of a server and a key; checks that it ends without having logged problems."""
+    """A server's port and a key. The server must end without having logged problems."""
     land(shared_lake, "acme", [visit()])
     with serving(shared_lake) as server:
         yield server.port, key_of(shared_lake).encode()
@@ -52,7 +52,9 @@ def connected(place):
 
 @pytest.fixture
 def told(connected):
-    """Return all responses to some bytes, each with status, headers and body; the server closes after them."""
+    """Return all responses to some bytes, each with status, headers and body; the server must then close the
+    connection.
+    """
 
     def told(*sent, address=""):
         with connected(address) as connection:
@@ -66,7 +68,7 @@ def told(connected):
 
 @pytest.fixture
 def post(place):
-    """Return the bytes of a report of visits."""
+    """Return the bytes of a request that reports visits."""
 
     def post(*lines, body=b""):
         return request(b"/visits", b"Authorization: Bearer " + place[1], *lines, method=b"POST") + body
@@ -160,7 +162,7 @@ def test_a_body_is_accepted_whole_or_rejected_with_one_error(told, post, name):
     assert list(json.loads(body))[:2] == (["accepted", "refused"] if status == 202 else ["error", "message"])
 
 
-def test_bytes_that_are_not_a_request_count_for_their_source(told):
+def test_bytes_that_are_not_a_request_count_against_their_source(told):
     answers = [told(b"nonsense\r\n\r\n", address="127.9.9.8")[0] for _ in range(62)]
     assert [answer.status for answer in answers] == [400] * 60 + [429] * 2
     assert [int(answer.headers[b"x-ratelimit-remaining"]) for answer in answers[:60]] == [*range(59, -1, -1)]
@@ -181,7 +183,7 @@ def test_garbage_is_answered_after_earlier_requests(told, place):
 
 
 def test_only_a_few_of_500_pipelined_requests_wait(connected, place):
-    """If the first request is slow, the others wait: at most as many as a source may send."""
+    """If the first request is slow, the others wait, but at most as many as a source may send."""
     key = b"Authorization: Bearer " + place[1]
     with connected() as connection:
         connection.sendall(request(SLOW % 3, key) + request(b"/nothing") * 500)
@@ -191,7 +193,7 @@ def test_only_a_few_of_500_pipelined_requests_wait(connected, place):
 
 
 def is_let_in(connection):
-    """Whether the server answers a request on a connection, instead of closing it."""
+    """Return whether the server answers a request on a connection, instead of closing it."""
     try:
         connection.sendall(request(b"/healthz"))
         return connection.recv(1) != b""

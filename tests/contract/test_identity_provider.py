@@ -1,4 +1,4 @@
-"""The keys of identity tokens, from a file or from a provider that is slow, down, hostile or rotates them."""
+"""Keys for identity tokens: from a file, or from a provider that is slow, down or hostile, or that rotates them."""
 
 import asyncio
 import time
@@ -134,7 +134,7 @@ async def test_keys_are_refreshed_without_requests(gates, provider, monkeypatch)
             await asyncio.sleep(0.01)
 
 
-async def test_a_slow_read_does_not_end_refreshing_idle_keys(gates, provider, monkeypatch):
+async def test_a_slow_read_does_not_stop_the_refresh_of_idle_keys(gates, provider, monkeypatch):
     monkeypatch.setattr(jwks, "REFRESH_SECONDS", -0.9)
     monkeypatch.setattr(jwks, "MIN_REFRESH_INTERVAL_SECONDS", 0.05)
     gate, keys = gates(provider.url, time.monotonic)
@@ -168,7 +168,7 @@ async def test_new_keys_are_seen_within_35_seconds_even_under_load(gates, receiv
 
 
 def of_ec():
-    """Return a token of the key `ec` that no authenticator has cached."""
+    """Return a token that is signed by the key `ec` and that no authenticator has cached."""
     return fresh(key=EC, algorithm="ES256", headers={"kid": "ec"})
 
 
@@ -354,7 +354,7 @@ OVERVIEW = "/analytics/traffic-overview?start_date=2020-01-01&end_date=2099-01-0
 
 
 def logged_in(client, discovered, person, audience):
-    """Return the provider's tokens for a person after logging in."""
+    """Log a person in; return the provider's tokens."""
     callback = "http://localhost/callback"
     query = {"client_id": audience, "redirect_uri": callback, "response_type": "code", "scope": "openid", "state": "x"}
     sent_back = client.post(discovered["authorization_endpoint"], params=query, data={"sub": person})
@@ -363,7 +363,7 @@ def logged_in(client, discovered, person, audience):
     return client.post(discovered["token_endpoint"], data=form, auth=(audience, "secret")).json()
 
 
-def test_the_server_accepts_people_from_a_real_provider(identity_provider, lake, serving):
+def test_the_server_accepts_users_of_a_real_provider(identity_provider, lake, serving):
     land(lake, "acme", [visit()])
     land(lake, "other", [visit(), visit()])
     with httpx2.Client(trust_env=False, verify=False, timeout=60) as client:

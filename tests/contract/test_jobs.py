@@ -28,7 +28,7 @@ def asked(with_provider):
 
 @pytest.fixture
 def found(shared_lake):
-    """Return the path of the record of a newly found job, which is removed after the test."""
+    """The path of a newly found job, which is removed after the test."""
     store = Jobs(ControlDatabase(shared_lake))
     store.upsert(broken(), NOW)
     path = next(f"/jobs/{row.id}" for row in store.of("acme") if row.status == "new" and row.path == "/gone")
@@ -48,7 +48,7 @@ def act(client, path, action_id, headers=None, **body):
     return client.post(f"{path}/actions", json={"action_id": action_id, **body}, headers=headers)
 
 
-def test_from_finding_to_shipped_fix(asked, found):
+def test_a_finding_becomes_a_shipped_fix(asked, found):
     row = next(row for row in asked.get("/jobs").json() if row["id"] == found.rpartition("/")[2])
     response = asked.get(found)
     job = response.json()
@@ -155,7 +155,7 @@ def test_a_manual_job_names_its_author(asked):
      ("{}/actions", {"action_id": "resolve"}, "note", "x", 2_000), ("{}/implementations", TEXT, "note", "x", 2_000),
      ("{}/implementations", TEXT, "content", "\x01", MAX_CONTENT_BYTES)],
 )  # fmt: skip
-def test_a_body_at_the_limit_is_accepted_and_a_larger_is_413(asked, approved, where, body, name, letter, most):
+def test_a_body_at_the_limit_is_accepted_but_a_larger_one_is_413(asked, approved, where, body, name, letter, most):
     path = where.format(approved)
     response = asked.post(path, json={**body, name: letter * (most + 1)})
     assert (response.status_code, list(response.json())) == (413, ["error", "message"])

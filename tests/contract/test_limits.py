@@ -175,7 +175,9 @@ def test_a_429_rounds_the_wait_up_at_any_time(start, pause, later):
 
 
 def test_millions_of_forged_sources_need_little_memory(tell, monkeypatch):
-    """A sixteenth of the sources and the memory; with TRAFFIC_FAULTS=all, ten million sources in all of the memory."""
+    """The test uses a sixteenth of the sources and of the memory; with TRAFFIC_FAULTS=all, ten million sources in all
+    of the memory.
+    """
     part = 1 if SHARE == "all" else 16
     monkeypatch.setattr(limits, "MAX_SOURCES", limits.MAX_SOURCES // part)
     sources, chance = 10_000_000 if SHARE == "all" else 6_000, random.Random(1)
@@ -266,5 +268,5 @@ hops = st.sampled_from(["203.0.113.1", "10.9.9.9", "nonsense", "", V6, "[::1]:8"
 
 @settings(max_examples=200, derandomize=True)
 @given(st.lists(hops, max_size=6), st.lists(st.sampled_from(["10.0.0.2", "192.0.2.1", "[fd00::1]:9"]), max_size=3))
-def test_no_header_of_a_client_changes_its_source(forged, proxies):
+def test_no_client_header_changes_the_source(forged, proxies):
     assert source(PEER, ", ".join([*forged, V4, *proxies])) == V4

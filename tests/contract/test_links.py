@@ -123,7 +123,7 @@ def test_tags_are_set_kept_and_removed(client):
     assert put(client, "*/sale", "https://shop.example/new", []).json()["tags"] == []
 
 
-def test_a_filter_by_tag_follows_edits_at_once(client, shared_lake):
+def test_a_filter_by_tag_follows_edits_immediately(client, shared_lake):
     land(shared_lake, client.organization, [visit(short_code=code) for code in ("sale", "sale", "new", None)])
     edits = (("*/sale", ["<b>"], 2), ("*/new", ["<b>", "x"], 3), ("*/sale", [], 1), ("other.example/new", [], 1))
     for address, tags, visits in edits:
@@ -165,7 +165,7 @@ def test_a_star_means_only_the_link_for_every_domain(client, stored):
     assert client.get("/links/go.example/sale").json()["target_url"] == "https://shop.example/go"
 
 
-def test_a_new_link_resolves_a_target_at_once(client, shared_lake):
+def test_a_new_link_resolves_a_target_immediately(client, shared_lake):
     target = "https://shop.example/ü?a=1"
     land(shared_lake, client.organization, [visit(short_code=code) for code in ("sale", "sale", "größe")])
     for code, visits in ((None, 0), ("sale", 2), ("größe", 1)):

@@ -106,7 +106,7 @@ def test_dates_and_range_determine_the_days_of_a_query(days, query, first, last)
     ("start", "end"),
     [("2026-03-16", "2026-03-17"), ("2026-03-02", "2026-03-01"), (TODAY - timedelta(3_700), "2999-01-01")],
 )
-def test_a_reversed_or_too_long_period_is_rejected(refusal, start, end):
+def test_a_reversed_or_overlong_period_is_rejected(refusal, start, end):
     assert "start_date" in refusal(start_date=start, end_date=end)["error"]
 
 
@@ -173,7 +173,7 @@ def test_a_short_code_is_counted_on_the_given_domain(total):
 
 
 @pytest.mark.parametrize("name", ["short_code", "target_url", "domain"])
-def test_a_filter_by_any_text_gives_an_empty_answer(asked, total, name):
+def test_a_filter_by_arbitrary_text_gives_an_empty_answer(asked, total, name):
     for value in ("\0", "'", '"', "' OR 1=1 --", "%", "\\", "💥", "\ufeff", "NULL", "{}", "a\r\nb", "ü" * 2_048,
                   "🤖" * 2_048):  # fmt: skip
         assert total(**{name: value}) == 0
@@ -258,7 +258,7 @@ def test_each_group_has_its_visits_in_any_case(total):
     assert found == {"people": 129, "AI": 4, "Bots": 2, "": 134}
 
 
-def test_bot_traffic_lists_people_of_a_group_only_on_request(answer):
+def test_bot_traffic_lists_people_in_a_group_only_on_request(answer):
     for group, found in {"people": set(), "ai": AI - {"ai_referral"}, "bots": OTHER}.items():
         assert {row["bot_category"] for row in answer("bot-traffic", {"traffic_group": group})} == found
     sent = {"traffic_group": "people", "traffic_type": "ai"}

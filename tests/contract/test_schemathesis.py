@@ -24,8 +24,8 @@ SOURCES = itertools.count()
 def schemathesis():
     """Schemathesis with its checks. Only the process that runs the tests loads it, since loading takes a long time.
 
-    It loads parts of itself on first use, and pytest rewrites them then. A garbage collection during this may raise an
-    error in Python 3.11 (CPython issue 106905), so collection is off.
+    Some of its modules load on first use, and pytest rewrites them at that time. A garbage collection during this may
+    raise an error in Python 3.11 (CPython issue 106905), so collection is off.
     """
     gc.disable()
     try:

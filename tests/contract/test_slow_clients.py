@@ -1,6 +1,6 @@
 """Slow attackers are disconnected in time; slow legitimate clients and all others are served.
 
-All tests together try 300 slow connections; `TRAFFIC_FAULTS=all` tries 2,000, all with the real deadlines.
+All tests together try 300 slow connections; with `TRAFFIC_FAULTS=all`, they try 2,000, all with the real deadlines.
 """
 
 import json
@@ -60,12 +60,12 @@ def connected(port, source, receive=0):
 
 
 def reported(*lines):
-    """Return the beginning of a report of visits, up to its body."""
+    """Return the beginning of a request that reports visits, up to its body."""
     return request(b"/visits", *lines, method=b"POST")
 
 
 class Honest(threading.Thread):
-    """Requests a cached answer all the time, from 60 sources in turn, each on one persistent connection."""
+    """Constantly requests a cached answer, alternating between 60 sources, each on one persistent connection."""
 
     def __init__(self, port, header):
         super().__init__()
@@ -203,7 +203,7 @@ def test_slow_or_stalled_requests_time_out_and_count_once(port_and_header, piece
     assert json.loads(answer.body)["error"] == f"Timed out waiting for the request's {part}."
 
 
-def test_timed_out_headers_count_for_their_source(port_and_header):
+def test_timed_out_headers_count_against_their_source(port_and_header):
     with ExitStack() as stack:
         held = [stack.enter_context(connected(port_and_header[0], "127.4.9.9")) for _ in range(62)]
         for connection in held:
@@ -243,8 +243,8 @@ def test_an_idle_connection_is_closed_without_a_response(port_and_header):
         assert rest_on(connection) == b""
 
 
-def test_computing_time_does_not_count_for_clients(port_and_header):
-    """Long computations, several at once: each takes longer than any deadline for its client."""
+def test_computing_time_does_not_count_against_clients(port_and_header):
+    """Several long computations run at the same time; each takes longer than any deadline for its client."""
     port, header = port_and_header
     dashboard = LARGE.replace(b"time-series", b"dashboard")
     longest = HURRIED["IDLE_TIMEOUT_SECONDS"] + 2 * HURRIED["SWEEP_SECONDS"]
@@ -294,7 +294,7 @@ def test_slow_clients_do_not_delay_shutdown(filled, serving):
 
 
 def test_a_large_body_arrives_over_a_slow_connection(port_and_header):
-    """It takes longer than the maximum pause of a body."""
+    """The whole body takes longer than the longest pause allowed within it."""
     port, header = port_and_header
     body = ROW + b" " * ((4 << 20) - len(ROW))
     with connected(port, "127.4.0.6") as connection:

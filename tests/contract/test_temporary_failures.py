@@ -1,4 +1,4 @@
-"""A failure that may pass is a 500 with advice to retry, on every route and page, and the log has its cause."""
+"""A failure that may be temporary is a 500 with advice to retry, on every route and page, and the log has its cause."""
 
 import io
 import json
@@ -56,7 +56,7 @@ def on_an_ended_engine(cursor):
 
 
 def fail_by(monkeypatch, lake, failure):
-    """Let every answer fail as the real engine or manifest would."""
+    """Make every answer fail as the real engine or manifest would."""
     if failure == "engine lost":
         lose_engine(monkeypatch)
     elif failure == "files replaced":

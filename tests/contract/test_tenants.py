@@ -22,7 +22,7 @@ NAMES = [*PARAMETERS, "organization", "org_id", "files", "scope"]
 
 
 def hostile():
-    """More than a hundred hostile values; with `TRAFFIC_FAULTS=all` every quote before every condition."""
+    """More than a hundred hostile values; with `TRAFFIC_FAULTS=all`, every quote is combined with every condition."""
     words = tables(__file__)
     quotes, logic, files = [*map("".join, product(words["marks"], words["ends"]))], words["logic"], words["files"]
     quoted = product(quotes, logic) if IS_LONG else zip(quotes, cycle(logic), strict=False)
@@ -33,7 +33,7 @@ def hostile():
 
 @pytest.fixture(scope="module")
 def client(shared_lake, with_provider):
-    """The application over acme's visits, and the visits of another organization with canaries in every text."""
+    """The application over acme's visits, and over another organization's visits with canaries in every text field."""
     words = {
         name: f"{CANARY}-{name}"
         for name in ("domain", "short_code", "path", "ai_source", "agent", "operator", "operating_system", "browser",
@@ -53,7 +53,7 @@ def test_canaries_appear_in_their_own_organizations_answers(client):
     assert len(blind) <= 14, blind  # counts by hour, for example, contain no words
 
 
-def test_no_query_shows_a_word_of_another_organization(client, tell):
+def test_no_query_reveals_a_word_from_another_organization(client, tell):
     values = hostile()
     assert len(values) >= 100
     if IS_LONG:

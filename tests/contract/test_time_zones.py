@@ -1,4 +1,4 @@
-"""Days of an organization follow its zone; tests/test_whole_way.py recounts a log in several zones."""
+"""An organization's days follow its zone; tests/test_whole_way.py recounts a log in several zones."""
 
 import re
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ ZONES = {
 
 @pytest.fixture(scope="module")
 def ask(shared_lake, opened, key_of):
-    """Query one of three organizations, which have the same visit, half an hour ago, in three zones."""
+    """Query one of three organizations in different zones, each with the same visit, half an hour ago."""
     for organization, (zone, offset, *_) in ZONES.items():
         shared_lake.manifest.organizations.set_zone(organization, zone)
         land(shared_lake, organization, [visit(visited_at=NOW.replace(tzinfo=None, minute=0), utc_offset=offset)])

@@ -24,7 +24,9 @@ print(len(weekly_trend.sync(client=client).weekly))
 
 @pytest.fixture
 def run(tmp_path):
-    """Run a program with its own packages in an empty folder; return its output. Skip without the index."""
+    """Run a program with its own packages in an empty folder; return its output. Skip the test without the package
+    index.
+    """
     uv = shutil.which("uv")
     if uv is None:
         pytest.skip("uv is missing, which installs the generator")

@@ -1,4 +1,4 @@
-"""POST /visits returns exact JSON and keeps acknowledged visits; tests/faults kills its server."""
+"""POST /visits returns exact JSON and keeps acknowledged visits; tests in tests/faults kill its server."""
 
 import asyncio
 import gzip
@@ -80,7 +80,7 @@ def kept(lake, organization="acme"):
 
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/json", "nonsense"])
 @pytest.mark.parametrize("is_array", [False, True])
-def test_visits_may_be_lines_or_an_array_of_any_content_type(asked, shared_lake, kind, is_array):
+def test_visits_may_be_lines_or_an_array_with_any_content_type(asked, shared_lake, kind, is_array):
     one, two = name(), name()
     rows = [row(one), json.dumps({"url": f"https://go.example{two}"}), row(one)]
     whole = (f"[{','.join(rows)}]" if is_array else "\n".join(rows)).encode()
@@ -94,7 +94,7 @@ def test_visits_may_be_lines_or_an_array_of_any_content_type(asked, shared_lake,
     assert (found[one], found[two]) == (2, 1)
 
 
-def test_invalid_rows_are_rejected_by_index_and_others_stored(asked, shared_lake):
+def test_invalid_rows_are_rejected_by_index_others_are_stored(asked, shared_lake):
     one, two = name(), name()
     rows = [row("x"), row(one), "nonsense", "{}", row(two), row("/", ip="203.0.113"), row("/", status="200"), "[]",
             row("/", organization="other")]  # fmt: skip
@@ -140,7 +140,7 @@ LONG = "the visit is longer than 16,384 bytes"
     ],
     ids=itertools.count(1),
 )
-def test_an_index_counts_rows_that_are_not_empty(asked, content, answer):
+def test_an_index_counts_only_rows_that_are_not_empty(asked, content, answer):
     response = asked.post("/visits", content=content)
     assert (response.status_code, response.text) == (202, answer)
 
@@ -207,7 +207,7 @@ def test_a_malformed_array_is_rejected(asked, content):
     assert set(response.headers) >= FOUR
 
 
-def test_a_body_is_only_accepted_with_the_encoding_identity(asked):
+def test_a_body_is_accepted_only_with_the_encoding_identity(asked):
     for encodings in (["gzip"], ["br"], ["gzip, identity"], ["GZIP"], ["x"], ["identity", "gzip"]):
         headers = [("Content-Encoding", encoding) for encoding in encodings]
         response = asked.post("/visits", content=gzip.compress(GOOD.encode()), headers=headers)
@@ -326,7 +326,9 @@ def test_reported_visits_are_only_visible_to_their_organization(lake, opened, ke
 
 @pytest.fixture
 def gate(monkeypatch):
-    """A gate that holds landing visits until it opens, records the number of senders in each group and starts them."""
+    """A gate that holds groups of visits before they land until it opens, and records each group's number of senders;
+    its `begin` starts a sender.
+    """
     land, gate = receiving.VisitReceiver._store, threading.Event()
     gate.groups = []
 
@@ -344,7 +346,7 @@ def gate(monkeypatch):
 
 
 def until(condition, pause=0.005):
-    """Wait for a condition."""
+    """Wait until a condition is true."""
     given_up = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < given_up
@@ -391,7 +393,7 @@ async def test_small_posts_past_a_limit_take_turns(lake, monkeypatch):
     assert kept(lake) == {"/small": 1_000}
 
 
-async def test_large_bodies_of_one_organization_are_parsed_in_turn(lake, monkeypatch):
+async def test_an_organizations_large_bodies_are_parsed_one_by_one(lake, monkeypatch):
     steps, prepare, caller = [], LiveIngest.prepare, Caller("acme", "editor", "key", is_key=True)
     monkeypatch.setattr(LiveIngest, "prepare", lambda *both: steps.append(both[1]) or prepare(*both))
     receiver = receiving.VisitReceiver(lambda: LiveIngest(lake), lambda _: False)
@@ -434,7 +436,7 @@ def test_on_a_failing_disk_writes_fail_and_reads_work(client, lake, monkeypatch)
     assert kept(lake) == {"/before": 1, "/after": 1}
 
 
-def test_no_visit_is_acknowledged_after_the_lake_moved_away(client, lake):
+def test_no_visit_is_acknowledged_after_the_lake_was_moved(client, lake):
     assert send(client, row("/before")).status_code == 202
     away = lake.root.with_name("away")
     lake.root.rename(away)
@@ -480,7 +482,7 @@ service.ops.maintenance.FLUSH_AFTER = datetime.timedelta(seconds=1)
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory, serving, key_of):
-    """A client of acme at a running server that flushes every second, and its lake."""
+    """acme's client for a running server that flushes every second, and the server's lake."""
     lake = Lake(tmp_path_factory.mktemp("served") / "lake", create=True)
     with closing(lake.manifest), serving(lake, before=FLUSH_EACH_SECOND, trusted_proxies="127.0.0.1") as server:
         yield Client(server.port, key_of(lake)), lake
@@ -497,7 +499,7 @@ def calling(caller):
 
 
 def head(caller, *lines):
-    """Return the beginning of a report, up to its body."""
+    """Return the beginning of a request that reports visits, up to its body."""
     return caller.request(b"/visits", *lines, method=b"POST")
 
 
@@ -554,8 +556,8 @@ def test_a_rejected_body_is_not_read_as_the_next_request(served, size):
     assert kept(lake)[smuggled] == 0
 
 
-def test_visits_of_many_concurrent_senders_are_each_counted_once(served, tell):
-    """Meanwhile, other connections send a visit and disconnect at once, half of them with a reset."""
+def test_each_visit_from_many_concurrent_senders_is_counted_once(served, tell):
+    """At the same time, other connections send a visit and disconnect immediately, half of them with a reset."""
     caller, lake = served
     paths = {f"/many-{sender}-{turn}-{number}" for sender in range(12) for turn in range(4) for number in range(5)}
     statuses, barrier = [], threading.Barrier(12)

@@ -1,4 +1,4 @@
-"""Fixtures for tests of the data floor."""
+"""Fixtures for the tests of the data floor."""
 
 from dataclasses import replace
 from itertools import count
@@ -16,7 +16,7 @@ ACME = Options("acme")
 
 @pytest.fixture
 def reopened(lake):
-    """Open the lake again, like another process, or any other lake."""
+    """Open the lake again, as another process would, or open any other lake."""
     lakes = []
 
     def reopened(root=lake.root, create=False):
@@ -44,7 +44,7 @@ def importer(lake):
 
 @pytest.fixture
 def load(importer, tmp_path):
-    """Import a text as a log, with this importer or another."""
+    """Import a string as a log, with this importer or another."""
 
     def load(text, options=ACME, name="access.log", by=importer, **how):
         (tmp_path / name).write_bytes(text.encode() if isinstance(text, str) else text)
@@ -55,13 +55,13 @@ def load(importer, tmp_path):
 
 @pytest.fixture(scope="module")
 def names():
-    """Names for organizations, so that many examples share a lake."""
+    """Names for organizations, so that many examples can share a lake."""
     numbers = count()
     return lambda: f"example-{next(numbers)}"
 
 
 class Logs:
-    """The logs of one test, which has its own organizations in a lake that tests share, as they share its importer."""
+    """The logs of one test. Tests share a lake and its importer, but each test has its own organizations."""
 
     def __init__(self, importer, lake, folder, name):
         self.importer, self.lake, self.path, self._name = importer, lake, folder / "access.log", name
@@ -70,7 +70,7 @@ class Logs:
         return f"{self._name}-{organization}"
 
     def load(self, content, options=ACME, name="access.log", **how):
-        """Import a text as a file."""
+        """Import a string as a file."""
         path = self.path.with_name(name)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         return self.importer.run(path, replace(options, organization=self.own(options.organization)), **how)
@@ -79,11 +79,11 @@ class Logs:
         return self.lake.manifest.logs.batches(self.own(), "")
 
     def visits(self, organization="acme"):
-        """Return every visit, in the order of days, short codes and times."""
+        """Return every visit, ordered by day, short code and time."""
         return rows_of(self.lake, self.own(organization))
 
     def column(self, name, organization="acme"):
-        """Return a column of every visit, by its path."""
+        """Return a column of every visit, by the visit's path."""
         return {visit["path"]: visit[name] for visit in self.visits(organization)}
 
     def paths(self, organization="acme"):

@@ -1,4 +1,4 @@
-"""Messages for errors of a store: the cause and the remedy."""
+"""Messages for errors from a store: the cause and the remedy."""
 
 from datetime import timedelta
 

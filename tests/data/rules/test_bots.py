@@ -1,4 +1,4 @@
-"""Every matching rule of a request, the first of which decides, and the cost of matching."""
+"""Every rule that matches a request, the first of which decides, and the cost of matching."""
 
 import functools
 import itertools
@@ -60,7 +60,9 @@ def kind(sign):
 
 
 def check(classifier, request):
-    """Check that the signs of a request agree with each other and with its classification, and so do its values."""
+    """Check that the signs of a request agree with each other and with its classification, and that its values agree,
+    too.
+    """
     signs, told = list(classifier.matches(request)), classifier.classify(request)
     assert_values_fit(told)
     first = signs[0].classification
@@ -91,7 +93,7 @@ QUERIES = st.text(max_size=60) | st.just("") | SOURCES.map(lambda value: f"utm_s
 
 @given(user_agent=USER_AGENTS, method=METHODS, referrer=REFERRERS, query=QUERIES)
 @settings(max_examples=250)
-def test_the_first_sign_decides_and_without_any_it_is_a_person(classifier, user_agent, method, referrer, query):
+def test_the_first_sign_decides_and_no_sign_means_a_person(classifier, user_agent, method, referrer, query):
     check(classifier, Request.from_log(user_agent, method, referrer, query))
 
 
@@ -100,7 +102,7 @@ def test_the_first_sign_decides_for_every_known_bot(classifier):
         check(classifier, Request.from_log(user_agent))
 
 
-def test_the_evidence_of_every_crawler_is_a_web_address(signs):
+def test_the_evidence_for_every_crawler_is_a_web_address(signs):
     found = {sign.evidence for row in CRAWLERS for instance in row["instances"][:1] for sign in signs(instance)}
     assert {evidence for evidence in found if evidence and not evidence.startswith(("https://", "http://"))} == set()
 
@@ -134,7 +136,7 @@ def test_an_agent_from_a_tagged_ai_link_shows_signs_in_order(signs):
     assert rules(found) == [*automata, *rules(referrals), "no sign of automation or of an AI product"]
 
 
-def test_a_campaign_naming_an_ai_host_shows_the_row_of_the_host(signs):
+def test_a_campaign_that_names_an_ai_host_shows_the_hosts_row(signs):
     campaigns = {row.utm_source for row in load(Campaign, "campaigns")}
     ai_hosts = [row.host for row in load(Referrer, "referrers") if row.referrer_type == "ai"]
     host = next(host for host in ai_hosts if re.fullmatch(r"[a-z.-]+", host) and host not in campaigns)
@@ -223,7 +225,7 @@ def test_an_excluded_pattern_exists_and_matches_a_person(classifier, signs, row)
 
 @examples("filler", "longest")
 def test_an_overlong_user_agent_costs_no_more_than_the_longest(classifier, filler, longest):
-    """Only the beginning of a text is read, however long it is. No string is classified twice."""
+    """Only the beginning of a string is read, however long the string is. No string is classified twice."""
     number = itertools.count()
 
     def work(length):

@@ -176,7 +176,7 @@ def test_the_example_of_a_row_gets_its_name(row):
     assert browser_of(row.example) == row.name
 
 
-def test_no_name_of_ua_parser_is_in_two_rows():
+def test_no_ua_parser_name_is_in_two_rows():
     names = [name for row in BROWSERS for name in row.names]
     assert len(set(names)) == len(names)
 
@@ -187,7 +187,7 @@ def test_safari_on_a_phone_has_one_name_in_every_app():
     assert browser_of("MobileSafari/8617.2.4.10.8 CFNetwork/1492.0.1 Darwin/23.3.0") == "Mobile Safari"
 
 
-def test_other_browsers_have_the_names_of_ua_parser():
+def test_other_browsers_keep_the_names_from_ua_parser():
     assert browser_of(CHROME) == "Chrome"
     assert browser_of("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0") == "Firefox"
 
@@ -235,7 +235,7 @@ def test_hostile_strings_are_not_errors(classify, classifier, text):
 
 
 def assert_values_fit(found):
-    """Check that the values of a classification fit each other."""
+    """Check that the values of a classification are consistent."""
     assert found.bot_category in BOT_CATEGORIES
     person = found.bot_category in {"human", "ai_referral"}
     assert found.bot_category == ("human" if found.agent_kind is None else CATEGORY_OF_KIND[found.agent_kind])

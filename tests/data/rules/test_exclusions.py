@@ -50,12 +50,12 @@ def test_the_root_excludes_every_path():
     assert OwnRules([Exclusion("path", "/")]).of_path("/a/b") == BITS["own_rule"]
 
 
-def test_address_rules_ignore_other_texts():
+def test_address_rules_ignore_other_values():
     own = OwnRules([checked_exclusion("address", "0.0.0.0/0")])
     assert [own.of_address(text) for text in ("", "-", "unknown", "198.51.100.7")] == [0, 0, 0, BITS["own_address"]]
 
 
-def test_a_lone_surrogate_is_searched_like_any_text():
+def test_a_lone_surrogate_is_searched_like_other_text():
     own = OwnRules([Exclusion("agent", "bot"), Exclusion("path", "/a")])
     assert [own.of_agent("\ud800bot"), own.of_path("/a/\ud800")] == [BITS["own_rule"]] * 2
 

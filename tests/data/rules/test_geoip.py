@@ -1,4 +1,4 @@
-"""From an address to its country, with databases of MaxMind, DB-IP and IPinfo."""
+"""Looking up an address's country in databases from MaxMind, DB-IP and IPinfo."""
 
 import json
 import re
@@ -37,7 +37,7 @@ NO_DATABASE = "{} is not a valid country database in MaxMind's format: "
 
 
 @pytest.mark.parametrize("record", PUBLISHED.values(), ids=PUBLISHED)
-def test_databases_of_every_publisher_name_the_country(database, record):
+def test_databases_from_every_publisher_name_the_country(database, record):
     countries = database({HERE: record})
     told = [countries.lookup(address) for address in ("81.2.69.0", "81.2.69.255", "2a01:4f8::1", "2A01:4F8:CAFE::1")]
     assert told == ["DE"] * 4
@@ -53,7 +53,7 @@ def test_unknown_and_invalid_addresses_have_no_country(database):
 
 
 @pytest.mark.parametrize("ip_version", [4, 6])
-def test_an_ipv4_database_has_ipv4_addresses_written_as_ipv6(database, ip_version):
+def test_an_ipv4_database_finds_ipv4_addresses_written_as_ipv6(database, ip_version):
     countries = database({"81.2.69.0/24": MAXMIND}, ip_version)
     asked = ("81.2.69.7", "2a01:4f8::1", "81.2.69.8", "::ffff:81.2.69.7", "81.2.69.1:80")
     assert [countries.lookup(address) for address in asked] == ["DE", None, "DE", "DE", "DE"]
@@ -65,7 +65,7 @@ def test_the_smallest_network_around_an_address_decides(database):
 
 
 @examples_at_once("record")
-def test_a_record_without_the_code_of_a_country_has_no_country(database, record):
+def test_a_record_without_a_country_code_has_no_country(database, record):
     record = json.loads(json.dumps(record))  # with lists, which databases support, instead of tuples
     assert database({HERE: record}).lookup("81.2.69.7") is None
 

@@ -71,12 +71,12 @@ def test_every_network_of_a_list_is_read_in_order(form, networks):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_networks_are_read_from_every_form(form):
+def test_networks_are_read_from_every_format(form):
     assert parse_networks(written(OLD, form), form) == OLD
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_network_named_twice_is_read_once(form):
+def test_a_network_listed_twice_is_read_once(form):
     assert parse_networks(written(OLD + OLD, form), form) == OLD
 
 
