@@ -32,7 +32,7 @@ def test_a_host_may_have_253_characters_and_a_label_63(label, labels):
     assert normalized_host(f"a{label if len(label) == 63 else 'a' * 63}.example") is None
 
 
-def test_a_long_text_is_rejected_at_once():
+def test_a_long_string_is_rejected_immediately():
     assert normalized_host("ü" * 1_000_000) is None
     assert normalized_host("ü" * 250) is None
 

@@ -1,4 +1,4 @@
-"""Text formatted for people, and parsed from people's input."""
+"""Text formatted for people, and values parsed from people's input."""
 
 import duckdb
 import pytest
@@ -12,7 +12,7 @@ def test_a_number_and_its_noun_agree(count, text):
     assert plural(count, "visit") == text
 
 
-def test_an_amount_of_memory_is_parsed_like_duckdb():
+def test_an_amount_of_memory_is_parsed_as_in_duckdb():
     amounts = {"1MB": 10**6, "300MB": 3 * 10**8, "4 GB": 4 * 10**9, "2MiB": 2 << 20, "999999GiB": 999_999 << 30}
     assert {text: bytes_of_memory(text) for text in amounts} == amounts
     with duckdb.connect() as engine:

@@ -1,4 +1,4 @@
-"""The table of the columns of a visit, and everything derived from it."""
+"""The table of a visit's columns, and everything derived from it."""
 
 import pyarrow as pa
 import pytest
@@ -40,7 +40,7 @@ def test_each_column_is_declared_once_with_its_version():
     assert all(1 <= column.since <= SCHEMA_VERSION for column in COLUMNS)
 
 
-def test_data_of_a_newer_version_is_rejected_clearly():
+def test_data_from_a_newer_version_is_rejected_clearly():
     for version in range(1, SCHEMA_VERSION + 1):
         check_version(version, "a file")
     newer = SCHEMA_VERSION + 2

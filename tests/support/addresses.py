@@ -36,7 +36,7 @@ def fetch_lists(lake: Lake, at: datetime = FETCHED) -> None:
 
 
 def country_database(path: Path, records: Mapping[str, Any], ip_version: int = 6) -> CountryDatabase:
-    """A database of networks, several of which may share a record."""
+    """Write a database of networks, several of which may share a record; return it opened."""
     writer = MMDBWriter(ip_version, "Country", ["en"], "CountryDatabase", ipv4_compatible=ip_version == 6)
     for networks, record in records.items():
         writer.insert_network(IPSet(networks.split()), record)

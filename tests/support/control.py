@@ -1,4 +1,4 @@
-"""Opens the content of control.sqlite, like another program."""
+"""Opens control.sqlite as another program would."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -14,13 +14,13 @@ Store = TypeVar("Store")
 
 @contextmanager
 def open_store(store: Callable[..., Store], lake: Lake, *arguments: Any, **options: Any) -> Iterator[Store]:
-    """A store, such as ApiKeys, over the control database of a lake; closed at the end of the context."""
+    """Open a store, such as ApiKeys, over a lake's control database while in this context."""
     with closing(ControlDatabase(lake)) as database:
         yield store(database, *arguments, **options)
 
 
 def owner(keys: ApiKeys, text: str) -> str | None:
-    """Return the organization of an active key; None for any other text."""
+    """Return the organization of an active key; None for any other string."""
     key = keys.find(text)
     return key.organization if key and key.state == "active" else None
 

@@ -14,7 +14,7 @@ LABELS = ("bot_category", "agent_kind", "ai_source", "device_type")
 
 @cache
 def labelled(name: str) -> list[dict[str, Any]]:
-    """Return the rows of one file: the words of a request, some of LABELS, and the source."""
+    """Return the rows of one file: the parts of a request, some of LABELS, and the source."""
     with (FOLDER / f"{name}.jsonl").open(encoding="utf-8") as file:
         return [json.loads(line) for line in file]
 

@@ -44,7 +44,7 @@ def endpoint_table() -> str:
 
 
 def first_sentence(text: str) -> str:
-    """Return a text up to its first full stop."""
+    """Return text up to its first full stop."""
     return re.match(r".*?\.(?= |$)", text)[0]
 
 
@@ -138,7 +138,7 @@ OPERATORS: Final = ROOT / "queries/names/operators.sql"
 
 
 def operators_sql() -> str:
-    """Return the operators with different names from their AI agents or AI sources, as a table for DuckDB."""
+    """Return the operators that have other names than their AI agents or AI sources, as a table for DuckDB."""
     known = [row for row in load(Agent, "agents") if row.ai_source and row.operator != "unknown"]
     named = {(name, row.operator) for row in known for name in (row.agent, row.ai_source)}
     rows = sorted((row for row in named if row[0] not in {row[1], "Other AI"}), key=lambda row: row[0].lower())

@@ -1,4 +1,4 @@
-"""A follower of a bucket, with its messages."""
+"""A follower of a place in a bucket, with its messages."""
 
 from data.ingest.drop_follower import DropFollower
 from data.ingest.dropped import open_drop
@@ -18,6 +18,6 @@ class Following:
             self.told.append(text)
 
     def tick(self):
-        """Look once; return the totals since the beginning."""
+        """Check the bucket once; return the totals since the start."""
         self.follower.tick()
         return self.follower.totals

@@ -1,6 +1,6 @@
-"""A store of objects that speaks the S3 protocol and fails on purpose: everything in memory, one process, loopback.
+"""An object store that speaks the S3 protocol and fails on purpose, in memory and on the loopback interface.
 
-It answers all requests of the product for a bucket, path style, and accepts every signature.
+It answers every path-style request that the product sends to a bucket, and accepts every signature.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ class Failure(NamedTuple):
 
 
 class FailingStore(ThreadingHTTPServer):
-    """The store. `failures` are tried in order; each ends after this number of times."""
+    """The store. `failures` are tried in order; each one ends after its number of times."""
 
     daemon_threads = True
 
@@ -74,7 +74,7 @@ class FailingStore(ThreadingHTTPServer):
         self.late.clear()
 
     def bodies(self, bucket="bucket"):
-        """Return every body that the store still holds: of objects, of earlier versions, and of parts."""
+        """Return every body that the store still has: those of objects, of earlier versions, and of parts."""
         versions = [version.body for each in self.buckets[bucket].values() for version in each]
         return [*filter(None, versions), *(body for _, parts in self.uploads.values() for body in parts.values())]
 
@@ -251,7 +251,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def failing_store():
-    """A running store, with its address and keys in the environment of this process and its children."""
+    """Run a store, with its address and keys in the environment of this process and its children."""
     with FailingStore() as store, pytest.MonkeyPatch.context() as patch:
         for name, value in {
             "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret-of-the-tests", "AWS_REGION": "us-east-1",

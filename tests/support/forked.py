@@ -1,6 +1,6 @@
 """The process from which tests.support.forks forks `traffic`.
 
-It has loaded the program and started no thread. It gets requests on a socket, and ends when the socket is closed.
+It has loaded the program and started no thread. It receives requests on a socket, and ends when the socket is closed.
 """
 
 import atexit
@@ -32,7 +32,7 @@ def load():
 
 
 def answer(asked):
-    """Answer until the socket is closed; return in each forked process, with its request."""
+    """Answer requests until the socket is closed; in each forked process, return its request."""
     running = set()
     while True:
         message, descriptors, _, _ = socket.recv_fds(asked, 1 << 16, 2)

@@ -1,4 +1,6 @@
-"""`traffic` in separate processes, forked from forked.py, which has loaded it: loading takes most of a second."""
+"""Runs `traffic` in separate processes, forked from forked.py, which has already loaded it: loading takes most of a
+second.
+"""
 
 import json
 import os
@@ -17,12 +19,12 @@ PAUSE_SECONDS = 0.002
 
 
 def without_settings():
-    """The environment of this process, without settings of the program."""
+    """Return the environment of this process, without the program's settings."""
     return {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
 
 
 class Forked:
-    """A process of `traffic`: the part of subprocess.Popen that tests use."""
+    """A `traffic` process, with the part of subprocess.Popen's interface that tests use."""
 
     def __init__(self, forks, pid, stderr=None):
         self.pid, self.stderr, self.returncode = pid, stderr, None
@@ -52,7 +54,7 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
     def communicate(self, timeout=60):
-        """Return the rest of its stderr after it has ended."""
+        """Wait until the process ends; return None and the rest of its stderr."""
         self.wait(timeout)
         with self.stderr:
             return None, self.stderr.read()
@@ -76,9 +78,9 @@ class Forks:
             return json.loads(self._socket.recv(100))
 
     def start(self, *words, before="", settings=None, out=1, err=None):
-        """Start a command with some words and settings (variables), after some Python code.
+        """Start a command with these words and settings (variables), after the Python code in `before`.
 
-        By default, it prints to this process's stdout and to a pipe.
+        By default, its stdout is this process's, and its stderr is a pipe.
         """
         question = {"words": words, "before": before, "environ": without_settings() | (settings or {})}
         if err is not None:
@@ -89,6 +91,6 @@ class Forks:
         return forked
 
     def close(self):
-        """End, together with all processes that are still running."""
+        """End the forking process, together with all processes that are still running."""
         self._socket.close()
         self._process.wait(60)

@@ -1,9 +1,9 @@
-"""Refresh the networks in data/rules/hosting.toml; its rows are chosen by hand.
+"""Refreshes the networks in data/rules/hosting.toml; its rows are chosen by hand.
 
     uv run python -m tests.support.hosting LISTS ASN
 
-LISTS is a folder with ipv4.txt and ipv6.txt of github.com/X4BNet/lists_vpn (output/datacenter), ASN a folder with
-asn-ipv4.csv and asn-ipv6.csv of the npm package @ip-location-db/asn, which says which system announces a network.
+LISTS is a folder with ipv4.txt and ipv6.txt from github.com/X4BNet/lists_vpn (output/datacenter). ASN is a folder with
+asn-ipv4.csv and asn-ipv6.csv from the npm package @ip-location-db/asn, which says which system announces a network.
 """
 
 import csv
@@ -24,7 +24,7 @@ FILE = Path(__file__).parents[2] / "data/rules/hosting.toml"
 
 
 def announced(path: Path) -> tuple[list[int], list[tuple[int, int]]]:
-    """Return the first addresses of announced ranges in order, and the last address and the system of each."""
+    """Return the first addresses of announced ranges in order, and each range's last address and system."""
     with path.open(encoding="utf-8") as file:
         rows = sorted(
             (int(ip_address(first)), int(ip_address(last)), int(system)) for first, last, system, _ in csv.reader(file)
@@ -33,7 +33,7 @@ def announced(path: Path) -> tuple[list[int], list[tuple[int, int]]]:
 
 
 def networks_of(lists: Path, systems: Path, version: int) -> Iterator[tuple[int, IPv4Network | IPv6Network]]:
-    """Yield the networks of hosting providers that iporigin does not know, each with the system that announces it."""
+    """Yield the networks of hosting providers that iporigin lacks, each with the system that announces it."""
     firsts, ranges = announced(systems / f"asn-ipv{version}.csv")
     for line in (lists / f"ipv{version}.txt").read_text().split():
         network = ip_network(line)
@@ -45,7 +45,7 @@ def networks_of(lists: Path, systems: Path, version: int) -> Iterator[tuple[int,
 
 
 def main() -> None:
-    """Write the file anew, with the rows that it has."""
+    """Rewrite the file with its rows and their current networks."""
     lists, systems = map(Path, sys.argv[1:])
     found = defaultdict(list)
     for version in (4, 6):

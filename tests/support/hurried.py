@@ -1,6 +1,6 @@
 """Servers with shorter deadlines for connections than in production, so that tests need not wait that long.
 
-They accept queries over a hundred years at once: these take longer, and have more bytes, than any real answer.
+They accept queries over a hundred years: the answers take longer, and have more bytes, than any real answer.
 """
 
 from contextlib import contextmanager
@@ -18,7 +18,9 @@ HURRIED = {
 
 @contextmanager
 def hurried(serving, lake, proxies="", monitor="", **constants):
-    """The port and process of a `traffic serve` with other deadlines; it must end without logging a problem."""
+    """Run `traffic serve` with other deadlines; yield its port and its process, which must end without logging a
+    problem.
+    """
     before = (
         "import queries.parameters; queries.parameters.MAX_DAYS = 36_600\n"
         "import service.server.connection as limits, service.server.run as server\n"

@@ -11,15 +11,15 @@ def settings_of(folder):
 
 
 def token(organization="acme", role="editor", sub="somebody"):
-    """A valid token."""
+    """Return a valid token."""
     return tokens.token_of("ec", org_id=organization, role=role or tokens.ABSENT, sub=sub)
 
 
 def bearer(text):
-    """The headers of a request with a token or a key."""
+    """Return the headers of a request with a token or a key."""
     return {"Authorization": f"Bearer {text}"}
 
 
 def as_(organization="acme", role="editor", sub="somebody"):
-    """The headers of a request with a valid token."""
+    """Return the headers of a request with a valid token."""
     return bearer(token(organization, role, sub))

@@ -16,13 +16,13 @@ FILES = ("/", "/a.css", "/b.js")
 
 
 def asked(path, visitor=1, version=144, signals=None, **columns):
-    """Return a request of a visitor, by default for a page that was served."""
+    """Return a visitor's request, by default for a page that was served."""
     values = {"domain": "go.example", "status": 200, "short_code": None, "user_agent": CHROME(version)} | columns
     return visit(visited_at=datetime(2026, 3, 4, 12), path=path, visitor=visitor, signals=signals, **values)
 
 
 def readers(agents, paths=FILES, **columns):
-    """Return visits by a number of people with different browser versions, who load pages with their files."""
+    """Return visits by this many people with different browser versions, who load pages with their files."""
     return [asked(path, 100 + number, 130 + number, **columns) for number in range(agents) for path in paths]
 
 

@@ -41,7 +41,7 @@ def remove_manifest(root: Path) -> None:
 
 @contextmanager
 def rebuilt(lake: Lake, is_lost: bool = True) -> Iterator[Lake]:
-    """Return a lake with a manifest rebuilt from its files alone, or also from the old manifest."""
+    """Yield a lake with a manifest rebuilt from its files alone, or also from the old manifest."""
     lake.manifest.close()
     if is_lost:
         remove_manifest(lake.root)
@@ -54,7 +54,7 @@ def rebuilt(lake: Lake, is_lost: bool = True) -> Iterator[Lake]:
 
 
 def read(lake: Lake, file: LandedFile) -> list[Visit]:
-    """Return the visits of a live file, which has the schema of visits."""
+    """Return the visits of a live file, which must have the schema of visits."""
     rows = pq.ParquetFile(lake.verified_path(file)).read()
     assert rows.schema.equals(VISITS)
     return list(rows.to_pylist())
@@ -84,7 +84,7 @@ def landed(lake: Lake, organization: str = "acme") -> dict[date, list[list[Visit
 
 
 def links_path(lake: Lake, organization: str = "acme") -> Path:
-    """Return the live base file with the links of an organization."""
+    """Return the path of the live base file with an organization's links."""
     stored = lake.manifest.links.live(organization).whole
     assert stored
     return lake.root / stored.path
@@ -101,15 +101,16 @@ def numbers(lake: Lake, organization: str = "acme") -> dict[int, int]:
 
 
 def strays(lake: Lake) -> tuple[list[str], set[str]]:
-    """Return leftover staged files, and visit files that no manifest lists."""
+    """Return leftover staged files, and visit files that the manifest does not list."""
     there = {str(path.relative_to(lake.root)) for path in lake.root.glob("visits/organization=[!_]*/*/*")}
     known = {path for (path,) in database_of(lake.manifest).rows("SELECT path FROM files")}
     return [path.name for path in lake.staging.rglob("*") if path.is_file()], there - known
 
 
 def bytes_on_disk(lake: Lake) -> dict[Path, str | bool]:
-    """Return every file and folder of the lake with a hash. SQLite may write into its shared memory even when it only
-    reads."""
+    """Return every file and folder of the lake, files with a hash. SQLite's shared memory is left out, since SQLite may
+    write into it even when it only reads.
+    """
     return {
         path.relative_to(lake.root): path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest()
         for path in lake.root.rglob("*")
@@ -160,7 +161,7 @@ def put_back(copy: Path, root: Path) -> None:
 
 
 def rot(lake: Lake, path: Path, place: int = 50) -> None:
-    """Change a file like a disk that loses bits: only its bytes show it."""
+    """Change a file as bit rot would: only its bytes reveal the change."""
     flip(path, place)
     with database_of(lake.manifest).transaction() as db:
         seen = path.stat().st_ctime_ns
@@ -208,7 +209,7 @@ def fail_at(
     is_done: bool = False,
     error: BaseException | None = None,
 ) -> None:
-    """Make the n-th call of a function fail as on a full disk, before or after its work.
+    """Make the n-th call to a function fail as on a full disk, before or after its work.
 
     `target` has the function: an object, or a module by its name.
     """
@@ -229,7 +230,7 @@ def fail_at(
 def failing_at(
     target: Any, name: str, call: int = 1, is_done: bool = False, error: BaseException | None = None
 ) -> Iterator[None]:
-    """Run the context until the n-th call of a function in it fails."""
+    """Run the context, in which the n-th call to a function must fail."""
     error = error or OSError(errno.ENOSPC, "No space left on device")
     with pytest.MonkeyPatch.context() as patch:
         fail_at(patch, target, name, call, is_done, error)

@@ -16,5 +16,5 @@ def line(
 
 
 def lines(*paths: str) -> str:
-    """Return a log of requests for these paths."""
+    """Return a log with requests for these paths."""
     return "".join(map(line, paths))

@@ -1,6 +1,6 @@
-"""The database of a manifest, for tests that read or damage it; all other SQL on it is in its own room."""
+"""Gives tests that read or damage a manifest its database; all other SQL on a manifest is in data/manifest."""
 
 
 def database_of(manifest):
-    """The database of an open manifest, with `rows` and `transaction`."""
+    """Return the database of an open manifest, with `rows` and `transaction`."""
     return manifest._database

@@ -1,4 +1,4 @@
-"""Peaks of memory: resident memory of a program in its own process, and Python's allocations during some work."""
+"""Memory peaks: the resident memory of a program in its own process, and Python's allocations during some work."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ sys.exit(code)
 
 
 class Ended(NamedTuple):
-    """The end of a program."""
+    """The result of a program that has ended."""
 
     code: int
     err: str

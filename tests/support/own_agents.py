@@ -15,8 +15,9 @@ def table_of(*rows):
 
 
 def change_rules(lake, number):
-    """Give a lake its own table with this number: this makes the rules of all visits old, but changes no other
-    agent."""
+    """Write a table of agents with this number into a lake: this outdates the rules of all visits, but changes no other
+    agent.
+    """
     lake.own_agents.write_bytes(table_of({**MONITOR, "operator": f"Operator {number}"}))
 
 

@@ -1,4 +1,4 @@
-"""A browser without script, as far as tests need it: it keeps its cookie, and parses pages."""
+"""A browser without scripts, with as much as tests need: it keeps its cookie, and parses pages."""
 
 import csv
 import io
@@ -33,7 +33,9 @@ class Element:
         return "".join(child if isinstance(child, str) else child.text for child in shown)
 
     def all(self, tag="", **attributes):
-        """Return every element inside this tag with these attributes; "_" stands for "-", True for any value."""
+        """Return every element inside this one with this tag and these attributes; "_" stands for "-", True for any
+        value.
+        """
         wanted = {name.strip("_").replace("_", "-"): value for name, value in attributes.items()}
         found, rest = [], [self]
         while rest:
@@ -55,7 +57,7 @@ class Element:
         return found
 
     def row(self, words):
-        """Return the only row of a table with these words."""
+        """Return the only table row that contains these words."""
         (found,) = (row for row in self.all("tr") if words in row.text)
         return found
 
@@ -91,7 +93,7 @@ def read(html):
 
 
 def tables(page):
-    """Return the answers that a page shows: rows by endpoint and part, each cell as the API's value in text."""
+    """Return the answers that a page shows: rows by endpoint and part, each cell as the text of the API's value."""
     found = {}
     for table in page.all("table", data_entry=True):
         fields = [head.attributes.get("data-field") for head in table.one("thead").all("th")]
@@ -127,13 +129,13 @@ def as_text(value):
 
 
 def as_cells(answer, fields=()):
-    """Return the rows of an answer in the form of cells, optionally with these fields only."""
+    """Return the rows of an answer in the form of cells, optionally with only these fields."""
     return [{name: as_text(row[name]) for name in fields or row} for row in answer]
 
 
 def as_shown(answer, rows):
-    """Return the rows of an answer as a table shows them: rows over time with the visits by neither people nor AI, rows
-    of people with their visits only, ranked and with shares.
+    """Return the rows of an answer as a table shows them: rows over time get the visits by neither people nor AI; rows
+    of people are those with visits by people, ranked by them, and get shares.
     """
     if rows and "other_visits" in rows[0] and "other_visits" not in answer[0]:
         answer = [
@@ -175,7 +177,7 @@ def tile_values(page):
 
 
 class Browser:
-    """A browser without script, over an application or a server; it does not follow redirects by itself."""
+    """A browser without scripts, over an application or a server; it does not follow redirects by itself."""
 
     def __init__(self, client, base=""):
         self.client = client
@@ -205,6 +207,6 @@ class Browser:
 
 
 def link_of(lake, organization="acme", clock=lambda: NOW, **how):
-    """Return a new sign-in code of an organization."""
+    """Return a new sign-in code for an organization."""
     with open_store(SessionStore, lake, clock) as sessions:
         return sessions.create_link(organization, **how)

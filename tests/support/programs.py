@@ -1,4 +1,4 @@
-"""Other projects' programs: started on free ports of this machine, with a folder that replaces another."""
+"""Runs other projects' programs on free ports of this machine, with a folder that replaces another."""
 
 import re
 import socket
@@ -23,15 +23,14 @@ def free_port():
 
 
 def moved(text, places):
-    """Return a text with other names for paths, hosts and ports: each whole word in `places` is replaced by its
-    value."""
+    """Return text with other names for paths, hosts and ports: each whole word in `places` is replaced by its value."""
     words = "|".join(re.escape(word) for word in sorted(places, key=len, reverse=True))
     return re.sub(rf"(?<![\w/.])({words})(?![\w])", lambda found: str(places[found[1]]), text)
 
 
 @contextmanager
 def running(command, is_ready, output, **how):
-    """A process that runs while in this context, from the time when it is ready; it prints to a file."""
+    """Run a process while in this context, which begins when the process is ready; it prints to a file."""
     with output.open("ab") as file, subprocess.Popen(command, stdout=file, stderr=file, **how) as process:
         try:
             wait_until(is_ready, process, output)
@@ -41,8 +40,9 @@ def running(command, is_ready, output, **how):
 
 
 def wait_until(is_ready, process, output):
-    """Wait until a running process has made a condition true; for at most a minute, since otherwise it would never
-    end."""
+    """Wait until a running process has made a condition true, for at most a minute: otherwise, a test might never
+    end.
+    """
     for _ in range(6_000):
         if is_ready():
             return
@@ -52,6 +52,6 @@ def wait_until(is_ready, process, output):
 
 
 def accepts(port):
-    """Whether a program listens on a port of the loopback interface."""
+    """Return whether a program listens on a port of the loopback interface."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0

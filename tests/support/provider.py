@@ -44,6 +44,6 @@ def real_provider():
 
 
 def settings_of(issuer):
-    """Return the settings of a server with users that sign in there."""
+    """Return the settings for a server with users who sign in at the provider."""
     client = {"oidc_client_id": "dashboard", "oidc_client_secret": "s3cret"}
     return {"jwks": f"{issuer}/jwks", "jwt_issuer": issuer, "jwt_audience": "api", **client}

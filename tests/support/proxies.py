@@ -13,7 +13,7 @@ LINKS, DASHBOARD = "go.example.com", "dashboard.example.com"
 
 
 class Site:
-    """Ports and files that replace those in a file of service/deploy."""
+    """Ports and files that replace those in the files of service/deploy."""
 
     def __init__(self, root, service=8000, authority=None):
         """`service` is the port of the server behind the proxy. With an `authority`, the dashboard is served over
@@ -30,14 +30,14 @@ class Site:
         return path
 
     def running(self, name, configuration):
-        """A proxy with a configuration that it accepts, as a context manager."""
+        """Run a proxy with a configuration that it accepts, as a context manager."""
         check, run = commands(name, self.root, configuration)
         checked(*check)
         return running(run, lambda: accepts(self.links), self.root / "output", cwd=self.root)
 
 
 def nginx(site):
-    """nginx, with one worker."""
+    """Run nginx, with one worker."""
     replaced = {"/var/log/nginx/links.log": site.log, "127.0.0.1:8000": f"127.0.0.1:{site.service}"}
     folders = "".join(
         f"{name}_temp_path {site.root}/{name};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -53,7 +53,7 @@ def nginx(site):
 
 @contextmanager
 def haproxy(site):
-    """HAProxy, with an rsyslogd that writes its log."""
+    """Run HAProxy, with an rsyslogd that writes its log."""
     rsyslogd = installed("rsyslogd")
     checked(installed("haproxy"), "-c", "-f", DEPLOY / "haproxy.cfg")
     socket_path = site.root / "socket"
@@ -73,7 +73,7 @@ def haproxy(site):
 
 
 def caddy(site):
-    """Caddy, without redirects from port 80."""
+    """Run Caddy, without redirects from port 80."""
     tls = f"\n\ttls {site.certificate} {site.certificate}" if site.certificate else ""
     replaced = {
         "/var/log/caddy/access": site.log,

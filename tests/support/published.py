@@ -24,13 +24,13 @@ def merge(lake):
 
 
 def erase(lake, **criteria):
-    """Erase visits of acme, and delete the files at once."""
+    """Erase visits of acme, and delete the files immediately."""
     erased = Eraser(lake).run("acme", Criteria(**criteria))
     delete_files(lake, erased.dead, erased.ended_at)
 
 
 def out_of_reach(target, *_):
-    """Replaces put() of a target."""
+    """Raise TargetUnavailable, as a replacement for a target's put()."""
     raise TargetUnavailable(f"{target.name} cannot be used: it does not answer.")
 
 

@@ -1,4 +1,4 @@
-"""Runs `traffic` commands that cannot write into a folder: on a read-only mount, or without the permissions."""
+"""Runs `traffic` commands that cannot write into a folder: on a read-only mount, or without permission."""
 
 import contextlib
 import io

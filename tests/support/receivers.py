@@ -32,7 +32,7 @@ def answer(body="", status=200, *lines):
 
 
 class Received:
-    """A request received by a receiver, and its time."""
+    """A request that a receiver got, and the time."""
 
     def __init__(self, raw, at):
         self.at = at
@@ -42,10 +42,11 @@ class Received:
 
 
 class Receiver:
-    """Answers each connection by a script: bytes to send, or hang, drip, wait or MANY; the last script is repeated.
+    """Answers each connection by a script: bytes to send, or hang, drip, wait or a key of MANY; the last script is
+    repeated.
 
-    hang: nothing until the sender closes or the receiver ends; drip: a byte each tenth of a second until then; wait:
-    until `released` is set. After a script the connection is closed.
+    hang: send nothing until the sender closes or the receiver ends; drip: send a byte every tenth of a second until
+    then; wait: wait until `released` is set. After a script, the connection is closed.
     """
 
     def __init__(self, *scripts, host="127.0.0.1", port=0, tls=None, clock=time.monotonic):
@@ -77,7 +78,7 @@ class Receiver:
                 self._threads[-1].start()
 
     def script_of(self, _request):
-        """Return the script for the response to a received request."""
+        """Return the script for responding to a request."""
         return self.scripts.pop(0) if len(self.scripts) > 1 else self.scripts[0]
 
     def _serve(self, connection):
@@ -127,7 +128,7 @@ class Receiver:
 
 
 def stall(connection, drop, ending):
-    """Send nothing, or a drop each tenth of a second, until the other side closes or the receiver ends."""
+    """Send nothing, or a drop every tenth of a second, until the other side closes or the receiver ends."""
     connection.settimeout(0.1)
     while not ending.is_set():
         if drop:
@@ -138,7 +139,7 @@ def stall(connection, drop, ending):
 
 
 def read_request(connection):
-    """Read one request with its body, or return why it could not be read."""
+    """Read and return one request with its body; b"" if the connection ends before, or if the sender starts TLS."""
     raw = b""
     while b"\r\n\r\n" not in raw:
         raw += (piece := connection.recv(65_536))
@@ -174,7 +175,7 @@ class Authority:
         return file
 
     def context(self, host, lifetime=timedelta(days=1)):
-        """Return the TLS context for a receiver of this name."""
+        """Return the TLS context for a receiver with this host name."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.certificate(host, lifetime))
         return context

@@ -1,4 +1,4 @@
-"""The relations, bound once for all lakes of the tests: binding takes most of an engine's start."""
+"""The relations, bound once for all lakes of the tests: binding takes most of an engine's start-up time."""
 
 import shutil
 from contextlib import closing
@@ -19,7 +19,7 @@ def bind_relations(folder: Path) -> Path:
 
 
 def give_relations(lake: LakeFolders, file: Path) -> None:
-    """Copy a file of relations to the place where a lake's engines look for it: its name identifies the relations."""
+    """Copy a relations file to where a lake's engines look for it; its name identifies the relations."""
     folder = relations_file(lake).parent
     folder.mkdir()
     shutil.copy(file, folder)

@@ -1,4 +1,4 @@
-"""The lakes of releases in tests/fixtures: the answers and stores of a program over them, and a recount."""
+"""The lakes of earlier releases in tests/fixtures: the program's answers and stores over them, and a recount."""
 
 from contextlib import closing
 from datetime import UTC, date, datetime
@@ -33,13 +33,13 @@ def answers(lake, organization):
 
 
 def answers_of(root):
-    """Return the answers of a program for each organization of a lake."""
+    """Return the program's answers for each organization of a lake."""
     with opened(root) as lake:
         return {name: answers(lake, name) for name in lake.manifest.organizations.names()}
 
 
 def control_of(root):
-    """Return the content of control.sqlite, as the stores of a program read it."""
+    """Return the content of control.sqlite as the program's stores read it."""
     with opened(root) as lake, closing(ControlDatabase(lake)) as control:
         jobs, hooks, keys = Jobs(control), Hooks(control), ApiKeys(control, lambda: NOW)
         shares = ShareStore(control, lambda: NOW)
@@ -54,7 +54,7 @@ def control_of(root):
 
 
 def visits_of(lake, organization):
-    """Return the visits of its live files in the form of tests/recount.py."""
+    """Return the visits in an organization's live files, in the form of tests/recount.py."""
     rows = [
         row
         for file in lake.manifest.files.live(organization)
@@ -64,7 +64,7 @@ def visits_of(lake, organization):
 
 
 def stored_links(lake, organization):
-    """Return the links of the live files; a row in the file of changes replaces or removes one in the base file."""
+    """Return the links in the live files; a row in the file of changes replaces or removes one in the base file."""
     rows = {}
     for file in filter(None, lake.manifest.links.live(organization)):
         for row in pq.read_table(lake.root / file.path, partitioning=None).to_pylist():

@@ -18,7 +18,7 @@ CHECKED = newest_check(shipped_release())
 
 
 def release_of(agent=AGENT, referrer=REFERRER, checked=CHECKED):
-    """Return the file of a release with an agent and a referrer before the shipped rows."""
+    """Return a release file with an agent and a referrer before the shipped rows."""
     rows = b""
     for table, row in (("agent", agent), ("referrer", referrer)):
         fields = "".join(f"{name} = {toml_of(value)}\n" for name, value in row.items())

@@ -43,7 +43,7 @@ _TIME = re.compile(r"(\d\d)/(\w{3})/(\d{4}):(\d\d):(\d\d):(\d\d) ([+-])(\d\d)(\d
 
 
 def read_log(path: Path, organization: str, domain: str | None, zone: str = "UTC") -> list[dict[str, Any]]:
-    """Return every visit of one access log, plain or gzipped, in the order of its lines, dated in a zone."""
+    """Return every visit in an access log, plain or gzipped, in the order of its lines, dated in a zone."""
     lines = _lines_of(path)
     found = [match for match in map(_reader_for(lines), lines) if match]
     return [_dated(_visit(match, organization, domain), ZoneInfo(zone)) for match in found]
@@ -118,7 +118,7 @@ def _hosting() -> frozenset[str]:
 
 @cache
 def _network(ip: str) -> int | None:
-    """Return the fact about the network of an address, one of the two facts used for judging."""
+    """Return the fact about an address's network, if it is one of the two facts that judging uses."""
     try:
         origin, address = iporigin.classify(ip), ip_address(ip)
     except ValueError:

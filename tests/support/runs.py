@@ -1,4 +1,4 @@
-"""Runs the program in this process like a command line, and keeps the results of a run."""
+"""Runs the program in this process as a command line would, and keeps the result of each run."""
 
 import io
 import json
@@ -36,7 +36,9 @@ class Run(NamedTuple):
 
 
 def called(*arguments: object, stdin: bytes = b"") -> Run:
-    """Run `traffic` with some arguments and the settings of this process: a separate process takes a second."""
+    """Run `traffic` with some arguments and this process's settings, in this process: a separate one would take a
+    second.
+    """
     streams = [io.TextIOWrapper(io.BytesIO(content), "utf-8", newline="") for content in (stdin, b"", b"")]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["traffic", *map(str, arguments)])
@@ -59,7 +61,9 @@ def run(*arguments: object, stdin: bytes = b"") -> Run:
 
 
 def refused(run: Run) -> str:
-    """Return the only line of a run that ended like one with a bad argument; an import prints its lake first."""
+    """Return the only error line of a run that was refused because of bad input, apart from the line with an import's
+    lake.
+    """
     assert (run.code, run.out) == (2, ""), run
     (line,) = [line for line in run.err.splitlines() if not line.startswith("Lake: ")]
     assert re.fullmatch(r"traffic: .{10,}\S", line)

@@ -1,4 +1,6 @@
-"""Requests and responses on sockets: a loop over recv() that ignores the end of a connection never ends."""
+"""Requests and responses on sockets. Every loop over recv() checks for the end of the connection; otherwise, it would
+never end.
+"""
 
 import itertools
 import re
@@ -39,7 +41,9 @@ class Client:
 
 
 def read_until(connection, is_whole, beginning=b""):
-    """Read, after `beginning`, until `is_whole` returns true. Raises ConnectionError if the connection ends before."""
+    """Read until `is_whole` returns true for `beginning` and everything read since. Raises ConnectionError if the
+    connection ends first.
+    """
     content = beginning
     while not is_whole(content):
         piece = connection.recv(65_536)
@@ -50,8 +54,9 @@ def read_until(connection, is_whole, beginning=b""):
 
 
 def answer_on(connection, has_body=True):
-    """Read the next response except 100, without a byte of the one after it. Raises ConnectionError if it is
-    incomplete."""
+    """Read the next response other than 100, and no byte of the response after it. Raises ConnectionError if the
+    response is incomplete.
+    """
     head = b""
     while not head.endswith(b"\r\n\r\n"):
         end = (head + (seen := connection.recv(65_536, MSG_PEEK))).find(b"\r\n\r\n")

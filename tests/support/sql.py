@@ -1,4 +1,4 @@
-"""Queries of tests to a warehouse: reports of a lake, and SQL over the relations with chosen variables."""
+"""Tests' queries to a warehouse: reports on a lake, and SQL over the relations with chosen variables."""
 
 from collections.abc import Iterable
 from contextlib import closing
@@ -21,18 +21,18 @@ TEXTS: Final = LEAVES | {
 
 
 def rows(warehouse: Warehouse, sql: str, snapshot: Snapshot | None = None) -> list[tuple]:
-    """Return the rows of `sql` on the engine of a warehouse."""
+    """Return the rows of `sql` on a warehouse's engine."""
     with warehouse._engine.cursor(snapshot or warehouse._no_visits) as cursor:
         return cursor.execute(sql).fetchall()
 
 
 def answer(warehouse: Warehouse, name: str, scope: Scope) -> Any:
-    """Return the answer of one report for the current lake."""
+    """Return the answer to one report for the current lake."""
     return warehouse.answer(ENTRIES[name], warehouse.snapshot(scope))
 
 
 def answers(lake: Lake, scope: Scope, names: Iterable[str]) -> dict[str, Any]:
-    """Return the answers of some reports as JSON values."""
+    """Return the answers to some reports as JSON values."""
     with closing(Warehouse(lake)) as warehouse:
         snapshot = warehouse.snapshot(scope)
         return {name: orjson.loads(encode(warehouse.answer(ENTRIES[name], snapshot))) for name in names}

@@ -11,7 +11,7 @@ import pytest
 
 
 def examples(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Run a test once for each row of the table of its name; a row has a value for each of these parameters."""
+    """Run a test once for each row of the table with its name; a row has a value for each of these parameters."""
 
     def parametrized(test: Callable[..., None]) -> Callable[..., None]:
         rows = tables(test.__code__.co_filename)[test.__name__]
@@ -23,9 +23,9 @@ def examples(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]
 
 
 def examples_at_once(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Run a test for all rows of the table of its name at once; a failure names its row.
+    """Run a test once for all rows of the table with its name together; a failure names its row.
 
-    For tests that take less time than starting a test: their fixtures are not recreated for each row.
+    This is for tests that take less time than starting a test does: their fixtures are not recreated for each row.
     """
 
     def tried(test: Callable[..., None]) -> Callable[..., None]:
@@ -50,7 +50,7 @@ def examples_at_once(*names: str) -> Callable[[Callable[..., None]], Callable[..
 
 @cache
 def tables(file: str) -> dict[str, Any]:
-    """Return the tables next to a test file by name. Rows are tuples, like parameters of a test."""
+    """Return the tables in the JSON file next to a test file, by name. Rows are tuples, like a test's parameters."""
     content = json.loads(Path(file).with_suffix(".json").read_text("utf-8"))
     return {name: _as_tuples(rows) for name, rows in content.items()}
 

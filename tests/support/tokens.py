@@ -52,7 +52,7 @@ def token(key=RSA, algorithm="RS256", headers=None, **changes):
 
 
 def token_of(kid, **changes):
-    """Return a token signed with the key of a kid."""
+    """Return a token signed with the key for a kid."""
     return token(*SIGNERS[kid], {"kid": kid}, **changes)
 
 
@@ -66,13 +66,13 @@ def encoded(part):
 
 
 def raw_token(header, payload):
-    """Return a token signed over any text."""
+    """Return a signed token with any text as header and payload."""
     signed = b".".join((encoded(header.encode()), encoded(payload.encode())))
     return (signed + b"." + encoded(RSAAlgorithm(RSAAlgorithm.SHA256).sign(signed, RSA))).decode()
 
 
 async def entered(gate, token):
-    """Return the sender of a token; None if it is rejected."""
+    """Return the caller that a token identifies; None if the token is rejected."""
     try:
         return await gate.authenticate([(b"authorization", b"Bearer " + token.encode())])
     except Unauthorized:

@@ -38,7 +38,7 @@ PERSON: Final = dict.fromkeys(VISITS.names) | {
 
 
 def visit(**columns: Any) -> Visit:
-    """Return a visit with these columns, and otherwise PERSON's; its day follows from its time and offset."""
+    """Return a visit with these columns, and with PERSON's otherwise; its day follows from its time and offset."""
     unknown = columns.keys() - PERSON.keys()
     if unknown:
         raise TypeError(f"a visit has no {', '.join(sorted(unknown))}")
@@ -61,7 +61,7 @@ def land_table(lake: Lake, organization: str, table: pa.Table) -> None:
 
 
 def links(lake: Lake, organization: str, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Replace the links of an organization; each row needs a short_code and a target_url."""
+    """Replace an organization's links; each row needs a short_code and a target_url."""
     usual = {"organization": organization, "domain": "", "created_at": datetime(2026, 1, 1)}
     table = pa.Table.from_pylist([usual | row for row in rows], schema=LINKS)
     replace_links(lake, organization, lake.manifest.links.live(organization), table)

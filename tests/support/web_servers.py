@@ -107,8 +107,9 @@ def commands(name, folder, configuration):
 
 @contextmanager
 def serving(name, folder, inside, outside="", **environment):
-    """Yield the port of a web server with these lines in its server block and (except for Caddy) outside, once
-    accepted."""
+    """Run a web server with these lines inside and (except for Caddy) outside its server block; yield its port once it
+    accepts connections.
+    """
     port, configuration = free_port(), folder / "configuration"
     configuration.write_text(CONFIGURATIONS[name].format(folder=folder, port=port, inside=inside, outside=outside))
     check, run = commands(name, folder, configuration)

@@ -10,7 +10,7 @@ from tests.support.forks import ROOT
 
 @contextmanager
 def worktree(revision: str, scratch: Path) -> Iterator[Path]:
-    """A checkout of another revision with its own environment, removed afterwards."""
+    """Check out another revision with its own environment; remove the checkout afterwards."""
     path = scratch / "tree"
     git = ["git", "-C", str(ROOT)]
     subprocess.run([*git, "worktree", "add", "--detach", "--quiet", str(path), revision], check=True)

@@ -91,12 +91,12 @@ def test_a_byte_order_mark_is_not_part_of_a_list(form):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_an_address_is_read_as_a_network_of_one(form):
+def test_an_address_is_read_as_a_network_of_one_address(form):
     assert parse_networks(written(["20.42.10.177"], form), form) == [ip_network("20.42.10.177/32")]
 
 
 @examples_at_once("form", "text", "found")
-def test_networks_are_found_in_any_form_of_a_list(form, text, found):
+def test_networks_are_found_in_a_list_of_any_format(form, text, found):
     assert [str(network) for network in parse_networks(text.encode(), form)] == list(found)
 
 
@@ -129,7 +129,7 @@ def addresses(number):
 
 
 def refused():
-    """Return bodies that are not lists of a form: (name, form, body, pattern of the reason)."""
+    """Yield bodies that are not lists in a format: (name, form, body, pattern for the reason)."""
     for form in FORMS:
         is_text = form == "text"
         yield "page", form, ERROR_PAGE, NO_NETWORKS if is_text else NO_SUCH_FORM

@@ -94,7 +94,7 @@ def test_an_address_is_inside_outside_or_inconclusive(verifier, lists, agents, a
 
 @pytest.mark.parametrize("hour", [0, 23])
 def test_a_list_contradicts_only_within_thirty_days(verifier, hour):
-    """The hour of the download does not count."""
+    """The hour of the download is ignored."""
     asked = verifier(home=HOME, fetched=FETCHED.replace(hour=hour))
     for days in (-10_000, -31, -30, -29, -1, 0, 1, 29, 30, 31, 10_000):
         day = DAY + timedelta(days)
@@ -200,7 +200,7 @@ REFERRED = Classification("ai_referral", "referral", "Claude", *[None] * 4, "mob
 
 def test_a_browser_at_an_agents_addresses_is_that_agent():
     def shipped(fetched=FETCHED, proxies=()):
-        """A verifier of the shipped tables: ChatGPT-User comes from HOME."""
+        """Return a verifier with the shipped tables: ChatGPT-User comes from HOME."""
         return Verifier({"openai-chatgpt-user": FetchedList("openai-chatgpt-user", fetched, HOME)}, proxies)
 
     for person in (HUMAN_CLASSIFICATION, REFERRED):
@@ -218,7 +218,7 @@ def test_a_browser_at_an_agents_addresses_is_that_agent():
 # The shipped tables
 
 
-def test_identifying_lists_belong_to_agents_of_assistants():
+def test_only_agents_for_assistants_have_identifying_lists():
     agents = load(Agent, "agents")
     identified = [identified_agent(row.name, agents) for row in load(IpList, "ip_lists") if row.identifies]
     assert {agent.agent for agent in identified} == {
@@ -230,11 +230,11 @@ def test_identifying_lists_belong_to_agents_of_assistants():
 IP_LISTS = load(IpList, "ip_lists")
 
 
-def test_names_of_lists_are_unique():
+def test_list_names_are_unique():
     assert [name for name, count in Counter(row.name for row in IP_LISTS).items() if count > 1] == []
 
 
-def test_names_of_lists_can_name_files():
+def test_list_names_are_valid_file_names():
     names = [row.name for row in IP_LISTS]
     assert [name for name in names if not name.replace("-", "").isalnum() or not name.islower()] == []
 

@@ -76,7 +76,7 @@ def test_too_many_rows_are_rejected():
         rows(*({**MONITOR, "token": f"m{number}/"} for number in range(MAX_ROWS + 1)))
 
 
-def test_the_maximum_of_long_tokens_can_be_compiled():
+def test_the_maximum_number_of_long_tokens_can_be_compiled():
     tokens = [f"{'é' * 95}{number:05}" for number in range(MAX_ROWS)]
     own = rows(*({**MONITOR, "token": token, "example": token, "agent": token[-5:]} for token in tokens))
     assert first_match(own, tokens[-1]).classification.agent == "00499"
@@ -88,18 +88,18 @@ def test_a_file_that_is_not_an_agents_table_is_rejected(content):
         checked_agents("agents.toml", content)
 
 
-def test_an_agent_of_a_custom_row_is_recognized(classifier):
+def test_an_agent_in_a_custom_row_is_recognized(classifier):
     own = rows(MONITOR)
     assert classifier.classify(Request.from_log(USER_AGENT)).operator is None
     told = Classifier(LakeTables(own)).classify(Request.from_log(USER_AGENT))
     assert (told.agent, told.operator, told.agent_kind) == ("Intranet Monitor", "Acme", "monitor")
 
 
-def test_the_deciding_rule_shows_that_a_row_is_own():
+def test_the_deciding_rule_shows_that_its_row_is_custom():
     assert first_match(rows(MONITOR), USER_AGENT).rule == 'own agents.toml: "Intranet-Monitor/"'
 
 
-def test_own_rows_precede_shipped_rows():
+def test_custom_rows_precede_shipped_rows():
     own = rows({**MONITOR, "example": f"{GPTBOT} {USER_AGENT}"})
     assert first_match(own, f"{GPTBOT} {USER_AGENT}").classification.agent == "Intranet Monitor"
 
@@ -109,21 +109,21 @@ def test_a_custom_row_replaces_the_shipped_row_with_its_token():
     assert [one.rule for one in matches if "agents.toml" in one.rule] == ['own agents.toml: "gptbot"']
 
 
-def test_equal_own_rows_share_a_classifier():
+def test_equal_custom_rows_share_a_classifier():
     assert shared_classifier(LakeTables(rows(MONITOR))) is shared_classifier(LakeTables(rows(MONITOR)))
 
 
-def test_the_shared_classifier_uses_own_rows():
+def test_the_shared_classifier_uses_custom_rows():
     request = Request.from_log(USER_AGENT)
     agents = [shared_classifier(LakeTables(own)).classify(request).agent for own in ((), rows(MONITOR))]
     assert agents[0] != agents[1] == "Intranet Monitor"
 
 
-def test_without_own_rows_the_rules_version_is_shipped():
+def test_without_custom_rows_the_shipped_rules_version_is_used():
     assert rules_version(LakeTables()) == Classifier().rules_version
 
 
-def test_the_rules_version_identifies_own_rows():
+def test_the_rules_version_identifies_custom_rows():
     own, other = rows(MONITOR), rows({**MONITOR, "operator": "Partner"})
     versions = [Classifier(LakeTables(one)).rules_version.partition("+") for one in ((), own, other)]
     assert len({shipped for shipped, *_ in versions}) == 1
@@ -144,7 +144,7 @@ MANUAL = (ROOT / "data/rules/README.md").read_text("utf-8")
 (TABLE,) = re.findall(r"^```toml\n(.*?)^```", MANUAL, re.DOTALL | re.MULTILINE)
 
 
-def test_the_rows_of_the_manual_classify_their_examples():
+def test_the_rows_in_the_manual_classify_their_examples():
     own = checked_agents("agents.toml", TABLE.encode())
     told = [first_match(own, row.example) for row in own]
     assert [(one.classification.agent, one.classification.agent_kind) for one in told] == [

@@ -1,4 +1,4 @@
-"""A request for a path that people do not open is never a person's, with any user agent."""
+"""A request for a path that people do not open is never a person's, whatever its user agent."""
 
 import re
 
@@ -34,7 +34,7 @@ def by_path(kind, confidence):
     return Classification("other_bot", kind, None, None, None, confidence, "path", "bot", None, None)
 
 
-def test_the_table_has_at_least_22_families_of_probes():
+def test_the_table_has_at_least_22_probe_families():
     assert len({row.family for row in SCANNERS}) == len(SCANNERS) >= 22
     assert {row.confidence for row in SCANNERS} == {"medium"}
     assert {(row.confidence, row.agent_kind) for row in PROGRAMS} == {("low", "other")}
@@ -53,7 +53,7 @@ def test_an_ordinary_word_is_not_a_probe(classify, word):
 
 
 @examples_at_once("path")
-def test_fetches_of_program_files_are_bots_of_low_confidence(classify, path):
+def test_fetches_of_program_files_are_bots_with_low_confidence(classify, path):
     assert classify(path) == by_path("other", "low")
     assert classify(path, GOOGLEBOT).bot_category == "search_crawler"
 
@@ -81,7 +81,7 @@ def test_a_short_code_in_the_links_file_is_not_a_probe(paths):
     assert paths.kind("/robots.txt", is_link=True) == PROGRAM
 
 
-def test_both_engines_read_the_patterns_equally(paths):
+def test_both_engines_read_the_patterns_the_same_way(paths):
     for row in ROWS:
         for path in (row.example, row.example.upper(), row.example + "x", "/launch"):
             assert bool(re.search(row.path, path, re.IGNORECASE)) <= (paths.kind(path) != "")

@@ -20,7 +20,7 @@ def places():
 
 @pytest.fixture(scope="module")
 def place(places):
-    """Return the type and AI product of a Referer header by the shipped table."""
+    """Return the type and the AI product of a Referer header, according to the shipped table."""
 
     def found(referrer):
         address = host_and_path(referrer)
@@ -47,7 +47,7 @@ def test_a_link_rewritten_by_a_mail_gateway_is_email(place, host):
 
 
 @pytest.mark.parametrize("host", ["teams.microsoft.com", "statics.teams.cdn.office.net", "app.slack.com"])
-def test_a_messenger_for_work_is_social(place, host):
+def test_a_work_messenger_is_social(place, host):
     assert place(f"https://{host}/") == ("social", None)
 
 
@@ -64,8 +64,8 @@ def test_a_host_may_have_the_maximum_length():
      ("http://", "a:", ""), ("http://a", "/", "\n")],
     ids=["ats", "users", "labels", "bare labels", "brackets", "ports", "slashes"],
 )  # fmt: skip
-def test_a_hostile_referrer_costs_in_proportion_to_its_length(referrer):
-    """Thirty times the length: a backtracking reader would take nine hundred times the work."""
+def test_the_cost_of_a_hostile_referrer_grows_linearly(referrer):
+    """For thirty times the length, a backtracking reader would need nine hundred times the work."""
     begin, middle, end = referrer
 
     def work(length):
@@ -95,7 +95,7 @@ def test_any_host_can_be_looked_up(places, host, path):
 
 
 @examples_at_once("what", "rows", "asked")
-def test_a_referrer_is_found_by_the_row_of_its_host_and_path(what, rows, asked):
+def test_a_referrer_is_found_by_the_row_with_its_host_and_path(what, rows, asked):
     places = ReferrerTable(
         Referrer(host, kind, evidence="https://a.example", checked=date(2026, 11, 20)) for host, kind in rows.items()
     )
@@ -105,5 +105,5 @@ def test_a_referrer_is_found_by_the_row_of_its_host_and_path(what, rows, asked):
 
 
 @examples_at_once("referrer", "referrer_type", "ai_source")
-def test_referrers_are_recognized_by_host_unlike_lookalikes(place, referrer, referrer_type, ai_source):
+def test_referrers_are_recognized_but_lookalikes_are_not(place, referrer, referrer_type, ai_source):
     assert place(referrer) == (referrer_type, ai_source)

@@ -34,7 +34,7 @@ def test_a_release_is_as_new_as_its_newest_row():
     assert newest_check(release_of(checked="2099-01-02")) == "2099-01-02"
 
 
-def test_a_file_without_rows_has_no_day():
+def test_a_file_without_rows_has_no_newest_day():
     assert newest_check(b"") == ""
 
 
@@ -85,7 +85,7 @@ def test_a_campaign_named_like_its_host_is_recognized(newer):
     assert newer.classify(Request.from_log(CHROME, query="utm_source=new.example")).ai_source == "New"
 
 
-def test_an_agent_missing_in_a_release_is_not_recognized(released):
+def test_an_agent_missing_from_a_release_is_not_recognized(released):
     tables = LakeTables((), released._replace(agents=released.agents[:1]))
     told = [one.rule for one in Classifier(tables).matches(Request.from_log(GPTBOT))]
     assert [rule for rule in told if rule.startswith("agents.toml")] == []

@@ -24,7 +24,7 @@ def releases():
 
 
 @pytest.mark.parametrize(("user_agent", "reason"), CASES["never was"])
-def test_a_version_that_never_existed_is_a_bots(classifier, user_agent, reason):
+def test_a_version_that_never_existed_indicates_a_bot(classifier, user_agent, reason):
     told = classifier.classify(Request.from_log(user_agent))
     assert (told.bot_category, told.agent_kind, told.confidence, told.detection_method, told.device_type) == (
         "other_bot", "other", "low", "heuristic", "bot",
@@ -36,7 +36,7 @@ def test_a_version_that_never_existed_is_a_bots(classifier, user_agent, reason):
 
 
 @pytest.mark.parametrize("user_agent", CASES["may be"].values(), ids=CASES["may be"].keys())
-def test_a_possible_version_is_a_persons(classifier, user_agent):
+def test_a_possible_version_indicates_a_person(classifier, user_agent):
     assert classifier.classify(Request.from_log(user_agent)).bot_category == "human"
 
 
@@ -84,7 +84,7 @@ def test_a_forged_example_matches_only_its_own_row(row):
     assert [other for other in FORGED if re2.search(other.pattern, row.example)] == [row]
 
 
-def test_only_chrome_up_to_a_systems_last_version_is_a_persons(releases):
+def test_chrome_beyond_a_systems_last_version_indicates_a_bot(releases):
     last = next(row.pattern for row in LIFETIMES if row.name.startswith("the last Chrome of a system"))
     engine = "AppleWebKit/537.36 (KHTML, like Gecko)"
     phone = f"Mozilla/5.0 (Linux; Android {{}}; SM-G960F) {engine} Chrome/{{}}.0.0.0 Mobile Safari/537.36"

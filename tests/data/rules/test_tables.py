@@ -50,7 +50,9 @@ GOOD = {BY_NAME[name]: EVIDENCE | row for name, row in tables(__file__)["good"].
 
 @pytest.fixture
 def table(monkeypatch):
-    """Load rows, given as field → TOML text, or a complete text, instead of one table; the others stay shipped."""
+    """Load rows, given as field → TOML text or as a whole file, instead of one table; the other tables stay as
+    shipped.
+    """
     read = reference.bytes_of
 
     def table(row_type, *rows):
@@ -93,7 +95,7 @@ def test_the_example_of_an_agent_is_classified_by_its_row(classifier):
     assert {one.detection_method for one in told.values()} == {"user_agent"}
 
 
-def test_exactly_the_rows_of_ai_products_name_an_ai_source():
+def test_exactly_the_rows_for_ai_products_name_an_ai_source():
     assert [row.token for row in AGENTS if (row.agent_kind in AI_KINDS) != (row.ai_source is not None)] == []
     for row in REFERRERS:
         assert (row.referrer_type == "ai") == (row.ai_source is not None) == (row.confidence is not None), row.host
@@ -132,7 +134,7 @@ def test_names_of_sources_and_operators_have_one_spelling():
         assert len({name.lower() for name in names}) == len(names)
 
 
-def test_networks_of_hosting_are_public_and_named_once():
+def test_hosting_networks_are_public_and_listed_once():
     networks = [ip_network(text) for row in ROWS[Hosting] for text in row.networks]
     assert all(network.is_global and network.prefixlen >= 8 for network in networks)
     assert len(networks) == len(set(networks)) > 15_000
@@ -175,7 +177,7 @@ def test_evidence_that_is_not_a_web_address_is_rejected(table, row_type):
 
 
 @pytest.mark.parametrize("row_type", GOOD)
-def test_tables_with_no_row_or_other_rows_are_rejected(table, row_type):
+def test_tables_with_no_rows_or_unexpected_rows_are_rejected(table, row_type):
     for text in ("", '[[thing]]\nname = "a"\n'):
         with pytest.raises(ValueError, match=rf"^{FILES[row_type]}\.toml: every row must be a \[\["):
             table(row_type, text)
@@ -233,7 +235,7 @@ def test_a_file_without_rows_is_rejected_by_name(table, text):
 
 
 @examples("pattern", "error")
-def test_an_invalid_pattern_is_one_sentence_without_noise(pattern, error, capfd):
+def test_an_invalid_pattern_is_reported_in_one_sentence_only(pattern, error, capfd):
     with pytest.raises(BadInput) as caught:
         check_short_code_pattern(pattern)
     assert str(caught.value) == error
