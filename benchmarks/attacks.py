@@ -37,10 +37,10 @@ SECONDS: Final = 32
 MOST_QUESTIONS: Final = 5_000
 WARM_SECONDS: Final = 5
 SETTLING_SECONDS: Final = 15
-"""Approximate time for copying and preparing the lake of an attack."""
+"""Approximate time for copying and preparing an attack's lake."""
 BODY_BYTES: Final = 4 << 20
 DISTINCT_BODIES: Final = 12
-"""Number of different bodies of visits, which are sent in turn."""
+"""Number of different bodies of visits, which are sent in rotation."""
 VISITS_OF_BODY: Final = 10_000
 RULES: Final = 100
 """Number of shipped redirects, each of the maximum size: 25 MB in total."""
@@ -83,7 +83,7 @@ class Attack:
     pause: float = 1
     """Seconds until the next attempt after a refusal: otherwise, large bodies would only measure the loopback."""
     also: Mapping[str, Kind] = field(default_factory=dict)
-    """Other requests of the neighbour, by name; bars.py has a bar for each."""
+    """The neighbour's other requests, by name; bars.py has a bar for each."""
 
 
 def _cached(secrets: Secrets, number: int) -> bytes:

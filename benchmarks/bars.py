@@ -32,7 +32,7 @@ _DRIFTS: Final = ("worst of 20, drift 0.3", "worst of 20, drift 0.6")
 
 @dataclass(frozen=True)
 class Bar:
-    """A limit for our own figure, or for its ratio to a peer's. It applies from `visits` visits on."""
+    """A limit for our own figure, or for its ratio to a peer's. It applies to figures for at least `visits` visits."""
 
     case: str
     who: str = OURS

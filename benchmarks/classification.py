@@ -1,8 +1,8 @@
-"""The quality and speed of classification: `uv run python -m benchmarks.classification`.
+"""Measures the quality and speed of classification: `uv run python -m benchmarks.classification`.
 
-It is measured over the labelled corpus of the tests, and compared with packages for the same purpose. These answer
-fewer questions: neither recognizes referrals or kinds of AI agents, and ua-parser only recognizes spiders. Each is
-judged only by the questions that it answers.
+Both are measured over the tests' labelled corpus, and compared with packages for the same purpose. These answer fewer
+questions: neither recognizes referrals or kinds of AI agents, and ua-parser recognizes only spiders. Each is judged
+only on the questions that it answers.
 """
 
 import json
@@ -59,7 +59,7 @@ def quality(question: str, who: str, labels: Sequence[bool], predictions: Sequen
 
 
 def qualities(rows: list[dict[str, Any]]) -> list[Quality]:
-    """Return our quality for each category, then everyone's for the questions that peers answer, too."""
+    """Return our quality for each category, then ours and the peers' for the questions that peers also answer."""
     classifier = Classifier()
     predicted = [classifier.classify(request_of(row)).bot_category for row in rows]
     labels = [row["bot_category"] for row in rows]
@@ -98,7 +98,7 @@ def logged_shares() -> dict[tuple[str, str], Share]:
 
 
 def speeds(user_agents: list[str]) -> list[Figure]:
-    """Return the distinct user agents classified per second of CPU time on one core, alternating between us and the
+    """Measure the distinct user agents classified per second of CPU time on one core, alternating between us and the
     peers.
     """
 

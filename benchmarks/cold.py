@@ -1,5 +1,5 @@
-"""Measures cold answers: not in the answer cache, but with a warm process and file cache; compared with peers over the
-same visits.
+"""Measures cold answers, which are not in the answer cache, with a warm process and file cache, and compares them with
+peers over the same visits.
 """
 
 from collections.abc import Callable, Iterator

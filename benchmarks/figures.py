@@ -44,7 +44,7 @@ def beside(case: str, unit: str, samples: Mapping[str, list[float]], visits: int
 
 
 def over_runs(figures: Iterable[Figure]) -> list[Figure]:
-    """Combine the figures of several runs into one each: the medians of medians and of ratios, the extremes of all
+    """Combine the figures of several runs into one per case: medians of their medians and ratios, extremes of all
     runs.
     """
     runs: dict[tuple[str, str, int], list[Figure]] = {}

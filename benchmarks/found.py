@@ -2,7 +2,7 @@
 
 FOLDER contains clones of the repositories in found_logs.tsv, as FOLDER/owner/name. Their logs are read at the commits
 listed there, and are imported, judged and searched as of the day after their last day. A reader compared each finding
-with its log: found_read.tsv says whether the owner of the site would do something about it, and names its cause.
+with its log: found_read.tsv records whether the owner of the site would do something about it, and names its cause.
 Findings that are not in that file are listed.
 """
 

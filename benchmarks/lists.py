@@ -1,5 +1,5 @@
-"""Measures pages of long lists, namely all links if there are very many, and paths among a million addresses requested
-by scanners; and edits among few or very many links.
+"""Measures pages of long lists (all links if there are very many, and paths among a million addresses requested by
+scanners), and edits among few or very many links.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""User agents of public access logs of 2024-26, with the number of their lines and their senders.
+"""User agents from public access logs of 2024-26, with their numbers of lines and the kinds of their senders.
 
 user_agents.tsv.gz has one row per repository, year and user agent, without addresses, paths and referrers. Lines that
 begin with # name the repositories, their commits and their half: the rules were learned from one half, and their

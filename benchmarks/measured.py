@@ -1,8 +1,8 @@
 """Runs a program, and prints its resource usage as JSON, with each line of its standard error and the time of that
 line.
 
-The first argument is a text to wait for: once the program writes a line that contains it, the program is killed. If the
-argument is empty, the program runs to its end. This needs a separate process, since Linux attributes the parent's
+The first argument is a string to wait for: once the program writes a line that contains it, the program is killed. If
+the argument is empty, the program runs to its end. This needs a separate process, since Linux attributes the parent's
 memory to the program, and the process that runs all cases grows to gigabytes.
 """
 

@@ -58,9 +58,9 @@ class Secrets:
     hostile_key: str
     cookie: str
     share: str
-    """A share of the neighbour."""
+    """One of the neighbour's shares."""
     approved_jobs: tuple[str, ...] = ()
-    """Jobs of the hostile organization that accept redirects."""
+    """The hostile organization's jobs that accept redirects."""
     writer_keys: tuple[str, ...] = ()
     """Keys of other organizations that create jobs."""
 

@@ -19,7 +19,7 @@ from queries import OwnSql
 from service.demo.sample import Sample
 
 _OLDER: Final = "older"
-"""A version of rules that no program has."""
+"""A version of the rules that no program has."""
 
 
 def operations(setting: Setting) -> Iterator[Figure]:

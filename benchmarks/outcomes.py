@@ -107,7 +107,9 @@ def together(number: int, model: Model) -> Model:
 
 
 def flooded(chance: Random, day: int) -> tuple[int, int]:
-    """Add one more visitor from the day of shipping on, who makes only successful requests, of which three count."""
+    """Add one more visitor from the day of shipping on, who makes only successful requests, three of which count per
+    day.
+    """
     events, visits = independent(steady)(chance, day)
     return events, visits + (3 if day > 0 else 0)
 
@@ -162,7 +164,7 @@ NOTHING_DONE: Final[dict[str, tuple[Model, Model, JobKind]]] = {
     "season: threefold, referrals": (independent(_grown), independent(_grown), WANTED),
     "campaign ends, referrals": (campaign, campaign, WANTED),
 }
-"""The model of the subject, and of each other subject."""
+"""The model of the subject, the model of each other subject, and the type of job."""
 COVERED: Final[dict[str, Callable[[Callable[[int], float]], Model]]] = {
     "independent": independent,
     "clumps of 5": lambda share: clumped(5, share),

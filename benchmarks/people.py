@@ -33,8 +33,8 @@ from tests.support.visits import links as put_links
 
 PEERS: Final = ("isbot 5.2.3", "Matomo's list (device_detector 6.5.1)", "GoAccess 1.7")
 _BEYOND_THE_LINE: Final = ("outdated", "bot_network", "hosting_", "superseded_")
-"""The first parts of names of signals for which visitor-days were labelled; the lifetimes of `outdated` were found in
-these."""
+"""Prefixes of the signals for which visitor-days were labelled; the lifetimes of `outdated` were found in these days.
+"""
 _ASKED: Final = """
     SELECT domain, utm_campaign, landed_category, coalesce(signals, 0) AS signals, bot_category
     FROM visits_in_scope WHERE utm_campaign IS NOT NULL

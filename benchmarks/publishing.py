@@ -86,7 +86,9 @@ def _plain_puts(lake: Lake, name: str) -> float:
 
 
 def _posted(setting: Setting, bucket: Any) -> Iterator[Figure]:  # noqa: ANN401  # of the tests
-    """Measure the 99th percentile of the time to acknowledge a batch, alternating between the two servers."""
+    """Measure the 99th percentile of the time to acknowledge a batch, alternating between servers with and without
+    publishing.
+    """
     batches = round(BATCHES_PER_SECOND * POSTED_SECONDS)
     bodies = next(reported_bodies(setting.log(LINES), BATCH, batches, setting.scratch))
     samples: dict[str, list[float]] = {OURS: [], UNPUBLISHED: []}

@@ -45,7 +45,9 @@ def load(
 
 
 def wrk(port: int, path: str, key: str, seconds: int = 4) -> dict[str, float]:
-    """Return requests per second counted by wrk. All must be answered with 200; each has its own source address."""
+    """Return requests per second counted by wrk. Every request must be answered with 200, and has its own source
+    address.
+    """
     command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}", "-s", str(Path(__file__).parent / "sources.lua")]
     command += ["-H", f"Authorization: Bearer {key}", f"http://127.0.0.1:{port}{path}"]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout

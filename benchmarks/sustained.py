@@ -53,15 +53,16 @@ VISITS_PER_SECOND: Final = 10_000
 BODIES: Final = 300
 """Number of different batches, which are posted again and again."""
 KEYS: Final = 1_000
-"""Number of draws of a batch's organization, used in turn."""
+"""Number of draws of a batch's organization, used in rotation."""
 IDLE_QUESTIONS: Final = 10
 ASK_EVERY_SECONDS: Final = 3.0
 PROGRESS_EVERY: Final = 10
-"""Number of queries between two lines of progress."""
+"""Number of queries between two progress lines."""
 UNCOUNTED: Final = 20
 """Number of other organizations that lose their rollups at the start, so that days are counted."""
 LARGE_DAY: Final = 20_000_000
-"""Visits of a past day that the server merges and judges meanwhile; only in a world with as many visits."""
+"""Number of visits on a past day, which the server merges and judges during the run; only in a world with as many
+visits."""
 _LARGE: Final = "large-day"  # its organization
 _PARTS: Final = 50
 _DAYS: Final = f"start_date={WHOLE.start_date}&end_date={WHOLE.end_date}"
@@ -69,7 +70,7 @@ _SMALL: Final = (
     *(f"/analytics/{name}?{_DAYS}" for name in ("traffic-overview", "devices", "top-links", "browsers", "referrers")),
     "/openapi.json",
 )
-"""The small requests, sent in turn: cached answers and a document."""
+"""The small requests, sent in rotation: cached answers and a document."""
 
 _PROGRESS: Final = Console(stderr=True)
 

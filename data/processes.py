@@ -1,4 +1,4 @@
-"""Supports helper processes."""
+"""Gives helper processes their modules, and ends them with their parent."""
 
 import os
 import sys

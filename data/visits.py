@@ -140,7 +140,9 @@ def check_version(version: int, what: str) -> None:
 
 
 class Classification(NamedTuple):
-    """The columns that the classifier fills from user agent, method, referrer and campaign. None: not applicable."""
+    """The columns that the classifier fills from user agent, method, referrer and campaign. None means not
+    applicable.
+    """
 
     bot_category: str
     agent_kind: str | None

@@ -44,7 +44,7 @@ def compact(lake: Lake) -> None:
 
 
 def settle_copy(lake: Lake) -> None:
-    """Verify the files of a copied lake, and date that verification back by an hour.
+    """Verify the files of a copied lake, and backdate the verification by an hour.
 
     Otherwise, a server would verify them on first use and consider their days active: it merges and counts only days
     that have not changed for ten minutes.

@@ -18,7 +18,7 @@ NOT_SLOWER: Final = "not slower"
 
 @dataclass(frozen=True)
 class Comparison:
-    """A measure of a case: medians of both trees, and the ratio of this tree to the other."""
+    """A measure in a case: the medians of both trees, and this tree's ratio to the other."""
 
     measure: str
     unit: str
@@ -26,7 +26,7 @@ class Comparison:
     ours: float
     theirs: float
     ratio: float
-    """The median of the ratios pair by pair; more than 1 if this tree takes longer."""
+    """The median of the pairs' ratios; more than 1 if this tree takes longer."""
     low: float
     high: float
     """The ends of its interval."""

@@ -97,7 +97,8 @@ def sustained(trial: Trial) -> Iterator[Comparison]:
 
 
 def fairness(trial: Trial) -> Iterator[Comparison]:
-    """Compare an organization's median answer while another requests as many uncached dashboards as it is allowed.
+    """Compare the median time of an organization's answers while another requests as many uncached dashboards as it is
+    allowed.
 
     The 99th percentiles of the unpaired case need more samples than a pair has.
     """

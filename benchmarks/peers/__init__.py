@@ -36,7 +36,7 @@ class Peer(Protocol):
     """A peer with its visits loaded."""
 
     def ask(self, member: str, scope: Scope) -> object:
-        """Return the answer for a member, in the cheapest form; this is the timed part."""
+        """Return a member's answer in the cheapest form; this is the timed part."""
 
     def rows(self, member: str, answer: object) -> Rows:
         """Return the rows in a result of `ask`."""
@@ -66,7 +66,7 @@ def fields_of(entry: Entry) -> list[Field]:
 
 
 def comparable(entry: Entry, rows: Rows) -> list[tuple[str, ...]]:
-    """Return rows with every value in one notation, by the kind of its field."""
+    """Return rows with every value in a uniform notation, by the kind of its field."""
     write = [_WRITTEN.get(field.kind.sql, str) for field in fields_of(entry)]
     return [tuple(how(value) for how, value in zip(write, row, strict=True)) for row in rows]
 

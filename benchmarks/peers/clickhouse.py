@@ -39,7 +39,7 @@ class ClickHouse:
         self._session = Session(str(folder))
 
     def table(self, world: World) -> "Table":
-        """Return the plain table, filled."""
+        """Return the plain table, filled with the world's visits."""
         database = f"visits_{world.name}_{world.digest}".replace("-", "_")
         texts = statements("clickhouse.sql")
         loads = [filled(texts["load"], {"files": files}) for files in _files(world)]
@@ -47,7 +47,7 @@ class ClickHouse:
         return Table(self._told, database, texts)
 
     def views(self, world: World, way: str) -> "Table":
-        """Return the same visits with views, filled."""
+        """Return the views over the same visits, filled."""
         base = self.table(world).database
         texts = {name: filled(text, _COUNTING[way]) for name, text in statements("clickhouse-views.sql").items()}
         steps = []
@@ -69,7 +69,7 @@ class ClickHouse:
         return bytes(self._session.query(sql, "TabSeparated").bytes())
 
     def _build(self, database: str, steps: list[str]) -> None:
-        """Create a database by some statements, unless it is already complete."""
+        """Create a database with these statements, unless it is already complete."""
         if self._told(f"EXISTS {database}.whole").strip() == b"1":
             return
         for step in (f"DROP DATABASE IF EXISTS {database}", f"CREATE DATABASE {database}", f"USE {database}", *steps):
@@ -86,7 +86,7 @@ class Table:
         self._texts = {name: re.sub(r"FROM (?=\w)", f"FROM {database}.", text) for name, text in texts.items()}
 
     def ask(self, member: str, scope: Scope) -> bytes:
-        """Return the member as tab-separated text."""
+        """Return a member's answer as tab-separated text."""
         return self._told(filled(self._texts[member], {"scope": condition(scope)}))
 
     def rows(self, _: str, answer: object) -> Rows:

@@ -158,7 +158,7 @@ class S3Requests:
     def _sign(self, method: str, key: str, query: Mapping[str, str]) -> str:
         """Return a signed URL with this query, valid for a minute.
 
-        obstore only signs URLs of objects, so the endpoint given to it is the requested URL with its query; the last
+        obstore signs only URLs of objects, so the endpoint given to it is the requested URL with its query; the last
         parameter, which stores ignore, absorbs what obstore appends.
         """
         from obstore.store import S3Store  # noqa: PLC0415  # only the extra installs it

@@ -260,7 +260,7 @@ class Bucket:
 
     @contextmanager
     def _errors(self, key: str = "") -> Iterator[None]:
-        """Raise TargetUnavailable for an error of the store; `key` is the requested object."""
+        """Raise TargetUnavailable for an error from the store; `key` is the requested object."""
         try:
             yield
         except (self._client.exceptions.BaseError, OSError) as error:

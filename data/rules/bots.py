@@ -126,7 +126,7 @@ def unescaped(logged: str) -> str:
 
 
 def _crawler_match(row: dict[str, Any], user_agent: str, is_ours: bool) -> RuleMatch:
-    """Return the match of a row of the public list.
+    """Return the match for a row of the public list.
 
     With `is_ours`, the row's token is in our table but did not match there, so it is only part of another bot's name.
     """

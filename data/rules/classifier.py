@@ -1,7 +1,7 @@
 """Classifies requests: a person, one of four kinds of AI traffic, a search crawler or another bot.
 
 The first rule that matches decides, in this order: no user agent → agent table → known crawlers → heuristics →
-a version that its browser never had → a method with which browsers do not open pages → referrer spam → campaign and
+a version that its browser never had → a method that browsers do not use to open pages → referrer spam → campaign and
 referrer of an AI product → a person.
 Then the path may correct the classification of people, libraries and unknown bots (paths.py).
 Client addresses are evaluated in ip_verification.py, signatures in signers.py.
@@ -150,7 +150,7 @@ class Classifier:
     def _referral_matches(self, method: str, referrer: str, query: str) -> Iterator[RuleMatch]:
         if method not in BROWSING_METHODS:
             yield RuleMatch(
-                f"the method {method!r}, with which browsers do not open pages", "", bot_classification("other")
+                f"the method {method!r}, which browsers do not use to open pages", "", bot_classification("other")
             )
         host, row = self._find_referrer(referrer[:MAX_REFERRER_LENGTH])
         spammer = self.referrers.spammer(host) if host else None

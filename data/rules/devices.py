@@ -1,4 +1,4 @@
-"""Recognizes a person's device type, operating system and browser by the user agent."""
+"""Recognizes a person's device type, operating system and browser from the user agent."""
 
 import re
 from functools import cache

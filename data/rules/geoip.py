@@ -39,7 +39,7 @@ _PROVIDERS: Final = {
 
 
 class CountryDatabase:
-    """An open database of MaxMind, DB-IP or IPinfo that gives the country of an IP address."""
+    """An open database from MaxMind, DB-IP or IPinfo that gives the country of an IP address."""
 
     def __init__(self, path: Path) -> None:
         """Open the database file at `path`. Raises BadInput when it is missing or not in MaxMind's format."""

@@ -52,7 +52,7 @@ class Networks:
 
 
 class FetchedList(NamedTuple):
-    """The networks in a list when it was fetched."""
+    """The networks that a list contained when it was fetched."""
 
     name: str
     fetched_at: datetime

@@ -58,7 +58,9 @@ class Verifier:
         return self._methods.get(agent or "", ())
 
     def verdict(self, agent: str | None, address: str, day: date) -> IpVerdict:
-        """Return the verdict on whether a visit on `day` that claims to be by `agent` came from its addresses."""
+        """Return the verdict on whether a visit on `day` that claims to be by `agent` came from the agent's
+        addresses.
+        """
         row = self._agents.get(agent or "")
         if row is None:
             return IpVerdict(None, "its operator does not publish its IP addresses")
@@ -85,7 +87,8 @@ class Verifier:
         return apply_verdict(classification, self.verdict(classification.agent, address, day).inside)
 
     def identified(self, address: str, day: date) -> Classification | None:
-        """Return the agent that alone uses this address, by lists fetched around the day of the visit; None if none.
+        """Return the agent that alone uses this address, according to lists fetched around the day of the visit; None
+        if none.
 
         Addresses are reassigned over time, so older lists do not identify agents.
         """
@@ -125,7 +128,9 @@ def apply_verdict(classification: Classification, inside: bool | None) -> Classi
 
 
 def identified_agent(ip_list: str, rows: Iterable[Agent]) -> Classification:
-    """Return the list's agent as the classification of a browser's user agent at an address in an IP list."""
+    """Return the classification of a browser's user agent that comes from an address in this IP list: the list's
+    agent.
+    """
     row = next(row for row in rows if f"ip:{ip_list}" in row.verify and row.confidence == "high")
     return agent_classification(row, "medium", "ip_range")
 

@@ -50,7 +50,7 @@ class NetworkKinds:
         self.fact = lru_cache(1 << 14)(self._fact_uncached)
 
     def _fact_uncached(self, address: str) -> int:
-        """Return the bit for the kind of network of a normalized address; 0 if it is in no list or invalid."""
+        """Return the bit for a normalized address's kind of network; 0 if the address is in no list or invalid."""
         version = 6 if ":" in address else 4
         try:
             packed = inet_pton(AF_INET6 if version == 6 else AF_INET, address)

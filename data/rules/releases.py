@@ -51,7 +51,7 @@ class BrowserReleases:
         self._superseded = lru_cache(1 << 14)(self._find_superseded)
 
     def matches(self, user_agent: str) -> Iterator[RuleMatch]:
-        """Yield the rules that no browser ever sent this (unescaped) user agent, since its parts disagree or its form
+        """Yield the rules that rule out every browser for this (unescaped) user agent: its parts disagree, or its form
         is forged.
         """
         build = _CHROME_ALONE.fullmatch(user_agent)

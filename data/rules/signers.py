@@ -1,4 +1,4 @@
-"""Names the agent of a request by its header `Signature-Agent` (Web Bot Auth). The signature itself is not verified.
+"""Names the agent of a request from its header `Signature-Agent` (Web Bot Auth). The signature itself is not verified.
 
 The header is a dictionary (`sig1="https://chatgpt.com"`) or, in older drafts, a string (`"https://chatgpt.com"`):
 https://datatracker.ietf.org/doc/draft-meunier-webbotauth-httpsig-directory/ The hosts come from the rows with `verify =

@@ -1,6 +1,4 @@
-"""Answers are compressed with gzip only on request, have the same content then, and are compressed once while
-cached.
-"""
+"""Answers are compressed with gzip only on request, without loss, and only once while they are cached."""
 
 import asyncio
 import gzip
@@ -104,7 +102,7 @@ async def test_a_cached_answer_is_compressed_only_once(held, compressed):
 
 
 async def test_an_unshared_answer_is_compressed_for_its_caller_only(held, compressed):
-    """An answer that must not be shared, for example because visits were erased during its computation."""
+    """An answer is not shared if, for example, visits were erased while it was computed."""
     held, _ = held
     packed = await asyncio.gather(*(held.compressed(DASHBOARD, MARCH, False, body) for body in (b"[1]", b"[2]")))
     assert [gzip.decompress(one) for one in packed] == [b"[1]", b"[2]"]

@@ -28,7 +28,7 @@ OVERVIEW = "/analytics/traffic-overview"
 
 @pytest.fixture
 def logged(lake, opened):
-    """An application with a readable log: (client, lines)."""
+    """An application with a log that can be read: (client, lines)."""
     stream = BytesIO()
     log = Log(stream)
 

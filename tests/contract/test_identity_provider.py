@@ -83,7 +83,7 @@ async def settled(keys):
 
 
 def unknown(number):
-    """Return a token with an unknown kid, not signed by a key of any set."""
+    """Return a token with an unknown kid, which no key of any set signed."""
     return b".".join((encoded({"alg": "RS256", "kid": f"kid-{number}"}), b"e30", b"AAAA")).decode()
 
 
@@ -257,7 +257,7 @@ def reasons(caplog):
     return [record.getMessage().partition(": ")[2] for record in caplog.records]
 
 
-async def test_a_failure_is_logged_once_and_again_after_recovery(gates, provider, clock, caplog):
+async def test_a_failure_is_logged_once_and_anew_after_recovery(gates, provider, clock, caplog):
     gate, _ = gates(provider.url)
     for status in (503, 503, 404, 200, 404):
         provider.scripts = [[answer(KEYS, status)]]
@@ -326,7 +326,7 @@ async def test_only_strong_public_signing_keys_of_a_key_set_are_used(gates, tmp_
             assert await entered(gate, token(STRANGER, headers={"kid": key["kid"]})) is None
 
 
-async def test_a_file_of_keys_is_read_again(gates, tmp_path, clock):
+async def test_a_key_file_is_read_again(gates, tmp_path, clock):
     file = tmp_path / "keys.json"
     file.write_text(KEYS)
     gate, keys = gates(file)

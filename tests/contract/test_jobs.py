@@ -98,7 +98,7 @@ def test_a_redirect_is_written_as_a_link_and_polled_by_its_etag(asked, approved,
     assert asked.get("/implementations/active", headers=as_("other", "viewer")).json() == []
 
 
-def test_html_is_only_returned_as_a_json_string(asked, approved):
+def test_html_is_returned_only_as_a_json_string(asked, approved):
     page = {"implementation_type": "edge_page", "content_type": "text/html", "content": "<script>alert(1)</script>"}
     assert asked.post(f"{approved}/implementations", json=page).status_code == 201
     response = asked.get(f"{approved}/implementations/1")
@@ -121,7 +121,7 @@ def test_a_malformed_implementation_number_is_404(asked, approved):
         assert asked.post(f"{path}/status", json={"status": "shipped"}).status_code == 404
 
 
-def test_an_action_the_status_forbids_is_409_with_the_version(asked, approved):
+def test_a_forbidden_action_is_409_with_the_current_version(asked, approved):
     response = act(asked, approved, "review")
     assert response.status_code == 409
     assert list(response.json()) == ["error", "message", "status", "version"]

@@ -175,8 +175,8 @@ def test_a_429_rounds_the_wait_up_at_any_time(start, pause, later):
 
 
 def test_millions_of_forged_sources_need_little_memory(tell, monkeypatch):
-    """The test uses a sixteenth of the sources and of the memory; with TRAFFIC_FAULTS=all, ten million sources in all
-    of the memory.
+    """The test uses a sixteenth of the sources and of the memory; with TRAFFIC_FAULTS=all, it uses ten million sources
+    and all of the memory.
     """
     part = 1 if SHARE == "all" else 16
     monkeypatch.setattr(limits, "MAX_SOURCES", limits.MAX_SOURCES // part)

@@ -127,7 +127,7 @@ def look(port, kinds):
         slow.look(held)
 
 
-def test_slow_clients_are_disconnected_without_cost_to_others(filled, serving):
+def test_slow_clients_are_disconnected_without_affecting_others(filled, serving):
     resource.setrlimit(resource.RLIMIT_NOFILE, (4_096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     lake, header = filled
     body = reported(header, b"Content-Length: 100") + b"[" * 10

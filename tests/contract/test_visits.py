@@ -276,7 +276,7 @@ def test_the_first_of_several_errors_is_reported(asked, shared_lake):
 # Organizations of visits
 
 
-def test_visits_belong_to_the_organization_of_the_token(asked, shared_lake, key_of):
+def test_visits_are_stored_for_the_tokens_organization(asked, shared_lake, key_of):
     mine, yours, thirds = name(), name(), name()
     assert send(asked, row(mine)).text == body(1)
     assert send(asked, row(yours), headers=bearer(key_of(shared_lake, "other"))).text == body(1)
@@ -286,7 +286,7 @@ def test_visits_belong_to_the_organization_of_the_token(asked, shared_lake, key_
         assert [found[one] for one in (mine, yours, thirds)] == [int(one == path) for one in (mine, yours, thirds)]
 
 
-def test_reported_visits_are_only_visible_to_their_organization(lake, opened, key_of):
+def test_reported_visits_are_visible_only_to_their_organization(lake, opened, key_of):
     person = {"user_agent": CHROME, "ip": "203.0.113.7"}
     rows = [
         row("/sale", time="2026-03-15T11:59:59Z", **person),

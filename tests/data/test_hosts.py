@@ -10,7 +10,7 @@ from tests.support.tables import examples_at_once
 
 
 @examples_at_once("text", "host")
-def test_a_host_has_one_normalized_form(text, host):
+def test_a_host_has_only_one_normalized_form(text, host):
     assert normalized_host(text) == host
     assert normalized_host(host) == host
 
@@ -59,5 +59,5 @@ def test_normalization_is_idempotent(text):
         ("a:b:c", ["a:b:c"]),
     ],
 )
-def test_an_address_has_one_normalized_form(address, spellings):
+def test_an_address_has_only_one_normalized_form(address, spellings):
     assert {normalized_address(spelling) for spelling in [address, *spellings]} == {address}

@@ -15,7 +15,7 @@ needs_driven: Final = pytest.mark.skipif(not DRIVEN.exists(), reason="the logs o
 
 
 def readings() -> Mapping[tuple[str, str], list[str]]:
-    """Return the kinds of the requests in rich.log, by their second and path."""
+    """Return the kinds of the requests in rich.log, by second and path."""
     lines = map(json.loads, (DRIVEN / "rich.log").read_text("utf-8").splitlines())
     labels = csv.DictReader((DRIVEN / "rich.log.labels.csv").read_text("utf-8").splitlines())
     found = defaultdict(list)

@@ -163,7 +163,7 @@ def as_shown(answer, rows):
 
 
 def wait_until(is_so):
-    """Repeat a check until it succeeds; fail if it never does."""
+    """Repeat a check until it succeeds; fail if it has not succeeded within a minute."""
     until = time.monotonic() + 60
     while not is_so():
         assert time.monotonic() < until

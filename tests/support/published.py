@@ -47,7 +47,7 @@ def actions_of(table):
 
 
 def files_of(table):
-    """Return the files of a table, with the day of each."""
+    """Return the files of a table, each with its day."""
     files = {}
     for action in actions_of(table):
         if action.get("add"):

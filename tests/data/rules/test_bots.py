@@ -124,7 +124,7 @@ def test_an_agent_from_a_tagged_ai_link_shows_signs_in_order(signs):
     automata = [sign.rule for sign in found if sign.classification.device_type == "bot"]
     assert automata[:2] == ['agents.toml: "GPTBot"', 'crawler-user-agents: "GPTBot"']
     assert automata[2].startswith("heuristics.toml: ")
-    assert automata[-1] == "the method 'HEAD', with which browsers do not open pages"
+    assert automata[-1] == "the method 'HEAD', which browsers do not use to open pages"
     referrals = [sign for sign in found if sign.classification.bot_category == "ai_referral"]
     campaign, referrer = 'campaigns.toml: "chatgpt.com"', 'referrers.toml: "chatgpt.com"'
     assert rules(referrals) == [f"{campaign} and {referrer}", campaign, referrer]

@@ -19,7 +19,7 @@ from data.signals import BITS
         ("path", "/", "/"),
     ],
 )
-def test_a_rule_has_one_normalized_form(kind, given, kept):
+def test_a_rule_has_only_one_normalized_form(kind, given, kept):
     assert checked_exclusion(kind, given) == Exclusion(kind, kept)
 
 

@@ -175,7 +175,7 @@ def test_only_agents_with_a_fetched_list_can_be_verified(verifier, lists, agents
     assert [row.agent for row in AGENTS if asked.can_verify(CRAWLER._replace(agent=row.agent))] == agents
 
 
-def test_people_cannot_be_verified_by_lists_of_crawlers(verifier):
+def test_people_cannot_be_verified_by_crawlers_lists(verifier):
     assert not verifier(home=HOME).can_verify(HUMAN_CLASSIFICATION)
 
 

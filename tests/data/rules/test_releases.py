@@ -57,11 +57,11 @@ def test_every_browser_with_releases_has_a_lifetime():
     assert {row.browser for row in LIFETIMES} == {row.browser for row in RELEASES}
 
 
-def test_a_version_of_a_browser_is_released_once():
+def test_each_browser_version_is_released_only_once():
     assert len({(row.browser, row.version) for row in RELEASES}) == len(RELEASES)
 
 
-def test_releases_of_a_browser_are_in_order():
+def test_each_browsers_releases_are_in_order():
     for before, row in pairwise(RELEASES):
         if before.browser == row.browser:
             assert (before.version, before.superseded) < (row.version, row.superseded)

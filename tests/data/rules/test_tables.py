@@ -128,7 +128,7 @@ def test_campaigns_are_written_as_they_are_compared():
         assert row.utm_source == row.utm_source.strip().lower().removeprefix("www.")
 
 
-def test_names_of_sources_and_operators_have_one_spelling():
+def test_each_source_and_operator_has_only_one_spelling():
     sources = {row.ai_source for rows in (AGENTS, REFERRERS, CAMPAIGNS) for row in rows if row.ai_source}
     for names in (sources, {row.operator for row in AGENTS}):
         assert len({name.lower() for name in names}) == len(names)
