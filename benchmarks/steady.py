@@ -32,7 +32,7 @@ Times = dict[str, list[float]]
 class _Asker:
     def __init__(self, port: int, key: str, paths: Sequence[str]) -> None:
         self._port, self._key, self._paths = port, key, paths
-        self._free: asyncio.Queue[Exchange] = asyncio.Queue()  # in turn, so that none is idle for long
+        self._free: asyncio.Queue[Exchange] = asyncio.Queue()  # used in rotation, so that none is idle for long
         self._opened: list[Exchange] = []
 
     async def warm_up(self) -> None:

@@ -59,7 +59,7 @@ class S3Requests:
             page = []
             for each in found.iterfind("Contents"):
                 key, size = self._key_of(each), int(each.findtext("Size", "0"))
-                # the time and size stand in for a missing etag
+                # the time and size replace a missing etag
                 page.append(ListedObject(key, size, each.findtext("ETag") or f"{each.findtext('LastModified')} {size}"))
             yield page
             if found.findtext("IsTruncated") != "true":

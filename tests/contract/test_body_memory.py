@@ -30,7 +30,7 @@ def served(tmp_path_factory, serving, key_of):
 def begin(stack, client, path, size):
     """Return a connection on which a whole body except its last byte was sent."""
     connection = stack.enter_context(client.connected())
-    with suppress(ConnectionError):  # it may be evicted meanwhile
+    with suppress(ConnectionError):  # the server may evict it in the meantime
         connection.sendall(client.request(path, UNFINISHED % size, method=b"POST") + b" " * (size - 1))
     return connection
 

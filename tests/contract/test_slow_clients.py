@@ -104,7 +104,7 @@ class Slow:
         try:
             connection = connected(self._port, source, self._receive)
             connection.sendall(self._said)
-        except OSError:  # closed at once: no slot was free
+        except OSError:  # closed immediately: no slot was free
             self.closed.append(0.0)
             return
         self.open[connection.getsockname()] = connection, time.monotonic()

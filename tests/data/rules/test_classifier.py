@@ -215,7 +215,7 @@ def test_a_readable_user_agent_has_no_outer_quotes_or_blanks(logged):
     assert len(readable) <= MAX_USER_AGENT_LENGTH
 
 
-# Arbitrary texts
+# Arbitrary strings
 
 HOSTILE = [
     "(" * 8000, "((((" * 500 + "Mozilla/5.0" + "))))" * 500, "Mozilla/5.0 " + "(compatible; " * 1000,
