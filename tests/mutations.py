@@ -2,10 +2,11 @@
 
     uv run python -m tests.mutations --seed 1 --count 100 data/ingest queries
 
-The mistakes are planted in a temporary git worktree of HEAD with an environment of its own. Ends with 1 if any survive.
+The mistakes are planted in a temporary git worktree of HEAD with a separate environment. The exit code is 1 if any
+survive.
 
-This is a separate script because neither mutmut 3.8 nor Cosmic Ray 8.7 draws mistakes by a seed: they plant all
-mistakes, 1,981 in data/store alone. mutmut changes only functions, and Cosmic Ray runs the same command for every
+This is a separate script because neither mutmut 3.8 nor Cosmic Ray 8.7 draws random mistakes from a seed: they plant
+all mistakes, 1,981 in data/store alone. mutmut changes only functions, and Cosmic Ray runs the same command for every
 mistake; this script runs the nearest tests first, and the whole suite for survivors.
 """
 
@@ -37,7 +38,7 @@ ALL: Final = "tests"
 
 
 class Mutation(NamedTuple):
-    """A mistake: the bytes of a file from `start` to `end` become `text`."""
+    """A mistake: the bytes of a file from `start` to `end` are replaced by `text`."""
 
     file: str
     line: int
@@ -46,7 +47,7 @@ class Mutation(NamedTuple):
     text: bytes
 
     def planted(self, source: bytes) -> bytes:
-        """The file with the mistake."""
+        """Return the file's content with the mistake."""
         return source[: self.start] + self.text + source[self.end :]
 
 
@@ -89,7 +90,7 @@ def mutations(file: str, source: bytes) -> list[Mutation]:
             yield Mutation(file, test.lineno, start(test), end(test), text)
 
     def walk(node: ast.AST) -> Iterator[Mutation]:
-        if not isinstance(node, ast.JoinedStr):  # Python 3.11 has no positions of its parts
+        if not isinstance(node, ast.JoinedStr):  # Python 3.11 has no positions for its parts
             yield from of(node)
             for child in ast.iter_child_nodes(node):
                 yield from walk(child)
@@ -107,7 +108,7 @@ def compiles(source: bytes) -> bool:
 
 
 def chosen(tree: Path, folders: list[str], seed: int, count: int) -> list[Mutation]:
-    """Draw compiling mistakes at random from all files of the folders."""
+    """Draw mistakes that compile at random from all files in the folders."""
     files = sorted({path for folder in folders for path in (tree / folder).rglob("*.py")})
     found = [one for path in files for one in mutations(str(path.relative_to(tree)), path.read_bytes())]
     random.Random(seed).shuffle(found)
@@ -115,7 +116,7 @@ def chosen(tree: Path, folders: list[str], seed: int, count: int) -> list[Mutati
 
 
 def stages(tree: Path, file: str) -> list[str]:
-    """Return the nearest tests: of the file, then of its folder, or the nearest folder above with tests."""
+    """Return the nearest tests: those for the file, then those for the nearest folder above it that has tests."""
     folder = Path("tests") / Path(file).parent
     near = next(path for path in (folder, *folder.parents) if (tree / path).exists())
     own = near / f"test_{Path(file).name}"
@@ -123,7 +124,7 @@ def stages(tree: Path, file: str) -> list[str]:
 
 
 def killer(tree: Path, tests: str, seconds: float | None = None) -> str | None:
-    """Return the first test that fails, or None if all pass."""
+    """Return the first test that fails, "time" if the tests take longer than `seconds`, or None if all pass."""
     command = ["uv", "run", "--no-sync", "pytest", "-q", "-x", tests]
     if tests == ALL:
         command += [f"--ignore=tests/{folder}" for folder in ("browser", "cluster", "publish")]
@@ -145,7 +146,7 @@ def killer(tree: Path, tests: str, seconds: float | None = None) -> str | None:
 
 
 class Planter:
-    """Plants mistakes in a checkout and runs tests, each of which must pass without a mistake first."""
+    """Plants mistakes in a checkout and runs tests, which must first pass without a mistake."""
 
     def __init__(self, tree: Path) -> None:
         self._tree = tree

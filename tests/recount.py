@@ -1,6 +1,6 @@
-"""Every answer counted by hand: plain Python over a list of visits, written from the documents, not from the SQL.
+"""Counts every answer independently: plain Python over a list of visits, written from the documents, not from the SQL.
 
-A visit is a dict of its columns, its `day` and its `organization`. Each answer has one function.
+A visit is a dict with its columns, its `day` and its `organization`. ENTRIES has a function for each answer.
 """
 
 import re
@@ -52,7 +52,7 @@ DASHBOARD: Final = {"overview": "traffic-overview"} | {
 
 @dataclass(frozen=True)
 class Question:
-    """The visits from which an answer is counted."""
+    """A question: a scope, and the visits, links and settings from which its answer is counted."""
 
     scope: Any
     visits: list[Visit]  # in scope
@@ -81,10 +81,11 @@ def recount(
     files_aside: bool = False,
     tag: str | None = None,
 ) -> Any:
-    """Return the answer called `name`. `values`: traffic type, ten thousandths of the currency's unit, currency.
+    """Return the answer called `name`. `values`: traffic type, value in ten-thousandths of the currency's unit,
+    currency.
 
-    `tag`: the tag of the links that the tag in scope stands for. With `behaviour`, visits have the class that answers
-    show; otherwise the class with which they landed.
+    `tag`: only visits to links with this tag are counted. With `behaviour`, visits have the class that answers show,
+    otherwise the class with which they landed.
     """
     mine = [visit for visit in visits if visit["organization"] == scope.organization]
     mine = [as_seen(visit) for visit in mine] if behaviour else mine
@@ -144,10 +145,11 @@ IMPOSTOR: Final = {
 
 
 def as_seen(visit: Visit) -> Visit:
-    """Return a visit with the class that answers show: a bot if it is a person's visit with a signal that convicts.
+    """Return a visit with the class that answers show: a disguised bot if it counted as a person's and has a convicting
+    signal.
 
-    If it was only loaded ahead and never opened, it is a prefetch. A scanner under the name of an AI agent or crawler
-    is another bot, unless its address was verified.
+    A page that was only loaded ahead and never opened is a prefetch. A scanner that uses the name of an AI agent or
+    crawler is another bot unless its address was verified.
     """
     has = {name for name, bit in BITS.items() if (visit.get("signals") or 0) // bit % 2}
     if visit["bot_category"] in PEOPLE and (convicting := has.intersection(CONVICTING)):
@@ -157,7 +159,7 @@ def as_seen(visit: Visit) -> Visit:
 
 
 def is_counted(visit: Visit, files_aside: bool) -> bool:
-    """Whether answers count a visit: it is not its owner's, nor a file if files are set aside."""
+    """Whether answers count a visit: it is not by the site's owner, nor, if files are set aside, for a file."""
     aside = ASIDE if files_aside else ASIDE[1:]
     return not any((visit.get("signals") or 0) & BITS[name] for name in aside)
 
@@ -208,10 +210,10 @@ def signals(
 
 
 def judged(visits: Iterable[Visit], releases: Any, own_codes: Iterable[str] = (), engines: Any = None) -> list[Visit]:
-    """Return the visits with the signals of their days, which are all past.
+    """Return the visits with the signals that judging adds; all their days are past.
 
-    `releases` has the days from which browsers are old, `engines` whether browsers send all headers; without them, no
-    visit has these signals.
+    `releases` has the days from which browsers count as old. `engines` tells whether browsers send all headers; without
+    `engines`, no visit gets a signal about missing headers.
     """
     sends = engines.sends_headers if engines else lambda _agent: False
     told = []
@@ -229,12 +231,14 @@ HEADERS: Final = {
     "no_fetch_metadata": ("fetch_sent", "fetch_absent", "https"),
     "no_language": ("language_sent", "language_absent"),
 }
-"""For each signal of headers: the fact that a header was sent, and the facts of a page without it."""
+"""For each signal about headers: the fact that a header was sent, and the facts about a page without the header."""
 
 
 def _headerless(visits: Sequence[Visit], browsers: set[str], sent: str, *lacking: str) -> set[tuple[str, int]]:
-    """Return the domain and visitor of page views that lack a header which the browser always sends, if the visitor
-    never sent it that day."""
+    """Return the domains and visitors of page views without a header that their browser always sends.
+
+    The visitor must not have sent the header at all that day.
+    """
 
     known = [visit for visit in visits if visit["visitor"] is not None]
     senders = {visit["visitor"] for visit in known if _has_bit(visit, sent)}
@@ -258,7 +262,7 @@ HOSTING: Final = ("hosting_bare", "hosting_single", "hosting_unserved", "hosting
 
 
 def _hosting(visits: Sequence[Visit]) -> dict[str, set[tuple[str, int]]]:
-    """Return the domains and visitors with addresses of hosting networks that behave unlike people, by signal."""
+    """Return, by signal, the domains and visitors from hosting networks whose behaviour is unlike people's."""
     found: dict[str, set[tuple[str, int]]] = {name: set() for name in HOSTING}
     people = [visit for visit in visits if visit["bot_category"] in PEOPLE and visit["user_agent"] is not None]
     for domain, here in _grouped(people, lambda visit: visit["domain"] or "").items():
@@ -292,7 +296,7 @@ def _hosting(visits: Sequence[Visit]) -> dict[str, set[tuple[str, int]]]:
 def _late(
     visits: Sequence[Visit], late: Callable[[str], bool], updates_itself: Callable[[str], bool]
 ) -> dict[str, set[tuple[str, int]]]:
-    """Return the domains and visitors with late browsers that behave unlike people, by signal."""
+    """Return, by signal, the domains and visitors with late browsers whose behaviour is unlike people's."""
     found: dict[str, set[tuple[str, int]]] = {"superseded_bare": set(), "superseded_unserved": set()}
     people = [visit for visit in visits if visit["bot_category"] in PEOPLE and visit["user_agent"] is not None]
     served = {(visit["domain"] or "", visit["visitor"], visit["user_agent"]) for visit in people if _is_page(visit)}
@@ -312,7 +316,7 @@ def _late(
 
 
 def _of_old_protocol(visits: Sequence[Visit], browsers: set[str]) -> dict[str, set[tuple[str, int]]]:
-    """Return the domain and visitor of HTTP/1 pages without files, if nearly all others load both over HTTP/2 or 3."""
+    """Return the domains and visitors with HTTP/1 pages but no files, if most agents load both over HTTP/2 or 3."""
     found = set()
     people = [visit for visit in visits if visit["bot_category"] in PEOPLE and visit["user_agent"] is not None]
     for domain, here in _grouped(people, lambda visit: visit["domain"] or "").items():
@@ -333,12 +337,12 @@ def _of_old_protocol(visits: Sequence[Visit], browsers: set[str]) -> dict[str, s
 
 
 def _kinds_loaded(visits: Sequence[Visit]) -> tuple[bool, bool]:
-    """Return whether any visit is for a page that was served, and whether any is for a part of a page."""
+    """Return whether any visit is to a page that was served, and whether any visit is to a part of a page."""
     return any(map(_is_page, visits)), any(map(_is_part, visits))
 
 
 def _is_page(visit: Visit) -> bool:
-    """Whether a visit is for a page that was served."""
+    """Whether a visit is to a page that was served."""
     return not _is_asset(visit["path"]) and _is_ok(visit["status"])
 
 
@@ -347,7 +351,7 @@ def _is_icon(visit: Visit) -> bool:
 
 
 def _is_excused(visit: Visit) -> bool:
-    """Whether a visit requests a missing link, or gets a server error."""
+    """Whether a visit requests a link that does not exist, or gets a server error."""
     status = visit["status"] or 0
     return status >= 500 or (visit["short_code"] is not None and status in {404, 410})
 
@@ -362,7 +366,7 @@ def _is_click(visit: Visit) -> bool:
 
 
 def _is_part(visit: Visit) -> bool:
-    """Whether a visit is for a part that a page loads, other than the site's icons."""
+    """Whether a visit is to a file that a page loads, other than the site's icons."""
     return _is_asset(visit["path"]) and not re.search("favicon|apple-touch-icon", visit["path"])
 
 
@@ -415,8 +419,7 @@ def _is_ahead(visit: Visit) -> bool:
 
 
 def _unfollowed_pages(visits: Sequence[Visit]) -> set[tuple[Any, ...]]:
-    """Return the pages that were loaded ahead, if no later request of the visitor on the domain shows that they were
-    opened."""
+    """Return the pages that were loaded ahead and, by the visitor's later requests on the domain, not opened."""
     found = set()
     for of_one in _grouped(visits, lambda visit: _request(visit)[:2]).values():
         if of_one[0]["visitor"] is None:
@@ -436,8 +439,7 @@ def _is_of_the_page_before(file: Visit, opened: Sequence[Visit]) -> bool:
 
 
 def _is_followed(page: Visit, ahead: Sequence[Visit], opened: Sequence[Visit], files: Sequence[Visit]) -> bool:
-    """Whether the first sign that the page was opened comes within half an hour, and before anything newer was loaded
-    ahead."""
+    """Whether a sign that the page was opened comes within half an hour and before another page is loaded ahead."""
     at = page["visited_at"]
     if any(other["visited_at"] == at and other["path"] > page["path"] for other in ahead):
         return False
@@ -452,7 +454,8 @@ def _is_followed(page: Visit, ahead: Sequence[Visit], opened: Sequence[Visit], f
 
 
 def _sites_with_assets(people: Sequence[Visit]) -> dict[tuple[str, str], list[int]]:
-    """Count pages and assets by domain and user agent, on domains where five agents load as many assets as pages."""
+    """Count pages and assets by domain and user agent, on domains where the agents that load assets are at least five
+    and load as many assets as pages in total."""
     counts: dict[tuple[str, str], list[int]] = {}
     for visit in people:
         count = counts.setdefault((visit["domain"] or "", visit["user_agent"]), [0, 0])
@@ -476,11 +479,11 @@ WORDS: Final = (
     "country", "device_type", "browser", "operating_system", "referrer", "ai_source", "agent", "operator", "path",
     "status", "utm_source", "utm_campaign",
 )  # fmt: skip
-"""The filters that compare a word in answers, each with the column of its name."""
+"""The filters that compare a word in answers; each has the name of its column."""
 
 
 def word(visit: Visit, column: str) -> str:
-    """Return the word that answers show for a column."""
+    """Return the word that answers show for a visit's column."""
     return str({None: "(direct)" if column == "referrer" else "unknown"}.get(visit[column], visit[column]))
 
 
@@ -495,7 +498,7 @@ def _passes(visit: Visit, scope: Any) -> bool:
 
 
 def local_time(visit: Visit) -> datetime:
-    """Return the time of a visit by its organization's clock."""
+    """Return the time of a visit in its organization's time zone."""
     return visit["visited_at"] + timedelta(minutes=visit.get("utc_offset") or 0)
 
 
@@ -557,7 +560,7 @@ def _status(hundreds: int) -> Measure:
 
 
 def _distinct(*columns: str, of: Iterable[str] = CATEGORIES) -> Measure:
-    """Count the combinations of values in visits of some categories; the first column is never unknown."""
+    """Count the combinations of values in visits of some categories, except those with an unknown first column."""
     return lambda visits: len(
         {tuple(visit[name] for name in columns) for visit in _of(visits, *of) if visit[columns[0]] is not None}
     )
@@ -636,8 +639,7 @@ def _grouped(visits: Iterable[Visit], key: Callable[[Visit], Any]) -> dict[Any, 
 def _ranked(
     visits: Sequence[Visit], keys: Mapping[str, Callable[[Visit], Any]], *fields: str, whole: int | None = None
 ) -> list[Row]:
-    """Return a row for each combination of keys: most visits first, then by keys; percentages are of `whole`, or of
-    all."""
+    """Return a row for each combination of keys, most visits first, then by keys; percentages are of `whole`."""
     whole = len(visits) if whole is None else whole
     groups = _grouped(visits, lambda visit: tuple(key(visit) for key in keys.values()))
     rows = []
@@ -665,12 +667,12 @@ def _ranking(
     where: Callable[[Visit], Any] = lambda _: True,
     most: int | None = None,
 ) -> Answer:
-    """Rank the visits of some categories, and of the traffic type in scope."""
+    """Return an answer that ranks the visits of some categories and of the traffic type in scope."""
     return lambda question: _ranked([*filter(where, _of(_of_type(question), *of))], keys, *fields)[:most]
 
 
 def _series(name: str, step_of: Callable[[date], date], fields: Iterable[str]) -> Answer:
-    """Return a row for each step of time with a day in range."""
+    """Return an answer with a row for each step of time that has a day in range."""
 
     def rows(question: Question) -> list[Row]:
         groups = _grouped(question.visits, lambda visit: step_of(visit["day"]))
@@ -689,9 +691,11 @@ def _totals(*fields: str, of: Iterable[str] = CATEGORIES) -> Answer:
 
 
 def _cut(question: Question, columns: Sequence[str], counted: Callable[[Visit], bool]) -> list[Visit]:
-    """Return the counted visits in scope. For each day, the words in these columns with the most visits are kept,
-    whatever the filters; visits with other words get (other) in all of these columns. Words that are all missing are
-    kept, and all words if the scope filters by one of these columns."""
+    """Return the counted visits in scope, with rare words in these columns replaced by (other).
+
+    For each day, the words with the most visits are kept, whatever the filters are; other visits get (other) in all of
+    these columns. Visits without any word are unchanged. All words are kept if the scope filters by one of the columns.
+    """
 
     def words_of(visit: Visit) -> tuple[str | None, ...]:
         return tuple(visit[column] for column in columns)
@@ -712,10 +716,9 @@ def _cut(question: Question, columns: Sequence[str], counted: Callable[[Visit], 
 
 
 def _bounded(rows: list[Row], texts: Sequence[str], words: int = 1, others: int = 1) -> list[Row]:
-    """Return at most MAX_ROWS of some ranked rows; the rest is summed up in one row, or in one row for each
-    bot_category.
+    """Return at most MAX_ROWS ranked rows; the others are summed up in one row, or in one row for each bot_category.
 
-    In that row, all `texts` are (other); rows that begin with this number of `words` (other) are always part of it.
+    In such a row, all columns in `texts` are (other). A row whose first `words` texts are (other) is always summed up.
     """
     cut = [row for row in rows if all(row[text] == OTHER_WORDS for text in texts[:words])]
     named = [row for row in rows if row not in cut] if cut else rows
@@ -739,8 +742,7 @@ def _summed_up(rows: Sequence[Row], whole: int) -> Row:
 def _counted_apart(
     rows: list[Row], visits: list[Visit], keys: Mapping[str, Callable[[Visit], Any]], field: str
 ) -> None:
-    """Count a field that is never cut: for a row, over its own words on all days; for (other), over all words without a
-    row."""
+    """Set an uncut field: for a row, it counts the row's words on all days; for (other), all words without a row."""
     groups = _grouped(visits, lambda visit: tuple(key(visit) for key in keys.values()))
     amounts = {words: MEASURES[field](group) for words, group in groups.items()}
     first, category = next(iter(keys)), list(keys).index("bot_category") if "bot_category" in keys else None
@@ -754,7 +756,7 @@ def _counted_apart(
 
 
 def _with(row: Row, after: str, field: str, value: Any) -> Row:
-    """Return the row with another field after the field `after`."""
+    """Return the row with a new field after the field named `after`."""
     behind = list(row).index(after) + 1
     items = list(row.items())
     return dict([*items[:behind], (field, value), *items[behind:]])
@@ -809,8 +811,11 @@ def _dev_tools_adoption(question: Question) -> list[Row]:
 
 
 def _without_strays(question: Question, visits: Iterable[Visit]) -> list[Visit]:
-    """Return the visits without short codes that are not links: not in the links file, and never answered below 400 on
-    that domain in these days, counted or not. A visit without a status may have been answered."""
+    """Return the visits, without short codes that are not links.
+
+    Such a short code is not in the links file, and no visit on these days, counted or not, got a status below 400 for
+    it on that domain. A visit without a status may have been answered.
+    """
     answered = {(visit["short_code"], visit["domain"]) for visit in question.stored if _may_be_answered(visit)}
     return [
         visit
@@ -1078,13 +1083,12 @@ def _visits_by_link(question: Question) -> list[Row]:
 
 
 def _most(groups: Mapping[Any, Sequence[Visit]]) -> list[Any]:
-    """The 50 names with the most visits, in order."""
+    """Return the 50 names with the most visits, sorted by name."""
     return sorted(sorted(groups, key=partial(_by_weight, groups))[:50])
 
 
 def _source(referrer: str, referrer_type: str) -> str:
-    """Return the name of the longest host in the table that equals the referrer or a parent of it; otherwise the
-    referrer."""
+    """Return the source of the longest listed host that is the referrer or a parent domain of it, or the referrer."""
     for listed_type, host, source in _SOURCES:
         name = re.escape(host).replace(r"\.\*", r"\.(com|[a-z]{2}|com?\.[a-z]{2})")
         if listed_type == referrer_type and re.fullmatch(rf"([^:/]+\.)?{name}", referrer):
@@ -1230,7 +1234,7 @@ def _filter_values(question: Question) -> list[Row]:
 
 
 def _tags_of(links: Iterable[Mapping[str, Any]], visit: Visit) -> list[str]:
-    """Return the tags of a visit's link: the link on its domain, otherwise the link on any domain."""
+    """Return the tags of a visit's link: the link on the visit's domain, or else the link for any domain."""
     found = {link["domain"]: link for link in links if link["short_code"] == visit["short_code"]}
     link = found.get(visit["domain"] or "", found.get("", {}))
     return link.get("tags") or []
@@ -1243,7 +1247,7 @@ def _tags(question: Question) -> list[Row]:
 
 
 def _targets(links: Iterable[Mapping[str, Any]], visit: Visit) -> set[str]:
-    """Return the targets of a short code: on the visit's domain, and on any domain."""
+    """Return the targets of a visit's short code: for the visit's domain, and for any domain."""
     places = {(visit["short_code"], visit["domain"]), (visit["short_code"], "")}
     return {link["target_url"] for link in links if (link["short_code"], link["domain"]) in places}
 
@@ -1368,7 +1372,7 @@ PROBLEMS: Final[dict[str, Callable[[Visit], bool]]] = {
 def find(
     job_type: str, visits: Iterable[Visit], organization: str, as_of: date, links: Iterable[Mapping[str, Any]] = ()
 ) -> list[Row]:
-    """The rows of a detector: the heaviest first, at most 100."""
+    """Return at most 100 rows of a detector, the heaviest first."""
     start = as_of - timedelta(28)
     mine = [visit for visit in visits if visit["organization"] == organization and start <= visit["day"] < as_of]
     codes = {link["short_code"] for link in links if link["organization"] == organization}
@@ -1376,7 +1380,7 @@ def find(
 
 
 def measured(job_type: str, visits: Iterable[Visit], organization: str, subject: Row) -> list[tuple[date, int, int]]:
-    """Return the events and visits of a subject on each day with visits. Only its domain may be unknown."""
+    """Return a subject's events and visits on each day with visits; only the subject's domain may be unknown."""
     columns, is_visit, is_event = MEASURED[job_type]
     if job_type in ("server_errors", "dead_path", "refused_people"):
         visits = [visit | {"path": _template(visit)} for visit in visits]
@@ -1392,14 +1396,14 @@ def measured(job_type: str, visits: Iterable[Visit], organization: str, subject:
         days = {day: _first_of_each(visits, 3) for day, visits in days.items()}
     found = []
     for day, visits in sorted(days.items()):
-        is_gap = job_type == "ai_attention_gap"  # people in these visits are events, not fetches
+        is_gap = job_type == "ai_attention_gap"  # people's visits are events, not fetches
         counted = sum(not is_gap or visit["agent_kind"] == "assistant_fetch" for visit in visits)
         found.append((day, sum(is_event(visit, subject) for visit in visits), counted))
     return found
 
 
 def _first_of_each(visits: Iterable[Visit], number: int) -> list[Visit]:
-    """Return the first visits of each visitor of a day, and all visits without a visitor."""
+    """Return the first `number` visits by each visitor of a day, and all visits without a visitor."""
     seen: Counter[Any] = Counter()
     kept = []
     for visit in sorted(visits, key=lambda visit: (visit["visited_at"], visit["status"] or 0)):
@@ -1410,7 +1414,7 @@ def _first_of_each(visits: Iterable[Visit], number: int) -> list[Visit]:
 
 
 def _template(visit: Visit) -> str | None:
-    """Return the path with * for each segment that names a single thing; the path of a link is unchanged."""
+    """Return the visit's path with * for each segment that identifies a single thing; a link's path is unchanged."""
     path: str | None = visit["path"]
     if not path or visit["short_code"] is not None:
         return path
@@ -1432,7 +1436,7 @@ def _visitors(visits: Iterable[Visit]) -> int:
 
 
 def _who(visits: list[Visit], audience: str = "") -> Row:
-    """Return who made these visits, and the agent with the most of them, with its share."""
+    """Return who made these visits, and the agent that made most of them, with its share."""
     ((name, number),) = _top(map(_name, visits), 1)
     top = {"top_agent": name, "top_share": _share(number, len(visits))}
     return {"audience": audience or _audience(visits), "visitors": _visitors(visits), **top}
@@ -1458,7 +1462,7 @@ def _is_flood(visits: list[Visit]) -> bool:
 
 
 def _is_evidence(visit: Visit) -> bool:
-    """Whether a request may show a problem of a site: not a probe, nor a request by a visitor who probes or borrows a
+    """Whether a request may show a problem with a site: it is not a probe, and its visitor neither probes nor borrows a
     name."""
     has_probed = (visit.get("signals") or 0) & (BITS["probed"] | BITS["scanned"])
     is_known = visit["confidence"] == "verified" or not (has_probed or visit["confidence"] == "contradicted")
@@ -1512,7 +1516,7 @@ def _finder(
     columns: tuple[str, ...],
     weight: Callable[[Row], Any],
 ) -> Finder:
-    """Find a row, or none, for each subject that some visits have in these columns."""
+    """Return a finder that makes a row, or none, for each combination of values in these columns of the visits."""
 
     def find(visits: list[Visit], as_of: date, codes: set[str]) -> list[Row]:
         found = (row_of(subject, group, as_of, codes) for subject, group in _subjects(visits_of(visits), *columns))
@@ -1583,7 +1587,7 @@ def _impersonated(subject: Row, group: list[Visit], as_of: date, _: Any) -> Row 
 
 
 def _asked(*categories: str) -> Callable[[Iterable[Visit]], list[Visit]]:
-    """Return the visits of some categories, with the templates of their paths."""
+    """Return a filter for visits of some categories, which replaces their paths by templates."""
     return lambda visits: [
         visit | {"path": _template(visit), "real": visit["path"]}
         for visit in _of(visits, *categories)
@@ -1592,7 +1596,7 @@ def _asked(*categories: str) -> Callable[[Iterable[Visit]], list[Visit]]:
 
 
 def _failed(group: Iterable[Visit], problem: str) -> list[Visit]:
-    """Return the visits with a problem, with their real paths."""
+    """Return the visits that have a problem, with their real paths."""
     return [visit | {"path": visit["real"]} for visit in _only(group, problem)]
 
 
@@ -1620,7 +1624,7 @@ def _search_errors(subject: Row, group: list[Visit], as_of: date, _: Any) -> Row
 
 
 def _searched(visits: list[Visit], as_of: date, codes: set[str]) -> list[Row]:
-    """Return errors that search crawlers get on domains, except errors that people and AI products get, too."""
+    """Return the errors that search crawlers get, by domain, unless people and AI products get most of them, too."""
     erring = {(row["domain"], row["path"]) for row in FINDERS["server_errors"](visits, as_of, codes)}
     rows = []
     for subject, group in _subjects(_asked("search_crawler")(visits), "domain"):
@@ -1633,7 +1637,7 @@ def _searched(visits: list[Visit], as_of: date, codes: set[str]) -> list[Row]:
 
 
 def _comes_from_others(visit: Visit) -> bool:
-    """Whether a request by anything except a search crawler may show a problem of a site."""
+    """Whether a request comes from anything except a search crawler and may show a problem with a site."""
     return visit["bot_category"] != "search_crawler" and visit["path"] not in (None, "") and _is_evidence(visit)
 
 
@@ -1656,7 +1660,7 @@ def _error_days(subject: Row, group: list[Visit], *_: Any) -> Row | None:
 
 
 def _is_crawler(visit: Visit) -> bool:
-    """Whether a request by a search or AI crawler may show a problem of a site."""
+    """Whether a request comes from a search or AI crawler and may show a problem with a site."""
     is_known = visit["bot_category"] in ("search_crawler", *AI) and visit["bot_category"] not in PEOPLE
     return is_known and visit["path"] not in (None, "") and _is_evidence(visit)
 
@@ -1675,7 +1679,7 @@ def _crawler_file(subject: Row, group: list[Visit], as_of: date, _: Any) -> Row 
 
 
 def _asked_files(visits: Iterable[Visit]) -> Iterator[Visit]:
-    """Return crawlers' requests for their files, if half of the days with crawlers have such requests."""
+    """Yield crawlers' requests for each crawler file that they request on at least half of the days with crawlers."""
     crawled = [visit for visit in visits if _is_crawler(visit)]
     for (_, group), path in product(_subjects(crawled, "domain"), ("/robots.txt", "/sitemap.xml")):
         asked = [visit for visit in group if visit["path"] == path and not _is_redirected(visit)]
@@ -1748,7 +1752,7 @@ def _refused_people(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
 
 
 def _is_admin(path: str) -> bool:
-    """Whether a path is in an admin area, by its first or second folder."""
+    """Whether the first or second folder of a path shows that it is in an admin area."""
     start, first, second = (*path.lower().split("/"), "", "")[:3]
     everywhere = {"wp-admin", "administrator", "cpanel"}
     if start or first in {"admin", "dashboard", "backend", "manage"} | everywhere:
@@ -1757,13 +1761,13 @@ def _is_admin(path: str) -> bool:
 
 
 def _reads(visit: Visit) -> bool:
-    """Whether a search or AI crawler asked for a page, and its answer has a body."""
+    """Whether a search or AI crawler requested a page whose response may have a body."""
     is_crawler = visit["bot_category"] in ("search_crawler", "ai_training", "ai_assistant") and _is_evidence(visit)
     return is_crawler and visit["method"] != "HEAD" and not (visit.get("signals") or 0) & BITS["file"]
 
 
 def _is_inside(visit: Visit) -> bool:
-    """Whether a search or AI crawler asked for what only the people in charge should get."""
+    """Whether a search or AI crawler requested something that only a site's administrators should get."""
     path = (visit["path"] or "").lower()
     is_deletion = path.removeprefix("/").split("/")[0] not in ABOUT and not DELETING.isdisjoint(path.split("/")[1:])
     return _reads(visit) and (_is_admin(path) or is_deletion) and not any(word in path for word in FOR_ALL)
@@ -1802,7 +1806,7 @@ def plain_path(path: str) -> str:
 
 
 def _exposed_part(path: str) -> str:
-    """Return the hidden folder of a path with all its content, or the path."""
+    """Return a pattern for everything in the path's hidden folder, or the path if it has none."""
     found = re.match(r".*?/\.[^/]+/", path)
     return f"{found[0]}*" if found else path
 
@@ -1812,7 +1816,7 @@ def _is_like_size(size: int | None, other: int | None) -> bool:
 
 
 def _is_of_site(visits: Iterable[Visit]) -> bool:
-    """Whether pages of the site made all of these requests."""
+    """Whether all of these requests came from pages of the site."""
     return all(visit["referrer"] == visit["domain"] is not None for visit in visits)
 
 
@@ -1866,7 +1870,7 @@ def _exposed(visits: list[Visit], is_catch_all: bool) -> list[Row]:
 
 
 def _is_work(visits: list[Visit]) -> bool:
-    """Whether the requests come from someone who works on the site, or from its owner."""
+    """Whether the requests come from a person who works on the site or owns it."""
     signals = [visit.get("signals") or 0 for visit in visits]
     files = sum(bool(one & BITS["file"]) for one in signals)
     own = sum(bool(one & (BITS["own_address"] | BITS["own_rule"])) for one in signals)
@@ -2090,4 +2094,5 @@ MEASURED: Final[dict[str, tuple[tuple[str, ...], InMeasure, InMeasure]]] = {
 }
 """For each type of job: the columns that its visits share with a subject, its visits, and its events.
 
-A second list of types besides queries/detectors.py, on purpose: the recount takes nothing from there."""
+A second list of types besides queries/detectors.py, on purpose: the recount takes nothing from there.
+"""

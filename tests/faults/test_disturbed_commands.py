@@ -39,7 +39,7 @@ def test_the_next_run_after_a_kill_finishes_without_loss(trial, tell):
 
 
 def test_the_next_run_after_a_failing_disk_finishes_without_loss(trial, tell):
-    """A run of all tests tries one failure for each command: a file size limit, a failing call, or a failing commit.
+    """A run of all tests tries one failure per command: a file size limit, a failing call, or a failing commit.
 
     A failed commit stays in the write-ahead log, where the next program finds it: it names no deleted file.
     """
@@ -60,7 +60,7 @@ def test_the_next_run_after_a_failing_disk_finishes_without_loss(trial, tell):
 
 
 def commits_of_files(calls):
-    """Return the calls that sync a commit of the manifest after visit or link files were moved into place."""
+    """Yield the calls that sync a manifest commit after visit or link files were moved into place."""
     has_moved = False
     for call in calls:
         has_moved |= call.name == "rename" and re.search(r"/(visits|links)/organization=[^_]", call.text) is not None
@@ -69,7 +69,7 @@ def commits_of_files(calls):
             yield call
 
 
-def test_rejected_lines_are_kept_even_if_the_import_was_killed(program, traceable, tmp_path):
+def test_rejected_lines_are_kept_even_if_the_import_is_killed(program, traceable, tmp_path):
     grown_log(tmp_path)
     words = ("in_order", "traffic", "import", "a.log", *INTO)
     shutil.copytree(tmp_path, tmp_path / "undisturbed")

@@ -25,7 +25,7 @@ def syncs(calls, path):
 
 
 def parts(calls, *told):
-    """Yield the calls before the writing of each text, from the previous text on."""
+    """For each text, yield the calls made since the previous text was written and before this one is."""
     begun = 0
     for text in told:
         (end,) = [place for place, call in enumerate(calls) if call.name == "write" and f'"{text}' in call.text]
@@ -34,16 +34,16 @@ def parts(calls, *told):
 
 
 def assert_synced(calls, path):
-    """Check that a file's writes among these calls are on the disk at their end."""
+    """Check that the last of these calls that writes to a file is followed by a sync of that file."""
     written = [place for place, call in enumerate(calls) if call.name in WRITES and call.paths[:1] == [str(path)]]
     assert written
     assert any(written[-1] < sync for sync in syncs(calls, path)), path
 
 
 def assert_in_order(calls, folder):
-    """Check that every file placed by these calls was synced, then its name, then the manifest, all before their end.
+    """Check that these calls sync every file that they place, then its name, and then the manifest.
 
-    Files must be removed from the manifest on disk before they are deleted. Returns the number of placed files.
+    A file must be removed from the manifest on disk before it is deleted. Returns the number of placed files.
     """
     lake, placed = folder / "lake", 0
     for place, call in enumerate(calls):
@@ -75,7 +75,7 @@ def test_an_import_reports_only_synced_visits(program, traceable, tell, tmp_path
     tell(batches=len(names), files=sum(placed), out_of_order=0)
 
 
-def test_the_intake_acknowledges_only_synced_visits(program, traceable, tell, tmp_path):
+def test_live_ingest_acknowledges_only_synced_visits(program, traceable, tell, tmp_path):
     nothing(tmp_path)
     names = [f"batch{number}" for number in range(scaled(20, 1000))]
     calls = succeeded(program.trace(tmp_path, "in_order", "keep", "lake", *names).calls)

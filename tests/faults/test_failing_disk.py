@@ -1,7 +1,7 @@
-"""Whatever its disk does, a server answers queries, and loses no acknowledged visit (P18).
+"""Whatever its disk does, a server answers queries and loses no acknowledged visit (P18).
 
-While the disk is full or fails, it rejects writes; while another process holds a lock or the disk stalls, only writers
-wait: each query is answered while the write still waits. `TRAFFIC_FAULTS=all` repeats this for 15 seconds and checks
+While the disk is full or fails, it rejects writes; while another process holds a lock or the disk stalls, only writes
+wait: each query is answered while a write is still waiting. `TRAFFIC_FAULTS=all` repeats this for 15 seconds and checks
 the promised response times, which requires an idle machine.
 """
 
@@ -37,14 +37,14 @@ REPORTS = scaled(5, 200)
 
 @contextmanager
 def limited(server, folder):
-    """Limit files to one page: enough for the server's log, but not for its databases."""
+    """Limit the server's files to one page while in this context: enough for its log, but not for its databases."""
     resource.prlimit(server.child.process, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
     yield
     resource.prlimit(server.child.process, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
 def injected(calls, what):
-    """Make some system calls fail or wait."""
+    """Return a context manager that makes some system calls of a server fail or wait."""
     expressions = ("-e", f"trace={calls}", "-e", f"inject={calls}:{what}")
     return lambda server, folder: traced(server, folder / "trace", *expressions)
 
@@ -58,7 +58,7 @@ WAYS = {
 
 
 def test_a_server_with_a_failing_disk_serves_reads_and_recovers(program, traceable, tell, tmp_path):
-    """Every failure, one after another, so that the next one meets the leftovers of the last."""
+    """The failures happen one after another, so that each meets the leftovers of the previous one."""
     nothing(tmp_path)
     answers = {}
 
@@ -133,12 +133,12 @@ CACHED = "/analytics/devices"
 PROMISED = (CACHED, "/openapi.json", "/healthz")
 SECONDS = 15 if IS_LONG else 0
 FOREVER = 600_000_000
-"""Microseconds: longer than any test."""
+"""Microseconds; longer than any test takes."""
 
 
 @contextmanager
 def locked(_, folder):
-    """Hold the write locks of both databases in another process."""
+    """Hold the write locks of both databases while in this context, outside the server's process."""
     with ExitStack() as stack:
         for name in ("control.sqlite", "manifest.sqlite"):
             database = sqlite3.connect(folder / "lake" / name, isolation_level=None, timeout=60)
@@ -147,7 +147,7 @@ def locked(_, folder):
 
 
 def answered(servers, manager):
-    """Return the seconds that each of the PROMISED responses took; every server has another key."""
+    """Return the seconds that each request for a PROMISED response took; each server is called with a different key."""
     took, begun = [], time.monotonic()
     for number, server in enumerate(servers, 1):
         end = begun + SECONDS * number / len(servers)

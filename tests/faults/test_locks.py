@@ -1,6 +1,6 @@
-"""Two programs on one lake: the first is stopped halfway, the second waits for its lock, and both end well.
+"""Two programs on one lake: the first is stopped halfway, the second waits for the lock, and both finish correctly.
 
-Without the lock, each pair has a wrong result or an error.
+Without the lock, each pair of programs ends with a wrong result or an error.
 """
 
 import os
@@ -26,25 +26,25 @@ COMPACT = ("traffic", "compact", "--lake", "lake")
 
 
 class Pair(NamedTuple):
-    """A program that is stopped after writing its new files, and a program that starts then."""
+    """A program that is stopped after it has written its new files, and a second program that is started then."""
 
     prepare: Callable[[Path], None]
     first: tuple[str, ...]
     second: tuple[str, ...]
     visits: dict[str, int]
-    """The number of visits of each batch at the end."""
+    """The number of visits in each batch at the end."""
     codes: tuple[int, int] = (0, 0)
 
 
 def copy_of_a_log(folder):
-    """Prepare a log, and a later, longer copy of it."""
+    """Prepare a log and a later, longer copy of it."""
     nothing(folder)
     (folder / "a.log").write_text(log("a", 4, days=1))
     (folder / "later.log").write_text(log("a", 8, days=1))
 
 
 def two_domains(folder):
-    """Prepare two files of one day, each with a visit to erase and a visit to keep; and a log with visits to erase."""
+    """Prepare two files of one day, each with a visit to erase and a visit to keep, and a log with visits to erase."""
     (folder / "a.log").write_text(log("a", 4, days=1))
     with opened(folder / "lake", create=True) as lake:
         for part in range(2):
@@ -53,7 +53,7 @@ def two_domains(folder):
 
 
 def half_a_line(folder):
-    """Prepare a log of one day that was imported with an unfinished fourth line, and has grown since."""
+    """Prepare a one-day log that was imported with an unfinished fourth line and has grown since."""
     (folder / "a.log").write_text(log("a", 4, days=1)[:-20])
     with opened(folder / "lake", create=True) as lake:
         Importer(lake).run(folder / "a.log", Options("acme"))
@@ -61,7 +61,7 @@ def half_a_line(folder):
 
 
 def log_in_a_drop(folder):
-    """Prepare a log in a folder, old enough to be read."""
+    """Prepare a folder with a log that is old enough to be read."""
     nothing(folder)
     (folder / "drop").mkdir()
     (folder / "drop" / "a.log").write_text(log("a", 4, days=1))

@@ -1,7 +1,7 @@
-"""Strangers who send a new referrer in every request cannot enlarge answers or delay others.
+"""Strangers who send a new referrer with every request cannot make answers larger or delay other responses.
 
-`TRAFFIC_FAULTS=all` lands 1.6 million referrers, and checks the promised memory of the server and the promised times of
-other responses (P18, P21). The server builds no rollups meanwhile, so every answer reads all visits.
+`TRAFFIC_FAULTS=all` lands 1.6 million referrers and checks that the server's memory and the times of other responses
+stay within what is promised (P18, P21). The server builds no rollups during the test, so every answer reads all visits.
 """
 
 import json
@@ -31,7 +31,7 @@ MOST_MB, LARGEST_DASHBOARD = MEMORY_MB + 300, 1_000_000
 
 
 def land_referrers(lake):
-    """Land visits by people on two days, each with its own referrer, like an import."""
+    """Land visits by people on two days, as an import would; each visit has a different referrer."""
     for number in range(DAYS):
         moment = datetime(2026, 1, 5) + timedelta(days=number)
         columns = visit(visited_at=moment, short_code="sale", referrer_type="other")
@@ -50,20 +50,20 @@ def resident_mb(process):
 
 
 def ask_cached(server):
-    """Return the seconds that a cached answer takes; the first answer is not cached yet."""
+    """Request an answer that is cached after the first request; return the seconds that this takes."""
     begun = time.perf_counter()
     assert server.ask("GET", CACHED).status == 200
     return time.perf_counter() - begun
 
 
-def test_many_referrers_make_no_answer_large_or_slow(program, tell, tmp_path):
+def test_many_referrers_make_no_answer_too_large_or_slow(program, tell, tmp_path):
     nothing(tmp_path)
     with opened(tmp_path / "lake") as lake:
         land_referrers(lake)
 
     def storm(client):
         bodies = {}
-        for number in range(REQUESTS):  # each start makes another scope, so that nothing is cached
+        for number in range(REQUESTS):  # each start date makes another scope, so that nothing is cached
             start = date(2025, 12, 1) + timedelta(REQUESTS * client + number)
             for name in ("referrers", "dashboard"):
                 answer = server.ask("GET", f"/analytics/{name}?start_date={start}&end_date=2026-01-31")

@@ -1,7 +1,7 @@
-"""A lost, damaged or older manifest: whatever programs did before and continue to do, in any order, a rebuild loses no
-visit, counts none twice, restores no erased visit (P1), and keeps the latest state of each link.
+"""Rebuilds of a lost, damaged or older manifest: whatever programs did before and do afterwards, in any order, a
+rebuild loses no visit, counts no visit twice, restores no erased visit (P1), and keeps the latest state of each link.
 
-Programs refuse to overwrite such a manifest, and name the remedy, unless nothing shows that it is older.
+Programs refuse to overwrite such a manifest and name the remedy, unless nothing shows that the manifest is older.
 """
 
 import random
@@ -34,12 +34,12 @@ from tests.support.manifests import database_of
 from tests.support.own_agents import change_rules
 
 REBUILDS = scaled(1, 34)
-"""Number of rebuilds for each way to lose a manifest: 204 in the long form."""
+"""Number of rebuilds for each way to lose a manifest; 204 in total in the long form."""
 DAYS = 3
 
 
 def day_of(path):
-    """Return the day of January of a visit: of line n of a log, /log-n, or of visit n of a batch, /batch/n."""
+    """Return the day in January of the visit with a path: /log-n is line n of a log, /batch/n is visit n of a batch."""
     number = int(re.split("[-/]", path)[-1])
     return 1 + number % (DAYS if "-" in path else 2)
 
@@ -48,7 +48,7 @@ class World:
     """A lake, the logs next to it, and its expected content."""
 
     def __init__(self, folder, choice, cuts_lines):
-        """`cuts_lines`: whether logs may end without a newline."""
+        """Create an empty lake. `cuts_lines`: whether logs may end without a newline."""
         nothing(folder)
         self.cuts_lines = cuts_lines
         self.folder, self.root, self.choice = folder, folder / "lake", choice
@@ -59,13 +59,13 @@ class World:
         self.unsure = set()  # neither their presence nor their absence is promised
 
     def act(self, lake):
-        """Let a program do some work."""
+        """Make a program chosen at random do its work."""
         programs = [self.import_log] * 4 + [self.follow, self.report, self.flush, self.compact, self.reclassify]
         programs += [self.edit_links, self.fold_links]
         self.choice.choice([*programs, self.choice.choice([self.erase, self.erase, self.expire])])(lake)
 
     def import_log(self, lake):
-        """Import a grown log, usually without a final newline: its last line lands, and again when it has grown."""
+        """Import a grown log, usually without a final newline; its last line lands, and again when it has grown."""
         name = self._grown_log(is_finished=not self.cuts_lines or self.choice.random() < 0.3)
         Importer(lake).run(self.folder / f"{name}.log", Options("acme"))
         self._landed(name)
@@ -80,7 +80,7 @@ class World:
         self._landed(name)
 
     def _grown_log(self, is_finished):
-        """Let a log grow by some lines, possibly by a part of one line only."""
+        """Add lines to a log, possibly without the newline at the end; return the log's name."""
         name = self.choice.choice([*self.written, f"log{next(self.names)}"])
         self.written[name] += self.choice.choice([1, 1, self.choice.randrange(2, 12)])
         text = "".join(line(f"/{name}-{number}", day_of(f"{name}-{number}")) for number in range(self.written[name]))
@@ -109,12 +109,12 @@ class World:
             Compactor(lake, lambda: datetime.now(UTC) + 2 * READERS_GRACE).sweep()
 
     def reclassify(self, lake):
-        """Reclassify all visits from other rules by the current rules."""
+        """Change the rules, then reclassify all visits by them."""
         change_rules(lake, next(self.names))
         Reclassifier(lake).run(["acme"])
 
     def edit_links(self, lake):
-        """Set a link, and remove another."""
+        """Set one link and remove another."""
         code, gone = self.choice.sample("abcdef", 2)
         link = new_link(code, "", f"https://example.com/{next(self.names)}", datetime.now(UTC))
         edit_links(lake, "acme", [LinkEdit(code, "", link), LinkEdit(gone, "", None)])
@@ -125,7 +125,7 @@ class World:
         fold_links(lake, "acme")
 
     def erase(self, lake):
-        """Erase a link, a day, or all days up to a day."""
+        """Erase the visits of a link, of a day, or of all days up to a day."""
         self.flush(lake)
         if not self.there:
             return
@@ -151,7 +151,7 @@ class World:
         self.there -= gone
 
     def expire(self, lake):
-        """Expire all days before a day, by their age."""
+        """Delete all days before a day because of their age."""
         self.flush(lake)
         first_kept = self.choice.randrange(2, DAYS + 1)
         gone = {one for one in self.there if day_of(one) < first_kept}
@@ -169,7 +169,7 @@ WAYS = ("lost", "emptied", "cut", "older", "older_beside_the_log_of_the_newer_on
 
 
 def lose(world, way, kept):
-    """Lose the manifest, or restore an older copy."""
+    """Lose or damage the manifest, or replace it with an older copy."""
     manifest = world.root / "manifest.sqlite"
     if way == "lost":
         manifest.unlink()
@@ -187,7 +187,7 @@ def lose(world, way, kept):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_programs_lose_or_repeat_no_visit_after_a_rebuild(way, tell, tmp_path, caplog):
+def test_a_rebuild_neither_loses_nor_repeats_a_visit(way, tell, tmp_path, caplog):
     refused = questions = visits = 0
     for seed in range(REBUILDS):
         (folder := tmp_path / str(seed)).mkdir()
@@ -202,7 +202,7 @@ def test_programs_lose_or_repeat_no_visit_after_a_rebuild(way, tell, tmp_path, c
 
 
 def one_loss(world, way):
-    """Lose a manifest, continue, rebuild; return the number of programs that refused, and of questions."""
+    """Lose a manifest, continue, and rebuild; return the number of programs that refused and of questions asked."""
     with opened(world.root) as lake:
         world.import_log(lake)
         world.edit_links(lake)
@@ -214,7 +214,7 @@ def one_loss(world, way):
             if world.choice.random() < 0.3:
                 database_of(lake.manifest).rows("PRAGMA wal_checkpoint(TRUNCATE)")
         world.edit_links(lake)
-        world.report(lake)  # at least these are missing in older manifests
+        world.report(lake)  # at least these are missing from older manifests
         (world.folder / "wal").write_bytes((world.root / "manifest.sqlite-wal").read_bytes())
     is_older = way in ("older", "older_without_its_number")
     world.unsure |= world.waiting - waiting if is_older else world.waiting
@@ -243,7 +243,7 @@ def one_loss(world, way):
 
 
 def is_refused(world, way):
-    """Let a program try to work; return whether it refused."""
+    """Make a program try to work; return whether it refused."""
     before = set(world.there), set(world.waiting), set(world.erased), Counter(world.imported), dict(world.links)
     try:
         with opened(world.root) as lake:

@@ -1,6 +1,7 @@
-"""Concurrent programs on one lake and on its copy in a bucket, many of them killed, over a store that fails on purpose.
+"""Concurrent programs, many of them killed, on one lake and its copy in a bucket, over a store that fails on purpose.
 
-`TRAFFIC_FAULTS=all uv run pytest -n 0 tests/faults/test_published_chaos.py` kills 100 times, in a few minutes.
+`TRAFFIC_FAULTS=all uv run pytest -n 0 tests/faults/test_published_chaos.py` kills programs 100 times, which takes a few
+minutes.
 """
 
 import io
@@ -35,7 +36,7 @@ FAILURES = (
 
 
 def drop(store, number):
-    """Write an object with a batch, and with a visit to erase."""
+    """Write an object with a batch of visits and a visit to erase."""
     lines = [line(f"/batch-{number}/{at}", when=days_ago(at % 2)) for at in range(BATCH)]
     store.put(f"logs/{number:05}.log", "".join((*lines, line(f"/{ERASED}", when=days_ago(1)))).encode())
 
@@ -98,7 +99,7 @@ def assert_nothing_is_lost(lake, store, folder, written):
         assert deltalake.DeltaTable(str(table)).count() == written * BATCH
     assert store.uploads == {}
     for key, each in store.buckets["bucket"].items():
-        assert len(each) == 1  # no earlier versions
+        assert len(each) == 1  # no earlier version
         assert key.startswith("logs/") or ERASED.encode() not in each[0].body  # nor in the log's statistics
         if each[0].body.startswith(b"PAR1"):
             rows = pq.read_table(io.BytesIO(each[0].body))

@@ -1,5 +1,6 @@
-"""A kill at any write while a redirect is attached leaves either the redirect and its link, at the latest after the
-next start, or neither. The same redirect never overwrites later edits.
+"""A kill at any write while a redirect is attached leaves both the redirect and its link, or neither.
+
+The link exists after the next start at the latest. It is never created again over later edits.
 """
 
 import json
@@ -23,7 +24,7 @@ BODY = json.dumps({"implementation_type": "patch", "redirect_to": "https://examp
 
 
 def approved_job(folder):
-    """Return an approved job about the path of a dead short code, next to links."""
+    """Prepare links, and an approved job about the path of a dead short code."""
     undecided_job(folder)
     with opened(folder / "lake") as lake:
         links(lake, "acme", [{"short_code": "kept", "target_url": "https://example.com/kept"}])
@@ -34,14 +35,14 @@ def approved_job(folder):
 
 
 def state(folder):
-    """Return the number of implementations and of pending links, and the existing short codes."""
+    """Return the number of implementations, the number of pending links, and the existing short codes."""
     with opened(folder / "lake") as lake, closing(sqlite3.connect(lake.root / "control.sqlite")) as database:
         ((attached, wanted),) = database.execute(COUNTS)
         return attached, wanted, [link.short_code for link in links_of(lake, "acme")]
 
 
 def started_again(program, folder):
-    """Return the state after a server has started again and nothing is pending."""
+    """Start a server again and wait until nothing is pending; return the state after that."""
     with serving(program, folder) as server:
         given_up_at = time.monotonic() + 60
         while state(folder)[1]:

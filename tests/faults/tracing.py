@@ -1,4 +1,4 @@
-"""The program under strace: its system calls, and the effect of a kill or failure at one of them."""
+"""Runs the program under strace, which records its system calls and kills it or makes a call fail."""
 
 import json
 import os
@@ -18,14 +18,14 @@ from tests.support.lakes import opened
 from tests.support.visits import land, visit
 
 CALLS = ("openat", "write", "pwrite64", "fsync", "fdatasync", "rename", "unlink", "mkdir", "ftruncate")
-"""System calls with which this program changes a disk; openat counts only if it may create a file."""
+"""The system calls with which the program changes a disk; openat counts only if it may create a file."""
 _LINE = re.compile(r"(\d+) +(\w+)\((.*)")
 _ENDED = re.compile(r"(\d+) +<\.\.\. \w+ resumed>(.*)")
 _PATH = re.compile(r'<(/[^>]*)>|"(/?[^"]*)"')
 
 
 class Call(NamedTuple):
-    """One system call of a trace."""
+    """A system call in a trace."""
 
     process: int
     name: str
@@ -34,17 +34,17 @@ class Call(NamedTuple):
 
     @property
     def paths(self):
-        """The files and folders that it names."""
+        """The files and folders in its arguments."""
         return [inside or quoted for inside, quoted in _PATH.findall(self.text)]
 
     @property
     def kind(self):
-        """The kind of the call: its name, and the path of its file without ids and numbers."""
+        """What calls of the same kind share: the name, and the path of the first file without its ids and numbers."""
         return self.name, *(re.sub(r"[0-9a-f]{8}-[0-9a-f-]+|\d+", "0", path) for path in self.paths[:1])
 
 
 class Run(NamedTuple):
-    """How a process ended, its output, and its traced calls."""
+    """A process that has ended: its exit code, its output, and its traced calls."""
 
     code: int
     told: str
@@ -52,7 +52,7 @@ class Run(NamedTuple):
 
 
 class Child(NamedTuple):
-    """A process started by a Program."""
+    """A process that Program has started."""
 
     forked: Forked
     told: Path
@@ -76,9 +76,10 @@ class Child(NamedTuple):
 
 
 class Program:
-    """Runs functions of workers.py in forked processes, each in its own folder. Their output is kept in another folder.
+    """Runs functions from workers.py in forked processes, each in a given folder, and keeps their output in its own
+    folder.
 
-    Their engines copy the relations that an engine of this process has defined.
+    The engines of these processes copy the relations that an engine in this process has defined.
     """
 
     def __init__(self, folder, forks):
@@ -90,7 +91,7 @@ class Program:
         forks.ask({"import": "tests.faults.workers"})
 
     def start(self, folder, function, *words, held=False):
-        """Start a function with some arguments in a folder."""
+        """Start a function with these arguments in a folder; while it is `held`, it waits for release()."""
         self._started += 1
         told = self._folder / f"told-{self._started}"
         begin = json.dumps([str(folder), function, words], default=str)
@@ -107,7 +108,7 @@ class Program:
         return self.start(folder, function, *words).wait()
 
     def trace(self, folder, function, *words, calls=CALLS, options=("-y",)):
-        """Run a function with some arguments under strace."""
+        """Run a function with these arguments under strace."""
         child = self.start(folder, function, *words, held=True)
         trace = child.told.with_suffix(".trace")
         tracer = Tracer(child.process, trace, "-e", f"trace={','.join(calls)}", *options)
@@ -119,7 +120,7 @@ class Program:
 
     @contextmanager
     def stopped(self, folder, call, function, *words):
-        """Run a function with some arguments until it makes a call, and stop it there; SIGCONT lets it continue."""
+        """Run a function with these arguments until it makes a call, and stop it there; SIGCONT continues it."""
         child = self.start(folder, function, *words, held=True)
         trace = child.told.with_suffix(".trace")
         inject = f"inject={call.name}:signal=STOP:when={call.number}"
@@ -137,7 +138,7 @@ class Program:
 
 
 class Tracer:
-    """strace attached to a waiting process, and to every thread that it starts."""
+    """strace, attached to a process and to every thread that the process starts."""
 
     def __init__(self, process, trace, *expressions):
         command = ["strace", "-f", "-o", trace, "-p", str(process), *expressions]
@@ -150,14 +151,14 @@ class Tracer:
         self._strace.communicate()
 
     def detach(self):
-        """Detach; the process continues."""
+        """Detach strace; the process continues."""
         self._strace.terminate()
         self._strace.communicate()
 
 
 @contextmanager
 def traced(server, trace, *expressions):
-    """Attach strace to a server while in this context."""
+    """Trace a server with strace while in this context."""
     tracer = Tracer(server.child.process, trace, *expressions)
     assert tracer.is_attached, tracer.told
     try:
@@ -167,7 +168,7 @@ def traced(server, trace, *expressions):
 
 
 def calls_of(text):
-    """Return every call of a trace that may change a disk, by the time when it began, or for syncs, when it ended."""
+    """Yield every call in a trace that may change a disk, at the place where it began or, for syncs, ended."""
     numbers, begun = {}, {}
     for line in text.splitlines():
         found, ended = _LINE.match(line), _ENDED.match(line)
@@ -186,7 +187,7 @@ def calls_of(text):
 
 @cache
 def why_not():
-    """Return why system calls cannot be traced here; '' if they can."""
+    """Return why system calls cannot be traced on this machine, or "" if they can."""
     if not shutil.which("strace"):
         return "strace is missing: apt-get install strace (Debian package strace)"
     with subprocess.Popen(["sleep", "60"]) as process:

@@ -1,4 +1,4 @@
-"""A command disturbed at a system call: the invariants right afterwards, and after another run."""
+"""A command that is disturbed at a system call, and what must hold right afterwards and after another run."""
 
 import itertools
 import os
@@ -13,19 +13,19 @@ from tests.support.lakes import opened
 from tests.support.manifests import database_of
 
 SHARE = os.environ.get("TRAFFIC_FAULTS", "1")
-"""The number of trials: a factor for the number in a run of all tests, or "all"."""
+"""How many trials to make: a multiple of the number in a run of all tests, or "all"."""
 IS_LONG = SHARE == "all"
 P99_SECONDS = 0.05
-"""Maximum duration of 99 of a hundred cached answers (P18)."""
+"""The maximum duration of 99 in a hundred cached answers (P18)."""
 
 
 def scaled(sampled, long):
-    """Return the scaled number or duration of trials."""
+    """Return the number or duration of trials: `sampled` times SHARE, or `long` in the long form."""
     return long if IS_LONG else sampled * int(SHARE)
 
 
 def tried(sampled, long=200):
-    """Return the number of Hypothesis examples: the same examples in a run of all tests, others in a longer run."""
+    """Return Hypothesis settings: a run of all tests always tries the same examples, longer runs try others."""
     return settings(max_examples=scaled(sampled, long), derandomize=SHARE == "1", suppress_health_check=HealthCheck)
 
 
@@ -34,12 +34,12 @@ def p99(seconds):
 
 
 def spread(points, sampled):
-    """Return points at even distances; in the long form all of them."""
+    """Return evenly spaced points, or all points in the long form."""
     return points if IS_LONG else points[:: -(-len(points) // scaled(sampled, 0))]
 
 
 def some(calls, sampled, seed):
-    """Return calls of as many kinds as possible; in the long form every call."""
+    """Return calls of as many kinds as possible, or every call in the long form."""
     if IS_LONG:
         return calls
     kinds, choice = {}, random.Random(seed)
@@ -50,7 +50,7 @@ def some(calls, sampled, seed):
 
 
 class Trial:
-    """A victim, its initial state, and its result without a disturbance."""
+    """A victim, its initial state, and its result when nothing disturbs it."""
 
     def __init__(self, victim, program, folder):
         self.victim, self._program, self._folder = victim, program, folder
@@ -72,7 +72,7 @@ class Trial:
         assert victim.acknowledged(run._replace(code=1), self.after) == set(self.after)
 
     def inject(self, injected):
-        """Run the victim while strace lets a call kill it or fail, then again undisturbed; return the first run."""
+        """Run the victim while strace kills it or makes a call fail, then again undisturbed; return the first run."""
         return self._disturb(lambda folder: self._trace(folder, ("-e", f"inject={injected}")))
 
     def limit(self, size):
@@ -107,8 +107,11 @@ class Trial:
         shutil.rmtree(copy)
 
     def _assert_whole(self, folder, run):
-        """Check that acknowledged work is stored, that other work is stored or not, and that nothing is broken; return
-        the state."""
+        """Check that acknowledged work is stored, that other work is stored completely or not at all, and that nothing
+        is broken.
+
+        Returns the state.
+        """
         assert_no_address(folder, run.told)
         state = self.victim.state(folder)
         assert state.keys() <= self.before.keys() | self.after.keys()
@@ -123,7 +126,7 @@ class Trial:
         return state
 
     def _assert_finished(self, folder):
-        """Check that no leftovers remain once no program can need them, and that deleted content is gone."""
+        """Check that deleted content is gone, and that a sweep removes all leftovers."""
         with opened(folder / "lake") as lake:
             assert_sound(lake)
             for path in folder.rglob("*") if self.victim.gone else ():
@@ -137,7 +140,7 @@ class Trial:
 
 
 def files_of_days(folder):
-    """Return the number of live files for each day of an organization."""
+    """Return the number of live files for each organization and day."""
     with opened(folder / "lake") as lake:
         return database_of(lake.manifest).rows(
             "SELECT organization, day, count(*) FROM files WHERE deletable_at IS NULL GROUP BY 1, 2 ORDER BY 1, 2"

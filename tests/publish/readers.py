@@ -1,6 +1,6 @@
 """Reads published tables with engines by other makers: delta-rs (DataFusion), ClickHouse, and Sail.
 
-Each counts with the expressions printed in data/publish/README.md.
+Each engine counts with the expressions in data/publish/README.md.
 """
 
 import re
@@ -10,13 +10,13 @@ README = Path(__file__).parent.parent.parent / "data/publish/README.md"
 
 
 def expressions(engine):
-    """Return the hour and the class of a visit in the SQL of an engine, from the table in the manual."""
+    """Return the expressions for a visit's hour and class in an engine's SQL, from the table in the manual."""
     (row,) = re.findall(rf"^\| {re.escape(engine)} \|(.+)\|$", README.read_text("utf-8"), re.MULTILINE)
     return [cell.strip().strip("`") for cell in row.split(" | ")]
 
 
 def counts(engine, source):
-    """Return the query for each engine: visits, visitors and hashes by day, hour of the organization, and class."""
+    """Return the query for an engine: visits, visitors and the sum of hashes, by day, local hour, and class."""
     hour, category = expressions(engine)
     text = {"ClickHouse": "String", "Spark": "STRING", "DataFusion": "VARCHAR"}[engine]
     return (
@@ -50,5 +50,5 @@ def by_sail(table, session):
 
 
 def rows(found):
-    """Return the rows with values of one type each."""
+    """Return the rows with values of the same types for every engine."""
     return [(row["d"], int(row["h"]), row["c"], int(row["n"]), int(row["v"]), int(row["s"] or 0)) for row in found]

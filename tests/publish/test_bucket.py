@@ -1,4 +1,4 @@
-"""Visits published in a bucket: engines by other makers count the same as the lake, and read no erased visit."""
+"""Visits published in a bucket: engines by other makers get the same counts as the lake and read no erased visit."""
 
 import json
 import os
@@ -32,7 +32,7 @@ COUNTED = (
     "SELECT CAST(day AS VARCHAR), hour_of(visited_at, utc_offset), bot_category, count(*), count(DISTINCT visitor), "
     "coalesce(sum(visitor), 0) FROM visits_in_scope GROUP BY ALL ORDER BY ALL"
 )
-"""The program's own counts of the readers' query."""
+"""The query with which the program counts what the readers count."""
 
 
 def test_three_engines_agree_with_the_lake_after_every_change(lake, bucket, name, spark_session):
@@ -103,7 +103,7 @@ def test_a_bucket_that_keeps_versions_is_rejected(lake, bucket):
     assert "turn off the bucket's versioning" in run.stderr
 
 
-def test_a_bucket_that_became_versioned_leaves_an_erasure_due(lake, bucket, tmp_path):
+def test_an_erasure_stays_due_once_a_bucket_keeps_versions(lake, bucket, tmp_path):
     name = bucket.new()
     land(lake, "acme", [at(2, domain="gone.example"), at(2)])
     LakePublisher(lake, f"s3://{name}/lake").publish("acme")
@@ -114,7 +114,7 @@ def test_a_bucket_that_became_versioned_leaves_an_erasure_due(lake, bucket, tmp_
         assert "it keeps earlier versions of objects" in " ".join((run.stdout + run.stderr).split())
 
 
-def test_parts_of_an_upload_are_gone_when_an_erasure_is_done(lake, bucket, name):
+def test_an_erasure_removes_the_parts_of_unfinished_uploads(lake, bucket, name):
     import obstore  # noqa: PLC0415
 
     land(lake, "acme", [at(2, domain="gone.example"), at(2)])
@@ -204,7 +204,7 @@ def test_a_failing_store_counts_as_unreachable(lake, bucket, name, monkeypatch, 
         LakePublisher(lake, name).publish("acme")
 
 
-def test_a_store_that_answers_slowly_gets_everything(lake, bucket, name, monkeypatch):
+def test_a_slow_store_gets_every_object(lake, bucket, name, monkeypatch):
     for day in range(1, 6):
         land(lake, "acme", [at(day)])
     with disturbing(bucket, 0.3, monkeypatch):

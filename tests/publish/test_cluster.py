@@ -1,4 +1,4 @@
-"""A cluster that reads published visits, without a shared folder: its answers equal one machine's, whatever happens."""
+"""A cluster that reads published visits, without a shared folder, always answers like one machine."""
 
 from contextlib import closing
 from datetime import UTC, date, datetime
@@ -31,7 +31,7 @@ from tests.support.visits import land, links
 DAYS = {"start_date": "2026-03-01", "end_date": "2026-03-20"}
 ASKED = [ENTRIES[name] for name in ("traffic-overview", "top-links")]
 FILES = 3
-"""Files of an open day that are merged."""
+"""The number of files that an open day has when they are merged."""
 
 
 @pytest.fixture(autouse=True)
@@ -125,7 +125,7 @@ def test_too_many_unpublished_visits_give_no_partial_answer(lake, publish, engin
     assert asked(engine)[0]["total_visits"] == 3 * FILES
 
 
-def test_visits_erased_before_the_answer_give_no_answer(lake, publish, engine):
+def test_an_answer_with_visits_erased_since_is_an_error(lake, publish, engine):
     land(lake, "acme", [at(2, short_code="x", domain="gone.example"), at(2, short_code="y")])
     publish()
     snapshot = engine.snapshot(Scope("acme", date(2026, 3, 1), date(2026, 3, 20)))
@@ -138,7 +138,7 @@ def test_visits_erased_before_the_answer_give_no_answer(lake, publish, engine):
     assert asked(engine)[0]["total_visits"] == 1
 
 
-def test_deleted_objects_of_a_merged_file_give_no_answer(lake, publish, engine):
+def test_an_answer_from_a_deleted_merged_file_is_an_error(lake, publish, engine):
     land(lake, "acme", [at(2, domain="gone.example")])
     merge(lake)
     land_open_day(lake, "a")
@@ -155,7 +155,7 @@ def test_deleted_objects_of_a_merged_file_give_no_answer(lake, publish, engine):
         engine.answer(ASKED[0], snapshot)
 
 
-def test_a_missing_object_named_in_the_log_gives_no_answer(lake, name, publish, engine):
+def test_a_listed_but_missing_object_gives_no_answer(lake, name, publish, engine):
     land(lake, "acme", [at(2)])
     publish()
     target = open_target(name)

@@ -1,4 +1,4 @@
-"""Log objects in a bucket: each content counts once, and a failing store is retried."""
+"""Logs as objects in a bucket: the same content counts once, and a failing store is retried."""
 
 import gzip
 import signal
@@ -26,7 +26,7 @@ def content(*paths):
     return lines(*paths).encode()
 
 
-def test_objects_of_a_bucket_count_once_in_memory_and_in_pieces(lake, name, monkeypatch):
+def test_objects_in_a_bucket_count_once_whole_or_in_pieces(lake, name, monkeypatch):
     store = open_target(name)
     many = [f"/many/{number}" for number in range(50_000)]
     store.put("b/1.log", content("/1"))
@@ -47,7 +47,7 @@ def test_objects_of_a_bucket_count_once_in_memory_and_in_pieces(lake, name, monk
     assert set(store.list("")) == {"a", "b/1.log", "b/2.log.gz", "copy"}
 
 
-def test_a_truncated_object_counts_nothing_twice(lake, name):
+def test_lines_of_a_truncated_object_are_not_counted_twice(lake, name):
     store, following = open_target(name), Following(lake, name)
     for length in (15, 5, 18):
         store.put("1", content(*(f"/{number}" for number in range(length))))
@@ -101,7 +101,7 @@ def test_a_disturbed_bucket_loses_or_repeats_no_visit(how, lake, bucket, name, m
 
 
 def test_a_kill_while_following_a_bucket_loses_nothing(bucket, forks, tmp_path, tell):
-    """Kills happen at system calls, as in tests/faults for a folder."""
+    """The program is killed at system calls, as it is in tests/faults while it follows a folder."""
     if reason := why_not():
         pytest.skip(reason)
     place = f"s3://{bucket.new()}/logs"

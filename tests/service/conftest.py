@@ -1,4 +1,4 @@
-"""Fixtures for tests of the service: signed-in browsers, the server's log, and the program."""
+"""Fixtures for the service's tests: signed-in browsers, the server's log, and the program."""
 
 import os
 from contextlib import closing, contextmanager
@@ -33,7 +33,7 @@ def browsing(opened):
 
 @pytest.fixture(scope="module")
 def application(shared_lake, opened):
-    """The application over the lake shared by a file's tests, without a key."""
+    """The application over the lake that a file's tests share, called without a key."""
     with opened(shared_lake, "") as client:
         yield client
 
@@ -54,7 +54,7 @@ def browser(stranger, shared_lake):
 
 @pytest.fixture
 def acme(lake, browsing):
-    """A browser at a server of `lake` that is signed in to acme as an editor."""
+    """A browser at a server over `lake` that is signed in to acme as an editor."""
     with browsing(lake) as browser:
         yield browser
 
@@ -68,7 +68,7 @@ def jobs(lake):
 
 @pytest.fixture
 def logged(lake, settings):
-    """Open a browser that is not signed in; return the log of the server of `lake` at the end."""
+    """Open a browser that is not signed in, at a server over `lake`; yield it and the stream of the server's log."""
     stream = BytesIO()
 
     @contextmanager
@@ -84,7 +84,7 @@ def logged(lake, settings):
 
 @pytest.fixture
 def traffic(request, monkeypatch):
-    """Run `traffic` with some arguments over the lake of a test or of its file, and with no other settings.
+    """Run `traffic` with these arguments over the test's or its file's lake, without any other setting.
 
     Its questions are not answered.
     """

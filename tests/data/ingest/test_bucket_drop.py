@@ -101,7 +101,7 @@ def test_objects_rejected_by_a_store_come_last_next_time(store, following, lake)
 
 
 @pytest.mark.parametrize("count", [1, 5, 14])
-def test_a_truncated_object_counts_nothing_twice(store, following, lake, count):
+def test_lines_of_a_truncated_object_are_not_counted_twice(store, following, lake, count):
     names = [f"/{number}" for number in range(18)]
     for length in (15, count, count, 18):
         store.put("logs/1", lines(*names[:length]).encode())

@@ -74,7 +74,7 @@ def test_a_versioned_bucket_stays_rejected(store, lake, publish):
 
 
 @pytest.mark.parametrize("says", [True, False], ids=["asked", "seen in a put"])
-def test_a_bucket_that_became_versioned_leaves_an_erasure_due(store, lake, publish, clock, says):
+def test_an_erasure_stays_due_once_a_bucket_keeps_versions(store, lake, publish, clock, says):
     canary(lake)
     publish()
     store.versioning = "Enabled"

@@ -1,4 +1,4 @@
-"""API keys in control.sqlite: it contains no usable secret, and several programs may use it at once."""
+"""API keys in control.sqlite, which contains no usable secret and can be used by several programs at the same time."""
 
 import re
 import shutil
@@ -32,7 +32,7 @@ def keys(control):
 
 @pytest.fixture
 def database(lake):
-    """The path of the database."""
+    """The path of the control database."""
     return lake.root / "control.sqlite"
 
 
@@ -88,7 +88,7 @@ def made(keys):
     return [keys.create_key(*names) for names in (("acme", "first"), ("other", "second"))]
 
 
-def test_no_secret_of_a_key_is_on_disk(made, lake):
+def test_the_secret_of_a_key_is_not_on_disk(made, lake):
     files = [*lake.root.glob("control.sqlite*")]
     assert files
     for file in files:
@@ -109,7 +109,7 @@ def test_keys_are_listed_by_creation_time(keys, made):
 
 
 @pytest.mark.usefixtures("made")
-def test_organizations_with_keys_are_known(keys):
+def test_organizations_with_keys_are_listed(keys):
     assert keys.database.organizations_with_keys() == {"acme", "other"}
 
 
@@ -192,8 +192,8 @@ def test_reads_do_not_wait_for_a_blocked_write(keys, database):
     assert {row.name for row in keys.all_keys() if not row.revoked_at} == {"a", "c"}
 
 
-def test_concurrent_programs_all_start_over_a_new_lake(lake, database):
-    """`traffic serve` and `traffic keys create`, started by the same script."""
+def test_concurrent_programs_all_start_on_a_new_lake(lake, database):
+    """A script may start `traffic serve` and `traffic keys create` at the same time."""
     holder = sqlite3.connect(database, isolation_level=None)
     holder.execute("PRAGMA journal_mode = WAL")
     holder.execute("BEGIN IMMEDIATE")
@@ -208,8 +208,8 @@ def test_concurrent_programs_all_start_over_a_new_lake(lake, database):
         control.close()
 
 
-def test_a_newer_damaged_or_lost_database_is_rejected(lake, database):
-    """P6: no key is reported as unknown because a file was lost."""
+def test_a_newer_or_damaged_or_lost_database_is_rejected(lake, database):
+    """P6: a lost file is reported, instead of its keys as unknown."""
     ControlDatabase(lake).close()
     land(lake, "acme", [visit()])
     with closing(sqlite3.connect(database)) as db, db:

@@ -1,4 +1,4 @@
-"""The addresses of the pages, their cost, and that they do not affect the rest of the service."""
+"""The addresses and cost of the pages, which do not affect the rest of the service."""
 
 import subprocess
 import sys
@@ -91,7 +91,7 @@ def test_an_invalid_name_or_an_oversized_form_creates_no_key(browser):
     assert len(browser.read("settings/api-keys").all("tr")) == before
 
 
-def test_editors_end_any_session_and_viewers_only_their_own(browser, application, shared_lake):
+def test_editors_can_end_any_session_viewers_only_their_own(browser, application, shared_lake):
     own = application.cookies["traffic"]
 
     def viewer():

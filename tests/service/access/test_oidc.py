@@ -1,6 +1,6 @@
 """Signing in at the identity provider, and attempts to bypass it.
 
-Real behaviour is tested with a real provider; behaviour that it never shows, with a fake provider.
+Normal behaviour is tested with a real provider, and behaviour that a real provider never shows with a fake provider.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class Provider(Receiver):
         self.status, self.nonce, self.is_silent = 200, "", False
 
     def token(self, **changes):
-        """Return an ID token, valid without changes."""
+        """Return an ID token that is valid unless it has changes."""
         return token(**{"iss": self.issuer, "aud": "dashboard", "nonce": self.nonce, **changes})
 
     def script_of(self, request):
@@ -75,7 +75,7 @@ def provider():
 
 @pytest.fixture
 def at(shared_lake, browsing, provider):
-    """Open a browser at a server with users that sign in at `provider`."""
+    """Open a browser at a server whose users sign in at `provider`."""
 
     @contextmanager
     def at(**changes):
@@ -88,7 +88,7 @@ def at(shared_lake, browsing, provider):
 
 @pytest.fixture(scope="module")
 def real(shared_lake, opened, identity_provider):
-    """This file's application, with users that sign in at the real provider."""
+    """The application for this file's tests, whose users sign in at the real provider."""
     with opened(shared_lake, "", **settings_of(identity_provider), **PUBLIC) as client:
         yield client
 
@@ -101,7 +101,7 @@ def browser(real):
 
 
 def begun(browser, provider=None, query=""):
-    """Begin to sign in; return the parameters sent to the provider."""
+    """Begin a sign-in; return the parameters sent to the provider."""
     response = browser.get(f"oidc/start{query}")
     assert response.status_code == 303, response.text
     found = dict(parse_qsl(urlsplit(response.headers["location"]).query))
@@ -111,7 +111,7 @@ def begun(browser, provider=None, query=""):
 
 
 def approved(address, person, **changes):
-    """Return the path to which the real provider redirects a user's browser."""
+    """Approve a sign-in at the real provider; return the path to which the provider redirects the person's browser."""
     parts = urlsplit(address)
     query = {name: value for name, value in (dict(parse_qsl(parts.query)) | changes).items() if value is not None}
     response = post(f"{parts.scheme}://{parts.netloc}{parts.path}", params=query, data={"sub": person})
@@ -121,30 +121,30 @@ def approved(address, person, **changes):
 
 
 def signed_in(browser, person, query="", **changes):
-    """Sign in at the real provider; return the server's response to the returning browser."""
+    """Sign in at the real provider; return the server's response to the browser that returns from there."""
     start = browser.get(f"oidc/start{query}")
     assert start.status_code == 303, start.text
     return browser.get(approved(start.headers["location"], person, **changes))
 
 
 def returned(browser, asked, **changes):
-    """Return with a code, and with other changes."""
+    """Return from the provider with a code and other changes; return the server's response."""
     query = {"code": "a-code", "state": asked["state"]} | changes
     return browser.get(f"oidc/callback?{urlencode({k: v for k, v in query.items() if v is not None})}")
 
 
 def is_refused(response, status=403):
-    """Whether a response is a page that signs no user in."""
+    """Whether a response is a page with this status and no session."""
     assert response.headers["content-type"].startswith("text/html")
     return (response.status_code, "set-cookie" in response.headers) == (status, False)
 
 
 def asks_for_patience(response):
-    """Whether a response is a page that signs no user in and says when to try again."""
+    """Whether a response is a page without a session that says when to try again."""
     return is_refused(response, 503) and response.headers["retry-after"] == "5"
 
 
-# At a real provider
+# With a real provider
 
 
 def test_a_user_signs_in_to_their_organization_with_their_role(browser, shared_lake):
@@ -164,7 +164,7 @@ def test_a_user_signs_in_to_their_organization_with_their_role(browser, shared_l
     assert "alice" in row.text.replace("made by alice", "")
 
 
-def test_a_viewer_of_the_provider_can_read_but_not_write(browser):
+def test_a_user_with_the_role_of_viewer_can_read_but_not_write(browser):
     assert signed_in(browser, "vera").status_code == 303
     assert browser.get("").status_code == 200
     assert browser.read("settings/api-keys").all("form", action="/app/settings/api-keys") == []
@@ -181,13 +181,13 @@ def test_a_user_who_declines_is_not_signed_in(browser):
     assert is_refused(browser.get(f"oidc/callback?error=access_denied&state={begun(browser)['state']}"))
 
 
-def test_an_id_token_of_another_sign_in_or_client_is_rejected(browser):
+def test_an_id_token_for_another_sign_in_or_client_is_rejected(browser):
     for changes in ({"nonce": "of-another"}, {"nonce": None}, {"client_id": "another-service"}):
         assert is_refused(signed_in(browser, "alice", **changes))
 
 
-def test_a_sign_in_and_a_code_work_once(browser):
-    """The provider answers 400 to a used code, in an otherwise valid sign-in."""
+def test_a_sign_in_and_its_code_work_only_once(browser):
+    """The provider answers 400 to a code that was already used, even if the sign-in is otherwise valid."""
     back = approved(browser.get("oidc/start").headers["location"], "alice")
     assert browser.get(back).status_code == 303
     assert is_refused(browser.get(back))
@@ -200,7 +200,7 @@ def test_a_sign_in_and_a_code_work_once(browser):
 
 
 def test_a_sign_in_begun_by_another_browser_is_rejected(browser):
-    """An attacker who makes a victim complete the attacker's own sign-in signs no user in."""
+    """The sign-in fails if an attacker makes a victim's browser complete a sign-in that the attacker began."""
     back = approved(browser.get("oidc/start").headers["location"], "alice")
     browser.client.cookies.clear()
     assert is_refused(browser.get(back))
@@ -208,14 +208,14 @@ def test_a_sign_in_begun_by_another_browser_is_rejected(browser):
     assert is_refused(browser.get(back))
 
 
-def test_two_tabs_sign_in_at_the_same_time(browser):
+def test_two_tabs_can_sign_in_at_the_same_time(browser):
     first, second = (browser.get("oidc/start").headers["location"] for _ in range(2))
     assert browser.get(approved(second, "alice")).status_code == 303
     assert browser.get(approved(first, "alice")).status_code == 303
     assert browser.get("").status_code == 200
 
 
-def test_a_planted_cookie_is_never_the_secret_of_a_sign_in(browser):
+def test_a_planted_cookie_never_becomes_a_sign_in_secret(browser):
     planted = "p" * 43
     first = begun(browser)["state"]
     (name,) = browser.client.cookies
@@ -225,9 +225,7 @@ def test_a_planted_cookie_is_never_the_secret_of_a_sign_in(browser):
     asked = begun(browser)
     assert asked["state"] != first
     assert asked["nonce"] != PendingSignIn(asked["state"], planted).nonce
-    assert (
-        list(browser.client.cookies.values()).count(planted) == 2
-    )  # and none was overwritten, or used for this sign-in
+    assert list(browser.client.cookies.values()).count(planted) == 2  # neither was overwritten or used for this sign-in
 
 
 def test_cookies_of_finished_sign_ins_are_deleted(browser):
@@ -272,7 +270,7 @@ def test_only_hashes_of_states_and_cookies_are_stored(browser, shared_lake):
 
 @pytest.fixture
 def timed(lake, browsing, identity_provider):
-    """A browser at a server with a clock that a test moves."""
+    """A browser at a server whose clock can be moved by a test."""
     now = [NOW]
     known = settings_of(identity_provider) | PUBLIC
     with browsing(lake, "", clock=lambda: now[0], session_hours=2, **known) as browser:
@@ -287,11 +285,11 @@ def timed(lake, browsing, identity_provider):
 
 
 def time_out(client):
-    """Forget the sessions that the server caches for two seconds."""
+    """Clear the sessions that the server caches for two seconds."""
     client.app._app._pages.context.sessions._cached.clear()
 
 
-def test_an_expired_session_leads_to_the_sign_in_and_back(timed):
+def test_an_expired_session_leads_to_the_sign_in_page_and_back(timed):
     signed_in(timed, "alice")
     before = timed.client.cookies["traffic"]
     timed.moved(hours=1, minutes=59)
@@ -333,7 +331,7 @@ def test_a_sign_in_takes_at_most_ten_minutes(timed):
 # Behaviour that no good provider shows
 
 
-def test_the_code_is_exchanged_with_verifier_and_client_secret(at, provider):
+def test_a_code_is_exchanged_with_its_verifier_and_the_secret(at, provider):
     with at(oidc_client_secret="s3cret/:%") as browser:
         asked = begun(browser, provider)
         assert asked["tenant"] == "one"
@@ -406,8 +404,8 @@ def test_an_id_token_for_the_dashboard_does_not_open_the_api(at, provider):
         assert browser.get("/analytics/devices", headers=bearer).status_code == 401
 
 
-def test_a_response_has_an_issuer_if_the_provider_announces_it(at, provider):
-    """See RFC 9207: a wrong issuer is always rejected, a missing issuer if the provider announces it."""
+def test_a_response_needs_an_issuer_if_its_provider_says_so(at, provider):
+    """RFC 9207: a wrong issuer is always rejected, a missing one only if the provider announces that it sends it."""
     for is_announced in (False, True):
         provider.discovery["authorization_response_iss_parameter_supported"] = is_announced
         with at() as browser:
@@ -431,7 +429,7 @@ def test_a_callback_without_its_state_or_code_is_rejected(at, provider):
             assert returned(browser, asked, next=target).headers["location"] == "/app/"
 
 
-def test_a_failing_token_endpoint_is_503(at, provider):
+def test_a_failing_token_endpoint_gives_503(at, provider):
     answers = [
         (401, {"error": "invalid_client"}), (500, {}), (302, {}), (200, b"<html>"), (200, []), (200, {}),
         (200, {"id_token": 7}), (200, b"[" * 50_000), (200, b" " * 70_000),
@@ -465,7 +463,7 @@ def test_an_invalid_discovery_document_is_retried_in_5_seconds(lake, settings, p
     assert asyncio.run(client.authorization_url(sign_in)).startswith(f"{provider.issuer}/authorize?")
 
 
-def test_an_unreachable_provider_is_503(at, provider, caplog):
+def test_an_unreachable_provider_gives_503(at, provider, caplog):
     with at() as browser:
         asked = begun(browser, provider)
         provider.close()
@@ -507,7 +505,7 @@ def test_over_https_the_cookie_is_bound_to_the_host(shared_lake, browsing, provi
     assert asked["redirect_uri"] == ["https://traffic.example/v1/app/oidc/callback"]
 
 
-def test_without_a_client_there_is_no_provider_sign_in(stranger):
+def test_without_a_client_id_there_is_no_provider_sign_in(stranger):
     assert "Sign in with" not in stranger.get("sign-in").text
     for path in ("oidc/start", "oidc/callback?code=x&state=y"):
         assert stranger.get(path).status_code in {303, 404}

@@ -28,7 +28,7 @@ def test_without_a_session_every_page_leads_to_the_form_and_back(stranger):
     assert form.one("input", name="next")["value"] == "/app/links?range=7d"
 
 
-def test_a_link_signs_in_and_leaves_the_address_bar(stranger, shared_lake):
+def test_a_sign_in_link_does_not_stay_in_the_address_bar(stranger, shared_lake):
     response = stranger.enter(link_of(shared_lake))
     assert (response.status_code, response.headers["location"]) == (303, "/app/")
     cookie = response.headers["set-cookie"]
@@ -156,7 +156,7 @@ def test_a_wrong_api_key_is_rejected_and_not_repeated(stranger):
 
 
 @examples("target")
-def test_signing_in_redirects_only_to_own_pages(stranger, shared_lake, key_of, target):
+def test_signing_in_redirects_only_to_the_service_pages(stranger, shared_lake, key_of, target):
     assert stranger.post("sign-in", key=key_of(shared_lake), next=target).headers["location"] == "/app/"
     stranger.client.cookies.clear()
     form = stranger.read(f"sign-in?next={quote(target, safe='')}").one("form")
@@ -164,7 +164,7 @@ def test_signing_in_redirects_only_to_own_pages(stranger, shared_lake, key_of, t
 
 
 @examples("headers")
-def test_a_form_of_another_site_has_no_effect(browser, shared_lake, headers):
+def test_a_form_on_another_site_has_no_effect(browser, shared_lake, headers):
     for path, fields, *_ in FORMS:
         assert browser.post(path, headers, **fields | {"name": "theirs"}).status_code == 403, path
     for own in (OURS, {"Origin": "http://testserver"}):
@@ -243,7 +243,7 @@ def test_a_session_expires_and_its_use_is_recorded_by_hour(lake, browsing, monke
         assert _stored(lake, "SELECT count(*) FROM sessions") == [(1,)]  # expired sessions past MAX_KEPT are deleted
 
 
-def test_a_waiting_write_blocks_no_page(shared_lake, stranger):
+def test_a_held_write_lock_blocks_no_page(shared_lake, stranger):
     """While another process holds the write lock, a session that is not cached is accepted, and shares are shown."""
     with open_store(SessionStore, shared_lake, lambda: NOW) as store, open_store(ShareStore, shared_lake) as shares:
         secret = store.open_by_link(store.create_link("acme")).secret
@@ -256,7 +256,7 @@ def test_a_waiting_write_blocks_no_page(shared_lake, stranger):
 
 @pytest.fixture
 def entered(lake, logged):
-    """Return the code and the session of a user who signed in and requested a page, and the log of that time."""
+    """The code and session of a user who signed in and requested a page, and what the server logged during this."""
     code = link_of(lake)
     with logged() as (browser, stream):
         assert browser.get(f"enter?code={code}").status_code == 200
@@ -279,14 +279,14 @@ def test_codes_and_sessions_are_not_logged(entered):
     assert [word for word in secrets if word in log] == []
 
 
-def test_the_log_has_the_route_of_a_page_and_no_values(entered):
+def test_the_log_has_the_route_of_a_page_but_no_values(entered):
     *_, log = entered
     assert '"route":"/app/ai/{value:path}","status":200' in log
     assert "secret" not in log.lower()
 
 
 def _until_signed_out(browser):
-    """Repeat until the session is over; sessions are cached for two seconds."""
+    """Wait until the session has ended; sessions are cached for two seconds."""
     wait_until(lambda: browser.get("").status_code == 303)
 
 

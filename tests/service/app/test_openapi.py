@@ -1,4 +1,4 @@
-"""The machine-readable contract: valid OpenAPI 3.1, complete, and matching real responses."""
+"""The machine-readable contract: it is valid OpenAPI 3.1, complete, and matches real responses."""
 
 import re
 import sqlite3
@@ -31,7 +31,7 @@ PARAMETERS = {
     "/analytics/domain-breakdown": [name for name in COMMON if name != "short_code"],
     "/implementations/active": ["domain"],
 }
-"""Parameters of routes that differ from the common ones."""
+"""The parameters of routes that do not have the common parameters."""
 ROUTES = {f"/analytics/{entry.name}": "get" for entry in CATALOG} | tables(__file__)["routes"]
 """All routes in order, with their methods."""
 FORMATS = FormatChecker(formats=["date", "date-time"])
@@ -39,7 +39,7 @@ FORMATS = FormatChecker(formats=["date", "date-time"])
 
 @pytest.fixture(scope="module")
 def asked(shared_lake, opened):
-    """The application over visits of every category, a few of them with all facts."""
+    """The application over visits of every category, some of them with more columns set."""
     kinds = {category: kind for kind, category in CATEGORY_OF_KIND.items()}
     known = {"short_code": "a", "country": "DE", "visitor": -(2**63), "utm_source": "mail", "status": 404}
     visits = []
@@ -80,13 +80,13 @@ def operation(item):
 
 
 def readable(document):
-    """The paths that answer a GET with an API key."""
+    """Return the paths that answer a GET request with an API key and no ids."""
     others = ("/settings/", "/jobs/", "/links/", "/agent-hooks", "/exclusions")
     return [path for path, item in document["paths"].items() if "get" in item and not path.startswith(others)]
 
 
 def complaints(document, found, answer):
-    """Return the violations of a response or a body against its schema."""
+    """Return the violations of a schema by the body of a response or request."""
     known = found | {"components": document["components"]}
     return [error.message for error in Draft202012Validator(known, format_checker=FORMATS).iter_errors(answer)]
 
@@ -99,7 +99,7 @@ def test_the_document_is_valid_openapi_3_1(document):
     OpenAPIV31SpecValidator(document).validate()
 
 
-def test_the_document_names_the_version_of_the_program(document):
+def test_the_document_has_the_version_of_the_program(document):
     assert document["info"]["version"] == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
 
@@ -129,13 +129,13 @@ def test_every_route_is_described(document):
     assert all(len(route["summary"]) > 10 for route in routes_of(document))
 
 
-def test_all_routes_except_two_need_a_token(document):
+def test_the_document_requires_a_token_for_all_but_two_routes(document):
     public = [path for path, item in document["paths"].items() if operation(item).get("security") == []]
     assert public == ["/healthz", "/openapi.json"]
     assert document["security"] == [{"bearer": []}]
 
 
-def test_every_response_names_its_headers(document):
+def test_the_document_lists_the_headers_of_every_response(document):
     four = {"X-Request-Id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After"}
     answers = [answer for route in routes_of(document) for answer in route["responses"].values()]
     responses = [answer for answer in answers if "$ref" not in answer]
@@ -226,6 +226,6 @@ def test_only_five_answers_are_typed_as_objects(document):
     assert objects == [*(f"/analytics/{name}" for name in names), "/healthz", "/openapi.json"]
 
 
-def test_the_base_path_is_the_server_of_the_document():
+def test_the_base_path_is_the_server_in_the_document():
     urls = [openapi.document(base_path)["servers"] for base_path in ("", "/v1", "/a/b")]
     assert urls == [[{"url": "/"}], [{"url": "/v1"}], [{"url": "/a/b"}]]

@@ -46,7 +46,7 @@ def test_a_detector_finds_its_planted_problem_in_the_demo(demo, today, job_type)
     assert sum(visits for _, _, visits in days) >= 4
 
 
-def test_the_demo_shows_two_effective_and_one_useless_repair(demo):
+def test_the_demo_shows_two_effective_repairs_and_a_useless_one(demo):
     with closing(ControlDatabase(demo._lake)) as control:
         jobs = Jobs(control)
         shipped = {job.path: job for job in jobs.of("demo") if job.implementation_status == "shipped"}
@@ -78,7 +78,7 @@ def test_planted_problems_end_on_the_previous_day(tmp_path):
     assert "28/Feb/2026" in lines[-1]
 
 
-def test_planted_problems_have_some_hundreds_of_lines(tmp_path):
+def test_planted_problems_take_hundreds_of_lines(tmp_path):
     assert 500 < len(planted_by(tmp_path / "log")) < 2_500
 
 

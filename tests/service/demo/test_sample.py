@@ -1,4 +1,4 @@
-"""Sample traffic: its amount, times, and sources."""
+"""The sample traffic: its amount, its times and its sources."""
 
 import re
 from collections import Counter
@@ -26,13 +26,13 @@ def test_an_unfinished_last_day_has_no_visits_in_the_future(lines):
     assert today[-1] < "06:00:00"
 
 
-def test_a_sample_only_misses_common_and_scanned_paths(lines):
+def test_only_common_or_scanned_paths_of_a_sample_are_missing(lines):
     missing = set(re.findall(r'"GET ([^ ?]+)\S* HTTP/1.1" 404 ', "\n".join(lines)))
     assert missing == {"/robots.txt", "/favicon.ico", "/wp-login.php", "/.env", "/sitemap.xml"}
 
 
 def countries_of(lines, word):
-    """Return how often visits with a word in their user agent come from each country."""
+    """Return the number of lines that contain a word, by country."""
     return Counter(SampleCountries().lookup(line.split()[1]) for line in lines if word in line)
 
 

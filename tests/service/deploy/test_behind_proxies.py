@@ -1,4 +1,4 @@
-"""The server behind each proxy of service/deploy, over TLS, with HTTP/1.1 and HTTP/2: all real programs."""
+"""The server behind each proxy in service/deploy, over TLS, with HTTP/1.1 and HTTP/2; all programs are real."""
 
 import itertools
 import json
@@ -19,7 +19,7 @@ from tests.support.web_servers import installed
 
 ROUNDS = 6
 PATIENT = dict.fromkeys(("LINGER_SECONDS", "BODY_IDLE_TIMEOUT_SECONDS", "BODY_TIMEOUT_SECONDS"), 600)
-"""Seconds that the server waits for the rest of a body, even if that is another request: longer than any proxy."""
+"""The seconds that the server waits for the rest of a body, which may be another request; no proxy waits as long."""
 ROW = b'{"path":"/x"}\n'
 LARGE, VALID, WHOLE, HUGE = 1_000_000, 900_000, 4 << 20, 5 << 20
 ANONYMOUS = ("-H", "Authorization: Bearer none")
@@ -28,7 +28,7 @@ HALF = b"Content-Length: %d" % (4 << 20)  # the body lacks a byte
 
 
 class Browsers:
-    """Clients of a site, each with its own address: curl, with or without HTTP/2."""
+    """Clients of a site: curl, with or without HTTP/2, with a different address for each request."""
 
     addresses = (f"127.9.{number >> 8}.{number & 255}" for number in itertools.count(1))
 
@@ -39,7 +39,7 @@ class Browsers:
         self.server = Client(site.service, key)  # not through the proxy
 
     def ask(self, path, *words, address=None, version="1.1"):
-        """Return the last status for a client; curl fails if there is none within a minute.
+        """Request a path; return the status of the last response. Fails if there is none within a minute.
 
         A path that ends in `[1-9]` is requested nine times.
         """
@@ -60,7 +60,7 @@ class Browsers:
         return json.loads((self.site.root / "answer").read_bytes())
 
     def timed_out(self):
-        """Return the number of timed-out reports of visits."""
+        """Return the number of POST /visits requests that timed out."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.monitor}/metrics") as answer:
             late = re.search(r'{method="POST",route="/visits",status="408"} (\S+)', answer.read().decode())
         return float(late[1]) if late else 0
@@ -72,7 +72,7 @@ class Browsers:
         return cookie
 
     def sign_in(self, version):
-        """Sign in with the key, like the form of the page."""
+        """Sign in with the key as the page's form does; return the status."""
         form = ("--data-urlencode", f"key={self.key[1].split()[-1]}", "-H", f"Origin: {self.site.address}")
         return self.ask("/app/sign-in", *form, version=version)
 
@@ -89,7 +89,7 @@ def browsers(request, shared_lake, serving, key_of, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def bodies(tmp_path_factory):
-    """A folder with a request body of each size, in files named after it."""
+    """A folder with a request body of each size, in files named by their size."""
     folder = tmp_path_factory.mktemp("bodies")
     for size in (LARGE, VALID, WHOLE, HUGE):
         (folder / str(size)).write_bytes(ROW + b" " * (size - len(ROW)))
@@ -116,7 +116,7 @@ def hasty(request, lake, serving, key_of, tmp_path):
 
 
 def body(bodies, size):
-    """Return the arguments with which curl sends a body of a size at once."""
+    """Return the arguments with which curl sends a body of this size without waiting."""
     return ("--data-binary", f"@{bodies / str(size)}", "-H", "Expect:")
 
 
@@ -144,8 +144,10 @@ def test_an_early_response_does_not_affect_the_next_request(browsers, bodies, ve
 
 @pytest.mark.parametrize("version", ["1.1", "2"])
 def test_an_evicted_body_does_not_affect_the_next_request(browsers, bodies, version):
-    """A body that arrives slowly is the oldest of its organization when that exceeds its limit; nginx sends complete
-    bodies."""
+    """The body arrives slowly, so it is its organization's oldest when the organization exceeds its limit.
+
+    nginx sends only complete bodies.
+    """
     slow = [*browsers.key, *body(bodies, LARGE), "--limit-rate", "300k"]
     statuses = set()
     for _ in range(2):
@@ -153,7 +155,7 @@ def test_an_evicted_body_does_not_affect_the_next_request(browsers, bodies, vers
             asked = pool.submit(browsers.ask, "/visits", *slow, version=version)
             while not asked.done():
                 held = stack.enter_context(browsers.server.connected())
-                with suppress(ConnectionError):  # evicted meanwhile
+                with suppress(ConnectionError):  # the body was evicted
                     held.sendall(browsers.server.request(b"/visits", HALF, method=b"POST") + b" " * ((4 << 20) - 1))
             statuses.add(asked.result())
         for _ in range(ROUNDS):
@@ -163,8 +165,10 @@ def test_an_evicted_body_does_not_affect_the_next_request(browsers, bodies, vers
 
 
 def test_a_late_body_does_not_affect_the_next_request(hasty):
-    """The rest looks like requests, lacks a byte and comes after the response; nginx waits for a complete body
-    itself."""
+    """The rest of the body looks like requests, lacks a byte and comes after the response.
+
+    nginx waits for the complete body itself.
+    """
     client = Client(hasty.site.dashboard, hasty.key[1].split()[-1])
     length = b"Content-Length: %d" % len(ROW + REQUESTS)
     beginning = client.request(b"/visits", length, method=b"POST", host=(b"Host: " + DASHBOARD.encode(),)) + ROW
@@ -181,7 +185,7 @@ def test_a_late_body_does_not_affect_the_next_request(hasty):
         for connection in late:
             with suppress(ConnectionError):  # the proxy has stopped reading
                 connection.sendall(REQUESTS if hasty.buffers else REQUESTS[:-1])
-            statuses.append(answer_on(connection).status)  # not earlier: Caddy waits for the client meanwhile
+            statuses.append(answer_on(connection).status)  # not earlier, since Caddy waits for the client
             connection.close()
             assert hasty.ask("/healthz") == 200
             assert hasty.ask("/visits", *hasty.key, "--data-binary", ROW.decode()) == 202

@@ -1,6 +1,6 @@
-"""The services of compose.yaml, started by their own commands without containers: Caddy's log becomes visits.
+"""The services in compose.yaml, started by their commands but without containers: Caddy's log becomes visits.
 
-Paths, names and ports of the containers are replaced by the test's own; nothing else is changed.
+The paths, names and ports in the containers are replaced by those of the test; nothing else is changed.
 """
 
 import re
@@ -26,7 +26,7 @@ IMAGE_ENVIRON = {
 
 
 class Deployment:
-    """The services of compose.yaml on ports of the loopback interface, with folders as volumes."""
+    """The services in compose.yaml on ports of the loopback interface, with folders as volumes."""
 
     def __init__(self, root):
         self.root, self.links, self.dashboard = root, free_port(), free_port()
@@ -43,12 +43,12 @@ class Deployment:
                     self._places[target] = root / source
 
     def configure(self, **limits):
-        """Write the Caddyfile, with other limits of its log."""
+        """Write the Caddyfile, with other limits for its log."""
         text = moved((DEPLOY / "Caddyfile").read_text(), self._places | limits)
         (self.root / "Caddyfile").write_text(text)
 
     def started(self, name, is_ready):
-        """A service as a context manager, with its output in the file <name>.txt."""
+        """Return a context manager that runs a service, with its output in the file <name>.txt."""
         service = COMPOSE["services"][name]
         values = (IMAGE_ENVIRON if service["image"] == "traffic" else {}) | service.get("environment", {})
         defaults = {key: re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value) for key, value in values.items()}
@@ -66,7 +66,7 @@ class Deployment:
         return self.started("caddy", lambda: accepts(self.links) and accepts(self.dashboard))
 
     def followed(self):
-        """Follow the log of Caddy until all of it has landed."""
+        """Follow Caddy's log until all of it has landed."""
         printed = self.root / "follow.txt"
         printed.write_text("")
         reached = f"the log is read to byte {(self.root / 'logs/access').stat().st_size:,}"
@@ -81,7 +81,7 @@ def deployment(tmp_path):
 
 
 def ask(port, host, path, **headers):
-    """Return a response of Caddy."""
+    """Return Caddy's response to a request."""
     headers["Host"] = f"{host}:{port}"
     return httpx2.get(f"http://127.0.0.1:{port}{path}", headers=headers, trust_env=False, verify=False, timeout=60)
 
@@ -103,7 +103,7 @@ def test_the_composed_services_count_a_visit_end_to_end(deployment, key_of):
 
 
 def test_visits_count_once_when_caddy_rotates_during_downtime(deployment):
-    """The rotated file is found by its name, and may be read like the first file."""
+    """The rotated file is found by its name and has the same permissions as the first file."""
     deployment.configure(**{"100MiB": "1MiB"})
     logs, requests = deployment.root / "logs", 1
     with deployment.started_caddy():
