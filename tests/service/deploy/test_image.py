@@ -1,7 +1,7 @@
-"""The Dockerfile: a linter's findings, and its own steps, executed in an empty folder without a container.
+"""The Dockerfile: what a linter finds, and its steps, executed in an empty folder without a container.
 
-Python is the tests' own, and uv installs the same as pip from its cache; `TRAFFIC_FAULTS=all` runs pip itself. The base
-image and the user of the image are not tested.
+Python is the one that runs the tests, and uv installs from its cache what pip would install; `TRAFFIC_FAULTS=all` runs
+pip itself. The base image and the image's user are not tested.
 """
 
 import json
@@ -35,13 +35,13 @@ def instructions():
 
 
 def ignored(path):
-    """Whether a path of the repository is excluded from the build."""
+    """Whether a path in the repository is excluded from the build."""
     lines = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
     return any(PurePath(path).match(line) for line in lines if not line.startswith("#"))
 
 
 class Image:
-    """A folder instead of an image, in which its instructions are executed."""
+    """A folder in which the Dockerfile's instructions are executed, in place of an image."""
 
     def __init__(self, root, tools):
         self.root, self.folder = root, root
@@ -52,7 +52,7 @@ class Image:
         self.command, self.health, self.user = [], [], ""
 
     def place(self, text):
-        """Return a text with the image's paths replaced by paths below its folder."""
+        """Return the text with the image's paths replaced by paths below the folder."""
         return moved(text, {path: f"{self.root}{path}" for path in ("/src", "/opt/traffic", "/lake")})
 
     def execute(self, name, rest):
@@ -148,7 +148,7 @@ def program(image, tmp_path):
     return run
 
 
-def test_a_linter_finds_nothing_in_the_dockerfile():
+def test_the_linter_reports_nothing_in_the_dockerfile():
     linter = Path(sys.executable).parent / "hadolint"
     if not linter.exists():
         pytest.skip("hadolint is missing, which uv installs with the development group")
@@ -156,7 +156,7 @@ def test_a_linter_finds_nothing_in_the_dockerfile():
 
 
 @pytest.mark.parametrize("path", ["data/lake", "data/lake/control.sqlite", ".git", "tests", "data/logs/__pycache__"])
-def test_only_the_program_is_in_the_build_context(path):
+def test_the_build_context_contains_only_the_program(path):
     assert any(map(ignored, [path, *map(str, PurePath(path).parents)]))
 
 

@@ -1,4 +1,4 @@
-"""The configuration of Prometheus and Grafana: rules that fire when they must, and names that exist.
+"""The Prometheus and Grafana configuration: alerts fire when they should, and the names in it exist.
 
 Grafana itself is not started.
 """

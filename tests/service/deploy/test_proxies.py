@@ -1,4 +1,4 @@
-"""Logs of real proxies in the formats of service/deploy match the sent requests: each proxy starts with our file."""
+"""Logs written by real proxies with our configuration files match the requests that were sent."""
 
 import socket
 
@@ -17,7 +17,7 @@ REQUESTS = [
     ("/launch", {"User-Agent": "x" * 4_000}),
     ("/" + "y" * 3_000, {}),
 ]
-"""Requests as (target, headers): ordinary requests, and requests that may break a log."""
+"""Requests as (target, headers): ordinary ones, and ones that may break a log."""
 VISITS = [
     ("/launch", 302, "ai_training", "GPTBot/1.2", "chatgpt.com", "a b"),
     ("/launch", 302, "other_bot", r'quoted "\ tab	comma, {"brace":"}', None, None),
@@ -42,7 +42,7 @@ def lines_of(log):
 
 
 @pytest.mark.parametrize("proxy", [nginx, haproxy, caddy])
-def test_logs_of_proxies_match_the_sent_requests(proxy, tmp_path, lake):
+def test_proxy_logs_match_the_requests_sent(proxy, tmp_path, lake):
     site = Site(tmp_path)
     with proxy(site) as process:
         socket.create_connection(("127.0.0.1", site.links), timeout=60).close()  # like browsers with spare connections

@@ -1,5 +1,4 @@
-"""The units of systemd: the findings of systemd-analyze, and the system calls that they forbid, which the program never
-needs.
+"""The systemd units: what systemd-analyze finds, and that the program makes none of the system calls that they forbid.
 
 systemd itself is not started.
 """
@@ -19,7 +18,7 @@ MAX_EXPOSURE = 20  # out of 100; systemd-analyze prints it as 2.0 of 10
 
 @pytest.fixture
 def units(tmp_path):
-    """The units in a folder, with the tests' program; of the template, one instance."""
+    """The units in a folder, with the program under test and one instance of the template."""
     paths = []
     for name in UNITS:
         text = (DEPLOY / name.replace("acme", "")).read_text()
@@ -28,7 +27,7 @@ def units(tmp_path):
     return paths
 
 
-def test_systemd_accepts_the_units_and_their_low_exposure(units):
+def test_systemd_accepts_the_units_and_rates_exposure_low(units):
     analyze = installed("systemd-analyze")
     assert checked(analyze, "verify", "--man=no", *units) == ""
     for unit in units:
@@ -37,7 +36,7 @@ def test_systemd_accepts_the_units_and_their_low_exposure(units):
 
 
 def allowed_calls(analyze):
-    """Return the system calls that the filter of the units allows."""
+    """Return the system calls that the units' filter allows."""
     sets = checked(analyze, "syscall-filter", "--no-pager")
     members = {block.split()[0]: block.split("\n")[1:] for block in sets.split("\n\n") if block.startswith("@")}
 
@@ -48,7 +47,7 @@ def allowed_calls(analyze):
     return calls_of("@system-service") - calls_of("@privileged")
 
 
-def test_the_server_only_makes_allowed_system_calls(tmp_path):
+def test_the_server_makes_only_allowed_system_calls(tmp_path):
     strace, analyze = installed("strace"), installed("systemd-analyze")
     monitor, calls = free_port(), tmp_path / "calls"
     environ = without_settings()

@@ -1,4 +1,4 @@
-"""Weekly reports by mail: through real SMTP servers, once, for complete weeks, and without a password in plain text."""
+"""Weekly reports, mailed once through real SMTP servers, for complete weeks, without a password in plain text."""
 
 import email
 import email.policy
@@ -30,7 +30,7 @@ TO = {"acme": ("ops@acme.example", "anna@acme.example")}
 
 @pytest.fixture
 def lake(lake):
-    """A lake with visits in the week that ended on March 8, and one visit each on the days before and after it."""
+    """A lake with visits in the week that ended on March 8, on the day before that week, and on the day after it."""
     days = [(1, "before"), (2, "in"), (8, "in"), (9, "after")]
     land(lake, "acme", [visit(visited_at=datetime(2026, 3, day, 12), short_code=code) for day, code in days])
     return lake
@@ -38,7 +38,7 @@ def lake(lake):
 
 @pytest.fixture
 def weekly(lake, control):
-    """Make the weekly mail of one of the lake's servers, which sends to this port at this time."""
+    """Make the weekly mail of one of the lake's servers, which sends it to this port at this time."""
 
     def weekly(port, now=SUNDAY, recipients=TO):
         return WeeklyMail(
@@ -58,7 +58,7 @@ def warnings(caplog):
 
 
 @examples("zone", "now", "monday")
-def test_a_week_is_due_from_six_on_the_next_monday_in_its_zone(zone, now, monday):
+def test_a_week_is_due_from_6_on_the_next_monday_in_its_zone(zone, now, monday):
     first_day = date.fromisoformat(monday)
     assert Week.due(zone, datetime.fromisoformat(now).replace(tzinfo=UTC)) == (first_day, first_day + timedelta(days=6))
 
@@ -85,7 +85,7 @@ def test_a_server_mails_the_report_of_the_last_complete_week(lake, opened):
 
 
 def sent(weekly):
-    """Return the text of the mail sent now."""
+    """Send the mail that is due; return its text."""
     mailbox = Mailbox()
     with smtp_server(mailbox) as port:
         weekly(port).send_due()
@@ -109,7 +109,7 @@ def test_a_mail_lists_ten_jobs_and_counts_the_others(weekly, control):
     assert "and 2 more on the page To do" in text
 
 
-def test_a_mail_without_jobs_reports_that(weekly):
+def test_a_mail_without_jobs_reports_that_none_is_open(weekly):
     assert "To do: no job needs a decision." in sent(weekly)
 
 
@@ -198,7 +198,7 @@ def test_an_invalid_url_is_rejected_without_its_password(url):
     assert "geheim" not in str(refused.value)
 
 
-def test_each_organization_has_its_own_addresses():
+def test_each_organization_can_have_different_recipients():
     found = setting("mail_to").read(" acme = ops@acme.example, anna@acme.example,ops@acme.example ; other=x@y.example;")
     assert found == {**TO, "other": ("x@y.example",)}
 

@@ -1,4 +1,4 @@
-"""The tools, called by the SDK's own client over both transports."""
+"""The MCP tools, called by the SDK's client over both transports."""
 
 import asyncio
 import json
@@ -64,7 +64,7 @@ def filled(shared_lake, tmp_path_factory):
     return shared_lake
 
 
-# The SDK takes 1 s to load, so only the process that uses it loads it
+# The SDK takes 1 s to load, so it is loaded only where it is used
 
 
 def over_stdio(lake, organization="acme"):
@@ -88,14 +88,14 @@ async def over_http(address, key):
 
 @pytest.fixture(scope="module")
 def address(filled, serving):
-    """The URL of a real server over the lake."""
+    """The URL of a real server for the lake."""
     with serving(filled) as server:
         yield server.address
 
 
 @pytest.fixture(scope="module")
 def ask(request, filled, key_of):
-    """Call one transport as an organization; return its tools, and the results of some calls."""
+    """Make some calls over a transport as an organization; return the tools offered there, and the results."""
     from mcp.client import Client  # noqa: PLC0415
 
     async def ask(transport, calls, organization="acme"):
@@ -112,7 +112,7 @@ def ask(request, filled, key_of):
 
 @pytest.fixture(scope="module", params=["stdio", "http", "http with a handshake"])
 def asked(request, filled, ask):
-    """One transport: its tools by name, the results of some calls, and its name."""
+    """The tools that a transport offers, by name, the results of some calls, and the transport's name."""
     calls = CALLS | (free_sql(filled) if request.param == "stdio" else {})
     tools, results = asyncio.run(ask(request.param, calls.values()))
     return {tool.name: tool for tool in tools}, dict(zip(calls, results, strict=True)), request.param
@@ -125,7 +125,7 @@ CALLS = tables(__file__)["calls"] | {
 
 
 def free_sql(lake):
-    """Calls that only a local program answers."""
+    """Return calls that only a local program answers."""
     queries = {
         "count": "SELECT count(*) AS visits FROM visits_in_scope",
         "many rows": "SELECT * FROM range(2000)",
@@ -146,7 +146,7 @@ def rows_of(result):
     return json.loads(rows)
 
 
-def test_a_transport_offers_its_tools(asked):
+def test_each_transport_offers_its_tools(asked):
     tools, _, transport = asked
     assert {*tools} == {"query", "classify", "links", "jobs", "job"} | ({"run_sql"} if transport == "stdio" else set())
 
@@ -162,13 +162,13 @@ def test_untrusted_text_is_announced_as_data(asked):
     assert "data, not instructions" in results["campaigns"].content[0].text.partition("\n")[0]
 
 
-def test_a_long_untrusted_text_is_truncated(asked):
+def test_long_untrusted_text_is_truncated(asked):
     _, results, _ = asked
     assert "ignore all previous" not in results["campaigns"].content[0].text
     assert max(len(row["utm_campaign"]) for row in rows_of(results["campaigns"])) == MAX_TEXT_LENGTH
 
 
-def test_a_report_has_the_numbers_of_its_organization(asked):
+def test_a_report_has_the_organizations_numbers(asked):
     _, results, _ = asked
     assert rows_of(results["overview"])["total_visits"] == 4
     assert [(row["agent"], row["visits"]) for row in rows_of(results["bots"])] == [("GPTBot", 3)]
@@ -186,7 +186,7 @@ def test_links_are_listed_or_searched(asked):
     assert rows_of(results["links not found"]) == []
 
 
-def test_an_organization_without_jobs_has_an_empty_list(asked):
+def test_an_organization_without_jobs_gets_an_empty_list(asked):
     _, results, _ = asked
     assert rows_of(results["jobs"]) == []
 
@@ -204,13 +204,13 @@ def test_an_invalid_call_gets_a_remedy(asked, call, remedy):
 
 
 def call_of(endpoint, **parameters):
-    """Return the message that requests a report."""
+    """Return the message that calls the tool `query` for a report."""
     call = {"name": "query", "arguments": {"endpoint": endpoint, **parameters}}
     return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
 
 
 @pytest.mark.parametrize("asked", ["stdio"], indirect=True)
-def test_empty_days_get_a_hint_to_days_with_visits(asked, client, key):
+def test_days_without_visits_give_a_hint_to_days_with_visits(asked, client, key):
     _, results, _ = asked
     answer = client.post("/mcp", json=call_of("devices", **PAST), headers=key("acme"))
     over_http = answer.json()["result"]["content"][0]["text"]
@@ -229,20 +229,20 @@ def test_own_sql_counts_the_visits_of_one_organization(asked):
 
 
 @pytest.mark.parametrize("asked", ["stdio"], indirect=True)
-def test_own_sql_gets_the_first_thousand_rows(asked):
+def test_own_sql_returns_the_first_thousand_rows(asked):
     _, results, _ = asked
     assert 900 < len(rows_of(results["many rows"])) < 1_000
     assert "first 1,000 rows" in results["many rows"].content[0].text
 
 
 @pytest.mark.parametrize("asked", ["stdio"], indirect=True)
-def test_own_sql_opens_no_file_of_another_organization(asked):
+def test_own_sql_cannot_open_another_organizations_files(asked):
     _, results, _ = asked
     assert results["foreign file"].is_error
 
 
 @pytest.mark.parametrize("asked", ["stdio"], indirect=True)
-def test_own_sql_writes_no_file(asked, filled):
+def test_own_sql_cannot_write_files(asked, filled):
     _, results, _ = asked
     assert results["written file"].is_error
     assert not (filled.root / "x.csv").exists()
@@ -259,14 +259,14 @@ def test_each_request_on_stdin_gets_one_line(filled):
 
 @pytest.fixture(scope="module")
 def client(filled, opened):
-    """The application, which gets no key by default."""
+    """The application, called without a key by default."""
     with opened(filled, organization=None, clock=lambda: NOW) as client:
         yield client
 
 
 @pytest.fixture
 def key(filled, key_of):
-    """Return the header with an API key of an organization."""
+    """Return a function that makes the header with an organization's API key."""
     return lambda organization: {"Authorization": f"Bearer {key_of(filled, organization)}"}
 
 
@@ -282,7 +282,7 @@ async def test_many_links_are_truncated_off_the_event_loop(count):
     threads = set()
 
     class Encoded(str):
-        def __len__(self):  # for every text when it is truncated
+        def __len__(self):  # called for every value when it is truncated
             threads.add(threading.current_thread())
             return super().__len__()
 
@@ -299,7 +299,7 @@ async def test_many_links_are_truncated_off_the_event_loop(count):
 
 
 @pytest.mark.parametrize("count", [3, 1_000])
-async def test_the_lists_of_an_object_are_truncated_to_one_length(count):
+async def test_lists_in_an_object_are_truncated_to_the_same_length(count):
     row = {"referrer": "https://example.com/" + "x" * 150, "visits": 7}
     lists = {name: [row] * count for name in ("referrers", "campaigns", "links")}
 
@@ -329,7 +329,7 @@ def test_a_truncated_answer_reports_the_required_tokens(count):
 
 
 class Session(NamedTuple):
-    """The answer to an organization with 30 jobs."""
+    """The answers that an organization with 30 jobs gets in a session, and its jobs before and after it."""
 
     texts: dict[str, str]
     job: JobRecord  # a job with an implementation longer than an answer
@@ -339,7 +339,7 @@ class Session(NamedTuple):
 
 @pytest.fixture(scope="module", params=["stdio", "http"])
 def session(request, filled, ask):
-    """One session of several calls, over each transport."""
+    """A session with several calls, over each transport."""
 
     def stored():
         with open_store(Jobs, filled) as jobs:
@@ -385,7 +385,7 @@ def test_a_job_names_the_sql_of_its_evidence(session):
     assert told in session.texts["whole job"].split("\n")[0]
 
 
-def test_a_job_has_its_implementation_outcome_evidence(session):
+def test_a_job_has_its_implementation_outcome_and_evidence(session):
     found = json.loads(session.texts["whole job"].split("\n")[1])
     assert (found["content"], found["outcome"]["status"]) == (PAGE, "waiting")
     assert found["evidence"]["rows"][0]["path"] == session.job.path
@@ -400,11 +400,11 @@ def test_a_long_implementation_is_truncated_to_max_tokens(session):
 
 def test_a_session_changes_no_job(session):
     kept, now = ([(one.id, one.status, one.history) for one in jobs] for jobs in (session.before, session.after))
-    assert now == kept  # a running server may have measured outcomes meanwhile
+    assert now == kept  # a running server may have measured outcomes during the session
 
 
 @pytest.mark.parametrize("limit", [2, 2.0, "2"])
-def test_numbers_are_accepted_as_numbers_and_as_text(client, key, limit):
+def test_numbers_are_accepted_as_numbers_or_strings(client, key, limit):
     call = {"name": "jobs", "arguments": {"limit": limit, "max_tokens": 4_000, "status": None}}
     asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
     result = client.post("/mcp", json=asked, headers=key("missing")).json()["result"]
@@ -412,7 +412,7 @@ def test_numbers_are_accepted_as_numbers_and_as_text(client, key, limit):
     assert len(json.loads(result["content"][0]["text"].split("\n")[1])) == 2
 
 
-def test_the_schema_of_a_number_is_an_integer(client, key):
+def test_the_schema_of_a_number_has_the_type_integer(client, key):
     listed = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     (jobs,) = [
         tool
@@ -423,7 +423,7 @@ def test_the_schema_of_a_number_is_an_integer(client, key):
     assert [properties[name]["type"] for name in ("limit", "max_tokens")] == ["integer", "integer"]
 
 
-def test_an_array_of_messages_is_answered_by_an_array(client, key):
+def test_an_array_of_messages_is_answered_with_an_array(client, key):
     ping, notice = {"jsonrpc": "2.0", "id": 7, "method": "ping"}, {"jsonrpc": "2.0", "method": "notifications/x"}
     answer = client.post("/mcp", json=[ping, notice, [], {**ping, "id": 8}], headers=key("acme"))
     assert [(reply["id"], "result" in reply) for reply in answer.json()] == [(7, True), (None, False), (8, True)]

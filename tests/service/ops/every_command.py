@@ -1,6 +1,6 @@
-"""Every command of `traffic`: its behaviour over a read-only lake, and with an outdated manifest.
+"""Every `traffic` command: how it behaves on a read-only lake, and on a lake with an outdated manifest.
 
-Without a row here, a command fails tests/service/ops/test_every_command.py.
+A command without a row here makes tests/service/ops/test_every_command.py fail.
 """
 
 from datetime import UTC, datetime
@@ -18,17 +18,17 @@ from tests.support.control import open_store
 from tests.support.visits import links
 
 REFUSED: Final = "refused"
-"""Instead of an exit code: the command reports why it cannot work, and changes nothing."""
+"""In place of an exit code: the command reports why it cannot work, and changes nothing."""
 GOES_ON: Final = "goes on"
-"""Instead of an exit code: the command serves until it is stopped, so another test queries it."""
+"""In place of an exit code: the command runs until it is stopped, so another test covers it."""
 
 
 class Row(NamedTuple):
-    """A command, with arguments that make it end; names of places() are in braces."""
+    """A command with arguments that make it end; names from places() are in braces."""
 
     words: str
     read_only: int | str
-    """How it ends over a read-only lake."""
+    """How it ends on a read-only lake."""
     outdated: int | str
     """How it ends with a manifest that is older than the files."""
 
@@ -84,7 +84,7 @@ EVERY: Final = {
     "zone set": Row("Europe/Berlin --org berlin", REFUSED, REFUSED),
     "zone show": Row("--org acme", 0, 0),
 }
-"""The rows by the name of the command."""
+"""The rows, by command."""
 PREVIEWS: Final = {
     "behaviour rejudge --dry-run": Row("", 0, 0),
     "erase --dry-run": Row("--org acme --short-code sale", 0, REFUSED),
@@ -94,14 +94,14 @@ PREVIEWS: Final = {
     "reclassify --dry-run": Row("", 0, REFUSED),
     "retain --dry-run": Row("--days 1", 0, 0),
 }
-"""Commands with the flag for showing their effects only."""
+"""The rows for commands with a flag that only previews their effects."""
 TRIED: Final = {**EVERY, **PREVIEWS}
 WITHOUT_LAKE: Final = {"agents release", "demo", "formats explain"}
-"""Commands that open no existing lake."""
+"""Commands that do not open an existing lake."""
 
 
 def places(lake: Lake, folder: Path) -> dict[str, str]:
-    """Put the files that commands use into and next to a lake; return the values of the names in braces."""
+    """Put the files that commands use into a lake and next to it; return the values of the names in braces."""
     with open_store(ApiKeys, lake) as keys, open_store(Jobs, lake) as jobs:
         key = keys.create_key("acme", "test")
         jobs.upsert(broken(), datetime.now(UTC))
@@ -126,5 +126,5 @@ def places(lake: Lake, folder: Path) -> dict[str, str]:
 
 
 def words(name: str, at: dict[str, str]) -> list[str]:
-    """Return the words of a command line, with values instead of its names in braces."""
+    """Return the words of a command line, with the names in braces replaced by their values."""
     return [*name.split(), *TRIED[name].words.format(**at).split()]

@@ -1,4 +1,4 @@
-"""`traffic erase`: its confirmation, its receipt, and its waits."""
+"""`traffic erase`: what it asks, its receipt, and what it waits for."""
 
 import json
 import os
@@ -30,13 +30,13 @@ os.dup2(os.open({terminal!r}, os.O_RDONLY), 0)
 
 @pytest.fixture(autouse=True)
 def grace(monkeypatch):
-    """No wait, unless a test sets one."""
+    """Wait for nothing unless a test sets a grace period."""
     monkeypatch.setattr(erasing, "GRACE", timedelta(0))
 
 
 @pytest.fixture
 def erase(traffic, lake):
-    """Run `traffic erase` over the lake of a test, for acme."""
+    """Run `traffic erase` for acme on a test's lake."""
     return lambda *flags: traffic("erase", "--org", "acme", *flags)
 
 
@@ -45,7 +45,7 @@ def paths(lake, organization="acme"):
 
 
 def fill(lake, organization="acme"):
-    """Three days, each with a visit that differs from the others in every criterion."""
+    """Land visits on three days; the visits of a day differ from each other in every criterion."""
     kinds = (("sale", "go.example", 7), ("Sale", "old.example", SMALLEST), (None, None, None))
     rows = [
         visit(visited_at=datetime(2026, 3, day), short_code=code, domain=domain, visitor=hash_, path=f"/{day}{n}")
@@ -89,7 +89,7 @@ def test_matching_visits_are_erased_with_a_receipt(lake, erase, flags, criteria,
 
 
 @pytest.mark.parametrize(("answer", "left"), [("n", 9), ("y", 6)])
-def test_on_a_terminal_it_previews_and_asks(lake, forks, answer, left):
+def test_on_a_terminal_it_shows_its_effects_and_asks(lake, forks, answer, left):
     fill(lake)
     (ours, theirs), (read, write) = pty.openpty(), os.pipe()
     words = ("erase", "--org", "acme", "--domain", "go.example", "--lake", lake.root)
@@ -152,7 +152,7 @@ def test_an_interrupted_erasure_is_finished_by_the_next_run(lake, erase, monkeyp
 
 
 @pytest.mark.parametrize(("seconds", "code"), [(3, 0), (None, 1)])
-def test_it_waits_for_readers_of_the_manifest_with_a_limit(lake, erase, monkeypatch, seconds, code):
+def test_it_waits_for_manifest_readers_up_to_a_limit(lake, erase, monkeypatch, seconds, code):
     fill(lake)
     slept = []
     monkeypatch.setattr(erase_command, "LOG_WAIT_SECONDS", 5)
@@ -173,7 +173,7 @@ def test_it_waits_for_readers_of_the_manifest_with_a_limit(lake, erase, monkeypa
     assert pq.read_metadata(record).num_rows == 0
 
 
-def test_garbage_in_a_published_log_leaves_the_receipt(lake, erase, traffic, tmp_path):
+def test_garbage_in_a_published_log_does_not_stop_the_receipt(lake, erase, traffic, tmp_path):
     fill(lake)
     copy = tmp_path / "copy"
     assert traffic("publish", str(copy)).code == 0

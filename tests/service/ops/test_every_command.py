@@ -1,9 +1,9 @@
-"""No command is missing in the tests of read-only lakes and of lakes with an outdated manifest."""
+"""The tests for read-only lakes and for outdated manifests cover every command."""
 
 from tests.service.ops.every_command import EVERY, WITHOUT_LAKE
 from tests.support.command_tree import COMMANDS
 
 
-def test_every_command_is_tried_over_unusual_lakes():
-    """Add a row to EVERY: whether the command works on a read-only lake, and with an outdated manifest."""
+def test_every_command_is_tried_on_unusual_lakes():
+    """If this fails, add a row to EVERY that says how the command ends on such lakes."""
     assert sorted(COMMANDS) == sorted({*EVERY, *WITHOUT_LAKE})

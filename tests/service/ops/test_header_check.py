@@ -1,4 +1,4 @@
-"""The sentence of `traffic doctor` about the headers in the newest logs of a lake."""
+"""What `traffic doctor` says about the request headers in a lake's newest logs."""
 
 from datetime import datetime
 
@@ -17,7 +17,7 @@ def test_a_log_with_the_headers_is_reported(lake, fact):
     assert headers_in_words(lake) == "the newest visits were logged with Sec-Fetch-*."
 
 
-def test_without_headers_a_link_leads_to_the_configuration(lake):
+def test_without_headers_the_configuration_is_linked(lake):
     land(lake, "acme", [visit(signals=BITS["https"])])
     assert headers_in_words(lake).startswith(f"the newest visits of acme {WITHOUT}; data/logs/README.md#")
 
@@ -41,5 +41,5 @@ def test_headers_of_a_damaged_file_come_from_the_manifest(lake):
     assert headers_in_words(lake) == "the newest visits were logged with Sec-Fetch-*."
 
 
-def test_a_lake_without_visits_has_no_headers(lake):
+def test_a_lake_without_visits_is_reported(lake):
     assert headers_in_words(lake) == "no visits yet."

@@ -1,4 +1,4 @@
-"""The background work of a server: when each task is due, which errors stop it, and the state after a shutdown."""
+"""A server's background work: when each task is due, which errors stop it, and the state after a shutdown."""
 
 import asyncio
 import itertools
@@ -31,7 +31,7 @@ from tests.support.tables import examples
 from tests.support.visits import land, links, packed, visit
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
-PATIENCE = 60  # seconds; anything automatic comes in one or two
+PATIENCE = 60  # seconds; automatic work comes within one or two
 NO_MERGE = CompactionResult()
 
 
@@ -41,7 +41,7 @@ def clock():
 
 
 class Hasty:
-    """asyncio with sleeps a thousand times shorter, of at most 10 ms."""
+    """asyncio with sleeps that are a thousand times shorter, and at most 10 ms."""
 
     def __getattr__(self, name):
         return getattr(asyncio, name)
@@ -53,7 +53,7 @@ class Hasty:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    """Merge a past day at once."""
+    """Merge past days without a quiet period."""
     monkeypatch.setattr(upkeep, "QUIET_PERIOD", timedelta(0))
 
 
@@ -65,7 +65,7 @@ def hasty(monkeypatch):
 
 @pytest.fixture
 def made(lake, control, clock):
-    """Make the tasks of a lake, to be run one by one."""
+    """Make a lake's tasks, which the test runs one by one."""
     with ExitStack() as stack:
 
         def make(retention_days=None, **parts):
@@ -82,7 +82,7 @@ def chores(made):
 
 
 def working(lake, control, clock, until, meanwhile=lambda: None, detection=None):
-    """Run the tasks until a condition holds, and end them."""
+    """Run the tasks until a condition holds, then end them."""
 
     async def work():
         chores = Maintenance(lake, control, clock, detection=detection)
@@ -123,7 +123,7 @@ def test_landed_visits_are_published_within_a_minute(lake, made, clock, monkeypa
     copy, landed, waited = tmp_path / "copy", [], []
 
     class Simulated(Hasty):
-        """asyncio with sleeps that advance the clock, and a landing before each."""
+        """asyncio with sleeps that land a visit and advance the clock."""
 
         @staticmethod
         async def sleep(seconds):
@@ -178,7 +178,7 @@ def test_too_many_pending_visits_are_flushed(lake, chores, monkeypatch):
     assert paths(lake) == {"/a": 49, "/b": 1}
 
 
-def test_visits_that_come_during_a_flush_wait_for_the_next(lake, clock, chores, monkeypatch):
+def test_visits_that_arrive_during_a_flush_wait_for_the_next(lake, clock, chores, monkeypatch):
     keep(lake, "/0", at=NOW - FLUSH_AFTER)
     move, turns = lake.manifest.pending.land, itertools.count(1)
 
@@ -192,7 +192,7 @@ def test_visits_that_come_during_a_flush_wait_for_the_next(lake, clock, chores, 
     assert (len(live(lake)), waits(lake)) == (1, 1)
 
 
-# Each task by itself
+# Each task alone
 
 
 def check_was(lake, file, at):
@@ -202,14 +202,14 @@ def check_was(lake, file, at):
 
 
 def let_rot(lake, file, checked_at):
-    """Change a byte of a live file so that no merge can read it either."""
+    """Change a byte of a live file, at a place where merges fail to read it, too."""
     rot(lake, lake.root / file.path, -30)
     check_was(lake, file, checked_at)
 
 
 @pytest.fixture
 def broken(lake, clock):
-    """The path of another organization's changed file, which is due for a check."""
+    """The path of another organization's damaged file, which is due for a check."""
     clock.now = datetime.now(UTC)
     land(lake, "other", [visit(path="/broken")])
     (file,) = lake.manifest.files.live("other")
@@ -245,7 +245,7 @@ def test_everything_due_is_done(lake, control, clock, hasty, broken, caplog):
     assert f"{broken} is damaged (its SHA-256" in problem
 
 
-def test_endless_counting_does_not_stop_merges_or_file_checks(lake, control, clock, hasty, broken, monkeypatch, caplog):
+def test_endless_rollups_do_not_stop_merges_or_file_checks(lake, control, clock, hasty, broken, monkeypatch, caplog):
     merges = Counter()
     monkeypatch.setattr(upkeep.Compactor, "run", lambda *_, are_past, **__: merges.update([are_past]) or NO_MERGE)
     monkeypatch.setattr(upkeep.RollupBuilder, "run", lambda *_, **__: 1)
@@ -253,7 +253,7 @@ def test_endless_counting_does_not_stop_merges_or_file_checks(lake, control, clo
     assert f"{broken} is damaged (its SHA-256" in caplog.text
 
 
-def test_dead_files_are_swept_when_their_grace_is_over(lake, clock, chores):
+def test_dead_files_are_swept_after_their_grace_period(lake, clock, chores):
     land(lake, "acme", [visit()])
     land(lake, "acme", [visit()])
     before = live(lake)
@@ -275,14 +275,14 @@ def test_salts_are_deleted_when_they_are_48_hours_old(lake, clock, chores):
 
 
 @pytest.mark.parametrize(("seconds", "steps"), [(0, 1), (600, 3)])
-def test_a_turn_ends_after_its_time_or_when_nothing_is_left(chores, monkeypatch, seconds, steps):
+def test_a_turn_ends_after_its_time_or_when_all_is_done(chores, monkeypatch, seconds, steps):
     monkeypatch.setattr(upkeep, "TURN_SECONDS", seconds)
     left = [True, True, False]
     assert asyncio.run(chores._take_turn(lambda _: left.pop(0))) == (steps < 3)
     assert len(left) == 3 - steps
 
 
-def test_salts_are_deleted_while_detectors_run_for_long(lake, control, clock, hasty):
+def test_salts_are_deleted_while_detectors_run_a_long_time(lake, control, clock, hasty):
     started, interrupted = threading.Event(), threading.Event()
 
     class Endless:
@@ -305,7 +305,7 @@ def test_salts_are_deleted_while_detectors_run_for_long(lake, control, clock, ha
     assert started.is_set()
 
 
-def test_files_that_landed_with_the_clock_ahead_are_rechecked(lake, chores):
+def test_files_that_landed_while_the_clock_was_ahead_are_checked(lake, chores):
     land(lake, "acme", [visit()])
     links(lake, "acme", [{"short_code": "a", "target_url": "https://shop.example"}])
     date_ahead(lake)
@@ -349,7 +349,7 @@ PAST, OPEN, MANY = datetime(2026, 3, 3), NOW.replace(tzinfo=None), MAX_OPEN_FILE
     ("day", "files", "most", "code"),
     [(PAST, 2, 1, 0), (PAST, 1, 1, None), (OPEN, MANY, MANY - 1, 0), (OPEN, MANY, MANY, None)],
 )
-def test_days_with_too_many_visits_are_merged_by_a_process(lake, chores, monkeypatch, day, files, most, code):
+def test_days_with_too_many_visits_are_merged_by_a_new_process(lake, chores, monkeypatch, day, files, most, code):
     monkeypatch.setattr("data.tasks.compaction.MAX_VISITS_IN_SERVER", most)
     for _ in range(files):
         land(lake, "acme", [visit(visited_at=day)])
@@ -369,7 +369,7 @@ def test_open_days_are_merged_while_past_days_are_closed(lake, chores):
 
 
 def look(chores, most=20):
-    """Check until nothing is left to check, like a round; return the logged problems."""
+    """Check files until none is due, as a round does; return the problems that it would log."""
     findings = []
     for _ in range(most):
         try:
@@ -401,7 +401,7 @@ def test_a_file_is_checked_daily_and_not_served_if_damaged(lake, clock, chores):
 
 
 @pytest.mark.parametrize("damage", ["changed", "missing", "looked at before"])
-def test_one_damaged_file_does_not_stop_checks_of_the_others(lake, clock, chores, damage):
+def test_a_damaged_file_does_not_stop_checks_of_other_files(lake, clock, chores, damage):
     for name in ("/a", "/b"):
         land(lake, "acme", [visit(path=name)])
     first, second = live(lake).values()
@@ -423,7 +423,7 @@ def test_one_damaged_file_does_not_stop_checks_of_the_others(lake, clock, chores
 
 @contextmanager
 def failing(monkeypatch, name, *errors):
-    """A task that always fails: twice with each error in order, then with the last; returns the number of runs."""
+    """Make a function always fail: twice with each error in order, then with the last; yield an item for each run."""
     turns = []
 
     def fail(*_, **__):
@@ -443,11 +443,11 @@ ERRORS = {
     "background work failed: RuntimeError: x": RuntimeError("x"),
     "background work failed: ArrowInvalid: x": pa.ArrowInvalid("x"),
 }
-"""Possible errors, by their log messages; the last three are bugs."""
+"""Possible errors, by their log messages; the last three would be bugs."""
 
 
 @examples("place")
-def test_task_errors_are_logged_once_and_block_no_others(
+def test_task_errors_are_logged_once_and_block_no_other_task(
     lake, control, clock, hasty, broken, monkeypatch, caplog, place
 ):
     if place != "data.manifest.pending.Pending.backlog":

@@ -1,4 +1,4 @@
-"""The operator's monitor port: cheap health checks, and numbers for Prometheus."""
+"""The operator's monitor port: cheap health checks, and metrics for Prometheus."""
 
 import asyncio
 import threading
@@ -15,7 +15,7 @@ from tests.support.visits import land, visit
 
 
 class Monitored(NamedTuple):
-    """The responses of a server with a monitor port, and the metrics after that."""
+    """What a server with a monitor port answers, and its metrics after that."""
 
     health: list[httpx2.Response]
     metrics: httpx2.Response
@@ -58,7 +58,7 @@ def test_health_needs_no_token_and_has_no_limit(monitored):
     assert {(answer.status_code, answer.text) for answer in monitored.health} == {(200, '{"status":"ok"}')}
 
 
-def test_metrics_are_text_for_prometheus(monitored):
+def test_metrics_are_in_the_prometheus_text_format(monitored):
     assert monitored.metrics.headers["content-type"].startswith("text/plain; version=0.0.4")
 
 
@@ -81,7 +81,7 @@ def test_a_metric_counts_its_events(monitored, name, labels, value):
     assert monitored.value(name, **labels) == value
 
 
-def test_metrics_have_the_memory_of_the_process(monitored):
+def test_metrics_include_the_memory_of_the_process(monitored):
     assert monitored.value("process_resident_memory_bytes") > 1 << 20
 
 
@@ -110,7 +110,7 @@ async def test_health_is_cached_for_at_most_a_second():
 
 
 async def test_only_blocking_metrics_are_read_in_a_thread():
-    """The event loop serves all clients, so it waits for no database."""
+    """The event loop serves all clients, so it must not wait for a database."""
     threads = {}
 
     def found(name):

@@ -1,4 +1,4 @@
-"""`traffic agents` with a release: writing it, fetching it from its address or a folder, and listing it."""
+"""`traffic agents` and a release of names: writing it, fetching it from its address or a folder, and listing it."""
 
 import re
 
@@ -16,7 +16,7 @@ NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 
 @pytest.fixture
 def refresh(traffic, lake, receiver, monkeypatch):
-    """Refresh only names, from a server with this response. The settings request NEWER."""
+    """Refresh only the names, from a server that sends these responses; the settings request NEWER."""
     monkeypatch.setattr("data.rules.tables.load", lambda kind, name: [])
     monkeypatch.setenv("no_proxy", "*")
 
@@ -55,7 +55,7 @@ def test_an_unreachable_release_changes_nothing(refresh, lake, answered, problem
     assert re.match(f"TRAFFIC_RULES: .*{re.escape(problem)}", told.err)
 
 
-def test_names_kept_in_use_are_reported(refresh):
+def test_names_that_stay_in_use_are_reported(refresh):
     assert refresh(NOT_FOUND).err.endswith(f"\nNames of agents and referrers in use: shipped, checked {CHECKED}.\n")
 
 

@@ -1,4 +1,4 @@
-"""A restored older manifest: a server answers but stores nothing, and commands name `traffic rebuild` (P1)."""
+"""An older manifest was restored: a server answers but stores nothing, and commands name `traffic rebuild` (P1)."""
 
 import json
 import shutil
@@ -25,13 +25,13 @@ NOTHING_KEPT = {
 
 @pytest.fixture
 def at(lake, tmp_path):
-    """Place the files that commands use, in the lake and next to it."""
+    """The values of the names in braces; the files that commands use are in the lake and next to it."""
     return places(lake, tmp_path)
 
 
 @pytest.fixture
 def outdated(lake, at):
-    """A closed lake with a visit unknown to its manifest, which is an older one."""
+    """A closed lake with an older manifest, which does not list one of the visits."""
     land(lake, "acme", [visit(path="/known", domain="go.example", short_code="sale")])
     older = kept_manifest(lake.root)
     land(lake, "acme", [visit(path="/unknown", domain="go.example")])
@@ -52,7 +52,7 @@ def test_a_server_answers_reads_and_rejects_writes_with_503(outdated, opened):
             assert answer.headers["Retry-After"] == "5"
 
 
-def test_a_server_of_a_replaced_lake_answers_503(lake, opened):
+def test_a_server_whose_lake_was_replaced_answers_503(lake, opened):
     land(lake, "acme", [visit(path="/known", domain="go.example")])
     overview = f"/analytics/traffic-overview?{MARCH}"
     with opened(lake) as client:
@@ -107,7 +107,7 @@ def test_other_commands_work_and_change_no_visit(outdated, at, traffic, monkeypa
 
 
 def test_a_grown_log_counts_once_after_a_rebuild(lake, traffic, tmp_path):
-    """The file `generation`, which would prevent the second import, is missing."""
+    """The file `generation` is missing, which would prevent the second import."""
     path = tmp_path / "access.log"
     lake.manifest.close()
     older = kept_manifest(lake.root)

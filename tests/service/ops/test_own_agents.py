@@ -1,4 +1,4 @@
-"""Own agents of a lake in commands, doctor, server and tools."""
+"""A lake's own agents (agents.toml) in commands, `traffic doctor`, the server and MCP tools."""
 
 import asyncio
 from contextlib import ExitStack, closing
@@ -47,7 +47,7 @@ def test_a_lake_without_own_agents_names_their_file(lake):
 @pytest.mark.parametrize(
     "words", [("agents", "list"), ("reclassify",), ("classify", "--user-agent", "a"), ("mcp", "--org", "acme")]
 )
-def test_a_command_rejects_an_invalid_table_by_its_row(lake, words):
+def test_a_command_names_the_row_that_makes_a_table_invalid(lake, words):
     land(lake, "acme", [visit()])
     lake.own_agents.write_bytes(table_of(MONITOR, {**MONITOR, "agent_kind": "robot"}))
     found = run(*words, "--lake", lake.root)
@@ -76,7 +76,7 @@ def test_assistants_see_the_rules_version_with_own_agents(lake):
     assert "Intranet Monitor" in text
 
 
-def test_a_detector_run_has_the_version_with_own_agents(lake):
+def test_a_detector_run_has_the_rules_version_with_own_agents(lake):
     land(lake, "acme", [visit()])
     write_table(lake)
     detect_jobs(lake, "acme", "", "2026-03-15T12:00:00+00:00")
@@ -102,7 +102,7 @@ def test_a_server_with_an_invalid_table_does_not_start(lake, opened):
         pass
 
 
-def test_a_backup_has_own_agents(lake, tmp_path):
+def test_a_backup_contains_own_agents(lake, tmp_path):
     write_table(lake)
     back_up(lake, tmp_path / "copy")
     assert (tmp_path / "copy/agents.toml").read_bytes() == lake.own_agents.read_bytes()

@@ -1,4 +1,4 @@
-"""The findings of `traffic doctor` about rules for own visits."""
+"""What `traffic doctor` finds about rules that set the owner's visits aside."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""A read-only lake, such as a mounted snapshot: readers change no byte, other commands explain why they fail."""
+"""A read-only lake, such as a mounted snapshot: commands that read change no byte, others explain why they fail."""
 
 import hashlib
 import json
@@ -35,7 +35,7 @@ ASKED = ("top-links", "traffic-overview")
 
 @pytest.fixture(scope="module")
 def copied_midway(tmp_path_factory, new_lake):
-    """A copy of a lake, taken after an import has moved its files and before its commit."""
+    """A copy of a lake, made while an import had moved its files but not committed them."""
     folder = tmp_path_factory.mktemp("midway")
     lake = new_lake(folder / "lake")
     with open_store(ApiKeys, lake) as keys, closing(lake.manifest), pytest.MonkeyPatch.context() as patch:
@@ -82,12 +82,12 @@ def bytes_in(folder):
 
 
 def sending(port):
-    """The settings for sending mail to a server on this machine."""
+    """Return the settings that send mail through a server on this machine."""
     return {"TRAFFIC_SMTP": f"smtp://127.0.0.1:{port}", "TRAFFIC_MAIL_FROM": "traffic@acme.example"}
 
 
 def answers(folder):
-    """Answers of a writable lake."""
+    """Return the answers from a writable lake."""
     with opened(folder) as lake, closing(Warehouse(lake)) as warehouse:
         return [json.loads(encode(warehouse.answer(ENTRIES[name], warehouse.snapshot(SCOPE)))) for name in ASKED]
 
@@ -103,17 +103,17 @@ ASKED_OF_EACH = [
 ]
 """The commands that query each of these lakes."""
 OWN_SQL = f"query {{folder}}/own.sql {DAYS} --format json"
-"""The query that runs in a separate process; tried only on a backup, where even empty files are missing."""
+"""The query that runs in a separate process; it is tried only on a backup, in which even empty files are missing."""
 
 
 READING = [name for name, row in TRIED.items() if row.read_only == 0 and name not in {"verify", "backup"}]
-"""The commands that only read; two of them record their work in the manifest."""
+"""The commands that only read, except two that record their work in the manifest."""
 ALL = "every_command"
 """The lake on which every command is tried."""
 
 
 class ReadOnly(NamedTuple):
-    """A lake after commands have run on it read-only, their results, and its earlier state."""
+    """A lake after commands have run on it without write permission, its earlier state, and their results."""
 
     lake: Path
     before: dict[Path, str]
@@ -123,14 +123,14 @@ class ReadOnly(NamedTuple):
 
 @pytest.fixture(scope="module")
 def expected(copied_midway, tmp_path_factory):
-    """The expected answers of each of these lakes."""
+    """The answers expected from each of these lakes."""
     shutil.copytree(copied_midway, folder := tmp_path_factory.mktemp("writable") / "lake")
     return answers(folder)
 
 
 @pytest.fixture(scope="module")
 def read_only(copied_midway, tmp_path_factory):
-    """Every lake by its origin, and one for all commands, after these have run without permission to write."""
+    """The lakes by their origin, and one for all commands, after commands have run there without write permission."""
     folder = tmp_path_factory.mktemp("read_only")
     (folder / "own.sql").write_text("SELECT count(*) AS visits FROM visits_in_scope")
     lakes = {made.__name__: folder / "lakes" / made.__name__ / "lake" for made in MADE}
@@ -193,7 +193,7 @@ def test_a_command_works_or_reports_the_read_only_lake(read_only, command):
 
 @pytest.fixture(scope="module")
 def writable(read_only, forks, tmp_path_factory):
-    """The output of reading commands over the same lake when it is writable, and the files that they change there."""
+    """What each reading command prints on the same lake when it is writable, and the files that it changes there."""
     lake, folder, done = read_only[ALL].lake, tmp_path_factory.mktemp("printed"), {}
     with smtp_server(Mailbox()) as port:
         for name, asked in zip(TRIED, read_only[ALL].asked, strict=True):
@@ -239,7 +239,7 @@ WITHOUT_KEYS = {
     "mcp --org acme": 0,
     "doctor": 0,
 }
-"""How commands end over a lake without keys, jobs or hooks."""
+"""How commands end on a lake without keys, jobs or hooks."""
 
 
 @pytest.mark.parametrize("command", WITHOUT_KEYS)

@@ -1,4 +1,4 @@
-"""`traffic reclassify` during other writes; its output is in transcripts/reclassify.txt."""
+"""`traffic reclassify` while other programs write. Its output is tested by transcripts/reclassify.txt."""
 
 from collections import Counter
 from contextlib import closing
@@ -14,7 +14,7 @@ from tests.support.visits import land, visit
 
 
 def visits(lake, organization="acme"):
-    """Return every live visit of an organization with its day."""
+    """Return every live visit of an organization, with the day."""
     return [(file.day, row) for file in files_of(lake, organization) for row in read(lake, file)]
 
 
@@ -30,7 +30,7 @@ def log_of(name, number_of_lines, day=1):
 
 
 def test_imports_during_a_reclassification_lose_nothing(lake, forks, tmp_path):
-    for part in range(2):  # visits of other rules, each day in two files
+    for part in range(2):  # visits by other rules, each day in two files
         rows = [
             visit(visited_at=datetime(2026, 1, 1 + day, part, 5), user_agent=agent, path=f"/{part}/{number}")
             for day in range(DAYS)

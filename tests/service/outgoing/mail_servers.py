@@ -1,4 +1,4 @@
-"""Real SMTP servers on the loopback interface, and a scripted one."""
+"""Real SMTP servers, and a scripted server, on the loopback interface."""
 
 import asyncio
 import socket
@@ -13,7 +13,7 @@ PASSWORD = "s3cret+word"
 
 
 class Mailbox:
-    """The envelopes received by a server. Recipients in `refused` are rejected."""
+    """The envelopes that a server has received. It rejects the recipients in `refused`."""
 
     def __init__(self, refused=()):
         self.refused = refused
@@ -37,7 +37,7 @@ class Mailbox:
 
 @contextmanager
 def smtp_server(mailbox, tls=None, **options):
-    """Serve SMTP while in this context, with TLS from the start if there is `tls`; yield the port."""
+    """Serve SMTP while in this context, with TLS from the start if `tls` is given; yield the port."""
     loop = asyncio.new_event_loop()
 
     def protocol():
@@ -62,10 +62,10 @@ ANSWERS = {
 
 
 class ScriptedServer:
-    """Answers one connection with ANSWERS, except for `script`. None closes the connection.
+    """Answers one connection with ANSWERS, some of which are replaced by `script`. None closes the connection.
 
-    `hang` sends nothing until the client closes; `drip` sends a letter each tenth of a second until then; `flood` sends
-    lines without end.
+    `hang` sends nothing until the client closes the connection, `drip` a byte every tenth of a second until then, and
+    `flood` an endless response.
     """
 
     def __init__(self, script):
@@ -104,7 +104,7 @@ class ScriptedServer:
                         return
 
     def _answer(self, connection, answer):
-        """Whether the conversation continues."""
+        """Send an answer; return whether the conversation continues."""
         if answer == "flood":
             while True:
                 connection.sendall(b"250-more\r\n" * 10_000)

@@ -1,4 +1,4 @@
-"""Outgoing HTTP: servers of every kind, one deadline for everything, and checked addresses."""
+"""Outgoing HTTP: servers of every kind, one deadline for the whole exchange, and checked addresses."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,7 @@ def fetched(url, seconds=60, max_bytes=100, **how):
 
 
 def posted(url, networks=LOOPBACK, seconds=60):
-    """Return the status of a response, reading only its headers, or why there was none."""
+    """Return the status of a response, of which only the headers are read, or why there was no response."""
     how = {"seconds": seconds, "max_bytes": 0, "body": BODY, "headers": {"webhook-id": "evt_1"}, "networks": networks}
     try:
         return asyncio.run(request("POST", url, **how)).status
@@ -41,7 +41,7 @@ def posted(url, networks=LOOPBACK, seconds=60):
 
 @pytest.fixture
 def named(monkeypatch):
-    """Give hosts addresses: each lookup takes the next list, and the last list is repeated. Records the lookups."""
+    """Resolve names to the next of these lists of addresses, at the end always to the last; record the lookups."""
     real, asked = socket.getaddrinfo, []
 
     def named(*answers):
@@ -104,7 +104,7 @@ def test_a_form_is_posted_with_the_given_headers(receiver):
     ["http://127.0.0.1:99999/", "http://127.0.0.1:x/", "http://[::1/", "http://127.0.0.1/a b", "http://127.0.0.1/ä",
      "https://", "gopher://127.0.0.1/", "nowhere"],
 )  # fmt: skip
-def test_an_invalid_url_is_an_error_like_others(url):
+def test_an_invalid_url_is_an_outgoing_error(url):
     with pytest.raises(OutgoingError):
         fetched(url)
 
@@ -127,7 +127,7 @@ def test_the_first_responding_address_is_used(receiver, named):
 
 @contextlib.contextmanager
 def deaf():
-    """A port that accepts no connection."""
+    """Yield a port that accepts no connection."""
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.2", 0), backlog=0))
         for _ in range(4):
@@ -167,7 +167,7 @@ def test_the_deadline_covers_name_resolution(monkeypatch):
 
 
 @pytest.mark.parametrize("host", ["nobody.invalid", "x" * 64 + ".example", "a..example"])
-def test_a_name_without_an_address_is_reported_as_the_cause(named, host):
+def test_a_name_without_an_address_is_reported(named, host):
     asked = named([host])
     assert posted(f"https://{host}/") == "name_not_resolved"
     assert asked == [host]
@@ -185,7 +185,7 @@ def test_over_tls_the_name_is_sent_and_the_certificate_checked(receiver, authori
 
 
 @pytest.mark.parametrize("wrong", ["unknown authority", "expired", "other name", "no TLS", "closed"])
-def test_a_wrong_certificate_gets_no_message(receiver, authority, monkeypatch, tmp_path, wrong, named):
+def test_a_server_with_a_wrong_certificate_gets_no_message(receiver, authority, monkeypatch, tmp_path, wrong, named):
     monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
     tls = {
         "unknown authority": lambda: Authority(tmp_path).context("hooks.example"),
@@ -198,7 +198,7 @@ def test_a_wrong_certificate_gets_no_message(receiver, authority, monkeypatch, t
     assert there.requests == []
 
 
-# The guard of addresses
+# The guard against internal addresses
 
 
 @pytest.mark.parametrize("address", HOSTILE["forbidden"])
@@ -247,7 +247,7 @@ def test_dns_rebinding_does_not_reach_an_internal_address(receiver, named):
     assert there.connections == 1
 
 
-# Proxies of the environment, for operators' own addresses
+# Proxies from the environment, for addresses that operators configure
 
 
 def test_neither_guarded_nor_http_requests_use_a_proxy(receiver, monkeypatch):
@@ -260,7 +260,7 @@ def test_neither_guarded_nor_http_requests_use_a_proxy(receiver, monkeypatch):
     assert (proxy.connections, there.connections) == (0, 2)
 
 
-def test_https_goes_through_the_proxy_of_the_environment(receiver, authority, monkeypatch):
+def test_https_uses_the_proxy_from_the_environment(receiver, authority, monkeypatch):
     monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
     there = receiver(OK, tls=authority.context("login.example"))
     with tunnel(there.port) as (port, asked):
@@ -274,7 +274,7 @@ def test_https_goes_through_the_proxy_of_the_environment(receiver, authority, mo
 
 @contextlib.contextmanager
 def tunnel(port):
-    """A proxy for one connection that always leads to this port; returns its port and the received request."""
+    """Run a proxy that forwards one connection to this port; yield the proxy's port and the received request."""
     asked = []
 
     def serve():
@@ -300,14 +300,14 @@ def copy(source, target):
         target.shutdown(socket.SHUT_WR)
 
 
-def test_a_rejecting_proxy_is_reported_as_the_cause(receiver, monkeypatch):
+def test_a_proxy_that_refuses_is_reported(receiver, monkeypatch):
     proxy = receiver(["HTTP/1.0 300 Multiple Choices\r\n\r\n"])
     monkeypatch.setenv("https_proxy", f"127.0.0.1:{proxy.port}")
     with pytest.raises(OutgoingError, match="the proxy answered with HTTP status 300"):
         fetched("https://login.example/keys")
 
 
-def test_the_proxy_is_bypassed_for_addresses_of_no_proxy(receiver, monkeypatch):
+def test_the_proxy_is_bypassed_for_addresses_in_no_proxy(receiver, monkeypatch):
     proxy, there = receiver(["no proxy"]), receiver(["no TLS"])
     monkeypatch.setenv("https_proxy", f"127.0.0.1:{proxy.port}")
     monkeypatch.setenv("no_proxy", "127.0.0.1")

@@ -1,5 +1,4 @@
-"""Answers cached for five minutes: one computation for equal requests, separate for each caller, in a bounded
-number."""
+"""Answers cached for five minutes: computed once for equal requests, never shared by organizations, and bounded."""
 
 import asyncio
 import json
@@ -28,7 +27,7 @@ MINE, THEIRS = Scope("acme", START, END), Scope("other", START, END)
 
 
 class Engine(Warehouse):
-    """A real warehouse with counted answers that can be delayed or made to fail."""
+    """A real warehouse that counts its answers, and whose answers can be delayed or made to fail."""
 
     def __init__(self, lake):
         self.computed = Counter()
@@ -77,7 +76,7 @@ def answers(engine, clock):
     workers.close()
 
 
-async def test_equal_requests_at_once_run_each_query_once(answers, engine):
+async def test_simultaneous_equal_requests_run_each_query_once(answers, engine):
     bodies = await asyncio.gather(*(answers.body(entry, MINE) for entry in (DASHBOARD, OVERVIEW, DEVICES) * 60))
     assert len(set(bodies)) == 3
     assert all(body in bodies[0] for body in bodies[1:3])
@@ -86,7 +85,7 @@ async def test_equal_requests_at_once_run_each_query_once(answers, engine):
     assert {name for name, _ in engine.computed} >= {part.name for _, part in DASHBOARD.members}
 
 
-async def test_the_longest_queries_of_a_dashboard_begin_first(answers, engine):
+async def test_the_longest_queries_of_a_dashboard_start_first(answers, engine):
     engine.open.clear()
     asking = asyncio.create_task(answers.body(DASHBOARD, MINE))
     while len(engine.computed) < min(THREADS - 1, len(DASHBOARD.members)):
@@ -97,7 +96,7 @@ async def test_the_longest_queries_of_a_dashboard_begin_first(answers, engine):
     assert engine.snapshots == 1  # it read the manifest once
 
 
-async def test_an_answer_is_cached_for_five_minutes_and_not_longer(answers, engine, clock, lake):
+async def test_an_answer_is_cached_for_exactly_five_minutes(answers, engine, clock, lake):
     first = await answers.body(OVERVIEW, MINE)
     land(lake, "acme", [visit()])
     clock.now = TTL_SECONDS - 0.001
@@ -118,7 +117,7 @@ async def test_a_page_shows_new_visits_within_a_minute(answers, engine, clock, l
     assert b'"total_visits":2,' in (await answers.get([(entry, MINE)]))[0]
 
 
-async def test_a_page_of_an_unchanged_lake_is_cached_five_minutes(answers, engine, clock):
+async def test_a_page_is_cached_for_five_minutes_if_nothing_changes(answers, engine, clock):
     for clock.now in (0, PAGE_SECONDS + 1, TTL_SECONDS - 1):
         await answers.get([(DASHBOARD, MINE)])
     assert set(engine.computed.values()) == {1}
@@ -169,7 +168,7 @@ async def test_a_failure_reaches_all_callers_and_is_not_cached(answers, engine):
     assert sum(engine.computed.values()) == 2
 
 
-async def test_slots_are_released_after_answers_failures_and_cancels(answers, engine):
+async def test_answers_failures_and_cancellations_release_their_slots(answers, engine):
     for year, failure in ((2020, None), (2021, RuntimeError("out of order")), (2022, None)):
         engine.failure = failure
         scopes = [Scope("acme", date(year, 1, day), END) for day in range(1, 32)]
@@ -184,7 +183,7 @@ async def test_slots_are_released_after_answers_failures_and_cancels(answers, en
     await answers.body(DASHBOARD, MINE)
 
 
-async def test_a_member_does_not_wait_for_a_shares_query(answers, engine):
+async def test_a_signed_in_user_does_not_wait_for_a_shares_query(answers, engine):
     engine.open.clear()
     share, *members = (asyncio.create_task(answers.body(OVERVIEW, MINE, is_share)) for is_share in (True, False, False))
     while not engine.computed:
@@ -194,7 +193,7 @@ async def test_a_member_does_not_wait_for_a_shares_query(answers, engine):
     assert len(set(await asyncio.gather(share, *members))) == 1
 
 
-async def test_a_disconnect_cancels_a_duplicate_entry(answers, engine):
+async def test_a_disconnect_cancels_duplicate_entries(answers, engine):
     engine.open.clear()
     before = asyncio.all_tasks()
     asking = asyncio.create_task(answers.get([(DEVICES, MINE), (DEVICES, MINE)]))

@@ -19,7 +19,7 @@ OVERVIEW = b"/analytics/traffic-overview?start_date=2026-03-02&end_date=2026-03-
 DASHBOARD = OVERVIEW.replace(b"traffic-overview", b"dashboard")
 LARGE = b"/analytics/time-series?start_date=2016-03-01&end_date=2026-03-01"  # 3,653 days, with a line for each
 DIFFERS = {b"x-request-id", b"x-ratelimit-remaining", b"x-ratelimit-reset", b"date", b"connection"}
-"""Headers that differ between responses."""
+"""The headers that differ between responses."""
 
 
 def ask(asker, connection, path, *lines, **how):
@@ -29,7 +29,7 @@ def ask(asker, connection, path, *lines, **how):
 
 @pytest.fixture(scope="module")
 def asker(shared_lake, serving, key_of):
-    """A client of a real server for acme, which has a visit that no test changes."""
+    """A client that calls a real server as acme, which has one visit that no test changes."""
     land(shared_lake, "acme", [visit()])
     with serving(shared_lake, trusted_proxies="127.0.0.1") as server:
         yield Client(server.port, key_of(shared_lake))
@@ -81,7 +81,7 @@ def test_pipelined_cached_answers_wait_for_a_slow_one(asker):
 
 
 def watch(asker, told, is_done):
-    """Request the same cached answer without pause; return the answers with the times of the requests."""
+    """Request the same cached answer without pause; add each answer with the time of its request to `told`."""
     with asker.connected() as connection:
         while not is_done.is_set():
             asked_at = time.monotonic()
@@ -92,7 +92,7 @@ def watch(asker, told, is_done):
 
 
 def watched(asker, changes):
-    """Change the lake during requests without pause; return when each change returned, and the answers."""
+    """Change the lake during nonstop requests; return when each change was complete, and the timed answers."""
     told, changed_at, is_done = [[] for _ in range(4)], [], threading.Event()
     with ThreadPoolExecutor(4) as threads, contextlib.ExitStack() as stack:
         stack.callback(is_done.set)
@@ -110,7 +110,7 @@ def watched(asker, changes):
 
 
 def test_no_answer_after_an_erasure_shows_erased_visits(shared_lake, asker, key_of, tell):
-    """Rules find bots among people, then domains are erased one after another, outside the server's process."""
+    """New rules find bots among people, then domains are erased one by one, both outside the server's process."""
     letters = "abcde"
     land(shared_lake, "other", [visit(), *(visit(domain=f"{letter}.example") for letter in letters)])
     agents = [visit(user_agent="GPTBot/1.2", visited_at=datetime(2026, 3, 4, hour), visitor=hour) for hour in range(5)]

@@ -1,4 +1,4 @@
-"""Each parameter is a row of one table: commands, assistants and notebooks accept it and answer like HTTP."""
+"""Parameters are rows of one table: commands, assistants and notebooks accept each of them and answer like HTTP."""
 
 import json
 from datetime import date, datetime
@@ -27,7 +27,7 @@ VALUES = {name: str(value) for name, value in COLUMNS.items()} | {
     "traffic_group": "bots",
     "traffic_type": "other_bot",
 }
-"""A value of each parameter; values of filters match one visit in four."""
+"""A value for each parameter; the value of a filter matches one visit in four."""
 DAYS = {"start_date": "2026-02-20", "end_date": "2026-03-15"}
 ENDPOINT = "bot-traffic"
 """An endpoint that accepts every parameter."""
@@ -73,7 +73,7 @@ def by_assistant(client, name):
     return json.loads(client.post("/mcp", json=message).json()["result"]["content"][0]["text"].partition("\n")[2])
 
 
-def test_a_value_of_every_parameter_is_tried():
+def test_a_value_is_tried_for_every_parameter():
     assert VALUES.keys() == PARAMETERS.keys()
 
 

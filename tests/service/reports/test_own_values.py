@@ -1,4 +1,4 @@
-"""Values of every DuckDB type are printed in each format, and sent to an assistant; JSON has only some types."""
+"""Values of every DuckDB type are printed in every format and sent to assistants, though JSON has few types."""
 
 import csv
 import io
@@ -12,7 +12,7 @@ from tests.support.runs import run
 from tests.support.tables import examples, tables
 from tests.support.visits import land, visit
 
-TYPES = tables(__file__)["test_json_of_own_sql_has_every_type"]
+TYPES = tables(__file__)["test_own_sql_prints_every_type_as_json"]
 ALL_TYPES = "SELECT " + ", ".join(f"{value} AS c{place}" for place, (value, _) in enumerate(TYPES))
 
 
@@ -24,7 +24,7 @@ def lake(shared_lake):
 
 @pytest.fixture
 def asked(lake, tmp_path):
-    """Run SQL with `traffic query`."""
+    """Run SQL with `traffic query`, with its output in a format."""
 
     def asked(sql, output):
         file = tmp_path / "own.sql"
@@ -35,7 +35,7 @@ def asked(lake, tmp_path):
 
 
 def said(lake, sql):
-    """Return the results of the tool run_sql for each message in one session: text, and whether the call failed."""
+    """Run each SQL with the tool run_sql, in one session; return each result's text and whether the call failed."""
     calls = [{"name": "run_sql", "arguments": {"sql": one, "max_tokens": "25000"}} for one in sql]
     lines = [json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}) for call in calls]
     answered = run("mcp", "--org", "ant", "--lake", lake.root, stdin="\n".join(lines).encode())
@@ -44,7 +44,7 @@ def said(lake, sql):
 
 
 @examples("sql", "value")
-def test_json_of_own_sql_has_every_type(every_type, sql, value):
+def test_own_sql_prints_every_type_as_json(every_type, sql, value):
     assert json.dumps(every_type[sql]) == json.dumps(value)
 
 
@@ -56,27 +56,27 @@ def every_type(lake, tmp_path_factory):
     return {sql: row[f"c{place}"] for place, (sql, _) in enumerate(TYPES)}
 
 
-def test_an_assistant_gets_every_type_as_in_json(lake, every_type):
+def test_an_assistant_gets_every_type_as_json(lake, every_type):
     ((text, failed),) = said(lake, [ALL_TYPES])
     assert not failed
     assert [*json.loads(text.split("\n")[1])[0].values()] == [*every_type.values()]
 
 
-def test_csv_of_own_sql_has_every_type(asked, every_type):
+def test_own_sql_prints_every_type_as_csv(asked, every_type):
     (row,) = csv.DictReader(io.StringIO(asked(ALL_TYPES, "csv").out))
     for place, (_, value) in enumerate(TYPES):
         if isinstance(value, str | tuple | dict):
             assert row[f"c{place}"] == (value if isinstance(value, str) else json.dumps(value, separators=(",", ":")))
 
 
-def test_a_table_of_own_sql_has_every_type(asked):
+def test_own_sql_prints_every_type_in_a_table(asked):
     printed = asked(ALL_TYPES, "table")
     assert printed.code == 0
     for text in ("x\\xFF\\x00", '{"1":"a"}', "3 days, 0:00:00", "2026-03-01T23:02:03Z", "01:02:03+02:00", "inf"):
         assert text in printed.out
 
 
-def test_parquet_of_own_sql_has_every_type(asked):
+def test_own_sql_writes_every_type_as_parquet(asked):
     (row,) = pq.read_table(io.BytesIO(asked(ALL_TYPES, "parquet").body)).to_pylist()
     found = {sql: row[f"c{place}"] for place, (sql, _) in enumerate(TYPES)}
     assert found["map {1: 'a'}"] == '{"1":"a"}'
@@ -98,7 +98,7 @@ def test_an_unrepresentable_value_is_reported(asked, sql, told):
     assert refused.err.count("\n") == 1
 
 
-def test_an_assistant_continues_after_such_a_value(lake):
+def test_an_assistant_continues_after_an_unrepresentable_value(lake):
     (_, refused), (answer, failed) = said(lake, ["SELECT INTERVAL 5000000 YEAR", "SELECT 1 AS one"])
     assert (refused, failed) == (True, False)
     assert json.loads(answer.split("\n")[1]) == [{"one": 1}]
