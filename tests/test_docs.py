@@ -1,4 +1,4 @@
-"""The documents are true: generated parts are up to date, commands run, links lead somewhere, settings exist."""
+"""The documents are true: generated parts are up to date, commands run, link targets and settings exist."""
 
 import os
 import re
@@ -64,13 +64,13 @@ def test_every_generated_block_is_checked():
     assert sorted(begun) == sorted(BLOCKS)
 
 
-def test_readme_fits_on_a_page():
+def test_the_readme_stays_short():
     assert len(TEXTS[README].encode()) <= MAX_README_BYTES
 
 
 @cache
 def manual_of(name):
-    """All documents of a floor."""
+    """Return the text of all documents about a floor."""
     floor = ROOT / name / "README.md"
     return "".join(TEXTS[path] for path in (floor, *(room for room in ROOMS if FLOOR_OF_ROOM[room] == floor)))
 
@@ -98,29 +98,29 @@ SAID = "".join(TEXTS.values())
 
 @pytest.fixture(scope="module")
 def code():
-    """The code of the service."""
+    """The service's code."""
     return "".join(path.read_text("utf-8") for path in (ROOT / "service").rglob("*.py"))
 
 
-def test_settings_that_documents_and_code_name_exist(code):
-    variables = {setting.variable for setting in SETTINGS} | {"TRAFFIC_TYPES"}  # which is a table of the program
+def test_settings_named_in_documents_and_code_exist(code):
+    variables = {setting.variable for setting in SETTINGS} | {"TRAFFIC_TYPES"}  # which is a table in the program
     variables |= {"TRAFFIC_FAULTS", "TRAFFIC_TESTS", "TRAFFIC_PICTURES"}
     assert {*re.findall(r"\bTRAFFIC_[A-Z_]+[A-Z]\b", SAID + code)} - variables == set()
 
 
-def test_metrics_that_documents_name_exist(code):
+def test_metrics_named_in_documents_exist(code):
     metrics = {*re.findall(r"`(traffic_\w+?)(?:_total)?`", SAID)} - PARAMETERS.keys()
     assert metrics
     assert metrics - {*re.findall(r'"(traffic_[a-z_]+)",\s+"[A-Z]', code)} == set()
 
 
-def test_commands_that_documents_name_exist():
+def test_commands_named_in_documents_exist():
     assert {*re.findall(r"`(?:uv run )?traffic ([a-z][a-z-]*)", SAID)} - PROGRAM.commands.keys() == set()
 
 
 @pytest.mark.parametrize("line", [line for line in SHOWN if "traffic " in line])
-def test_a_command_in_a_document_has_these_flags(line):
-    """The program has the command and all of its flags."""
+def test_a_documented_command_and_its_flags_exist(line):
+    """The program has the command, and its help lists each flag."""
     name, *words = shlex.split(re.split(r"(?<![\w-])traffic (?=[a-z])", line)[-1].partition(" > ")[0], comments=True)
     subcommands = getattr(PROGRAM.commands[name], "commands", {})
     shown = help_of_command(name, *[word for word in words[:1] if word in subcommands])
@@ -134,7 +134,7 @@ def help_of_command(*words):
     return run.output
 
 
-def test_the_programs_in_the_documents_have_these_flags():
+def test_documented_python_programs_have_their_flags():
     programs = {}
     for line in [line for line in SHOWN if " python -m " in line]:
         program, *words = shlex.split(line.partition(" python -m ")[2])
@@ -150,12 +150,12 @@ NOT_RUN = (
     "venv", "pip install", "--engine", "uvx", "docker", "sudo", "SPARK_HOME", "TRAFFIC_ENGINE", "AWS_", "--extra",
     "traffic demo", "traffic serve", "traffic follow", "traffic agents refresh", "pytest", "python -m", "curl",
 )  # fmt: skip
-"""Commands that do not end, need the network or a server, or take long: other tests run them."""
+"""Parts of commands that do not end, need the network or a server, or take a long time; other tests run these."""
 
 
 @pytest.fixture(scope="module")
 def workshop(tmp_path_factory):
-    """A folder with the files that the documents mention, and a lake that commands find by themselves."""
+    """A folder with the files that the documents mention, and a lake where commands find it by default."""
     folder = tmp_path_factory.mktemp("workshop")
     (folder / "queries").symlink_to(ROOT / "queries")
     (folder / "backups").mkdir()
@@ -179,14 +179,14 @@ def workshop(tmp_path_factory):
 
 
 def in_folder(command, folder):
-    """Run a command in a shell, as a document shows it."""
+    """Run a command in a shell in the folder, as a document shows it."""
     home = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": str(folder)}
     how = {"cwd": folder, "env": home, "stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
     return subprocess.run(["sh", "-c", command], check=False, **how)
 
 
 def commands_to_run():
-    """Return each command of the documents once, in order, with files of the folder instead of the machine's."""
+    """Return each command in the documents once, in order, with paths in the folder instead of paths on the machine."""
     lines = dict.fromkeys(line for path in DOCUMENTS for line in COMMANDS[path] if not line.startswith("apt-get"))
     runnable = [line for line in lines if not any(part in line for part in NOT_RUN)]
     local = {"uv run ": "", "/var/log/nginx/": "", "/backups/": "backups/"}
@@ -222,7 +222,7 @@ def typed(workshop, monkeypatch, capsysbinary):
     return typed
 
 
-def test_the_commands_of_the_documents_run_in_their_order(workshop, typed):
+def test_the_commands_in_the_documents_run_in_order(workshop, typed):
     for line in commands_to_run():
         if line.startswith("cp -a"):  # restoring requires that the damaged lake is moved away
             (workshop / "data/lake").rename(workshop / "damaged")
@@ -248,10 +248,10 @@ def test_every_dependency_has_a_reason():
 
 _, *LINES = REQUIREMENTS.read_text("utf-8").splitlines()
 LISTED = [line.removesuffix(" \\") for line in LINES if not line.startswith(" ")]
-"""The packages in the file that pip reads, each with its version; their hashes are in the lines between."""
+"""The packages in the file that pip reads, each with its version; the lines between contain their hashes."""
 
 
-def test_every_pin_is_one_version():
+def test_every_pin_is_an_exact_version():
     assert PINS
     assert all(re.match(r"[\w.-]+==[\w.!+]+( ;.*)?$", pin) for pin in PINS)
 
@@ -274,7 +274,7 @@ def test_build_tools_are_a_dependency_group():
     assert PROJECT["dependency-groups"]["build"] == PROJECT["build-system"]["requires"]
 
 
-def test_requirements_have_hashes_but_no_address_of_an_index():
+def test_requirements_have_hashes_but_no_index_address():
     of_a_hash = re.compile(r" {4}--hash=sha256:[0-9a-f]{64}( \\)?")
     assert all(of_a_hash.fullmatch(line) for line in LINES if line.startswith(" "))
     assert all(next_line.startswith(" ") for line, next_line in pairwise([*LINES, ""]) if "==" in line)
@@ -282,7 +282,7 @@ def test_requirements_have_hashes_but_no_address_of_an_index():
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 def test_links_and_paths_in_a_document_lead_somewhere(path):
-    """Files and headings exist."""
+    """The files and headings exist."""
     lost = []
     for target in re.findall(r"\]\(([^)]+)\)", without_code(TEXTS[path])):
         if "://" in target:
@@ -296,13 +296,13 @@ def test_links_and_paths_in_a_document_lead_somewhere(path):
 
 
 def anchors_of(path):
-    """The anchors of a document's headings, as GitHub and GitLab make them."""
+    """Return the anchors of a document's headings, as GitHub and GitLab make them."""
     heads = re.findall(r"^#+ (.+)$", path.read_text("utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
 NOT_OURS = {"data/lake", "benchmarks/data"}
-"""Folders that exist after the program has run."""
+"""Folders that exist only after the program has run."""
 
 
 @pytest.mark.parametrize("path", [*FLOORS, BENCHMARKS], ids=name_of)
@@ -311,13 +311,13 @@ def test_the_readme_links_to_each_floor(path):
 
 
 @pytest.mark.parametrize("path", [*FLOORS, BENCHMARKS], ids=name_of)
-def test_each_floor_leads_back_to_the_readme(path):
+def test_each_floor_links_back_to_the_readme(path):
     assert "](../README.md)" in TEXTS[path]
 
 
 @pytest.mark.parametrize("path", ROOMS, ids=name_of)
 def test_each_room_and_its_floor_link_to_each_other(path):
-    """Each links to the README next to it, or to the floor's."""
+    """A room's document links to the README next to it, or to its floor's README."""
     above = path.parent / "README.md"
     if path == above or above not in TEXTS:
         above = FLOOR_OF_ROOM[path]

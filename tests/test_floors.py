@@ -1,4 +1,4 @@
-"""The house: an import only goes down, to a lower floor's public names."""
+"""The house: imports go only down, to the public names of lower floors."""
 
 import ast
 import re
@@ -14,7 +14,7 @@ from tests.support.forks import ROOT
 
 FLOORS = ("data", "queries", "service")
 HOUSE = (ROOT / "HOUSE.md").read_text("utf-8")
-"""The document with the drawings that imports are compared with."""
+"""The document whose drawings the imports must match."""
 LIBRARIES = {
     "data": "cachetools crawleruseragents duckdb idna iporigin maxminddb msgspec obstore pyarrow re2 tomli ua_parser",
     "queries": "duckdb grpc pyarrow pyspark sqlglot tomli",
@@ -32,7 +32,7 @@ def nodes(path: Path) -> list[ast.AST]:
 
 @cache
 def imports_of(path: Path) -> list[str]:
-    """Return every module that a file imports, `from a import b` as a.b."""
+    """Return every module that a file imports; `from a import b` counts as a.b."""
     found = []
     for node in nodes(path):
         if isinstance(node, ast.Import):
@@ -52,13 +52,13 @@ def files_of(floor: str) -> list[Path]:
 
 
 def tops_of(path: Path) -> set[str]:
-    """Return the packages that a file imports."""
+    """Return the top-level packages that a file imports."""
     return {name.partition(".")[0] for name in imports_of(path)}
 
 
 @cache
 def modules_by_name() -> dict[str, Path]:
-    """Return every module of the product; a package stands for its __init__."""
+    """Return the path of every module of the product, by name; a package's name stands for its __init__."""
     return {name_of(path).removesuffix(".py").removesuffix("/__init__").replace("/", "."): path for path in FILES}
 
 
@@ -71,7 +71,7 @@ def imported_modules(name: str) -> set[str]:
 
 
 def circles(imports: dict[str, set[str]]) -> list[set[str]]:
-    """Return the groups of modules that reach each other, given each module's imports."""
+    """Return the groups of modules that import each other, directly or indirectly, given each module's imports."""
     reached = {name: set(targets) for name, targets in imports.items()}
     for middle, onward in reached.items():
         for targets in reached.values():
@@ -82,7 +82,7 @@ def circles(imports: dict[str, set[str]]) -> list[set[str]]:
 
 
 @pytest.mark.parametrize("floor", FLOORS)
-def test_a_file_only_imports_allowed_modules_of_its_floor(floor):
+def test_a_file_imports_only_what_its_floor_may(floor):
     lower = FLOORS[: FLOORS.index(floor) + 1]
     known = {*sys.stdlib_module_names, *lower, *LIBRARIES[floor].split()}
     assert files_of(floor)
@@ -90,8 +90,7 @@ def test_a_file_only_imports_allowed_modules_of_its_floor(floor):
 
 
 def drawings() -> list[list[tuple[int, list[str]]]]:
-    """Return the drawings of HOUSE.md, floors first, then the ways: indentation and names of each line, without
-    remarks."""
+    """Return the drawings in HOUSE.md, first the floors, then the ways: the indentation and names of each line."""
     blocks = re.findall(r"^```\n(.*?)^```", HOUSE, re.DOTALL | re.MULTILINE)
     return [
         [(len(line) - len(line.lstrip()), re.split(" {3,}", line.strip())[0].split()) for line in block.splitlines()]
@@ -100,13 +99,12 @@ def drawings() -> list[list[tuple[int, list[str]]]]:
 
 
 def part_of(module: str) -> str:
-    """Return the room or module of a floor that contains a module, such as "service.core.http" for
-    service.core.http.pools."""
+    """Return the room or module of a floor that a module is in: "service.core" for service.core.http.pools."""
     return ".".join(module.split(".")[:2])
 
 
 def drawn_lines() -> dict[str, int]:
-    """Return each room and module of the first drawing, with the number of its line."""
+    """Return each room and module in the first drawing, with its line number."""
     lines, floor = {}, ""
     for number, (indentation, names) in enumerate(drawings()[0]):
         floor = floor if indentation else names[0]
@@ -114,7 +112,7 @@ def drawn_lines() -> dict[str, int]:
     return lines
 
 
-def test_a_file_only_imports_its_room_and_lower_rooms():
+def test_a_file_imports_only_its_room_and_lower_rooms():
     lines = drawn_lines()
     modules = modules_by_name().keys() - {*FLOORS}
     assert {part_of(name) for name in modules} == lines.keys()
@@ -141,7 +139,7 @@ def test_each_drawn_step_is_imported_by_the_step_above(way):
 
 
 def test_no_files_import_each_other_in_a_circle():
-    """Neither at import, nor for types only, nor inside functions."""
+    """Imports inside functions and imports only for types count, too."""
     assert circles({name: imported_modules(name) for name in modules_by_name()}) == []
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}, "e": set()}) == [{"b", "c"}]
 
@@ -163,13 +161,13 @@ def test_duckdb_is_used_only_in_the_listed_modules():
     assert [name for name in openers if name.startswith("queries/")] == ["queries/locked_engine.py"]
 
 
-def test_only_a_cluster_needs_the_packages_of_its_extra():
+def test_only_the_cluster_modules_import_its_extras_packages():
     with_extra = {name for name, path in modules_by_name().items() if {"grpc", "pyspark", "sqlglot"} & tops_of(path)}
     of_cluster = {"queries.cluster", "queries.cluster_views", "queries.compiler", "queries.connect"}
     assert {name for name in with_extra if not name.startswith("queries.compiler.")} <= of_cluster
     others = modules_by_name().keys() - with_extra - of_cluster
     importing = {name: found for name in others if (found := imported_modules(name) & of_cluster)}
-    assert importing == {"queries.engine": {"queries.cluster"}}  # only on request
+    assert importing == {"queries.engine": {"queries.cluster"}}  # imported only when a cluster is opened
 
 
 def test_the_service_uses_only_public_names_of_the_queries():
@@ -178,7 +176,7 @@ def test_the_service_uses_only_public_names_of_the_queries():
     assert {name_of(path): found - public for path, found in used.items() if found - public} == {}
 
 
-def test_the_command_line_starts_without_engine_and_web_stack():
+def test_the_command_line_starts_without_engine_or_web_stack():
     slow = ("duckdb", "queries", "starlette", "uvicorn", "jwt", "re2", "rich")
     code = f"import sys, service.commands; print([name for name in {slow} if name in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

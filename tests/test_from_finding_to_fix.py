@@ -1,4 +1,4 @@
-"""From a problem in the traffic to its fix and its measured outcome: a real server, its pages, a receiver, a log."""
+"""From a problem in the traffic to its fix and the measured outcome: a real server, its pages, a receiver and a log."""
 
 import json
 import time
@@ -39,11 +39,11 @@ import datetime, types, service.core.clock
 slow = lambda zone: datetime.datetime.now(zone) - datetime.timedelta(seconds={seconds})
 service.core.clock.datetime = types.SimpleNamespace(now=slow, fromisoformat=datetime.datetime.fromisoformat)
 """
-"""Code to run before a server: its clock is slow by this number of seconds."""
+"""Code that runs before a server and makes its clock slow by this number of seconds."""
 
 
 class Walker:
-    """A user who goes from a finding to its fix on the pages, and sends each form with its fields."""
+    """A user who goes from a finding to its fix on the pages, and sends each form with all of its fields."""
 
     def __init__(self, client, key):
         self.client, self.browser = client, Browser(client)
@@ -57,7 +57,7 @@ class Walker:
         return self.browser.post(place, **hidden | typed).status_code
 
     def find(self):
-        """Return the ids of jobs about PATH, once the server has found all findings by itself."""
+        """Return the ids of jobs about PATH, or nothing before the server has found jobs of every type by itself."""
         if {job["type"] for job in self.client.get("/jobs").json()} != set(DETECTORS):
             return []
         rows = self.browser.read("jobs").one("main").all("tr")
@@ -76,7 +76,7 @@ class Walker:
 
 @contextmanager
 def walking(serving, lake, key, at):
-    """A user in front of a real server with a different clock."""
+    """Yield a user of a real server whose clock shows the time `at`."""
     before = CLOCK.format(seconds=(datetime.now(UTC) - at).total_seconds())
     with (
         serving(lake, before=before, hook_networks="127.0.0.0/8") as server,

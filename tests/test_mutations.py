@@ -1,4 +1,4 @@
-"""Planting mistakes: repeatable, and the result is always a different file that is valid Python."""
+"""Planting mistakes: it is repeatable, and the result is always a different file that is valid Python."""
 
 import ast
 

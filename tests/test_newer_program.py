@@ -1,7 +1,7 @@
-"""Opens a lake of this program with a program that has one more column, and the result with this program again.
+"""A lake that this program has written is opened by a program with one more column, then by this program again.
 
-The newer program runs the tests that need the column, over a lake that this program wrote, and the tests of the
-lakes of releases. With `TRAFFIC_FAULTS=all` it answers every endpoint.
+The newer program runs the tests that need the column, on a lake that this program wrote, and the tests for lakes from
+releases. With `TRAFFIC_FAULTS=all`, it answers every endpoint.
 """
 
 import json
@@ -39,8 +39,8 @@ from tests.support.visits import land, links, packed, visit
 FILE = Path(__file__)
 ROOT = FILE.parent.parent
 OLDER, ANSWERS = "TRAFFIC_OLDER_LAKE", "answers.json"
-"""The variable that names the older program's lake for the newer program, and the file next to that lake with the older
-answers."""
+"""The variable that tells the newer program where the older program's lake is, and the file next to it with the older
+program's answers."""
 HAS_COLUMN = any(column.name == "made_up" for column in COLUMNS)
 NOW = datetime(2026, 5, 31, 9, tzinfo=UTC)
 WHOLE = Scope("acme", date(2026, 3, 1), date(2026, 5, 31))
@@ -54,7 +54,7 @@ answers = partial(answers_of, scope=WHOLE, names=ASKED)
 
 
 def visits_of(day, month=5):
-    """One visit of each category."""
+    """Return one visit in each category."""
     return [
         visit(
             visited_at=datetime(2026, month, day, hour), bot_category=category, agent=category, visitor=hour,
@@ -65,7 +65,7 @@ def visits_of(day, month=5):
 
 
 def versions(lake):
-    """Return the schema versions of live files by the manifest; the footers have the same."""
+    """Return the schema versions of live files; check that the manifest and the files' footers agree."""
     files = lake.manifest.files.live("acme")
     found = [file.schema_version for file in files]
     assert [version_of(pq.read_metadata(lake.root / file.path)) for file in files] == found
@@ -73,7 +73,7 @@ def versions(lake):
 
 
 def written(root):
-    """A lake of this program: closed days, one of them in two files, links, and pending visits."""
+    """Write a lake with this program: closed days, one of them in two files, links, and pending visits."""
     lake = Lake(root, create=True)
     land(lake, "acme", [*visits_of(3, month=3), *visits_of(28), *visits_of(29)])
     land(lake, "acme", visits_of(29))
@@ -96,13 +96,13 @@ def lake(tmp_path):
 
 @pytest.fixture
 def told():
-    """The answers of the older program."""
+    """The older program's answers."""
     return json.loads(Path(os.environ[OLDER]).with_name(ANSWERS).read_text())
 
 
 @by_the_newer
 @pytest.mark.parametrize("counted_ahead", [False, True])
-def test_an_older_lake_answers_as_before_with_new_seeds(lake, told, counted_ahead):
+def test_an_older_lake_with_new_seed_files_answers_as_before(lake, told, counted_ahead):
     assert versions(lake) == {SCHEMA_VERSION - 1}
     assert pq.read_schema(lake.seed_visits).equals(VISITS)
     assert version_of(pq.read_metadata(lake.seed_visits)) == SCHEMA_VERSION
@@ -112,7 +112,7 @@ def test_an_older_lake_answers_as_before_with_new_seeds(lake, told, counted_ahea
 
 
 @by_the_newer
-def test_a_backup_equals_the_older_lake(lake, told, tmp_path):
+def test_a_backup_answers_like_the_older_lake(lake, told, tmp_path):
     back_up(lake, tmp_path / "backup")
     with opened(tmp_path / "backup") as restored:
         assert answers(restored) == told
@@ -128,7 +128,7 @@ def test_an_older_lake_can_be_rebuilt(lake, told):
 
 @by_the_newer
 def test_the_new_column_works_on_old_and_new_visits(lake):
-    """The visits are landed from a file and from pending visits, then merged, reclassified and partly erased."""
+    """New visits are landed both directly and as pending visits, then merged, reclassified and partly erased."""
 
     def counts():
         sql = "SELECT made_up, count(*) FROM visits_in_scope GROUP BY made_up ORDER BY made_up NULLS FIRST"
@@ -158,7 +158,7 @@ def test_the_new_column_works_on_old_and_new_visits(lake):
 
 
 def run_by_the_newer(*arguments, **environment):
-    """Run tests with a program that knows one more column; return the last line of its output."""
+    """Run tests with a program that has one more column; return the last line of the output."""
     command = [
         sys.executable,
         "-m",
@@ -179,7 +179,7 @@ def run_by_the_newer(*arguments, **environment):
 
 
 @by_this
-def test_a_program_with_one_more_column_continues_the_lake(tmp_path):
+def test_a_program_with_one_more_column_can_use_the_lake(tmp_path):
     lake = written(tmp_path / "lake")
     (tmp_path / ANSWERS).write_text(json.dumps(answers(lake)))
     lake.manifest.close()
@@ -188,7 +188,7 @@ def test_a_program_with_one_more_column_continues_the_lake(tmp_path):
 
 @by_this
 @pytest.mark.parametrize(("release", "tests"), [("1.0.0", 17), ("1.1.0", 18)])
-def test_a_newer_program_opens_the_lake_of_a_release(release, tests):
+def test_a_newer_program_opens_a_lake_from_a_release(release, tests):
     assert run_by_the_newer(FILE.with_name("test_release_lake.py"), "-k", release).startswith(f"{tests} passed")
 
 
@@ -209,7 +209,7 @@ lake.manifest.close()
 
 
 @by_this
-def test_data_of_a_newer_program_is_rejected_but_not_lost(tmp_path):
+def test_data_from_a_newer_program_is_rejected_but_not_lost(tmp_path):
     written(tmp_path / "lake").manifest.close()
     subprocess.run([sys.executable, "-c", WRITER, tmp_path / "lake"], cwd=ROOT, check=True)
     lake = Lake(tmp_path / "lake")

@@ -1,4 +1,4 @@
-"""Packages that texts tell people to install: only our dependencies, since anyone may register another name."""
+"""Packages that texts tell people to install: only our dependencies, since anyone could register any other name."""
 
 import re
 import tomllib
@@ -26,14 +26,14 @@ PACKAGE = re.compile(r"'?(@?[A-Za-z][\w./-]*)(?:\[[^\]]*\])?(?:[=<>~!@].*)?")
 
 @cache
 def texts():
-    """Return the texts of the repository by their paths, except this file."""
+    """Return the content of the repository's text files, except this one, by path."""
     found = [*ROOT.glob("*"), *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*"))]
     kept = (path for path in found if path.is_file() and path.suffix in SUFFIXES and path.name != "test_packages.py")
     return {str(path.relative_to(ROOT)): path.read_text("utf-8", errors="replace") for path in kept}
 
 
 def packages(text):
-    """Return the names of the packages that the commands in a text install."""
+    """Return the names of the packages that the commands in a text would install."""
     named = list(RUN.findall(text))
     for command in INSTALL.findall(text):
         words = iter(END.split(command)[0].split())
@@ -57,17 +57,17 @@ def packages(text):
         ("npm install -C /tmp/map world-atlas@2.0.2 @scope/name@1", {"world-atlas", "@scope/name"}),
     ],
 )
-def test_the_packages_of_a_command_are_found(text, names):
+def test_the_packages_that_a_command_installs_are_found(text, names):
     assert packages(text) == names
 
 
-def test_texts_install_our_dependencies_only():
+def test_texts_install_only_our_dependencies():
     loaded = re.findall(r'load(?:\.resolve)?\("(@?[\w-]+)', texts()["service/core/pages/make_map.mjs"])
     ours = PINS | {*loaded, "uv"}
     assert {path: strange for path, text in texts().items() if (strange := packages(text) - ours)} == {}
 
 
-def test_files_of_requirements_in_texts_exist():
+def test_requirements_files_named_in_texts_exist():
     named = {name for text in texts().values() for name in re.findall(r"traffic-requirements[\w-]*\.txt", text)}
     assert [name for name in named if not (ROOT / name).is_file()] == []
 

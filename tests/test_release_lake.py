@@ -1,7 +1,7 @@
-"""Opens the lakes of releases with this program: the answers are the same, and the lakes stay usable.
+"""Lakes that earlier releases have written: with this program, their answers are the same, and they stay usable.
 
-tests/fixtures has each lake, which is never recreated, and the answers of its release. test_newer_program.py also runs
-these tests with a program that has one more column.
+tests/fixtures contains each lake, which is never recreated, and the answers that its release gave.
+test_newer_program.py also runs these tests with a program that has one more column.
 """
 
 import json
@@ -47,7 +47,7 @@ from tests.support.user_agents import CHROME, GPTBOT
 
 FIXTURES = Path(__file__).parent / "fixtures"
 LATER = datetime(2026, 3, 20, 12, tzinfo=UTC)
-"""The time when the lakes are used again."""
+"""The time at which the lakes are used again."""
 MIGRATIONS = {"manifest.sqlite": database.MIGRATIONS, CONTROL: control_database.MIGRATIONS}
 VERSIONS = {"1.0.0": {"manifest.sqlite": 1, CONTROL: 1}, "1.1.0": {"manifest.sqlite": 7, CONTROL: 4}}
 CLIENTS = (
@@ -73,7 +73,7 @@ def release(request):
 
 @pytest.fixture
 def stored(release):
-    """The answers of the release, and the content of its databases."""
+    """The answers that the release gave, and what its databases contained."""
     return json.loads((FIXTURES / f"lake-{release}.json").read_text())
 
 
@@ -92,7 +92,7 @@ def lake(root):
         yield lake
 
 
-def test_edits_are_applied_over_its_links(root):
+def test_links_of_the_release_can_be_edited(root):
     with opened(root) as lake:
         first, *others = links_of(lake, "acme")
         edits = [
@@ -132,7 +132,7 @@ def test_an_upgrade_waits_for_another_program_that_stops(root, monkeypatch):
 
 
 @of_1_0_0
-def test_two_programs_can_upgrade_the_lake_at_once(root):
+def test_several_programs_can_upgrade_the_lake_simultaneously(root):
     with ThreadPoolExecutor() as threads:
         for lake in threads.map(Lake, [root] * 4):
             lake.manifest.close()
@@ -182,8 +182,8 @@ def test_every_table_of_the_release_has_rows(root, name):
         assert [table for table in names if not stored.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall()] == []
 
 
-def test_answers_are_those_of_the_release(root, stored):
-    """Endpoints that were added later are left to the recount."""
+def test_answers_are_the_same_as_those_of_the_release(root, stored):
+    """Endpoints that were added later are tested only by the recount."""
     told = answers_of(root)
     assert {
         (organization, name)
@@ -193,9 +193,9 @@ def test_answers_are_those_of_the_release(root, stored):
     } == set()
 
 
-def test_the_control_database_has_the_content_of_the_release(root, release, stored):
+def test_the_control_database_keeps_the_content_of_the_release(root, release, stored):
     told = control_of(root)
-    for job in told["jobs"] if release == "1.0.0" else ():  # which had one subject, and showed only domain and path
+    for job in told["jobs"] if release == "1.0.0" else ():  # with one subject, shown as domain and path
         path = {"domain": job["domain"], "path": job["path"]}
         assert job.pop("subjects") == ([path] if job["path"] else [])
         assert job["implementation"] is None or job["implementation"].pop("subject") is None

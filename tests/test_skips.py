@@ -35,7 +35,7 @@ def test_known(): assert False
     ("wanted", "counts"),
     [("", "1 passed, 4 skipped, 1 xfailed"), ("all", "1 failed, 1 passed, 1 skipped, 1 xfailed, 2 errors")],
 )
-def test_a_skip_is_a_failure_when_all_tests_are_wanted(tmp_path, wanted, counts):
+def test_a_skipped_test_fails_if_all_tests_are_required(tmp_path, wanted, counts):
     (tmp_path / "test_some.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "-n0", "-q", "-p", "no:cacheprovider", "-p", "no:schemathesis"]
     command += ["-p", "tests.conftest", tmp_path]

@@ -1,4 +1,4 @@
-"""SQL is never built: every statement is text from our files, and values are parameters."""
+"""SQL is never built from values: every statement is text from our files, and values are parameters."""
 
 import ast
 
@@ -7,38 +7,38 @@ from tests.support.tables import examples
 
 FILES = [path for floor in ("data", "queries", "service") for path in sorted((ROOT / floor).rglob("*.py"))]
 TAKING = {"execute", "executemany", "executescript", "sql", "query", "rows", "_rows", "extract_statements", "SQL"}
-"""Functions that take SQL as their first argument or by name: of SQLite, DuckDB and Spark, and our own wrappers."""
+"""Functions of SQLite, DuckDB, Spark and our wrappers that take SQL as their first or as a named argument."""
 READING = {"read_sql", "sql_text", "template"}
-"""Functions that read a SQL file of the package by its name."""
+"""Functions that read one of the package's SQL files by its name."""
 VERBS = ("SELECT ", "INSERT ", "UPDATE ", "DELETE ", "CREATE ", "SET ", "PRAGMA ", "DESCRIBE ", "BEGIN ", "FROM ")
 ALLOWED = {
-    "data/manifest/schema.py:_migrate": "our migrations and their number, given by the callers that open a database",
-    "data/manifest/schema.py:create_database": "our statements for a new database, given by its callers",
-    "data/manifest/kinds.py:insert": "the table and the columns of one of three kinds of files",
-    "data/manifest/kinds.py:execute": "SQL of its callers, with the table name of a kind of files filled in",
-    "data/manifest/kinds.py:rows": "SQL of its callers, with the table name of a kind of files filled in",
-    "data/manifest/database.py:rows": "passes on SQL of its callers, which this test checks, too",
+    "data/manifest/schema.py:_migrate": "our migrations and their number, passed by the callers that open a database",
+    "data/manifest/schema.py:create_database": "our statements for a new database, passed by its callers",
+    "data/manifest/kinds.py:insert": "the table and columns for one of three kinds of file",
+    "data/manifest/kinds.py:execute": "its callers' SQL, with the name of the table for a kind of file filled in",
+    "data/manifest/kinds.py:rows": "its callers' SQL, with the name of the table for a kind of file filled in",
+    "data/manifest/database.py:rows": "passes on its callers' SQL, which this test also checks",
     "data/logs/formats.py:read": "the name of one of our formats, and the SQL file with that name",
     "data/logs/formats.py:_add_field_macros": "the type of nginx variables, made in line_layout.py",
-    "data/logs/line_layout.py:": "names of variables: constants of that file",
-    "queries/shell.py:script": "a script for DuckDB's own shell: our own names, and values as literals",
+    "data/logs/line_layout.py:": "names of variables, which are constants in that file",
+    "queries/shell.py:script": "a script for DuckDB's shell, with our names, and with values as literals",
     "queries/compiler/names.py:_schema_of": "our own queries, rewritten to be described",
     "queries/locked_engine.py:describe": "the same queries, which are described and not run",
     "queries/connect.py:table": "the compiled text of a template",
-    "queries/snapshot.py:parsed": "passes on SQL of its callers, which this test checks, too",
-    "queries/snapshot.py:_set": "one of the constants of that file",
-    "queries/snapshot.py:": "names of variables and types: constants of that file",
-    "queries/rollups.py:_count_relation": "three constants of that file",
+    "queries/snapshot.py:parsed": "passes on its callers' SQL, which this test also checks",
+    "queries/snapshot.py:_set": "one of the constants in that file",
+    "queries/snapshot.py:": "names of variables and types, which are constants in that file",
+    "queries/rollups.py:_count_relation": "three constants in that file",
     "queries/prelude/__init__.py:": "a mask of bits, summed in data/signals.py",
-    "queries/definitions.py:define_relations": "the SQL files of the package",
-    "queries/warehouse.py:answer": "a template of the catalog",
-    "queries/warehouse.py:tables": "a template of the catalog",
+    "queries/definitions.py:define_relations": "the package's SQL files",
+    "queries/warehouse.py:answer": "a template from the catalog",
+    "queries/warehouse.py:tables": "a template from the catalog",
     "service/robots/plans.py:offences": "one of our SQL files, with values as parameters",
     "queries/sql_process.py:_batches": "a user's own SELECT: it can read only one organization's files, and write none",
     "queries/sql_process.py:_check_read_only": "the same SELECT, before it runs",
     "service/reports/commands/query.py:_run_sql_file": "an operator's own SELECT, read from a file",
     "service/mcp/sources.py:run_sql": "an assistant's own SELECT, on the same engine, over stdio",
-    "service/core/control_database.py:rows": "passes on SQL of its callers, which this test checks, too",
+    "service/core/control_database.py:rows": "passes on its callers' SQL, which this test also checks",
 }
 
 
@@ -47,7 +47,7 @@ PARTS = {
     ast.IfExp: ("body", "orelse"), ast.Subscript: ("value",), ast.Dict: ("values",), ast.Tuple: ("elts",),
     ast.List: ("elts",),
 }  # fmt: skip
-"""The kinds of expressions that are our text if these parts of them are our text."""
+"""The kinds of expression that are our text if these parts of the expression are."""
 
 
 def is_ours(node, constants):
@@ -58,7 +58,7 @@ def is_ours(node, constants):
     match node:
         case ast.Name():
             return node.id in constants
-        case ast.Attribute(attr="__struct_fields__" | "__dataclass_fields__"):  # names of fields of our records
+        case ast.Attribute(attr="__struct_fields__" | "__dataclass_fields__"):  # field names of our records
             return True
         case ast.Call(func=ast.Attribute(attr="join"), args=[parts]):
             return is_ours(node.func.value, constants) and is_ours(parts, constants)
@@ -68,12 +68,12 @@ def is_ours(node, constants):
 
 
 def reads_like_sql(text):
-    """Whether an f-string contains a keyword of a statement: it may reach a database far from its place."""
+    """Whether an f-string contains the keyword of a statement; a database may get it far from its place in the code."""
     return any(verb in part.value for part in text.values if isinstance(part, ast.Constant) for verb in VERBS)
 
 
 def constants_of(tree):
-    """Return the names of constants with text from our files."""
+    """Return the names of constants whose text is from our files."""
     constants = set()
     for node in tree.body:
         match node:
@@ -84,7 +84,7 @@ def constants_of(tree):
 
 
 def foreign_in(source):
-    """Return the SQL of a module that is not ours, in its source form, with the function that contains it."""
+    """Return the SQL expressions in a module that are not our text, each with the function that contains it."""
     tree = ast.parse(source)
     constants = constants_of(tree)
     holders = {
@@ -129,7 +129,7 @@ def planted(db, name, names, engine):
 
 
 @examples("sql")
-def test_built_sql_is_found(sql):
+def test_sql_built_from_values_is_found(sql):
     assert foreign_in(PLANTED.format(sql=sql))
 
 

@@ -1,4 +1,4 @@
-"""The parts of the twin that decide which differences count; see tests/twin."""
+"""The parts of tests/twin that decide which differences count."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -25,22 +25,22 @@ MASKS = Masks(Clock(STARTED.timestamp()), STARTED.timestamp() + 60)
         ("3.50 %", "3.50 %"),
     ],
 )
-def test_only_values_of_one_life_are_masked(text, shown):
+def test_only_values_that_differ_between_lives_are_masked(text, shown):
     assert MASKS.masked("GET / as editor", text) == shown
 
 
-def test_a_duration_is_masked_in_commands_only():
+def test_a_duration_is_masked_only_in_commands():
     texts = [MASKS.masked(label, "took 1.2 s") for label in ("command: import", "GET / as editor")]
     assert texts == ["took <duration>", "took 1.2 s"]
 
 
-def test_rows_of_equal_time_are_sorted_instead_of_by_id():
+def test_rows_with_the_same_time_are_sorted_by_their_text():
     first, second = "<key id>  acme\n<key id>  berlin\n", "<key id>  berlin\n<key id>  acme\n"
     assert MASKS.masked("command: keys list", first) == MASKS.masked("command: keys list", second)
     assert MASKS.masked("command: links list", first) != MASKS.masked("command: links list", second)
 
 
-def test_no_life_begins_near_midnight(monkeypatch):
+def test_no_life_begins_shortly_before_midnight(monkeypatch):
     class Late(datetime):
         @classmethod
         def now(cls, tz=None):

@@ -1,6 +1,6 @@
 """From a log to every answer: `traffic import` and `traffic query` agree with a recount in plain Python.
 
-Reports of the dashboard are requested as parts of it, and with `TRAFFIC_FAULTS=all` also separately.
+Reports that are parts of the dashboard are requested with it, and with `TRAFFIC_FAULTS=all` also separately.
 """
 
 import datetime as dt
@@ -66,7 +66,7 @@ ZONES = {
 
 @pytest.fixture(scope="module")
 def zoned(tmp_path_factory):
-    """One log of the weeks in which clocks change, imported by organizations in four zones."""
+    """A log of the weeks in which clocks change, imported for organizations in four time zones."""
     folder = tmp_path_factory.mktemp("zoned")
     log, lake = folder / "access.log", folder / "lake"
     Sample(1_000, dt.date(2026, 4, 8), days=40, links=60).write(log)
@@ -78,7 +78,7 @@ def zoned(tmp_path_factory):
 
 
 @pytest.mark.parametrize("organization", ZONES)
-def test_answers_use_days_and_hours_of_the_organizations_zone(organization, zoned, capfdbinary):
+def test_answers_use_days_and_hours_in_the_organizations_zone(organization, zoned, capfdbinary):
     lake, visits = zoned
     for first, last in [(dt.date(2026, 3, 1), dt.date(2026, 4, 7)), *[(day, day) for day in DAYS_OF_CHANGES]]:
         scope = Scope(organization, first, last)
@@ -88,7 +88,7 @@ def test_answers_use_days_and_hours_of_the_organizations_zone(organization, zone
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("log", "days"), [("real", REAL_DAYS), ("made_up", MADE_UP_DAYS)], ids=["real", "made up"])
-def test_an_answer_over_a_log_equals_its_recount(name, log, days, request, capfdbinary):
+def test_an_answer_about_a_log_equals_its_recount(name, log, days, request, capfdbinary):
     lake, visits = request.getfixturevalue(log)
     scope = Scope("acme", *days)
     assert asked(name, lake, scope, capfdbinary) == encode(recount(name, visits, scope))
@@ -106,7 +106,7 @@ def test_visits_and_bytes_of_a_real_log_agree_with_goaccess(real):
     assert landed == 2_747_282_740  # general.bandwidth of GoAccess 1.7, --log-format COMBINED
 
 
-def test_a_visitor_of_600_links_in_20_minutes_is_not_a_person(tmp_path, capfdbinary):
+def test_a_visitor_to_600_links_in_20_minutes_is_not_a_person(tmp_path, capfdbinary):
     log, lake = tmp_path / "access.log", tmp_path / "lake"
     day = dt.datetime.now(dt.UTC).date() - dt.timedelta(1)
     agent = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/79.0.3945.88 Safari/537.36"
@@ -142,7 +142,7 @@ def test_probes_in_a_real_log_are_neither_people_nor_links(real, capfdbinary):
     assert {row["referrer_type"] for row in own} == {"internal"}
 
 
-def test_a_real_log_imported_in_two_steps_counts_lines_once(real, tmp_path, capfdbinary):
+def test_a_real_log_imported_in_two_parts_counts_lines_once(real, tmp_path, capfdbinary):
     whole = gzip.decompress(REAL_LOG.read_bytes())
     head = b"".join(whole.splitlines(keepends=True)[:6_000])
     (tmp_path / "head.log").write_bytes(head)

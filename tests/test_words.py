@@ -1,4 +1,4 @@
-"""One meaning for each word across the floors: a glossary, unique names, and phrases that are always wrong."""
+"""Each word has one meaning on all floors: a glossary, unique names, and phrases that are always wrong."""
 
 import ast
 import re
@@ -32,7 +32,7 @@ GLOSSARY = {
     "VisitBuilder": "from the requests of a block to its visits",
     "Warehouse": "the engine that answers queries",
 }
-"""The project's words: each is the name of at most one class, with this meaning."""
+"""The project's terms: each is the name of one class, with this meaning."""
 
 PRONOUN = re.compile(r"(?<![a-z])(?:no|some|any|every)body|whoever", re.IGNORECASE)
 """Pronouns that do not say whether a user, a caller, a query or a program is meant."""
@@ -50,7 +50,7 @@ def nodes() -> dict[str, list[ast.AST]]:
 
 @cache
 def definitions(*kinds: type[ast.AST]) -> list[tuple[str, str]]:
-    """Return the names that are defined on the three floors, each with its file."""
+    """Return the names of the definitions of these kinds on the three floors, each with its file."""
     return [(node.name, file) for file, found in nodes().items() for node in found if isinstance(node, kinds)]
 
 
@@ -63,8 +63,7 @@ def homonyms(names: list[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def aliases(floors: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Return the aliases of types in modules of some floors, such as Columns = dict[str, pa.Array], with their
-    files."""
+    """Return the type aliases in modules of these floors, such as Columns = dict[str, pa.Array], with their files."""
     found = []
     for file, every in nodes().items():
         module = every[0]
@@ -76,7 +75,7 @@ def aliases(floors: tuple[str, ...]) -> list[tuple[str, str]]:
     return found
 
 
-def test_types_of_data_and_queries_have_unique_names():
+def test_types_in_data_and_queries_have_unique_names():
     floors = ("data/", "queries/")
     classes = [(name, file) for name, file in definitions(ast.ClassDef) if file.startswith(floors)]
     found = aliases(floors)
@@ -88,13 +87,13 @@ def test_class_names_are_unique():
     assert homonyms(definitions(ast.ClassDef)) == {}
 
 
-def test_the_glossary_names_classes_that_exist():
+def test_every_term_in_the_glossary_is_a_class():
     classes = definitions(ast.ClassDef)
     assert GLOSSARY.keys() - {name.strip("_") for name, _ in classes} == set()
 
 
-def test_texts_say_is_not_a():
-    """English says "is not a number" for what other languages call no number; "there is no" is fine."""
+def test_texts_use_is_not_a_instead_of_is_no():
+    """English says "is not a number" where other languages say "is no number"; "there is no" is fine."""
     said = re.compile(
         r"(?<!there )\b(is|are) no (?!longer)[a-z]|\bwhat came of\b|\bdid not come\b|\bsigns along\b", re.IGNORECASE
     )
@@ -112,7 +111,7 @@ def test_texts_say_is_not_a():
 
 @cache
 def functions_of_tests() -> list[str]:
-    """Return the names of all functions in the folder of tests."""
+    """Return the names of all functions in the tests folder."""
     texts = (path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py"))
     return [name for text in texts for name in re.findall(r"^ *(?:async )?def (\w+)\(", text, re.MULTILINE)]
 
@@ -131,7 +130,7 @@ def test_names_of_tests_are_plain_english():
 
 
 def test_the_floors_use_no_vague_pronouns():
-    """Messages, docstrings, comments, SQL and pages are checked. The migrations of a release stay unchanged."""
+    """Messages, docstrings, comments, SQL and pages are checked, except migrations, which never change."""
     released = (*database.MIGRATIONS, *control_database.MIGRATIONS)
     files = [path for floor in ("data", "queries", "service") for path in (ROOT / floor).rglob("*")]
     for path in files:
@@ -142,7 +141,7 @@ def test_the_floors_use_no_vague_pronouns():
             assert PRONOUN.findall(text) == [], path
 
 
-def test_a_bound_is_called_max():
+def test_constants_for_upper_bounds_are_called_max():
     constants = [
         (node.id, file)
         for file, found in nodes().items()

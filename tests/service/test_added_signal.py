@@ -1,4 +1,4 @@
-"""A row added to the table of signals shows up wherever signals are listed, with no other change."""
+"""A row that is added to the table of signals shows up wherever signals are listed, without any other change."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ from data import signals
 signals.SIGNALS += (signals.Signal("odd_hours", 1 << 45, "judging", convicts=True, meaning="it came at odd hours"),)
 signals.BITS["odd_hours"], signals.CONVICTING = 1 << 45, signals.CONVICTING | 1 << 45
 """
-"""Add a row, in every process that finds it as sitecustomize.py."""
+"""Code that adds a row in every process that finds the code as sitecustomize.py."""
 ASK = """
 import json, sys
 from pathlib import Path
@@ -52,7 +52,7 @@ app(["behaviour", "explain", "--org", "acme", *dates, "--format", "csv", "--lake
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory):
-    """Return the texts about a signal that only its row declares, by the place."""
+    """What each place shows about a signal that only its row declares."""
     folder = tmp_path_factory.mktemp("added")
     (folder / "sitecustomize.py").write_text(ADD)
     environment = {**without_settings(), "PYTHONPATH": f"{folder}:{ROOT}"}

@@ -1,4 +1,4 @@
-"""The program `traffic`: its output, its end, and the state that it leaves."""
+"""The program `traffic`: what it prints, how it ends, and what it leaves behind."""
 
 import io
 import itertools
@@ -83,8 +83,8 @@ def api(filled, opened):
 ONE_OF_EACH_SHAPE = {entry.shape: entry.name for entry in ENDPOINTS.values()}.values()
 
 
-def test_query_returns_the_bytes_of_the_api(query, api):
-    """An answer of each form; tests/test_whole_way.py tests every answer of `traffic query`."""
+def test_query_prints_the_same_bytes_as_the_api(query, api):
+    """One answer of each shape is tested; tests/test_whole_way.py tests every answer of `traffic query`."""
     for name in ONE_OF_EACH_SHAPE:
         answer = api.get(f"/analytics/{name}", params=DAYS)
         assert answer.status_code == 200
@@ -94,7 +94,7 @@ def test_query_returns_the_bytes_of_the_api(query, api):
 
 
 @examples("filters")
-def test_query_filters_like_the_api(query, api, filters):
+def test_query_filters_as_the_api_does(query, api, filters):
     flags = itertools.chain(*((f"--{name.replace('_', '-')}", value) for name, value in filters.items()))
     answer = api.get("/analytics/bot-traffic", params=DAYS | filters).text
     assert query("bot-traffic", *DAY_FLAGS, *flags, "--format", "json").out == answer
@@ -137,7 +137,7 @@ def test_help_and_queries_do_not_load_the_web_server(filled):
     assert ended.stdout.count("Usage") == 4
     *helps, query = [set(line.split()) for line in ended.stderr.splitlines() if line.startswith("__")]
     web = {"starlette", "uvicorn", "uvloop", "httptools", "jwt", "cryptography"}
-    engine = {"duckdb", "queries"}  # help for a query shows the parameters, which are there
+    engine = {"duckdb", "queries"}  # the help for `traffic query` shows the parameters, which are defined there
     assert [(web | engine | {"re2"}) & modules for modules in helps] == [set(), set(), set(), engine]
     assert not web & query
 
@@ -153,7 +153,7 @@ def test_a_printed_key_is_valid_until_it_is_revoked(lake):
         assert owner(control, key) is None
 
 
-def test_views_are_sql_that_shows_the_days_with_visits(filled):
+def test_views_are_sql_that_names_the_days_with_visits(filled):
     options = ("--org", "acme", "--lake", filled.root)
     run = program("views", *options, *DAY_FLAGS, "--domain", "it's.example")
     assert (run.code, run.err) == (0, "")
@@ -198,7 +198,7 @@ def test_the_program_prints_the_projects_version():
     assert program("--version").out == f"traffic {VERSION}\n"
 
 
-def test_the_changelogs_newest_release_is_the_projects():
+def test_the_newest_release_in_the_changelog_is_the_projects():
     releases = re.findall(r"^## (\S+) \(\d{4}-\d\d-\d\d\)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert releases[0] == VERSION
 
@@ -217,7 +217,7 @@ def test_help_describes_every_command_in_a_complete_sentence(group):
 
 
 @pytest.mark.parametrize("words", ["nothing", "keys nothing", "--nothing", "serve extra", "demo --visits 0"])
-def test_an_unknown_command_or_an_impossible_value_is_one_line(words):
+def test_an_unknown_command_or_value_is_reported_in_one_line(words):
     assert words.split()[-1] in refused(program(*words.split()))
 
 
@@ -268,7 +268,7 @@ def test_a_command_that_creates_a_lake_reports_it(tmp_path, monkeypatch, command
     assert told[1][0] != told[0][0]
 
 
-def test_ctrl_c_while_duckdb_works_ends_with_130(monkeypatch, filled):
+def test_ctrl_c_during_a_query_ends_the_program_with_130(monkeypatch, filled):
     def interrupted(*_, **_options):
         raise RuntimeError("Query interrupted")  # like DuckDB, for KeyboardInterrupt
 

@@ -1,4 +1,4 @@
-"""Effects of commands on lakes, servers and clocks; their output is in transcripts/."""
+"""The effects of commands on lakes, servers and clocks. What the commands print is tested by transcripts/."""
 
 import json
 import os
@@ -30,7 +30,7 @@ from tests.support.tables import examples
 from tests.support.visits import land, visit
 
 
-def test_lists_are_fetched_from_their_addresses(traffic, lake, receiver, monkeypatch):
+def test_ip_lists_are_fetched_from_their_addresses(traffic, lake, receiver, monkeypatch):
     def answer(body):
         return [f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n{body}"]
 
@@ -60,7 +60,7 @@ def test_lists_are_fetched_from_their_addresses(traffic, lake, receiver, monkeyp
     assert sorted(snapshots(lake)) == ["one", "three", "two"]
 
 
-def test_two_writers_and_readers_all_finish(lake, forks):
+def test_two_merging_programs_and_their_readers_all_finish(lake, forks):
     days = range(1, 11)
     for number in range(3):  # a file for each day, with two visits
         rows = [visit(visited_at=datetime(2026, 3, day, 12, 0, number), path=f"/{day}-{number}") for day in days]
@@ -107,7 +107,7 @@ def test_disk_checks_distinguish_failures_from_warnings(lake, monkeypatch):
     assert list(lake.root.rglob("doctor-*")) == []
 
 
-def test_a_clock_that_is_ahead_of_the_disk_is_a_warning(lake):
+def test_a_clock_that_is_ahead_of_the_disk_gives_a_warning(lake):
     (check,) = [
         check
         for check in examine({"TRAFFIC_LAKE": str(lake.root)}, datetime.now(UTC) + timedelta(days=2))
@@ -118,13 +118,13 @@ def test_a_clock_that_is_ahead_of_the_disk_is_a_warning(lake):
 
 
 @examples("variables", "level", "words")
-def test_the_address_and_the_proxies_are_consistent(variables, level, words):
+def test_the_address_must_be_consistent_with_the_proxies(variables, level, words):
     check = check_address(read_settings({f"TRAFFIC_{name}": value for name, value in variables.items()}))
     assert check.level == level
     assert words in check.text
 
 
-def test_a_log_is_old_if_it_is_outside_the_default_range():
+def test_a_log_is_old_if_it_is_before_the_default_range():
     assert timedelta(days=RANGES[DEFAULT_RANGE]) == OLD
 
 
@@ -132,7 +132,7 @@ def test_a_log_without_a_domain_can_be_imported_again_with_one(lake, traffic, tm
     monkeypatch.setattr(erasure, "GRACE", timedelta(0))
     log = tmp_path / "access.log"
     log.write_text(line("/a", at="04/Mar/2026:10:05:03 +0000"))
-    Importer(lake).run(log, Options("acme"))  # where none was required
+    Importer(lake).run(log, Options("acme"))  # where no domain was required
     command = ("import", log, "--org", "acme", "--domain", "go.example")
     assert "already imported, without a domain, nothing changed" in traffic(*command).err
     run = traffic(*command, "--again")
@@ -144,7 +144,7 @@ def test_a_log_without_a_domain_can_be_imported_again_with_one(lake, traffic, tm
     assert [(row["domain"], row["path"]) for row in rows_of(lake)] == [("go.example", "/a")]
 
 
-def test_the_help_names_every_log_format(traffic):
+def test_the_help_lists_every_log_format(traffic):
     told = "".join(traffic("import", "--help").out.split())  # lines end at hyphens, too
     assert [name for name in (*FORMATS, "$remote_addr[$time_local]", "time=ts,ip=") if name not in told] == []
 
@@ -174,7 +174,7 @@ def test_captures_can_be_named_on_the_command_line(lake, traffic, tmp_path, comm
 
 @pytest.fixture
 def mail(traffic, lake, monkeypatch):
-    """Run `traffic mail` for acme, with these settings."""
+    """Run `traffic mail` for acme, with these flags and settings."""
     land(lake, "acme", [visit()])
 
     def mail(*flags, **settings):
@@ -219,14 +219,14 @@ def test_retention_waits_for_running_queries_and_is_recorded(lake, traffic, monk
     del slept[:]
     left = {name: sum(file.visits for file in lake.manifest.files.live(name)) for name in ("acme", "other", "young")}
     assert left == {"acme": 1, "other": 1, "young": 1}
-    assert len([*lake.root.glob("visits/organization=[!_]*/*/*.parquet")]) == 3 + 2  # with visits; records of removals
+    assert len([*lake.root.glob("visits/organization=[!_]*/*/*.parquet")]) == 3 + 2  # visits; records of removals
     assert (lake.root / "manifest.sqlite-wal").stat().st_size == 0
     traffic(*retain, "30")
     traffic(*retain, "1", "--dry-run")
     assert slept == []
 
 
-def test_the_printed_command_creates_a_link_to_the_server(traffic, lake, serving):
+def test_the_command_that_the_server_prints_creates_a_link_to_it(traffic, lake, serving):
     with serving(lake, base_path="/v1") as server:
         assert server.monitor is None  # only with a separate port
         line = server.process.stderr.readline()
@@ -239,6 +239,6 @@ def test_the_printed_command_creates_a_link_to_the_server(traffic, lake, serving
 
 
 @examples("seconds", "age")
-def test_an_age_is_printed_in_a_fitting_unit(seconds, age):
+def test_an_age_is_printed_in_a_suitable_unit(seconds, age):
     now = datetime(2026, 3, 1, tzinfo=UTC)
     assert _age(now - timedelta(seconds=seconds), now) == age

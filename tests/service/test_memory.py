@@ -1,4 +1,4 @@
-"""Programs stay within their memory, whatever they read."""
+"""Programs stay within their memory limits, whatever they read."""
 
 import gzip
 
@@ -11,12 +11,12 @@ from tests.support.runs import run
 from tests.support.visits import land, visit
 
 MUCH = 550
-"""Megabytes: the limit of 300 for rows, the base memory of a program, and room for one batch."""
+"""Megabytes: the limit of 300 for rows, what a program uses anyway, and room for one batch."""
 
 
 @pytest.fixture
 def own_sql(lake, tmp_path):
-    """Return the arguments that run a SELECT."""
+    """Return a function that makes the arguments that run a SELECT."""
     land(lake, "ant", [visit()])
 
     def words(sql, *flags):
@@ -35,7 +35,7 @@ def own_sql(lake, tmp_path):
         "[range::VARCHAR, NULL, range::VARCHAR]",
     ],
 )
-def test_rows_of_own_sql_are_measured_as_python_objects(own_sql, tmp_path, row):
+def test_rows_from_own_sql_are_measured_as_python_objects(own_sql, tmp_path, row):
     ended = measured(tmp_path, *own_sql(f"SELECT {row} FROM range(100000000)", "--format", "json"))
     assert ended.err.count("\n") == 1
     told = "its rows take more than 300MB: read fewer columns" if ended.code == 2 else "longer than 10 seconds"
@@ -52,11 +52,11 @@ def test_a_long_table_has_one_header_and_aligned_rows(own_sql):
 
 LOG_LINE = '203.0.113.7 - - [02/Mar/2026:10:00:00 +0000] "GET /x HTTP/1.1" 302 0 "-" "curl/8"\n'
 LARGE = 700
-"""Megabytes: the memory of an import of a log with distinct lines, and of any other."""
+"""Megabytes: more than an import needs for a log with distinct lines, and the limit for any other log."""
 
 
 def repeated(path, text, rows, kind=lambda column: column):
-    """Return a Parquet log that stores one text once, for many rows."""
+    """Write a Parquet log that stores one string once, for many rows."""
     column = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array([text]))
     times = pa.array(["2026-03-02T10:00:00Z"] * rows)
     urls = pa.array(["https://go.example.com/x"] * rows)

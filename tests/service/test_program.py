@@ -1,4 +1,4 @@
-"""The start and the end of the program, with unrelated packages installed."""
+"""The program's start and end, in an environment with unrelated packages."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ def ended(*command, **how):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Run a command with UNUSED on its path, which leave a file when imported; return whether they were."""
+    """Run a command with the packages in UNUSED on its path; return stdout, stderr, and whether it imported any."""
     folder = tmp_path_factory.mktemp("packages")
     for package in UNUSED:
         (folder / package).mkdir()
@@ -41,7 +41,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def words(tmp_path_factory):
-    """Return a log, and the arguments that name an organization and a lake."""
+    """The arguments that name a log, and those that name an organization and a lake."""
     folder = tmp_path_factory.mktemp("log")
     (folder / "access.log").write_text(LINE)
     return [folder / "access.log", "--domain", "go.example"], ["--org", "acme", "--lake", folder / "lake"]
@@ -49,7 +49,7 @@ def words(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def imported(run, words):
-    """Run an import that prints which libraries for consoles, downloads and countries it has loaded."""
+    """An import that prints which libraries for consoles, downloads and countries it has loaded, and its lake."""
     log, lake = words
     loaded = "print([name for name in ('rich', 'urllib.request', 'maxminddb') if name in sys.modules])"
     return run(sys.executable, "-c", CAUGHT + loaded, "import", *log, *lake), lake
@@ -62,7 +62,7 @@ def test_commands_import_no_unused_package(imported, run):
     query = ["query", "traffic-overview", "--start-date", "2025-03-04", "--end-date", "2025-03-04"]
     assert run(PROGRAM, *query, "--format", "csv", *lake)[1:] == ("", False)
     assert run(sys.executable, "-c", "import pyarrow; pyarrow.array([1])")[2]  # like every program
-    assert run(sys.executable, "-c", f"{CAUGHT}import pyspark", "--help")[2]  # which needs them
+    assert run(sys.executable, "-c", f"{CAUGHT}import pyspark", "--help")[2]  # which imports them
 
 
 def test_a_warning_is_printed_without_its_source_line(imported, run):
@@ -115,7 +115,7 @@ service.program.main()
 
 
 def ended_by(end, **how):
-    """End a program with a statement; return its exit code, its output, and its last error."""
+    """End a program with a statement; return its exit code, its output, and the last line of its errors."""
     done = ended(sys.executable, "-c", ENDING.format(end=end), env=os.environ | {"PYTHONUNBUFFERED": ""}, **how)
     return done.returncode, done.stdout and done.stdout.split("\n"), done.stderr.strip().rpartition("\n")[2]
 

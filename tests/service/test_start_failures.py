@@ -1,4 +1,4 @@
-"""A server that fails to start closes everything that it has opened."""
+"""Servers and other programs that fail to start close everything that they have opened."""
 
 import logging
 import socket
@@ -31,7 +31,7 @@ def fail(*_, **__):
 
 
 def open_files(folder):
-    """Return the files in a folder that this process has open."""
+    """Return the open files of this process in a folder."""
     found = set()
     for number in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):  # the listed folder
@@ -65,7 +65,7 @@ def test_an_application_that_cannot_be_created_closes_files(settings, tmp_path, 
 @pytest.mark.parametrize(
     ("name", "opened"), [("manifest.sqlite", 2), ("manifest.sqlite", 3), ("control.sqlite", 1), ("control.sqlite", 2)]
 )
-def test_a_database_that_cannot_be_opened_twice_is_closed(settings, tmp_path, monkeypatch, name, opened):
+def test_databases_are_closed_if_another_cannot_be_opened(settings, tmp_path, monkeypatch, name, opened):
     places = []
 
     def open_some(path, migrations, refuse_new):
@@ -99,7 +99,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("place", FAILURES)
-def test_tools_that_fail_to_start_report_it_and_close_files(lake, monkeypatch, place):
+def test_mcp_tools_that_fail_to_start_report_it_and_close_files(lake, monkeypatch, place):
     failure, told = FAILURES[place]
     land(lake, "ant", [visit()])
     lake.manifest.close()

@@ -1,8 +1,9 @@
-"""Commands on a terminal: each transcript is typed again, and must print the same.
+"""Commands in a terminal: each transcript is typed again and must print the same lines.
 
-Each transcript has its own lake, named by TRAFFIC_LAKE. Below `$`, a command of ours or of the shell, is its output:
-stdout after `>`, stderr after `!`, and its exit code after `?` unless it is 0. `…` is any text; a name in «» is one
-word, the same wherever it occurs; a number stands for the date that many days ago. STEPS are events between commands.
+Each transcript has a separate lake, which TRAFFIC_LAKE names. Below `$` and a command of `traffic` or the shell is its
+output: stdout after `>`, stderr after `!`, and the exit code after `?` unless it is 0. `…` is any text. A name in «» is
+one word, which is the same wherever the name occurs; a number in «» is the date that many days ago. STEPS are the
+events that may occur between commands.
 """
 
 import fcntl
@@ -42,21 +43,21 @@ from tests.support.visits import land, packed, visit
 
 
 class Terminal:
-    """The folder of a lake, in which commands are typed."""
+    """A terminal in the folder that contains the lake, in which commands are typed."""
 
     def __init__(self, traffic, forks, patch, held):
         self.traffic, self.forks, self.patch, self.held = traffic, forks, patch, held
         self.names, self.typed = {}, b""
 
     def resolved(self, text):
-        """Return a text with words instead of its names."""
+        """Return the text with its names replaced by their words."""
         return re.sub("«([^»]+)»", lambda found: self.word(found[1]), text)
 
     def word(self, name):
         return str(datetime.now(UTC).date() - timedelta(int(name))) if name.isdecimal() else self.names[name]
 
     def pattern(self, expected):
-        """Return a pattern for the lines of a transcript. A new name stands for any word."""
+        """Return the pattern that the lines of a transcript stand for; a new name matches any word."""
         parts, new = re.split("(…|«[^»]+»)", expected), set()
         for number, part in enumerate(parts):
             name = part.strip("«»")
@@ -82,7 +83,7 @@ class Terminal:
         self.match(command, run.err, err)
 
     def show(self, command, below):
-        """Return a command's output on a terminal of 80 columns, line for line: … is itself here."""
+        """Check a command's output in a terminal with 80 columns, line by line; here, `…` is only itself."""
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         settings = {"TERM": "dumb", "COLUMNS": "", "TRAFFIC_LAKE": str(Path("lake").absolute())}
@@ -107,7 +108,7 @@ class Terminal:
         Path(name).write_text("".join(f"{line[2:]}\n" for line in below), "utf-8")
 
     def answer(self, text, below):
-        """Answer a command's questions on the terminal from now on; the next lines follow below."""
+        """Answer the questions of the following commands with this line and the lines below."""
         self.patch.setattr(confirmation, "can_ask", lambda: True)
         self.typed = "".join(f"{line}\n" for line in (text, *(line[2:] for line in below))).encode()
 
@@ -115,31 +116,31 @@ class Terminal:
         self.patch.setenv(*self.resolved(assignment).split("=", 1))
 
     def hold(self, folder, below):
-        """Let another program lock a folder until `release`."""
+        """Hold the lock of a folder, as another program would, until `release`."""
         self.held.enter_context(locked(Path(folder), wait=False))
 
     def release(self, _, below):
         self.held.close()
 
     def limit(self, seconds, below):
-        """Let `traffic doctor` accept that a write, or an answer, takes this number of seconds."""
+        """Make `traffic doctor` accept writes and answers that take this many seconds."""
         for name in ("MAX_SYNC_SECONDS", "MAX_ANSWER_SECONDS"):
             self.patch.setattr(doctor, name, float(seconds))
 
     def sql(self, statement, below):
-        """Change a database, `manifest UPDATE …`, or read it: each value is below on separate lines."""
+        """Change a database (`manifest UPDATE …`) or read it; the values that it returns are below, one per line."""
         name, _, statement = self.resolved(statement).partition(" ")
         with closing(sqlite3.connect(f"lake/{name}.sqlite")) as database, database:
             values = [str(value) for row in database.execute(statement) for value in row]
         self.match(statement, "\n".join(values), [line[2:] for line in below])
 
     def mmdb(self, words, below):
-        """Provide a database in which 5.5.5.0/24 has a record: `countries.mmdb {"country": "FR"}`."""
+        """Write a country database with this record for 5.5.5.0/24: `countries.mmdb {"country": "FR"}`."""
         name, _, record = words.partition(" ")
         country_database(Path(name), {"5.5.5.0/24": json.loads(record)})
 
     def visits(self, words, below):
-        """Land visits: `acme 2026-03-01 7*3 path=/a` is a visit on that day and three visits seven days ago."""
+        """Land visits: `acme 2026-03-01 7*3 path=/a` means one visit on that day and three visits seven days ago."""
         organization, rows = self._visits(words)
         with opened(Path("lake")) as lake:
             land(lake, organization, rows)
@@ -154,7 +155,7 @@ class Terminal:
         organization, *words = shlex.split(words)
         columns = dict(word.split("=", 1) for word in words if "=" in word)
         for name, value in columns.items():
-            with suppress(ValueError):  # a word is a text
+            with suppress(ValueError):  # a value that is not JSON is a string
                 columns[name] = json.loads(value)
         rows = []
         for day, _, times in (word.partition("*") for word in words if "=" not in word):
@@ -163,14 +164,14 @@ class Terminal:
         return organization, rows
 
     def job(self, words, below):
-        """Find a broken link with a detector: `/gone`; `/gone 70000` has this number of letters in its evidence."""
+        """Add a job about a broken link, `/gone`; with `/gone 70000`, its evidence contains a string of this length."""
         path, _, letters = words.partition(" ")
         rows = [{**ROW, "statuses": "4" * int(letters)}] if letters else ()
         with opened(Path("lake")) as lake, open_store(Jobs, lake) as jobs:
             jobs.upsert(broken(path.encode().decode("unicode_escape"), rows=rows), NOW)
 
     def approve(self, words, below):
-        """Approve a job: `«job» as discussed`; `dismiss` and `redirect` are alike."""
+        """Approve a job with a note, `«job» as discussed`; `dismiss` is alike, and `redirect` takes a URL instead."""
         self._act("approve_fix", words)
 
     def dismiss(self, words, below):
@@ -194,18 +195,18 @@ class Terminal:
             mark(jobs, job_id, at=now, shipped_at=now - timedelta(int(days)))
 
     def hook(self, words, below):
-        """Create a hook: its name, its URL, and events unless they are the default."""
+        """Create a hook from its name, its URL, and its events unless they are the default ones."""
         name, url, *events = words.split()
         with opened(Path("lake")) as lake, open_store(Hooks, lake) as hooks:
             hooks.create("acme", name, url, events or DEFAULT_EVENTS)
 
     def test(self, hook_id, below):
-        """Send a test to a hook."""
+        """Send a test message to a hook."""
         with opened(Path("lake")) as lake, open_store(Hooks, lake) as hooks:
             hooks.send_test("acme", self.resolved(hook_id))
 
     def attempt(self, words, below):
-        """Attempt to deliver the next message: `204 null 7` are its status, error and milliseconds."""
+        """Record an attempt to deliver the next message: `204 null 7` are its status, error and milliseconds."""
         now = datetime.now(UTC)
         with opened(Path("lake")) as lake, open_store(Hooks, lake) as hooks, hooks.database.transaction() as outbox:
             finish(outbox, claim(outbox, now), Attempt(*map(json.loads, words.split())), now)
@@ -238,7 +239,7 @@ def test_a_transcript_is_reproduced(traffic, forks, lake, tmp_path, monkeypatch,
         monkeypatch.setattr(module, "GRACE", timedelta(0))
     with ExitStack() as held:
         terminal = Terminal(traffic, forks, monkeypatch, held)
-        terminal.limit(60, [])  # whatever else the machine does
+        terminal.limit(60, [])  # whatever else the machine is doing
         while steps:
             word, _, rest = steps[0].partition(" ")
             below = [*takewhile(lambda line: line[0] in "?>!|", steps[1:])]

@@ -1,4 +1,4 @@
-"""From the query string of a request to parameters, and from a rejected parameter to a response."""
+"""How the query string of a request becomes parameters and a scope."""
 
 import contextlib
 from datetime import date, timedelta
@@ -15,7 +15,7 @@ from service.reports.query_string import parse_parameters, parse_scope
 DEVICES = ENTRIES["devices"]
 
 
-def test_a_query_string_is_read_like_a_form():
+def test_a_query_string_is_decoded_like_a_form():
     for query, read in (
         (b"domain=a%2Eb+c&short_code=%C3%BC&unknown=1&range=&end_date", {"domain": "a.b c", "short_code": "ü"}),
         (b"", {}),
@@ -32,7 +32,7 @@ def test_the_scope_depends_on_the_caller_and_the_day(lake):
         assert scope == Scope(organization, day - timedelta(days=6), day, domain="a.example")
 
 
-def test_a_target_has_no_scope_without_links(lake):
+def test_a_target_without_links_gives_no_scope(lake):
     for query in (b"target_url=https://a.example/", b"target%5Furl=https://a.example/", b"target_url=" + b"a" * 600):
         assert parse_scope(query, DEVICES, "acme", date(2026, 5, 1), LinkIndex(lake)) is None
 

@@ -1,4 +1,4 @@
-"""The effects of blocking crawlers; the output of `traffic robots` is in transcripts/robots.txt."""
+"""The effects of blocking crawlers. The output of `traffic robots` is tested by transcripts/robots.txt."""
 
 from contextlib import closing
 from datetime import UTC, datetime, time, timedelta
@@ -28,7 +28,7 @@ def noon(day):
     ("since", "outcome"),
     [((GPTBOT | {"status": 403}, 5), "improved"), ((GPTBOT, 0), "improved"), ((GPTBOT, 5), "unchanged")],
 )
-def test_a_plan_is_measured_by_requests_still_answered(lake, today, since, outcome):
+def test_a_plan_is_measured_by_requests_that_are_still_answered(lake, today, since, outcome):
     shipped, visits = today - timedelta(days=30), []
     for day in (today - timedelta(days=number) for number in range(60, 0, -1)):
         columns, many = (GPTBOT, 5) if day <= shipped else since

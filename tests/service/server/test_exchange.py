@@ -1,4 +1,4 @@
-"""Responses: their bytes, and responses that are never sent."""
+"""Responses: the bytes that are sent, and responses that must not be sent."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ WHOLE = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
 
 async def exchanges(protocol, method="GET", count=1):
-    """Exchanges with received requests on a connection, its flow control, and the client's end of it."""
+    """Return a connection's flow control, the client's end of it, and exchanges whose requests have been received."""
     ours, theirs = socket.socketpair()
     transport, _ = await asyncio.get_running_loop().create_connection(protocol, sock=ours)
     flow, log = FlowControl(transport), logging.getLogger(__name__)
@@ -44,10 +44,10 @@ HEAD_ONLY = WHOLE.removesuffix(b"ok")
      ([{**EMPTY, "status": 304}, BODY], "GET", b"HTTP/1.1 304 Not Modified\r\n\r\n", False),
      ([BODY], "GET", b"", True), ([START, {**BODY, "more_body": True}], "GET", b"", True),
      ([START, START, {"type": "other"}], "GET", b"", True),
-     *(([head, {**BODY, "body": body}], "GET", b"", True)  # with a length other than the declared one
+     *(([head, {**BODY, "body": body}], "GET", b"", True)  # with a length other than the one declared
        for head, body in ((EMPTY, b"ok"), (START, b"o"), (START, b""), (START, b"ok!")))],
 )  # fmt: skip
-async def test_a_response_has_one_head_and_a_body_of_declared_length(messages, method, received, is_refused):
+async def test_a_response_has_one_head_and_a_body_as_long_as_declared(messages, method, received, is_refused):
     _, theirs, exchange = await exchanges(asyncio.Protocol, method)
     with pytest.raises(RuntimeError) if is_refused else nullcontext():
         for message in messages:

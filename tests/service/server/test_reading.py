@@ -1,4 +1,4 @@
-"""The amount read from a connection at once, on real sockets: others are answered between two steps."""
+"""How much is read from a connection in one step, on real sockets: other clients are answered between two steps."""
 
 import asyncio
 import ipaddress
@@ -24,7 +24,7 @@ HEAD = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000\r\n\r\n"
 
 @pytest.fixture
 def clients():
-    """Connect clients to a port; they send as much as the system accepts, and return the amount."""
+    """Connect clients to a port, each of which sends as much as the system accepts; return the bytes sent."""
     with ExitStack() as stack:
 
         def sent(port, data):
@@ -41,13 +41,13 @@ def clients():
 
 
 class Rounds:
-    """Record the reads of each round of the event loop, by connection."""
+    """Records how often each connection is read in each round of the event loop."""
 
     def __init__(self):
         self.reads, self.total, self.largest = [Counter()], 0, 0
 
     async def until(self, total):
-        """Wait until this number of bytes was read; then close the connections."""
+        """Wait until this many bytes have been read, then close the connections."""
         while self.total < total:
             self.reads.append(Counter())
             await asyncio.sleep(0)
@@ -66,7 +66,7 @@ async def refuse(scope, receive, send):
     await send({"type": "http.response.body"})
 
 
-def test_an_answered_body_is_read_one_step_per_round(clients):
+def test_the_rest_of_a_body_is_read_in_one_step_per_round(clients):
     async def served():
         rounds, loop = Rounds(), asyncio.get_running_loop()
         limits = ConnectionLimits(None, ConnectionSlots(SourceResolver([LOOPBACK])))
@@ -87,7 +87,7 @@ def test_an_answered_body_is_read_one_step_per_round(clients):
     assert max(max(reads.values(), default=0) for reads in rounds.reads) == 1
 
 
-def test_few_connections_are_discarded_per_round(clients):
+def test_only_a_few_connections_are_discarded_per_round(clients):
     class Kept(asyncio.Protocol):
         def connection_made(self, transport):
             self.transport = transport

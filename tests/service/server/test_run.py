@@ -1,6 +1,7 @@
-"""The real server: signals, ports and prefixes, and a proxy in front.
+"""The real server: its signals, ports and prefixes, and a proxy in front of it.
 
-nginx is a real one. `TRAFFIC_FAULTS=all` sends it 1,000 POSTs, each after 4.5 to 6 seconds of silence: about a minute.
+The proxy is a real nginx. With `TRAFFIC_FAULTS=all`, it gets 1,000 POSTs, each after 4.5 to 6 seconds of silence, which
+takes about a minute.
 """
 
 import contextlib
@@ -29,7 +30,7 @@ from tests.support.hurried import HURRIED, hurried
 from tests.support.sockets import answer_on, request, rest_on
 
 SLOW = b"/analytics/dashboard?start_date=2016-02-01&end_date=2026-03-01"  # 3,682 days, with a line for each
-THREADS, BLOCKS = 8, 200  # large and small blocks of each thread
+THREADS, BLOCKS = 8, 200  # the number of large and of small blocks that each thread allocates
 
 
 def connected(port):
@@ -37,7 +38,7 @@ def connected(port):
 
 
 def refused(forks, lake, *flags):
-    """Return the only line of a server that does not start."""
+    """Return the only line printed by a server that does not start."""
     server = forks.start("serve", "--lake", lake, *flags)
     _, told = server.communicate()
     assert (server.returncode, told.count("\n")) == (2, 1), told
@@ -49,13 +50,13 @@ def test_an_invalid_setting_is_reported_in_one_line_with_code_2(tmp_path, forks,
     assert flags[1] in refused(forks, tmp_path / "lake", *flags)
 
 
-def test_a_used_port_is_reported_in_one_line_with_code_2(tmp_path, forks):
+def test_a_port_in_use_is_reported_in_one_line_with_code_2(tmp_path, forks):
     with socket.create_server(("127.0.0.1", 0)) as used:
         port = str(used.getsockname()[1])
         assert port in refused(forks, tmp_path / "lake", "--port", port)
 
 
-def test_a_second_server_of_a_lake_names_the_first(lake, serving, forks):
+def test_a_second_server_for_a_lake_names_the_first(lake, serving, forks):
     def first_line():
         second = forks.start("serve", "--lake", lake.root, "--port", "0")
         line = second.stderr.readline()
@@ -93,7 +94,7 @@ def test_a_signal_ends_the_server_after_its_running_requests(lake, serving, key_
             connected(server.port)
 
 
-def test_the_host_of_two_colons_serves_ipv4_and_ipv6(lake, serving):
+def test_the_host_with_two_colons_serves_ipv4_and_ipv6(lake, serving):
     if not socket.has_dualstack_ipv6():
         pytest.skip("IPv6 is missing: it is off in this kernel or container")
     with serving(lake, "--host", "::", trusted_proxies="127.0.0.1") as server:
@@ -104,7 +105,7 @@ def test_the_host_of_two_colons_serves_ipv4_and_ipv6(lake, serving):
 
 
 def report_half(connection, key):
-    """Send the beginning of a report, once the server waits for it."""
+    """Send the beginning of a report of a visit once the server waits for its body."""
     lines = (f"Authorization: Bearer {key}".encode(), b"Content-Length: 14", b"Expect: 100-continue")
     connection.sendall(request(b"/visits", *lines, method=b"POST"))
     assert connection.recv(65_536) == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -120,7 +121,7 @@ def wait_until_refused(port):
 
 
 def hold_and_free(asked):
-    """Once the file `asked` exists: allocate large and small blocks in threads, free the large ones, and report it."""
+    """Once `asked` exists, allocate large and small blocks in threads, free the large ones, and write memory sizes."""
     while not asked.exists():
         time.sleep(0.05)
     before, kept, is_held = resident_mb(os.getpid()), [], threading.Barrier(THREADS + 1)
@@ -139,7 +140,7 @@ def hold_and_free(asked):
         thread.start()
     is_held.wait()
     held = resident_mb(os.getpid()) - before
-    library = ctypes.CDLL(None)  # glibc writes the content of its heaps into the file
+    library = ctypes.CDLL(None)  # glibc writes into the file what its heaps contain
     library.fopen.restype = ctypes.c_void_p
     stream = ctypes.c_void_p(library.fopen(str(asked).encode(), b"w"))
     library.malloc_info(0, stream)
@@ -153,7 +154,7 @@ def hold_and_free(asked):
 
 
 def test_memory_freed_by_threads_is_returned_to_the_system(lake, serving, tmp_path):
-    """Large blocks are allocated from the system one by one, regardless of freed memory."""
+    """Each large block is allocated from the system separately, regardless of how much memory was freed."""
     asked, told = tmp_path / "asked", tmp_path / "asked.told"
     code = f"""
 import threading; from pathlib import Path; from tests.service.server.test_run import hold_and_free
@@ -170,7 +171,7 @@ threading.Thread(target=hold_and_free, args=[Path({str(asked)!r})], daemon=True)
     assert int(re.findall(r'type="mmap" count="(\d+)"', asked.read_text("ascii"))[-1]) > THREADS * BLOCKS / 2
 
 
-def test_a_second_signal_ends_at_once_despite_waiting_requests(lake, serving, key_of):
+def test_a_second_signal_ends_the_server_immediately(lake, serving, key_of):
     with serving(lake) as server, connected(server.port) as connection:
         report_half(connection, key_of(lake))
         server.process.send_signal(signal.SIGTERM)
@@ -210,7 +211,7 @@ def test_the_monitor_port_outlives_the_main_port(lake, serving, key_of):
             connected(monitor)
 
 
-# A proxy keeps its idle connections, and a POST on such a connection is answered
+# A proxy keeps idle connections, and a POST on such a connection is answered
 
 IS_LONG = os.environ.get("TRAFFIC_FAULTS") == "all"
 CLIENTS, POSTS, PAUSES, DEADLINES = (100, 10, (4.5, 6.0), {}) if IS_LONG else (12, 4, (0.4, 1.0), HURRIED)
@@ -233,7 +234,7 @@ def peers_of(port):
 
 
 class Client:
-    """A client with its own address that sends visits with pauses on one connection to the proxy."""
+    """A client with an address of its own that sends visits to the proxy, with pauses, on one connection."""
 
     def __init__(self, number, port, key):
         self.connection = HTTPConnection("127.0.0.1", port, timeout=120, source_address=(f"127.8.0.{number}", 0))
@@ -241,7 +242,7 @@ class Client:
         self._pauses = random.Random(number)
 
     def post(self, pauses=(0, 0)):
-        """Wait for a while, then send; return the status."""
+        """Wait for a while, then send a visit; return the status."""
         time.sleep(self._pauses.uniform(*pauses))
         self.connection.request("POST", "/visits", b'{"path":"/x"}', self._headers)
         with self.connection.getresponse() as answer:
@@ -250,7 +251,7 @@ class Client:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists connections in /proc")
-def test_posts_by_nginx_on_idle_connections_are_answered(lake, serving, key_of, tmp_path, tell):
+def test_posts_from_nginx_on_idle_connections_are_answered(lake, serving, key_of, tmp_path, tell):
     key = key_of(lake)
     with (
         hurried(serving, lake, proxies="127.0.0.1", **DEADLINES) as (service, _),
@@ -270,7 +271,7 @@ def test_posts_by_nginx_on_idle_connections_are_answered(lake, serving, key_of, 
     assert kept == pool
 
 
-def test_an_idle_proxy_connection_outlives_others(lake, serving):
+def test_an_idle_connection_from_a_proxy_is_kept_longest(lake, serving):
     assert limits.PROXY_IDLE_TIMEOUT_SECONDS > 60 > limits.IDLE_TIMEOUT_SECONDS
     with hurried(serving, lake, proxies="127.8.1.1", **HURRIED | {"PROXY_IDLE_TIMEOUT_SECONDS": 3.0}) as (port, _):
         proxy, other = (
@@ -278,6 +279,6 @@ def test_an_idle_proxy_connection_outlives_others(lake, serving):
             for address in ("127.8.1.1", "127.8.1.2")
         )
         with proxy, other:
-            assert other.recv(1) == b""  # closed for its silence
-            assert select.select([proxy], [], [], 0)[0] == []  # still open, and nothing was said
-            assert proxy.recv(1) == b""  # in turn
+            assert other.recv(1) == b""  # closed because it was silent
+            assert select.select([proxy], [], [], 0)[0] == []  # still open, and nothing was sent
+            assert proxy.recv(1) == b""  # closed later

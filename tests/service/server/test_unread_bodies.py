@@ -1,6 +1,7 @@
-"""A response sent before the body of its request has arrived ends the connection: the rest is never read as a request.
+"""A response that is sent before its request's body has arrived ends the connection: the rest is never read as a
+request.
 
-A proxy would send another client's request next, which the rest of the body would swallow.
+Otherwise the rest of the body would swallow the next request, which a proxy may send for another client.
 """
 
 import json
@@ -27,18 +28,18 @@ EARLY = [
     (200, b"GET", b"/app/sign-in", ()),
     (200, b"HEAD", b"/healthz", ()),
 ]
-"""Requests that are answered before their body has arrived: status, method, path, headers."""
+"""Requests that are answered before their bodies have arrived: status, method, path, headers."""
 
 
 @pytest.fixture(scope="module")
 def asker(shared_lake, serving, key_of):
-    """A client of a server behind a proxy, which discards the rest of a body for longer than a test waits."""
+    """A client that is a proxy of a server, which discards the rest of a body for longer than a test waits."""
     with hurried(serving, shared_lake, proxies="127.0.0.1", LINGER_SECONDS=600) as (port, _):
         yield Client(port, key_of(shared_lake))
 
 
 def rest_after(connection, *sent):
-    """Return everything that the server sends after it receives more."""
+    """Send more; return everything that the server sends after that."""
     for piece in sent:
         connection.sendall(piece)
     return rest_on(connection)
@@ -58,7 +59,7 @@ def test_an_early_response_closes_the_connection(asker, status, method, path, li
         assert rest_after(connection, NEXT, b"[" * 100_000, NEXT) == b""
 
 
-def test_a_rate_limited_request_with_a_body_closes(asker):
+def test_a_rate_limited_request_with_a_body_ends_the_connection(asker):
     with asker.connected() as connection:
         for _ in range(60):
             connection.sendall(asker.request(b"/nothing", source=0))
