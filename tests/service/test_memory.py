@@ -52,7 +52,7 @@ def test_a_long_table_has_one_header_and_aligned_rows(own_sql):
 
 LOG_LINE = '203.0.113.7 - - [02/Mar/2026:10:00:00 +0000] "GET /x HTTP/1.1" 302 0 "-" "curl/8"\n'
 LARGE = 700
-"""Megabytes: more than an import needs for a log with distinct lines, and the limit for any other log."""
+"""Megabytes that the import of a log with distinct lines takes, which any other import must stay below."""
 
 
 def repeated(path, text, rows, kind=lambda column: column):

@@ -1,9 +1,9 @@
-"""Let two revisions live the same life at the same time, and print the differences.
+"""Have two revisions live the same life at the same time, and print how they differ.
 
 uv run python -m tests.twin --with REVISION
 
-The other revision gets a git worktree and its own environment. Both are used as black boxes: by commands, by HTTP and
-by the files of a lake. Ends with 1 if they differ, or if an entry of differences.toml matches nothing.
+The other revision gets a git worktree with a separate environment. Both are used as black boxes: through commands,
+HTTP and the files in a lake. The exit code is 1 if they differ, or if an entry in differences.toml matches nothing.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from tests.twin.masks import Clock, Masks
 from tests.twin.script import CHAPTERS, live
 
 MAX_SHOWN: Final = 20
-"""Maximum number of steps with printed differences, and of lines of each."""
+"""Maximum number of steps whose differences are printed, and of lines printed for each step."""
 MAX_LINES: Final = 40
 
 
@@ -33,7 +33,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.twin", description=__doc__.split("\n")[0])
     parser.add_argument("--with", dest="revision", required=True, help="the other revision, such as main~3 or v1.0.0")
     parser.add_argument("--only", nargs="+", choices=CHAPTERS, default=[*CHAPTERS], help="chapters of the life")
-    parser.add_argument("--keep", type=Path, help="folder for both records and lakes, to look at afterwards")
+    parser.add_argument("--keep", type=Path, help="folder that keeps both records and lakes, to look at later")
     chosen = parser.parse_args()
     clock = Clock.now()
     with tempfile.TemporaryDirectory(prefix="twin-") as scratch, worktree(chosen.revision, Path(scratch)) as other:

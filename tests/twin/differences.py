@@ -1,4 +1,4 @@
-"""The intended differences of a change, each with its reason; see differences.toml."""
+"""The differences that a change intends, each with its reason; see differences.toml."""
 
 import re
 import tomllib
@@ -14,8 +14,8 @@ class Differences:
     """The intended differences, and the entries that have matched.
 
     An entry has `step` (a regular expression that matches a step's whole label), `reason`, and optionally `theirs` and
-    `ours`: a regular expression and its replacement that turn the other revision's text into this one's. Without these
-    the step may differ in any way.
+    `ours`: a regular expression and a replacement that turn the other revision's text into this revision's. Without
+    these two, the step may differ in any way.
     """
 
     entries: list[dict[str, str]]
@@ -23,7 +23,7 @@ class Differences:
 
     @classmethod
     def read(cls, path: Path = FILE) -> "Differences":
-        """Read the file. Raises KeyError for an entry without a step or a reason."""
+        """Read the entries from a file. Raises KeyError for an entry without a step or a reason."""
         entries = tomllib.loads(path.read_text("utf-8")).get("difference", [])
         return cls([{**entry, "step": entry["step"], "reason": entry["reason"]} for entry in entries])
 
@@ -44,5 +44,5 @@ class Differences:
         return theirs != ours
 
     def unused(self) -> list[str]:
-        """The entries that matched no difference."""
+        """Return the steps of the entries that matched no difference."""
         return [entry["step"] for number, entry in enumerate(self.entries) if number not in self.used]

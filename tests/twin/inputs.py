@@ -1,4 +1,4 @@
-"""The logs for both lives: written once, from this revision's sample, with dates relative to today."""
+"""The logs for both lives: they are written once, by this revision's sample, with dates relative to today."""
 
 import gzip
 import json
@@ -59,7 +59,7 @@ class Inputs:
         self._write("jwks.json", [json.dumps({"keys": [{**public, "kid": "twin"}]})])
 
     def token(self, clock: Clock, organization: str, role: str) -> str:
-        """An identity token."""
+        """Return an ID token for a user with this role."""
         now = int(clock.started)
         claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": role, "iat": now, "exp": now + 3_600}
         return jwt.encode({**claims, "org_id": organization, "role": role}, self._key, "RS256", {"kid": "twin"})
@@ -69,7 +69,7 @@ class Inputs:
 
 
 def _iso(at: str) -> tuple[str, str]:
-    """Convert the time of an access log to ISO 8601."""
+    """Return the date and time of an access log's timestamp, as in ISO 8601."""
     day, month, rest = at[:2], at[3:6], at[7:]
     return f"{rest[:4]}-{_MONTHS.index(month) + 1:02}-{day}", rest[5:13]
 

@@ -1,4 +1,4 @@
-"""One scripted life of a lake: the programs of one revision run it, and all their output is recorded."""
+"""A scripted life of a lake: the programs of one revision are run, and all their output is recorded."""
 
 import hashlib
 import http.client
@@ -23,24 +23,26 @@ from tests.twin.masks import ZONES, Clock, Step
 
 SALTED_DAYS = 80
 _OWN = re.compile(r'"(id|imported_at|written_at|traffic\.sequence)": .*')
-"""Values in footers that differ between lives, by which files with equal rows are not ordered."""
+"""Values in footers that differ between lives; they are ignored when files with equal rows are sorted."""
 
 
 class Answer(NamedTuple):
-    """An answer over HTTP."""
+    """An HTTP response."""
 
     status: int
     headers: list[tuple[str, str]]
     body: bytes
 
     def header(self, name: str) -> str:
-        """The value of a header; "" without it."""
+        """Return the value of a header, or "" if it is missing."""
         return next((value for key, value in self.headers if key.lower() == name), "")
 
 
 class OnePacket(http.client.HTTPConnection):
-    """Sends head and body at once: the response to a request that is rejected early shows whether its body had
-    arrived."""
+    """A connection that sends the head and body of a request in one packet.
+
+    Otherwise the response to a request that is rejected early would show whether the body had arrived.
+    """
 
     def _send_output(self, message_body: Any = None, encode_chunked: bool = False) -> None:
         head = b"\r\n".join([*self._buffer, b"", b""])
@@ -49,13 +51,13 @@ class OnePacket(http.client.HTTPConnection):
 
 
 class Life:
-    """The programs of one tree with their own folder. Every method that shows something records a step."""
+    """The programs in one source tree, with a separate folder. Methods that get output record it as a step."""
 
     def __init__(self, tree: Path, home: Path, inputs: Inputs, clock: Clock) -> None:
         self.tree, self.home, self.inputs, self.clock = tree, home, inputs, clock
         self.steps: list[Step] = []
         self.names = {str(home): "<home>", str(tree): "<tree>"}
-        """Values that only this life has, with their names in both records."""
+        """The values that only this life has, with the names that replace them in both records."""
         self.lake = home / "lake"
         self._sources = count(1)
         self._port = 0
@@ -64,25 +66,25 @@ class Life:
         self.share = ""
         """The address of a shared page."""
         self.receiver = 0
-        """The port on which messages of hooks are received."""
+        """The port on which the hooks' messages are received."""
         self.messages: Callable[[], list[str]] = list
         home.mkdir(parents=True)
 
     def show(self, label: str, text: str) -> None:
-        """Record a step; a repeated label gets a number."""
+        """Record a step; a number is appended to a label that is repeated."""
         again = sum(step.label.partition(" #")[0] == label for step in self.steps)
         self.steps.append(Step(f"{label} #{again + 1}" if again else label, text))
 
     # commands
 
     def environment(self, **settings: str) -> dict[str, str]:
-        """The environment of a program."""
+        """Return the environment variables for a program with these settings."""
         own = {f"TRAFFIC_{name.upper()}": value for name, value in {"lake": str(self.lake), **settings}.items()}
         fixed = {"COLUMNS": "120", "NO_COLOR": "1", "TZ": "UTC", "LANG": "C.UTF-8", "HOME": str(self.home)}
         return {"PATH": os.environ["PATH"], **fixed, **own}
 
     def run(self, *words: str, label: str = "", text: str | None = None, **settings: str) -> str:
-        """Run a command, record how it ends, and return its stdout."""
+        """Run a command, record its output and exit code, and return its stdout."""
         done = subprocess.run(
             [self.tree / ".venv/bin/traffic", *words], cwd=self.home, env=self.environment(**settings),
             input=text, capture_output=True, text=True, check=False, timeout=300,
@@ -94,15 +96,15 @@ class Life:
         return done.stdout
 
     def input(self, name: str) -> str:
-        """The path of an input."""
+        """Return the path of an input file."""
         return str(self.inputs.folder / name)
 
     def day(self, ago: int) -> str:
-        """Return the day this number of days before today."""
+        """Return the date that is this many days ago."""
         return str(self.clock.today - timedelta(days=ago))
 
     def salt(self) -> None:
-        """Give every day the same salt as in the other life."""
+        """Give every day the same salt that it has in the other life."""
         with closing(sqlite3.connect(self.lake / "salts.sqlite")) as db:
             db.execute(
                 "CREATE TABLE IF NOT EXISTS salts (zone TEXT NOT NULL, day TEXT NOT NULL, salt TEXT NOT NULL, "
@@ -118,7 +120,7 @@ class Life:
     # files
 
     def files(self, label: str, root: Path | None = None) -> None:
-        """Record every visit file, rollup and links file: its place, its rows as a multiset, and its footer."""
+        """Record every visit file, rollup and links file: its folder, a hash of its sorted rows, and its footer."""
         root = root or self.lake
         shown, found = [], []
         for path in sorted(root.glob("*/organization=[!_]*/**/*.parquet")):
@@ -135,7 +137,7 @@ class Life:
         self.show(f"files: {label}", "\n".join(sorted(shown, key=lambda text: _OWN.sub("", text))))
 
     def _without_now(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Return a row of a file; times after the beginning of the life become <now>."""
+        """Return a row of a file, with <now> instead of times after the beginning of the life."""
         started = datetime.fromtimestamp(self.clock.started, UTC).replace(tzinfo=None)
         return {
             name: "<now>" if isinstance(value, datetime) and value.replace(tzinfo=None) >= started else value
@@ -143,7 +145,7 @@ class Life:
         }
 
     def rows(self, label: str, organization: str) -> None:
-        """Record every visit of an organization, as own SQL reads it."""
+        """Record every visit of an organization, as a user's SQL reads it."""
         days = ("--start-date", self.day(70), "--end-date", self.day(0))
         self.run(
             "query", self.input("rows.sql"), "--org", organization, *days, "--format", "csv", label=f"rows: {label}"
@@ -153,7 +155,7 @@ class Life:
 
     @contextmanager
     def served(self, **settings: str) -> Iterator[None]:
-        """Run the server while in this context; record how it ends."""
+        """Run the server while in this context; record its exit code."""
         with socket.create_server(("127.0.0.1", 0)) as free:
             self._port = free.getsockname()[1]
         self.names[f"127.0.0.1:{self._port}"] = "127.0.0.1:<port>"
@@ -183,7 +185,7 @@ class Life:
         raise RuntimeError((self.home / "serve.log").read_text())
 
     def send(self, method: str, path: str, headers: Mapping[str, str] | None = None, body: Any = None) -> Answer:
-        """Send a request from its own address, without recording it."""
+        """Send a request from a new client address, without recording it."""
         number = next(self._sources)
         source = f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"
         content = body if isinstance(body, bytes | None) else json.dumps(body).encode()
@@ -207,7 +209,7 @@ class Life:
 
 
 def _named_lists(footers: dict[str, str], names: Mapping[str, str]) -> str:
-    """Return the footers of a file as indented JSON; lists ordered by random ids are sorted by their names."""
+    """Return a file's footer as indented JSON; lists in the order of random ids are sorted by other values."""
     decoded = {}
     for key, value in footers.items():
         try:

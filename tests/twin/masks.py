@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 
 class Step(NamedTuple):
-    """One step of a life, and everything that a user sees of it."""
+    """A step of a life: its label, and everything that a user sees of it."""
 
     label: str
     text: str
 
 
 ZONES: Final = ("UTC", "Europe/Berlin")
-"""The zones of the organizations in the life."""
+"""The time zones of the organizations in a life."""
 MARGIN_SECONDS: Final = 900
-"""Minimum distance in seconds from any midnight in these zones for a life to begin."""
+"""Seconds before midnight in each of these zones within which no life may begin."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Clock:
 
     @classmethod
     def now(cls) -> "Clock":
-        """The current time. Raises SystemExit shortly before a midnight."""
+        """Begin now. Raises SystemExit shortly before midnight in one of ZONES."""
         now = datetime.now(UTC)
         for zone in ZONES:
             later = (now + timedelta(seconds=MARGIN_SECONDS)).astimezone(ZoneInfo(zone))
@@ -56,7 +56,7 @@ class Mask(NamedTuple):
 
 
 _SIZED: Final = "status|verify|doctor|backup|compact|publish"
-"""Commands that print sizes of files, which depend on the ids in their footers."""
+"""The commands that print file sizes, which depend on the ids in footers."""
 MASKS: Final = (
     Mask("API keys", r"tak_[\w-]{20,}", "<key>"),
     Mask("ids of API keys", r"\btak_\w{4,12}\b", "<key id>"),
@@ -96,7 +96,7 @@ MASKS: Final = (
     Mask("hash of what a copy holds", r'(?<="content":")[0-9a-f]{64}', "<hash>", "command: status.*"),
     Mask("padding of tables whose cells are masked", r" {2,}", "  ", "command: status.*"),
 )  # fmt: skip
-"""The masks in order of application, after the paths, ports and names of a life and before its times."""
+"""The masks in the order in which they are applied, after the paths, ports and names of a life and before its times."""
 
 TIES: Final = {
     r"GET /jobs as .*|command: jobs list.*": r"\{.*?\}(?=,?\s*[\]{])",
@@ -104,10 +104,10 @@ TIES: Final = {
     r"mcp over stdio": r'\{\\"id\\": .*?\}',
     r"command: keys list": r"[^\n]*<key id>[^\n]*",
 }
-"""Rows with the same time, ordered by random ids: in these steps, the matches are sorted."""
+"""In these steps, rows with the same time are in the order of random ids, so all matches are sorted."""
 
 _TOKEN: Final = re.compile(r"[\w-]{8,}(?:\.parquet)?")
-"""A random id, or a file name that contains one; paths and ports of a life look different."""
+"""A random id, or a file name that contains one; the paths and ports of a life do not match."""
 _TIME: Final = re.compile(r"\b(20\d\d-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(\.\d+)?(Z|\+00:00| UTC)?")
 _MINUTE: Final = re.compile(r"\b(20\d\d-\d\d-\d\d)[T ](\d\d:\d\d)(?![:\d])")
 _MINUTE_ON_PAGES: Final = re.compile(r"\b(\d?\d [A-Z][a-z][a-z] 20\d\d) (\d\d:\d\d)\b")
@@ -115,13 +115,13 @@ _EPOCH: Final = re.compile(r"\b(1[789]\d{8})(\d{3}|\.\d+)?\b")
 
 
 class Masks:
-    """Normalizes the records of lives that were lived at the same time."""
+    """Normalizes the records of lives that ran at the same time."""
 
     def __init__(self, clock: Clock, ended: float) -> None:
         self._window = clock.started - 1, ended + 1
 
     def record(self, life: "Life") -> list["Step"]:
-        """Return the steps of a life with its own values replaced by names."""
+        """Return the steps of a life, with the values that only this life has replaced by names."""
         ids = {name: shown for name, shown in life.names.items() if _TOKEN.fullmatch(name)}
         others = sorted(life.names.keys() - ids.keys(), key=len, reverse=True)
 
@@ -136,7 +136,7 @@ class Masks:
         ]
 
     def masked(self, label: str, text: str) -> str:
-        """Return the text of a step without the fields of MASKS and without the current time."""
+        """Return the text of a step, with the fields in MASKS and the times of the life masked."""
         for mask in MASKS:
             if re.fullmatch(mask.steps, label):
                 text = re.sub(mask.pattern, mask.shown, text)
@@ -158,7 +158,7 @@ class Masks:
         return shown
 
     def _named(self, at: float, slack: int) -> str:
-        """Return `<now>`, or the number of whole days before or after it; "" for any other time."""
+        """Return `<now>`, with the days in between if the time is whole days away from it, or "" for any other time."""
         first, last = self._window
         days = round((at - (first + last) / 2) / 86_400)
         if not first - slack <= at - days * 86_400 <= last:

@@ -33,7 +33,7 @@ MAX_PAGES_OF_A_KIND: Final = 3
 
 
 def live_lake(life: Life) -> None:
-    """The life of a lake: imports, posts, merges, erasures, publishing, backup and rebuilds."""
+    """Live the life of a lake: imports, merges, erasures, publishing, a backup, rebuilds, and a lake from 1.0.0."""
     run, log = life.run, life.input
     run("zone", "set", "Europe/Berlin", "--org", "berlin")
     life.salt()
@@ -55,9 +55,7 @@ def live_lake(life: Life) -> None:
     folder = life.home / "drop"
     folder.mkdir()
     shutil.copy(log("caddy.log"), folder / "2026-caddy.log")
-    os.utime(
-        folder / "2026-caddy.log", (life.clock.started - 3_600,) * 2
-    )  # files that were just written are left alone
+    os.utime(folder / "2026-caddy.log", (life.clock.started - 3_600,) * 2)  # files that were just written are not read
     run("follow", str(folder), "--org", "dropped", "--once")
     run("follow", str(folder), "--org", "dropped", "--once")
     run("compact")
@@ -135,7 +133,7 @@ def copied_manifest(life: Life) -> Path:
 
 
 def get_answers(life: Life) -> None:
-    """Request every report in several scopes and formats, every GET route as five callers, and each write once."""
+    """Request every report in several scopes and formats, and every GET route as five callers; send each write once."""
     run = life.run
     scopes: tuple[tuple[str, ...], ...] = (
         ("--range", "90d"),
@@ -174,7 +172,7 @@ def get_answers(life: Life) -> None:
         write(life)
         jobs = json.loads(life.ask("GET", "/jobs", "editor").body)
         hooks = json.loads(life.ask("GET", "/agent-hooks", "editor").body)
-        approved = next(job for job in jobs if job["status"] == "sent")  # a hook took it
+        approved = next(job for job in jobs if job["status"] == "sent")  # it was sent to a hook
         filled = {
             "/jobs/{id}": approved["id"], "/agent-hooks/{id}": hooks[0]["id"], "/links/{domain}/{short_code}": "",
         }  # fmt: skip
@@ -205,13 +203,13 @@ def get_answers(life: Life) -> None:
 
 
 def failing_list(life: Life) -> str:
-    """Return the names of all reports, from the response to an unknown report."""
+    """Return the names of all reports, as the error about an unknown report lists them."""
     life.run("query", "nonsense", "--org", "acme")
     return life.steps[-1].text.partition("use one of ")[2].partition(", or a .sql")[0]
 
 
 def detect(life: Life) -> None:
-    """Find jobs, and name them by their subjects."""
+    """Find jobs, name them by their subjects, and show them."""
     life.run("jobs", "detect", "--org", "acme")
     listed = life.run("jobs", "list", "--org", "acme", "--format", "json", label="command: jobs list")
     with contextlib.suppress(ValueError):
@@ -223,17 +221,17 @@ def detect(life: Life) -> None:
 
 
 def detected_again(life: Life) -> None:
-    """Wait until the server has found the jobs of the day, which makes a new version of each."""
+    """Wait until the server has detected jobs again, which makes a new version of each job."""
     wait_until_all(life, "/jobs", lambda job: job["version"] > 1)
 
 
 def _subject(job: dict[str, Any]) -> tuple[str, ...]:
-    """Return the subject of a job, by which jobs with the same time are sorted."""
+    """Return a job's subject, by which jobs with the same time are sorted."""
     return tuple(str(job[name]) for name in ("type", "domain", "path", "short_code"))
 
 
 def sign_in(life: Life) -> None:
-    """Open a session by a link, and share a page."""
+    """Open a session with a sign-in link, and share a page."""
     link = life.run("sign-in", "--org", "acme")
     code = link.rpartition("code=")[2].strip()
     life.ask("GET", f"/app/enter?code={quote(code)}")
@@ -251,7 +249,7 @@ def sign_in(life: Life) -> None:
 
 
 def write(life: Life) -> None:
-    """Send each write of the API once, and some writes that are rejected."""
+    """Send each write that the API offers once, and some writes that it rejects."""
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     visit = {"url": "https://go.example.com/launch", "ip": "203.0.113.9", "user_agent": CHROME, "time": now}
     visits = [visit, {**visit, "user_agent": GPTBOT}, {**visit, "url": "nowhere"}]
@@ -303,7 +301,7 @@ def moved_to_files(life: Life) -> None:
             if not db.execute("SELECT count(*) FROM pending").fetchone()[0]:
                 return
             time.sleep(0.1)
-    raise TimeoutError("posted visits are not in files after a minute")
+    raise TimeoutError("the posted visits are still not in files after a minute")
 
 
 def delivered(life: Life, hook: str) -> None:
@@ -312,7 +310,7 @@ def delivered(life: Life, hook: str) -> None:
 
 
 def wait_until_all(life: Life, path: str, is_done: Callable[[dict[str, Any]], bool]) -> None:
-    """Request a list until every row of it is done. Raises TimeoutError after a minute."""
+    """Request a list until all of its rows are done. Raises TimeoutError after a minute."""
     for _ in range(600):
         if all(map(is_done, json.loads(life.send("GET", path, life.callers["editor"]).body))):
             return
@@ -340,7 +338,7 @@ with tempfile.TemporaryDirectory() as folder, closing(Warehouse(Lake(Path(folder
 
 
 def compiled(life: Life) -> None:
-    """Return the texts for a cluster: the only output that no command shows."""
+    """Record the SQL compiled for a cluster, the only output that no command shows."""
     done = subprocess.run(
         [life.tree / ".venv/bin/python", "-c", _COMPILE], cwd=life.tree, capture_output=True, text=True, check=False
     )
@@ -348,19 +346,19 @@ def compiled(life: Life) -> None:
 
 
 class _Links(HTMLParser):
-    """The addresses of links on a page, in order."""
+    """Collects the addresses of the links on a page, in order."""
 
     def __init__(self) -> None:
         super().__init__()
         self.found: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Keep the address of a link."""
+        """Keep the address if the tag is a link."""
         self.found += [value for name, value in attrs if tag == "a" and name == "href" and value]
 
 
 def show_faces(life: Life) -> None:
-    """Show pages, MCP over stdio, the help and the errors of every command, reports and mail."""
+    """Show the pages, MCP over stdio, the help of every command, reports, mail, and errors of commands."""
     with life.served():
         seen: list[str] = []
         kinds: dict[str, int] = {}
@@ -431,7 +429,7 @@ def decoded(mail: bytes) -> str:
 
 
 def speak_mcp(life: Life) -> None:
-    """Hold a conversation over stdio: each tool once, and invalid calls."""
+    """Hold an MCP conversation over stdio, which calls each tool and makes invalid calls."""
     calls: list[dict[str, Any]] = [
         {
             "method": "initialize",
@@ -459,13 +457,13 @@ def speak_mcp(life: Life) -> None:
 
 
 class Killed(NamedTuple):
-    """A command to kill; among its words, a number stands for the day that long ago, a name in .log for an input."""
+    """A command to kill; in its words, 30 stands for the day 30 days ago, a name ending in .log for an input's path."""
 
     words: tuple[str, ...]
     parts: tuple[float, ...] = (0.35, 0.6, 0.8, 0.95)
-    """The times of the kills, as fractions of its undisturbed duration without its pause."""
+    """When it is killed, as fractions of the time that it takes undisturbed, without its pause."""
     pause: float = 0
-    """Seconds that it waits at its end until no query reads the files to delete."""
+    """The seconds that it waits before it ends, until no query reads the files to delete."""
 
 
 KILLED: Final = (
@@ -479,7 +477,7 @@ KILLED: Final = (
 
 
 def survive_kills(life: Life) -> None:
-    """Kill commands, repeat them, and record the results."""
+    """Kill commands, run each again, and record the results."""
     life.lake = life.home / "killed/lake"
     life.run("zone", "show", "--org", "acme", label="kills: a new lake")
     life.run("links", "add", "launch", "https://example.com/launch", "--org", "acme", label="kills: a link")
@@ -526,11 +524,11 @@ def _word(life: Life, word: str) -> str:
 CHAPTERS: Final[dict[str, Callable[[Life], None]]] = {
     "lake": live_lake, "answers": get_answers, "faces": show_faces, "kills": survive_kills,
 }  # fmt: skip
-"""The chapters in order. Answers and faces continue with the lake of earlier chapters."""
+"""The chapters, in order; "answers" and "faces" continue with the lake of the chapters before them."""
 
 
 def live(life: Life, chapters: list[str]) -> None:
-    """Live the chosen chapters, and the chapters that they need."""
+    """Live the chosen chapters and the chapters that these need."""
     receiver = Receiver()
     life.receiver = receiver.port
     life.messages = lambda: [

@@ -1,5 +1,4 @@
-"""A response that is sent before its request's body has arrived ends the connection: the rest is never read as a
-request.
+"""A response sent before its request's body has arrived ends the connection: the rest is never read as a request.
 
 Otherwise the rest of the body would swallow the next request, which a proxy may send for another client.
 """
@@ -33,7 +32,7 @@ EARLY = [
 
 @pytest.fixture(scope="module")
 def asker(shared_lake, serving, key_of):
-    """A client that is a proxy of a server, which discards the rest of a body for longer than a test waits."""
+    """A client in the place of a proxy; its server discards the rest of a body for longer than a test waits."""
     with hurried(serving, shared_lake, proxies="127.0.0.1", LINGER_SECONDS=600) as (port, _):
         yield Client(port, key_of(shared_lake))
 
