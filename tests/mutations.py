@@ -153,8 +153,7 @@ class Planter:
         self._limits: dict[str, float] = {}
 
     def killer(self, mutation: Mutation, tests: str) -> str | None:
-        """Return the first failing test, "time" if the tests take five times as long as without the mistake, or
-        None."""
+        """Return the first test that fails with the mistake, "time" if the tests take five times as long, or None."""
         if tests not in self._limits:
             begun = time.monotonic()
             if failed := killer(self._tree, tests):

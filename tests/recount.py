@@ -33,7 +33,7 @@ SCORES: Final = {"verified": 1.0, "high": 0.9, "medium": 0.7, "low": 0.4, "contr
 DAY_NAMES: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 OTHER_WORDS: Final = "(other)"
 MAX_VALUES_PER_DAY: Final = 10_000  # referrers, campaigns, agents or domains kept for a day
-MAX_ROWS: Final = 1_000  # rows of an answer with such words
+MAX_ROWS: Final = 1_000  # rows in an answer with such words
 UTM_WORDS: Final = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
 ASSETS: Final = r"^[^?#]*\.(avif|bmp|gif|ico|jpe?g|png|svgz?|tiff?|webp|css|m?js|map|eot|[ot]tf|woff2?)([?#]|$)"
 _SOURCES: Final = sorted(
@@ -52,7 +52,7 @@ DASHBOARD: Final = {"overview": "traffic-overview"} | {
 
 @dataclass(frozen=True)
 class Question:
-    """A question: a scope, and the visits, links and settings from which its answer is counted."""
+    """A scope, and the visits, links and settings from which its answer is counted."""
 
     scope: Any
     visits: list[Visit]  # in scope
@@ -454,8 +454,10 @@ def _is_followed(page: Visit, ahead: Sequence[Visit], opened: Sequence[Visit], f
 
 
 def _sites_with_assets(people: Sequence[Visit]) -> dict[tuple[str, str], list[int]]:
-    """Count pages and assets by domain and user agent, on domains where the agents that load assets are at least five
-    and load as many assets as pages in total."""
+    """Count pages and assets by domain and user agent, on domains where five or more agents load assets.
+
+    Together, these agents must load at least as many assets as pages.
+    """
     counts: dict[tuple[str, str], list[int]] = {}
     for visit in people:
         count = counts.setdefault((visit["domain"] or "", visit["user_agent"]), [0, 0])
@@ -687,7 +689,7 @@ def _totals(*fields: str, of: Iterable[str] = CATEGORIES) -> Answer:
     return lambda question: _measured(_of(question.visits, *of), fields)
 
 
-# Bounds: untrusted words are cut to a maximum number, by day and then in the answer
+# Limits: a maximum number of untrusted words is kept per day, and then per answer
 
 
 def _cut(question: Question, columns: Sequence[str], counted: Callable[[Visit], bool]) -> list[Visit]:
@@ -1325,7 +1327,7 @@ ENTRIES: Final[dict[str, Answer]] = {
 }  # fmt: skip
 
 
-# Jobs: the findings of detectors in the 28 days before a day, and the measures of a subject
+# Jobs: what detectors find in the 28 days before a day, and what is measured for a subject
 
 REFUSED: Final = {401, 402, 403, 405, 406, 429, 451}
 EVERY_HOST: Final = re.compile(
@@ -2094,5 +2096,5 @@ MEASURED: Final[dict[str, tuple[tuple[str, ...], InMeasure, InMeasure]]] = {
 }
 """For each type of job: the columns that its visits share with a subject, its visits, and its events.
 
-A second list of types besides queries/detectors.py, on purpose: the recount takes nothing from there.
+This list repeats queries/detectors.py on purpose: the recount takes nothing from there.
 """

@@ -1,6 +1,6 @@
 """A lake that this program has written is opened by a program with one more column, then by this program again.
 
-The newer program runs the tests that need the column, on a lake that this program wrote, and the tests for lakes from
+The newer program runs the tests that need the column, on a lake that this program wrote, and the tests for the lakes of
 releases. With `TRAFFIC_FAULTS=all`, it answers every endpoint.
 """
 

@@ -13,14 +13,13 @@ from tests.faults.trials import IS_LONG, Trial, scaled, some
 from tests.faults.victims import INTO, VICTIMS, grown_log, two_logs
 
 SAMPLED = 1
-"""Number of system calls at which each command is killed, or which fail; in the long form, every call that changes the
-disk."""
+"""The number of system calls that kill each command, or that fail; in the long form, all calls that change the disk."""
 LIMITS = range(20) if IS_LONG else [13]
 """Maximum file sizes, as powers of two."""
 WAYS = ("error=ENOSPC:when={}+", "error=EIO:when={}", "error=ENOSPC:when={}", "error=EIO:when={}+")
-"""How a call fails: with which error, and once or from then on."""
+"""How a call fails: with which error, and whether once or from then on."""
 MOVES_NO_FILES = {"keys create", "approval", "rebuild", "rebuild of an older manifest", "backup", "publish"}
-"""Commands that do not commit files moved into place just before."""
+"""The commands that move no files into place before a commit."""
 
 
 @pytest.fixture(scope="module", params=VICTIMS, ids=lambda victim: victim.name)
@@ -45,7 +44,7 @@ def test_the_next_run_after_a_failing_disk_finishes_without_loss(trial, tell):
     """
     commits = list(commits_of_files(trial.calls))
     assert (commits == []) == (trial.victim.name in MOVES_NO_FILES)
-    begin = VICTIMS.index(trial.victim)  # all commands together cover all ways
+    begin = VICTIMS.index(trial.victim)  # together, all commands cover every way
     limits, calls = LIMITS, some(trial.calls, SAMPLED, seed=trial.victim.name)
     if scaled(1, None) == 1:
         tried = begin % (3 if commits else 2)

@@ -70,7 +70,7 @@ def test_a_server_with_a_failing_disk_serves_reads_and_recovers(program, traceab
             answers[f"before {way}"] = server.report(f"before {way}").status
             wait_until(lambda: server.total() == kept(), 60)
             before = kept()
-            answers[f"waiting {way}"] = server.report(f"waiting {way}").status  # for its file, if it has none yet
+            answers[f"waiting {way}"] = server.report(f"waiting {way}").status  # may wait for its file
             with disturbed(server, tmp_path):
                 during = [f"during {way} {number}" for number in range(REPORTS)]
                 for name in during:

@@ -25,7 +25,7 @@ def scaled(sampled, long):
 
 
 def tried(sampled, long=200):
-    """Return Hypothesis settings: a run of all tests always tries the same examples, longer runs try others."""
+    """Return Hypothesis settings: a run of all tests always tries the same examples; longer runs try others."""
     return settings(max_examples=scaled(sampled, long), derandomize=SHARE == "1", suppress_health_check=HealthCheck)
 
 

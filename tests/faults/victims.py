@@ -45,7 +45,7 @@ def everything(folder):
 
 
 def classified_and_judged(folder):
-    """Return the classified visits by organization and day, and apart from them their signals, which change later."""
+    """Return the classified visits by organization and day, and separately their signals, which change later."""
     days = everything(folder)
     judged = {(*day, "signals"): [row["signals"] for row in rows] for day, rows in days.items()}
     return {day: [row | {"signals": None} for row in rows] for day, rows in days.items()} | judged

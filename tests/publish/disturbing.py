@@ -53,7 +53,7 @@ def disturbing(bucket, how, monkeypatch):
     """
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Disturbing) as server:
         server.bucket, server.how = bucket, how
-        server.handle_error = lambda *_: None  # of clients that did not wait for the response
+        server.handle_error = lambda *_: None  # such as a client that did not wait for the response
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with monkeypatch.context() as patch:
             patch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")

@@ -42,7 +42,7 @@ def test_three_engines_agree_with_the_lake_after_every_change(lake, bucket, name
             at(2, 22, path=f"/{number}", visitor=-number - 2**60, utc_offset=330, user_agent="GPTBot/1.2"),
             at(3, 23, path="/b", visitor=7, utc_offset=-60, bot_category="ai_assistant"),
             at(4, visitor=None, domain="gone.example"),
-            *(at(6, minute=minute, path=f"/{minute}", status=404, visitor=5) for minute in range(9)),  # in disguise
+            *(at(6, minute=minute, path=f"/{minute}", status=404, visitor=5) for minute in range(9)),  # disguised bots
         ])  # fmt: skip
     links(lake, "acme", [{"short_code": "a", "target_url": "https://x.example/"}])
 

@@ -143,7 +143,7 @@ def test_an_answer_from_a_deleted_merged_file_is_an_error(lake, publish, engine)
     merge(lake)
     land_open_day(lake, "a")
     publish()
-    merge(lake)  # of the open day, whose visits are not judged
+    merge(lake)  # merges the open day, whose visits are not judged
     snapshot = engine.snapshot(Scope("acme", date(2026, 3, 10), date(2026, 3, 20)))
     assert len(snapshot.landed) == 1
     assert engine.answer(ASKED[0], snapshot)["total_visits"] == FILES

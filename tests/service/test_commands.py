@@ -198,7 +198,7 @@ def test_the_program_prints_the_projects_version():
     assert program("--version").out == f"traffic {VERSION}\n"
 
 
-def test_the_newest_release_in_the_changelog_is_the_projects():
+def test_the_changelog_begins_with_the_projects_version():
     releases = re.findall(r"^## (\S+) \(\d{4}-\d\d-\d\d\)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert releases[0] == VERSION
 

@@ -145,7 +145,7 @@ def test_a_log_without_a_domain_can_be_imported_again_with_one(lake, traffic, tm
 
 
 def test_the_help_lists_every_log_format(traffic):
-    told = "".join(traffic("import", "--help").out.split())  # lines end at hyphens, too
+    told = "".join(traffic("import", "--help").out.split())  # lines are broken at hyphens, too
     assert [name for name in (*FORMATS, "$remote_addr[$time_local]", "time=ts,ip=") if name not in told] == []
 
 

@@ -31,7 +31,7 @@ def fail(*_, **__):
 
 
 def open_files(folder):
-    """Return the open files of this process in a folder."""
+    """Return the files in a folder that this process holds open."""
     found = set()
     for number in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):  # the listed folder

@@ -209,7 +209,7 @@ def test_concurrent_programs_all_start_on_a_new_lake(lake, database):
 
 
 def test_a_newer_or_damaged_or_lost_database_is_rejected(lake, database):
-    """P6: a lost file is reported, instead of its keys as unknown."""
+    """P6: keys are not reported as unknown because a file was lost."""
     ControlDatabase(lake).close()
     land(lake, "acme", [visit()])
     with closing(sqlite3.connect(database)) as db, db:

@@ -1,4 +1,4 @@
-"""The addresses and cost of the pages, which do not affect the rest of the service."""
+"""The pages: their addresses, their cost, and that they do not affect the rest of the service."""
 
 import subprocess
 import sys

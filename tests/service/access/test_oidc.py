@@ -134,13 +134,13 @@ def returned(browser, asked, **changes):
 
 
 def is_refused(response, status=403):
-    """Whether a response is a page with this status and no session."""
+    """Whether a response is a page that has this status and sets no cookie."""
     assert response.headers["content-type"].startswith("text/html")
     return (response.status_code, "set-cookie" in response.headers) == (status, False)
 
 
 def asks_for_patience(response):
-    """Whether a response is a page without a session that says when to try again."""
+    """Whether a response is a page that sets no cookie and tells the browser when to try again."""
     return is_refused(response, 503) and response.headers["retry-after"] == "5"
 
 
@@ -193,7 +193,7 @@ def test_a_sign_in_and_its_code_work_only_once(browser):
     assert is_refused(browser.get(back))
     back = approved(browser.get("oidc/start").headers["location"], "alice")
     code = parse_qs(urlsplit(back).query)["code"][0]
-    assert is_refused(returned(browser, begun(browser), code=code))  # with the other nonce, and used up now
+    assert is_refused(returned(browser, begun(browser), code=code))  # its nonce is wrong, and the code is now used up
     response = returned(browser, begun(browser), code=code)
     assert is_refused(response)
     assert "refused this sign-in" in read(response.text).text
@@ -204,7 +204,7 @@ def test_a_sign_in_begun_by_another_browser_is_rejected(browser):
     back = approved(browser.get("oidc/start").headers["location"], "alice")
     browser.client.cookies.clear()
     assert is_refused(browser.get(back))
-    browser.get("oidc/start")  # a browser with its own sign-in
+    browser.get("oidc/start")  # a browser that has begun another sign-in
     assert is_refused(browser.get(back))
 
 
@@ -265,7 +265,7 @@ def test_only_hashes_of_states_and_cookies_are_stored(browser, shared_lake):
     assert [secret for secret in secrets if secret in dump] == []
 
 
-# Ends of sessions
+# The end of sessions
 
 
 @pytest.fixture
@@ -328,7 +328,7 @@ def test_a_sign_in_takes_at_most_ten_minutes(timed):
     assert is_refused(timed.get(late))
 
 
-# Behaviour that no good provider shows
+# Behaviour that no proper provider shows
 
 
 def test_a_code_is_exchanged_with_its_verifier_and_the_secret(at, provider):
@@ -404,7 +404,7 @@ def test_an_id_token_for_the_dashboard_does_not_open_the_api(at, provider):
         assert browser.get("/analytics/devices", headers=bearer).status_code == 401
 
 
-def test_a_response_needs_an_issuer_if_its_provider_says_so(at, provider):
+def test_a_missing_issuer_is_rejected_if_one_is_announced(at, provider):
     """RFC 9207: a wrong issuer is always rejected, a missing one only if the provider announces that it sends it."""
     for is_announced in (False, True):
         provider.discovery["authorization_response_iss_parameter_supported"] = is_announced

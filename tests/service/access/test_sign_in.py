@@ -156,7 +156,7 @@ def test_a_wrong_api_key_is_rejected_and_not_repeated(stranger):
 
 
 @examples("target")
-def test_signing_in_redirects_only_to_the_service_pages(stranger, shared_lake, key_of, target):
+def test_signing_in_redirects_only_to_pages_of_the_service(stranger, shared_lake, key_of, target):
     assert stranger.post("sign-in", key=key_of(shared_lake), next=target).headers["location"] == "/app/"
     stranger.client.cookies.clear()
     form = stranger.read(f"sign-in?next={quote(target, safe='')}").one("form")
@@ -172,12 +172,12 @@ def test_a_form_on_another_site_has_no_effect(browser, shared_lake, headers):
     assert "theirs" not in {name for (name,) in _stored(shared_lake, "SELECT name FROM keys")}
 
 
-def test_the_api_reads_no_cookie(browser):
+def test_the_api_ignores_cookies(browser):
     for path in ("/analytics/dashboard", "/jobs", "/settings/api-keys", "/nothing"):
         assert browser.get(path).status_code == 401
 
 
-def test_pages_read_no_authorization_header(stranger, shared_lake, key_of):
+def test_pages_ignore_the_authorization_header(stranger, shared_lake, key_of):
     headers = {"Authorization": f"Bearer {key_of(shared_lake)}"}
     assert stranger.get("", headers=headers).status_code == 303
 
@@ -215,7 +215,7 @@ def test_a_session_shows_only_its_own_organization(lake, browsing):
             assert [word for word in ("rival", "Rival", "theirs") if word in text] == []
 
 
-def test_a_revoked_session_or_key_signs_out_within_five_seconds(shared_lake, stranger, key_of):
+def test_revocation_signs_a_user_out_within_five_seconds(shared_lake, stranger, key_of):
     stranger.enter(link_of(shared_lake))
     assert stranger.get("").status_code == 200
     with open_store(SessionStore, shared_lake, lambda: NOW) as store:

@@ -1,4 +1,4 @@
-"""The sample of `traffic demo` contains a finding for every detector of jobs."""
+"""The sample of `traffic demo` contains a problem for every job detector to find."""
 
 import io
 import re
@@ -68,7 +68,7 @@ def planted_by(log):
     return log.read_text().splitlines()
 
 
-def test_planted_problems_are_the_same_each_time(tmp_path):
+def test_planted_problems_are_the_same_every_time(tmp_path):
     assert planted_by(tmp_path / "one") == planted_by(tmp_path / "two")
 
 

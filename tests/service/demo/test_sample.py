@@ -26,7 +26,7 @@ def test_an_unfinished_last_day_has_no_visits_in_the_future(lines):
     assert today[-1] < "06:00:00"
 
 
-def test_only_common_or_scanned_paths_of_a_sample_are_missing(lines):
+def test_in_a_sample_only_common_or_scanned_paths_are_missing(lines):
     missing = set(re.findall(r'"GET ([^ ?]+)\S* HTTP/1.1" 404 ', "\n".join(lines)))
     assert missing == {"/robots.txt", "/favicon.ico", "/wp-login.php", "/.env", "/sitemap.xml"}
 

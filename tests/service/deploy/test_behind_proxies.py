@@ -19,7 +19,7 @@ from tests.support.web_servers import installed
 
 ROUNDS = 6
 PATIENT = dict.fromkeys(("LINGER_SECONDS", "BODY_IDLE_TIMEOUT_SECONDS", "BODY_TIMEOUT_SECONDS"), 600)
-"""The seconds that the server waits for the rest of a body, which may be another request; no proxy waits as long."""
+"""The seconds that the server waits for the rest of a body, which may be another request; no proxy waits that long."""
 ROW = b'{"path":"/x"}\n'
 LARGE, VALID, WHOLE, HUGE = 1_000_000, 900_000, 4 << 20, 5 << 20
 ANONYMOUS = ("-H", "Authorization: Bearer none")

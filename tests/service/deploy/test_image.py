@@ -1,6 +1,6 @@
 """The Dockerfile: what a linter finds, and its steps, executed in an empty folder without a container.
 
-Python is the one that runs the tests, and uv installs from its cache what pip would install; `TRAFFIC_FAULTS=all` runs
+The Python that runs the tests is used, and uv installs from its cache what pip would install; `TRAFFIC_FAULTS=all` runs
 pip itself. The base image and the image's user are not tested.
 """
 
@@ -179,7 +179,7 @@ def test_the_dockerfile_installs_a_healthy_server(image, tell):
     tell(megabytes_beside_the_base_image=round(size / 1e6))
 
 
-def test_an_installed_program_imports_answers_and_reports(program, tmp_path):
+def test_an_installed_program_can_import_query_and_report(program, tmp_path):
     (tmp_path / "access.log").write_text(LINE)
     program("import", "access.log", "--org", "acme", "--domain", "go.example.com")
     scope = ("--org", "acme", "--start-date", "2026-03-01", "--end-date", "2026-03-01")

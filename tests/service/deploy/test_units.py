@@ -27,7 +27,7 @@ def units(tmp_path):
     return paths
 
 
-def test_systemd_accepts_the_units_and_rates_exposure_low(units):
+def test_systemd_accepts_the_units_and_rates_their_exposure_low(units):
     analyze = installed("systemd-analyze")
     assert checked(analyze, "verify", "--man=no", *units) == ""
     for unit in units:

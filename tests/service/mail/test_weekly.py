@@ -109,7 +109,7 @@ def test_a_mail_lists_ten_jobs_and_counts_the_others(weekly, control):
     assert "and 2 more on the page To do" in text
 
 
-def test_a_mail_without_jobs_reports_that_none_is_open(weekly):
+def test_a_mail_without_jobs_reports_that_nothing_is_to_do(weekly):
     assert "To do: no job needs a decision." in sent(weekly)
 
 

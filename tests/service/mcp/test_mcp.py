@@ -197,7 +197,7 @@ def test_a_user_agent_is_classified(asked):
 
 
 @examples("call", "remedy")
-def test_an_invalid_call_gets_a_remedy(asked, call, remedy):
+def test_the_error_for_an_invalid_call_names_a_remedy(asked, call, remedy):
     _, results, _ = asked
     assert results[call].is_error
     assert remedy in results[call].content[0].text
@@ -210,7 +210,7 @@ def call_of(endpoint, **parameters):
 
 
 @pytest.mark.parametrize("asked", ["stdio"], indirect=True)
-def test_days_without_visits_give_a_hint_to_days_with_visits(asked, client, key):
+def test_days_without_visits_get_a_hint_about_other_days(asked, client, key):
     _, results, _ = asked
     answer = client.post("/mcp", json=call_of("devices", **PAST), headers=key("acme"))
     over_http = answer.json()["result"]["content"][0]["text"]
@@ -248,7 +248,7 @@ def test_own_sql_cannot_write_files(asked, filled):
     assert not (filled.root / "x.csv").exists()
 
 
-def test_each_request_on_stdin_gets_one_line(filled):
+def test_each_request_on_stdin_is_answered_in_one_line(filled):
     ping, told = b'{"jsonrpc":"2.0","id":7,"method":"ping"}', b'{"jsonrpc":"2.0","method":"notifications/x"}'
     answered = run("mcp", "--org", "acme", "--lake", filled.root, stdin=b"\n".join((ping, b"", b"{", told, b"[]")))
     pong, *errors = answered.answers

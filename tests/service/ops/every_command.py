@@ -97,7 +97,7 @@ PREVIEWS: Final = {
 """The rows for commands with a flag that only previews their effects."""
 TRIED: Final = {**EVERY, **PREVIEWS}
 WITHOUT_LAKE: Final = {"agents release", "demo", "formats explain"}
-"""Commands that do not open an existing lake."""
+"""The commands that do not open an existing lake."""
 
 
 def places(lake: Lake, folder: Path) -> dict[str, str]:

@@ -111,7 +111,7 @@ def test_on_a_terminal_it_shows_its_effects_and_asks(lake, forks, answer, left):
     assert not out.startswith(b" ")
 
 
-# The grace
+# The grace period
 
 
 def test_it_waits_until_no_query_reads_the_files(lake, erase, monkeypatch):
@@ -173,7 +173,7 @@ def test_it_waits_for_manifest_readers_up_to_a_limit(lake, erase, monkeypatch, s
     assert pq.read_metadata(record).num_rows == 0
 
 
-def test_garbage_in_a_published_log_does_not_stop_the_receipt(lake, erase, traffic, tmp_path):
+def test_a_receipt_is_printed_despite_garbage_in_a_copys_log(lake, erase, traffic, tmp_path):
     fill(lake)
     copy = tmp_path / "copy"
     assert traffic("publish", str(copy)).code == 0

@@ -59,7 +59,7 @@ def test_names_that_stay_in_use_are_reported(refresh):
     assert refresh(NOT_FOUND).err.endswith(f"\nNames of agents and referrers in use: shipped, checked {CHECKED}.\n")
 
 
-def test_a_missing_network_is_reported(traffic, lake, monkeypatch):
+def test_an_address_that_cannot_be_reached_is_reported(traffic, lake, monkeypatch):
     monkeypatch.setattr("data.rules.tables.load", lambda kind, name: [])
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.setenv("TRAFFIC_RULES", f"https://127.0.0.1:1/rules.toml#sha256={sha256_of(NEWER)}")

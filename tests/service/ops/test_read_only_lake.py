@@ -1,4 +1,4 @@
-"""A read-only lake, such as a mounted snapshot: commands that read change no byte, others explain why they fail."""
+"""A read-only lake, such as a mounted snapshot: commands that read change no byte; others explain why they fail."""
 
 import hashlib
 import json
@@ -177,7 +177,7 @@ def test_a_read_only_lake_is_read_and_left_unchanged(read_only, expected, made):
 
 
 @pytest.mark.parametrize("command", TRIED)
-def test_a_command_works_or_reports_the_read_only_lake(read_only, command):
+def test_a_command_works_or_reports_that_the_lake_is_read_only(read_only, command):
     lake, _, runs, _ = read_only[ALL]
     run = dict(zip(TRIED, runs, strict=True))[command]
     if TRIED[command].read_only != REFUSED:
@@ -210,7 +210,7 @@ def writable(read_only, forks, tmp_path_factory):
 
 
 @pytest.mark.parametrize("command", READING)
-def test_a_reading_command_changes_no_writable_lake(read_only, writable, command):
+def test_a_command_that_only_reads_changes_no_writable_lake(read_only, writable, command):
     run = dict(zip(TRIED, read_only[ALL].runs, strict=True))[command]
     assert writable[command] == (run.out, [])
 
@@ -221,7 +221,7 @@ def test_no_command_changes_a_read_only_lake(read_only):
 
 
 @pytest.mark.parametrize("is_lost", [False, True], ids=["a manifest", "no manifest"])
-def test_a_rebuild_reports_the_read_only_lake(lake, is_lost):
+def test_a_rebuild_reports_that_the_lake_is_read_only(lake, is_lost):
     land(lake, "acme", [visit()])
     lake.manifest.close()
     if is_lost:
@@ -243,7 +243,7 @@ WITHOUT_KEYS = {
 
 
 @pytest.mark.parametrize("command", WITHOUT_KEYS)
-def test_a_reading_command_creates_no_database(lake, traffic, command):
+def test_a_command_that_only_reads_creates_no_database(lake, traffic, command):
     land(lake, "acme", [visit()])
     lake.manifest.close()
     run = traffic(*command.split())

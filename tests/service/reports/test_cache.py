@@ -1,4 +1,4 @@
-"""Answers cached for five minutes: computed once for equal requests, never shared by organizations, and bounded."""
+"""Answers cached for five minutes: computed once for equal requests, separate for each organization, and bounded."""
 
 import asyncio
 import json
@@ -258,7 +258,7 @@ steps = st.lists(
 
 @settings(max_examples=60, derandomize=True)
 @given(steps)
-def test_a_cached_answer_is_never_stale_or_foreign(script):
+def test_a_cached_answer_is_never_stale_or_for_another_scope(script):
     async def play():
         answers = AnswerCache(clock := Clock(0.0))
         for organization, number, pause in script:

@@ -24,7 +24,7 @@ def lake(shared_lake):
 
 @pytest.fixture
 def asked(lake, tmp_path):
-    """Run SQL with `traffic query`, with its output in a format."""
+    """Run SQL with `traffic query` and an output format."""
 
     def asked(sql, output):
         file = tmp_path / "own.sql"
@@ -35,7 +35,7 @@ def asked(lake, tmp_path):
 
 
 def said(lake, sql):
-    """Run each SQL with the tool run_sql, in one session; return each result's text and whether the call failed."""
+    """Run each query with the tool run_sql, in one session; return each result's text and whether the call failed."""
     calls = [{"name": "run_sql", "arguments": {"sql": one, "max_tokens": "25000"}} for one in sql]
     lines = [json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}) for call in calls]
     answered = run("mcp", "--org", "ant", "--lake", lake.root, stdin="\n".join(lines).encode())
