@@ -93,7 +93,7 @@ def test_every_term_in_the_glossary_is_a_class():
 
 
 def test_texts_use_is_not_a_instead_of_is_no():
-    """English says "is not a number" where other languages say "is no number"; "there is no" is fine."""
+    """English says "is not a number" for what other languages call "no number"; "there is no" is fine."""
     said = re.compile(
         r"(?<!there )\b(is|are) no (?!longer)[a-z]|\bwhat came of\b|\bdid not come\b|\bsigns along\b", re.IGNORECASE
     )
