@@ -1382,7 +1382,7 @@ def find(
 
 
 def measured(job_type: str, visits: Iterable[Visit], organization: str, subject: Row) -> list[tuple[date, int, int]]:
-    """Return a subject's events and visits on each day with visits; only the subject's domain may be unknown."""
+    """Return the day, events and visits of a subject for each day with visits; only its domain may be unknown."""
     columns, is_visit, is_event = MEASURED[job_type]
     if job_type in ("server_errors", "dead_path", "refused_people"):
         visits = [visit | {"path": _template(visit)} for visit in visits]

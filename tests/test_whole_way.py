@@ -44,7 +44,7 @@ def asked(name: str, lake: Path, scope: Scope, capfdbinary) -> bytes:
 @pytest.fixture(scope="module")
 def real(tmp_path_factory):
     if not REAL_LOG.exists():
-        pytest.skip("the real log lies outside the repository and is not here")
+        pytest.skip("the real log is missing; it is kept outside the repository")
     lake = tmp_path_factory.mktemp("real") / "lake"
     traffic("import", REAL_LOG, "--org", "acme", "--domain", "semicomplete.com", "--lake", lake)
     return lake, judged(read_log(REAL_LOG, "acme", "semicomplete.com"), BrowserReleases())

@@ -29,7 +29,7 @@ def run(tmp_path):
     """
     uv = shutil.which("uv")
     if uv is None:
-        pytest.skip("uv is missing, which installs the generator")
+        pytest.skip("uv is missing; it installs the generator")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("VIRTUAL_ENV", "PYTHON"))}
 
     def run(*command, **variables):

@@ -19,7 +19,7 @@ LIMITS = range(20) if IS_LONG else [13]
 WAYS = ("error=ENOSPC:when={}+", "error=EIO:when={}", "error=ENOSPC:when={}", "error=EIO:when={}+")
 """How a call fails: with which error, and whether once or from then on."""
 MOVES_NO_FILES = {"keys create", "approval", "rebuild", "rebuild of an older manifest", "backup", "publish"}
-"""The commands that move no files into place before a commit."""
+"""The commands that move no visit or link files into place before they commit the manifest."""
 
 
 @pytest.fixture(scope="module", params=VICTIMS, ids=lambda victim: victim.name)

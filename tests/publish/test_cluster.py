@@ -125,7 +125,7 @@ def test_too_many_unpublished_visits_give_no_partial_answer(lake, publish, engin
     assert asked(engine)[0]["total_visits"] == 3 * FILES
 
 
-def test_an_answer_with_visits_erased_since_is_an_error(lake, publish, engine):
+def test_visits_erased_after_the_snapshot_give_an_error(lake, publish, engine):
     land(lake, "acme", [at(2, short_code="x", domain="gone.example"), at(2, short_code="y")])
     publish()
     snapshot = engine.snapshot(Scope("acme", date(2026, 3, 1), date(2026, 3, 20)))
@@ -138,7 +138,7 @@ def test_an_answer_with_visits_erased_since_is_an_error(lake, publish, engine):
     assert asked(engine)[0]["total_visits"] == 1
 
 
-def test_an_answer_from_a_deleted_merged_file_is_an_error(lake, publish, engine):
+def test_a_merged_file_deleted_after_the_snapshot_is_an_error(lake, publish, engine):
     land(lake, "acme", [at(2, domain="gone.example")])
     merge(lake)
     land_open_day(lake, "a")
@@ -155,7 +155,7 @@ def test_an_answer_from_a_deleted_merged_file_is_an_error(lake, publish, engine)
         engine.answer(ASKED[0], snapshot)
 
 
-def test_a_listed_but_missing_object_gives_no_answer(lake, name, publish, engine):
+def test_a_listed_but_missing_object_gives_an_error(lake, name, publish, engine):
     land(lake, "acme", [at(2)])
     publish()
     target = open_target(name)

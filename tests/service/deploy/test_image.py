@@ -122,7 +122,7 @@ class Image:
 def image(tmp_path_factory):
     uv = shutil.which("uv")
     if uv is None:
-        pytest.skip("uv is missing, which installs the program")
+        pytest.skip("uv is missing; it installs the program")
     tools = tmp_path_factory.mktemp("tools")
     if os.environ.get("TRAFFIC_FAULTS") == "all":
         (tools / "python").symlink_to(sys.executable)
@@ -151,7 +151,7 @@ def program(image, tmp_path):
 def test_the_linter_reports_nothing_in_the_dockerfile():
     linter = Path(sys.executable).parent / "hadolint"
     if not linter.exists():
-        pytest.skip("hadolint is missing, which uv installs with the development group")
+        pytest.skip("hadolint is missing; uv installs it with the development group")
     assert checked(linter, DEPLOY / "Dockerfile") == ""
 
 

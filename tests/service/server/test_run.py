@@ -164,7 +164,7 @@ threading.Thread(target=hold_and_free, args=[Path({str(asked)!r})], daemon=True)
         asked.touch()
         end = time.monotonic() + 60
         while not told.exists():
-            assert time.monotonic() < end, "the threads ended without a word"
+            assert time.monotonic() < end, "the threads wrote no result"
             time.sleep(0.05)
     held, left = map(float, told.read_text().split())
     assert left < held / 4
