@@ -118,7 +118,7 @@ def test_a_clock_that_is_ahead_of_the_disk_gives_a_warning(lake):
 
 
 @examples("variables", "level", "words")
-def test_the_address_must_be_consistent_with_the_proxies(variables, level, words):
+def test_the_address_and_the_proxies_are_consistent(variables, level, words):
     check = check_address(read_settings({f"TRAFFIC_{name}": value for name, value in variables.items()}))
     assert check.level == level
     assert words in check.text
