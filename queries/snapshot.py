@@ -162,7 +162,7 @@ def live_files(lake: Lake, scope: Scope) -> list[LandedFile]:
         now = lake.manifest.files.live(scope.organization, scope.start_date, scope.end_date)
         if {file.path for file in live} <= {file.path for file in now}:
             raise
-        raise Conflict("visits were replaced by another process in the meantime; try again.") from None
+        raise Conflict("visits have since been replaced by another process; try again.") from None
     return live
 
 

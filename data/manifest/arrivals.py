@@ -16,12 +16,12 @@ from data.local_time import utc_offset
 from data.manifest.database import Database
 
 SILENT_HOURS: Final = 6
-"""Number of whole hours without the usual visits that count as silence."""
+"""How many whole hours without the usual visits count as silence."""
 WEEKS: Final = 4
 MIN_VISITS: Final = 10
-"""Minimum number of visits in the same hours of the weekday, in each of the last WEEKS weeks."""
+"""Minimum number of visits in the same hours of the same weekday, in each of the last WEEKS weeks."""
 _LATE_HOURS: Final = {"drop": SILENT_HOURS}
-"""Additional hours of delay allowed, by source: log objects may be delivered only once a day, for example."""
+"""Additional hours of delay allowed, by source: log objects, for example, may be delivered only once a day."""
 _EPOCH: Final = datetime(1970, 1, 1)  # UTC, like times of visits
 _HOUR: Final = timedelta(hours=1)
 
@@ -29,9 +29,9 @@ SourceKind = Literal["follow", "drop", "report"]
 
 
 class Arrivals(NamedTuple):
-    """Number of visits from a source by the hour of the visit (hours since 1970, UTC).
+    """The number of visits from a source in each hour (hours since 1970, UTC).
 
-    Visits from a folder or bucket ("drop") count in the hour in which their object is read.
+    Visits from a folder or bucket ("drop") count in the hour when their object is read.
     """
 
     source: SourceKind
@@ -40,7 +40,7 @@ class Arrivals(NamedTuple):
 
 
 class Silence(NamedTuple):
-    """A source without its expected visits."""
+    """A source from which the expected visits have not arrived."""
 
     source: SourceKind
     domain: str  # domain of the log or drop; "": none was given, or reported visits
@@ -49,13 +49,13 @@ class Silence(NamedTuple):
 
 
 def hours_of(visits: pa.Table) -> dict[int, int]:
-    """Number of visits in each hour."""
+    """Return the number of visits in each hour."""
     hours = pc.floor_temporal(visits["visited_at"], unit="hour").value_counts()
     return {_hour(at): number for at, number in zip(*(part.to_pylist() for part in hours.flatten()), strict=True)}
 
 
 def object_arrivals(domain: str, visits: int, now: datetime) -> Arrivals:
-    """The arrivals from one object of a folder or bucket."""
+    """Return the arrivals from one object in a folder or bucket."""
     hour = _hour(now.astimezone(UTC).replace(tzinfo=None))
     return Arrivals("drop", domain, {hour: visits} if visits else {})
 
@@ -77,12 +77,14 @@ class ArrivalCounts:
         return [name for (name,) in self._database.rows("SELECT DISTINCT organization FROM arrivals")]
 
     def silences(self, organization: str, zone: str, now: datetime) -> list[Silence]:
-        """The silent sources of an organization in its zone; reported visits are not silent while some are pending."""
+        """Return an organization's silent sources, with hours in its zone; reports are not silent while visits are
+        pending.
+        """
         return silences(self._database.rows(_BY_HOUR, {"organization": organization}), zone, now)
 
 
 def note_arrivals(db: sqlite3.Connection, organization: str, arrived: Arrivals, now: datetime) -> None:
-    """Add arrivals of a source, in the transaction that lands them. Hours of the last five weeks are kept."""
+    """Add arrivals from a source in the transaction that lands them. Only the last five weeks are kept."""
     first = _hour(now.astimezone(UTC).replace(tzinfo=None)) - (WEEKS + 1) * 7 * 24
     key = [organization, *arrived[:2]]
     db.execute("DELETE FROM arrivals WHERE organization = ? AND source = ? AND domain = ? AND hour < ?", [*key, first])
@@ -93,7 +95,7 @@ def note_arrivals(db: sqlite3.Connection, organization: str, arrived: Arrivals, 
 
 
 def silences(rows: Iterable[tuple[SourceKind, str, int, int]], zone: str, now: datetime) -> list[Silence]:
-    """The silent sources among the rows (source, domain, hour, visits) of an organization in this zone.
+    """Return the silent sources among the rows (source, domain, hour, visits) of an organization in this zone.
 
     A silent source remains silent until a visit arrives, even during hours without expected visits.
     """
@@ -119,7 +121,7 @@ def _hour(moment: datetime) -> int:
 
 
 def _visits(by_hour: Mapping[int, int], begin: int, weeks: int, zone: str) -> int:
-    """Number of visits in the six hours from `begin`, shifted back by some weeks at the same local time."""
+    """Return the number of visits in six hours: those from `begin`, but some weeks earlier at the same local time."""
     moment = _EPOCH + begin * _HOUR
     earlier = moment - timedelta(weeks=weeks)
     shift = (utc_offset(moment, zone) - utc_offset(earlier, zone)) // 60

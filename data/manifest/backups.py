@@ -9,7 +9,7 @@ from data.manifest.kinds import KINDS
 
 
 class BackupResult(NamedTuple):
-    """The contents of a backup."""
+    """What a backup contains, in numbers."""
 
     files: int
     visits: int
@@ -31,7 +31,7 @@ def files_to_back_up(copy: sqlite3.Connection) -> list[RegisteredFile]:
 
 
 def forget_other_files(copy: sqlite3.Connection) -> BackupResult:
-    """Delete all other files from a copy of the manifest; return the contents of the backup."""
+    """Delete the records of all other files from a copy of the manifest; return what the backup contains."""
     for kind in KINDS:
         kind.execute("DELETE FROM of_kind WHERE deletable_at IS NOT NULL OR NOT ?", copy, [kind.is_backed_up])
     copy.execute("VACUUM")

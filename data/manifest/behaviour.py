@@ -1,4 +1,4 @@
-"""Records for which organizations answers ignore behaviour signals; by default, answers use them."""
+"""Records the organizations for which answers ignore behaviour signals; by default, answers use these signals."""
 
 from collections.abc import Iterable
 from datetime import date
@@ -10,7 +10,7 @@ from data.visits import check_organization
 
 
 class Behaviour:
-    """The use of behaviour signals by organization."""
+    """The organizations, and whether answers for each use behaviour signals."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -20,7 +20,7 @@ class Behaviour:
         return not self._database.rows("SELECT 1 FROM behaviour_off WHERE organization = ?", [organization])
 
     def switch(self, organization: str, *, on: bool) -> None:
-        """Switch on or off whether answers reclassify visits by their signals. Raises BadInput for a bad name."""
+        """Choose whether answers reclassify visits by their signals. Raises BadInput for an invalid name."""
         check_organization(organization)
         with self._database.transaction() as db:
             if on:
@@ -31,5 +31,5 @@ class Behaviour:
 
 
 def unjudged_days(files: Iterable[LandedFile]) -> set[date]:
-    """Return the days of live files with visits that have not been judged; today's never have been."""
+    """Return the days with live files of unjudged visits; today's visits are always unjudged."""
     return {file.day for file in files if file.visits and not file.behaviour_version}

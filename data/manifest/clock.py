@@ -1,15 +1,15 @@
-"""Formats and compares recorded times. A time in the future was recorded by a wrong clock, and counts as old."""
+"""Formats and compares recorded times. A time in the future comes from a wrong clock and counts as old."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 TOLERANCE: Final = timedelta(minutes=5)
-"""How far in the future a recorded time may be: clocks are corrected by seconds, and `now` ages while waiting for a
+"""How far in the future a recorded time may be: clocks are corrected by seconds, and `now` ages during a wait for a
 lock."""
 
 
 def is_recent(moment: datetime, age: timedelta, now: datetime) -> bool:
-    """Whether a time is less than `age` ago, and not in the future."""
+    """Return whether a time is less than `age` ago and not in the future."""
     return now - age < moment <= now + TOLERANCE
 
 
@@ -19,10 +19,10 @@ def format_time(moment: datetime) -> str:
 
 
 def parse_time(text: str | None) -> datetime | None:
-    """Parse a time written by format_time; return None for no text."""
+    """Parse a time written by format_time; return None for an empty or missing string."""
     return datetime.fromisoformat(text) if text else None
 
 
 def unchecked_bounds(before: datetime | None) -> tuple[str, str]:
-    """Return the range of `checked_at` that counts as checked since `before`; an empty range if `before` is None."""
+    """Return the range of `checked_at` values that count as checked since `before`; an empty range if it is None."""
     return (format_time(before), format_time(datetime.now(UTC) + TOLERANCE)) if before else ("~", "")

@@ -1,4 +1,4 @@
-"""Reads all contents of an old manifest and writes a new manifest, for rebuilds."""
+"""Reads the contents of an old manifest and writes a new manifest, for rebuilds."""
 
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -32,13 +32,13 @@ _OBJECT: Final = "INSERT OR IGNORE INTO objects (organization, bucket, key, etag
 SELECT ?, ?, ?, ?, id FROM batches WHERE organization = ? AND sha256 = ?"
 
 OldManifest: TypeAlias = Mapping[str, Sequence[tuple[Any, ...]]]
-"""The rows of each table, by table name; `files` has the path, the SHA-256 and whether it is live."""
+"""The rows of each table, by table name; each row of `files` has a path, a SHA-256 and whether the file is live."""
 
 
 def read_old_manifest(path: Path) -> OldManifest | None:
-    """Read the tables of a manifest; return None when it is missing or damaged.
+    """Read the tables of a manifest; return None if it is missing or damaged.
 
-    Raises NewerVersion if a newer program wrote it, LakeDamaged if it cannot be read now but may be intact.
+    Raises NewerVersion if a newer program wrote it, and LakeDamaged if it cannot be read now but may be intact.
     """
     try:
         with closing(Database(path, "and is not created")) as database:
@@ -77,7 +77,7 @@ def read_old_manifest(path: Path) -> OldManifest | None:
 
 @dataclass(frozen=True)
 class NewContents:
-    """Contents found in the files by a rebuild, and contents kept from the old manifest."""
+    """The contents that a rebuild found in the files or kept from the old manifest."""
 
     old: OldManifest
     generation: int
@@ -92,7 +92,7 @@ class NewContents:
 
 
 class Totals(NamedTuple):
-    """Totals of a manifest."""
+    """The numbers of files, visits and pending visits in a manifest."""
 
     files: int
     visits: int
@@ -100,7 +100,7 @@ class Totals(NamedTuple):
 
 
 def write_manifest(path: Path, contents: NewContents) -> Totals:
-    """Create a manifest at `path`, a single file without a write-ahead log."""
+    """Create a manifest at `path` as a single file, without a write-ahead log."""
     with closing(Database(path)) as database:
         with database.transaction() as db:
             _insert(db, contents)

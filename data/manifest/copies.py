@@ -9,7 +9,7 @@ from data.manifest.database import Database
 
 
 class Copy(NamedTuple):
-    """The visits of one organization at one target."""
+    """A copy of one organization's visits at one target."""
 
     target: str
     organization: str
@@ -18,7 +18,8 @@ class Copy(NamedTuple):
     erasures: int
     followed: int
     due_since: datetime | None
-    """Time of the oldest unapplied erasure: the copy may still hold erased visits. None: all are applied."""
+    """Time of the oldest erasure not yet applied: the copy may still hold erased visits. None: all have been applied.
+    """
     problem: str = ""  # why the last publication failed
     is_putting: bool = False  # objects are being written, or were when a program was killed
     settles_at: datetime | None = None
@@ -27,7 +28,7 @@ class Copy(NamedTuple):
 
     @property
     def upload_problem(self) -> str:
-        """The reason why objects written earlier may still appear in the copy; "" if no such objects are expected."""
+        """Why objects written earlier may still appear in the copy; "" if no such objects are expected."""
         until = self.settles_at
         return f"an interrupted upload may still appear until {until:%Y-%m-%d %H:%M} UTC." if until else ""
 
@@ -39,7 +40,7 @@ class Copies:
         self._database = database
 
     def find(self, target: str = "", organization: str = "") -> list[Copy]:
-        """The copies at one or all targets, of one or all organizations."""
+        """Return the copies at one target or at all, of one organization or of all."""
         rows = self._database.rows(
             "SELECT target, organization, version, published_at, erasures, followed, due_since, problem, is_putting, "
             "settles_at, content FROM copies "
@@ -64,7 +65,9 @@ class Copies:
         ]
 
     def begin(self, target: str, organization: str) -> Copy:
-        """Record a copy before its first object is written, since from then on erasures must reach it; return it."""
+        """Record a copy before its first object is written, since erasures must reach it from then on; return the
+        copy.
+        """
         found = self.find(target, organization)
         if not found:
             with self._database.transaction() as db:
@@ -76,9 +79,9 @@ class Copies:
         return found[0]
 
     def record(self, copy: Copy, version: int, content: str, now: datetime) -> None:
-        """Record that a copy now matches the state of the manifest after `copy` was read.
+        """Record that a copy now matches the manifest as it was after `copy` was read.
 
-        The copy then has no erased visits, unless objects written earlier may still appear.
+        The copy then contains no erased visits, unless objects written earlier may still appear.
         """
         followed = copy.followed if copy.settles_at else copy.erasures
         with self._database.transaction() as db:
@@ -89,7 +92,7 @@ class Copies:
             )
 
     def record_putting(self, copy: Copy, *, is_putting: bool, settles_at: datetime | None) -> None:
-        """Record whether objects are being written, and the time until which earlier objects may still appear."""
+        """Record whether objects are being written, and until when objects written earlier may still appear."""
         with self._database.transaction() as db:
             db.execute(
                 "UPDATE copies SET is_putting = ?, settles_at = ? WHERE target = ? AND organization = ?",
@@ -97,7 +100,7 @@ class Copies:
             )
 
     def record_problem(self, target: str, organization: str, problem: str) -> None:
-        """Record why a copy could not be published, if it exists and the problem is new."""
+        """Record why a copy could not be published, if the copy exists and the problem is new."""
         if any(copy.problem != problem for copy in self.find(target, organization)):
             with self._database.transaction() as db:
                 db.execute(
@@ -106,17 +109,17 @@ class Copies:
                 )
 
     def forget(self, target: str) -> int:
-        """Forget a target, without deleting anything there. Returns the number of forgotten copies."""
+        """Forget a target without deleting anything there. Returns the number of copies forgotten."""
         with self._database.transaction() as db:
             return db.execute("DELETE FROM copies WHERE target = ?", [target]).rowcount
 
     def mark(self) -> str:
-        """A random id of this lake, which its targets store to identify it."""
+        """Return the lake's random id, which targets store to identify the lake; create the id if it is missing."""
         with self._database.transaction() as db:
             db.execute("INSERT OR IGNORE INTO marks VALUES (1, ?)", [secrets.token_hex(16)])
             ((mark,),) = db.execute("SELECT mark FROM marks").fetchall()
             return str(mark)
 
     def existing_mark(self) -> str:
-        """The random id of this lake; "" if it was never published."""
+        """Return the lake's random id; "" if the lake was never published."""
         return next((str(mark) for (mark,) in self._database.rows("SELECT mark FROM marks")), "")

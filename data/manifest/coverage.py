@@ -1,6 +1,6 @@
-"""Computes the days covered by an organization's logs, each from its first to its last visit, and reported visits.
+"""Computes the days covered by an organization's reported visits and logs (each log from its first to its last visit).
 
-A day without visits may be a quiet day, or a day with a log that was never imported. Comparisons must know which.
+A day without visits may be a quiet day, or its log may never have been imported. Comparisons must not confuse them.
 """
 
 import sqlite3
@@ -14,22 +14,22 @@ from data.manifest.database import Database
 from data.manifest.organizations import Organizations
 
 MAX_PAUSE: Final = timedelta(hours=12)
-"""Longest pause between two logs or reports that is not a gap, and longest missing part of a covered day."""
+"""The longest pause between two logs or reports that is not a gap, and the longest part a covered day may lack."""
 
 
 def is_pause(last_at: str, first_at: str) -> bool:
-    """Whether two times in the manifest's format are too far apart to belong together."""
+    """Return whether two times, in the manifest's format, are so far apart that there is a gap between them."""
     return datetime.fromisoformat(first_at) - datetime.fromisoformat(last_at) > MAX_PAUSE
 
 
 def span(*spans: tuple[str, str]) -> tuple[str, str]:
-    """Return the earliest first time and the latest last time, in the manifest's format; "" is ignored."""
+    """Return the earliest first time and the latest last time, in the manifest's format; empty strings are ignored."""
     firsts, lasts = [first for first, _ in spans if first], [last for _, last in spans if last]
     return min(firsts, default=""), max(lasts, default="")
 
 
 def note_received(db: sqlite3.Connection, organization: str, first_at: str, last_at: str) -> None:
-    """Record in a transaction when reported visits were received; only after a pause does this begin a new interval."""
+    """Record, in a transaction, when reported visits were received; a new interval begins only after a pause."""
     row = db.execute(
         "SELECT rowid, last_at FROM received WHERE organization = ? ORDER BY last_at DESC LIMIT 1", [organization]
     ).fetchone()
@@ -40,13 +40,13 @@ def note_received(db: sqlite3.Connection, organization: str, first_at: str, last
 
 
 class Coverage:
-    """The days covered by the visits of organizations."""
+    """The days that each organization's visits cover."""
 
     def __init__(self, database: Database, organizations: Organizations) -> None:
         self._database, self._organizations = database, organizations
 
     def covered_days(self, organization: str, domain: str, first: date, last: date) -> set[date]:
-        """Return the covered days from `first` to `last`, for visits to a domain ("": to any).
+        """Return the covered days from `first` to `last`, for visits to a domain ("": any domain).
 
         Logs imported for another domain do not count.
         """
@@ -77,9 +77,7 @@ class Coverage:
         return covered
 
     def newest_at(self, organization: str, domain: str) -> datetime | None:
-        """Return the time of the newest visit to a domain ("": to any) that was read or reported; None without
-        visits.
-        """
+        """Return the time of the newest visit read or reported for a domain ("": any domain); None if there is none."""
         ((newest,),) = self._database.rows(
             "SELECT max(at) FROM (SELECT max(last_at) AS at FROM batches WHERE organization = :organization "
             "AND (domain IN ('', :domain) OR :domain = '') "

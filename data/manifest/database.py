@@ -1,4 +1,4 @@
-"""The connections to the SQLite database of a manifest. Tables are declared in sql/; only this package queries it."""
+"""Connections to a manifest's SQLite database. Its tables are declared in sql/; only this package queries them."""
 
 import sqlite3
 import threading
@@ -22,7 +22,9 @@ class Database:
     """An open database. Thread-safe; several processes may open it at once."""
 
     def __init__(self, path: Path, refuse_new: str = "", connect: Connect = open_database) -> None:
-        """Open or create the database; arguments as for open_database. Raises LakeDamaged if it is newer."""
+        """Open or create the database, with the arguments of open_database. Raises LakeDamaged if a newer version wrote
+        it.
+        """
         self.path = path
         self._connect = connect
         with ExitStack() as opened:
@@ -41,15 +43,15 @@ class Database:
         return connection
 
     def rows(self, sql: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> list[tuple[Any, ...]]:
-        """Return the result of a SELECT on committed data. Waits neither for writers nor for other readers."""
+        """Return the result of a SELECT on committed data, without waiting for writers or other readers."""
         with self._readers.borrow() as reader:
             return reader.execute(sql, parameters).fetchall()
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """A write transaction, committed at the end of the context or rolled back on any error.
+        """Begin a write transaction, which is committed at the end of the context or rolled back on any error.
 
-        Raises OSError (ESTALE) if the manifest was moved or replaced: SQLite would continue writing to the old file.
+        Raises OSError (ESTALE) if the manifest was moved or replaced, since SQLite would go on writing to the old file.
         """
         with self.locked():
             yield self._writer
@@ -62,7 +64,7 @@ class Database:
             yield
 
     def check_identity(self) -> None:
-        """Raise OSError (ESTALE) if the file was moved or replaced: SQLite would continue in the old file."""
+        """Raise OSError (ESTALE) if the file was moved or replaced, since SQLite would go on using the old file."""
         check_identity(self.path, self._identity)
 
     def check_current(self) -> None:
@@ -74,5 +76,7 @@ class Database:
 
 
 def _today_in(zone: str | None, now: str) -> str:
-    """The SQL function today_in(zone, now): the day in a zone (null: the default) at a time in ISO 8601."""
+    """Implement the SQL function today_in(zone, now): the day in a zone (null: the default zone) at an ISO 8601
+    time.
+    """
     return today(zone or DEFAULT_ZONE, datetime.fromisoformat(now)).isoformat()

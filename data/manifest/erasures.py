@@ -1,6 +1,6 @@
 """Records erasures by link or visitor, so that importing a log again does not restore the visits unnoticed.
 
-The hash of a visitor is not recorded.
+A visitor's hash is not recorded.
 """
 
 from datetime import UTC, date, datetime
@@ -11,14 +11,14 @@ from data.manifest.database import Database
 
 
 class Erasure(NamedTuple):
-    """An erasure of the visits of one link or one visitor."""
+    """An erasure of the visits to one link or by one visitor."""
 
     erased_at: datetime
     short_code: str | None  # None: by visitor
 
     def __str__(self) -> str:
         """Describe the erasure, with its time."""
-        what = "of a visitor" if self.short_code is None else f"of the link {self.short_code}"
+        what = "by a visitor" if self.short_code is None else f"to the link {self.short_code}"
         return f"visits {what} were erased on {self.erased_at:%Y-%m-%d}"
 
 
@@ -29,7 +29,7 @@ class Erasures:
         self._database = database
 
     def record(self, organization: str, erasure: Erasure, first_day: date, last_day: date) -> None:
-        """Record an erasure that searches these days (inclusive), before it begins."""
+        """Record an erasure that will search these days (inclusive), before it begins."""
         with self._database.transaction() as db:
             db.execute(
                 "INSERT INTO erasures VALUES (?, ?, ?, ?, ?)",

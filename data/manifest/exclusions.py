@@ -1,4 +1,4 @@
-"""Exclusions of organizations: whether files are set aside, and rules for the owner's own visits."""
+"""What organizations exclude: files, if they choose to set them aside, and the owner's visits, by rules."""
 
 import sqlite3
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from data.visits import check_organization
 
 
 class ExclusionRecord(NamedTuple):
-    """A rule of an organization."""
+    """An organization's rule, when it was added, and how many visits it set aside."""
 
     rule: Exclusion
     since: datetime
@@ -27,15 +27,15 @@ class Exclusions:
         self._database = database
 
     def are_files_aside(self, organization: str) -> bool:
-        """Whether answers leave out files; by default they count them."""
+        """Return whether answers leave out visits to files; by default, these visits are counted."""
         return bool(self._database.rows("SELECT 1 FROM files_aside WHERE organization = ?", [organization]))
 
     def bits_aside(self, organization: str) -> int:
-        """The bits of signals that each keep a visit out of answers."""
+        """Return the signal bits, any of which keeps a visit out of answers."""
         return OWN | BITS["file"] if self.are_files_aside(organization) else OWN
 
     def switch_files(self, organization: str, *, aside: bool) -> None:
-        """Leave files out of answers, or count them. Raises BadInput for a bad name."""
+        """Leave visits to files out of answers, or count them. Raises BadInput for an invalid name."""
         check_organization(organization)
         with self._database.transaction() as db:
             if aside:
@@ -45,7 +45,7 @@ class Exclusions:
             begin_epoch(db, organization)
 
     def records(self, organization: str) -> list[ExclusionRecord]:
-        """The sorted rules of an organization, with the time each was added and the number of visits it set aside."""
+        """Return an organization's rules, sorted, each with when it was added and how many visits it set aside."""
         rows = self._database.rows(
             "SELECT kind, value, added_at, visits FROM exclusions WHERE organization = ? ORDER BY kind, value",
             [organization],
@@ -56,11 +56,11 @@ class Exclusions:
         ]
 
     def rules(self, organization: str) -> tuple[Exclusion, ...]:
-        """The sorted rules of an organization."""
+        """Return an organization's rules, sorted."""
         return tuple(record.rule for record in self.records(organization))
 
     def add(self, organization: str, exclusion: Exclusion) -> bool:
-        """Add a rule; return whether it is new. Raises BadInput for a bad name of an organization."""
+        """Add a rule; return whether it is new. Raises BadInput if the organization's name is invalid."""
         row = [check_organization(organization), *exclusion, format_time(datetime.now(UTC))]
         with self._database.transaction() as db:
             added = db.execute(
@@ -81,7 +81,7 @@ class Exclusions:
 
 
 def note_excluded(db: sqlite3.Connection, organization: str, excluded: ExcludedVisits) -> None:
-    """Add to the number of visits that each rule has set aside, in the transaction that lands them."""
+    """Add to the number of visits set aside by each rule, in the transaction that lands these visits."""
     db.executemany(
         "UPDATE exclusions SET visits = visits + ? WHERE organization = ? AND kind = ? AND value = ?",
         [(visits, organization, *rule) for rule, visits in excluded.items()],

@@ -1,4 +1,4 @@
-"""The files registered in the manifest: files of visits, and for deletion also rollups and links."""
+"""The visit files registered in the manifest, and for deletion also the files of rollups and links."""
 
 import sqlite3
 from collections.abc import Callable, Iterable
@@ -22,7 +22,7 @@ READERS_GRACE: Final = timedelta(hours=24)
 
 @dataclass(frozen=True)
 class LandedFile:
-    """One registered Parquet file of one organization and day."""
+    """A registered Parquet file for one organization and day."""
 
     organization: str
     day: date
@@ -48,7 +48,7 @@ _DEAD: Final = "SELECT day, path, sha256 FROM files WHERE organization = ? AND d
 
 
 class DeadFile(NamedTuple):
-    """A replaced file of visits that is still on disk."""
+    """A replaced visit file that is still on disk."""
 
     day: str
     path: str
@@ -56,13 +56,13 @@ class DeadFile(NamedTuple):
 
 
 class Files:
-    """The files of visits."""
+    """The visit files."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def live(self, organization: str, start: date = date.min, end: date = date.max) -> list[LandedFile]:
-        """The live files of one organization from `start` to `end` (inclusive) that have visits, sorted by path."""
+        """Return one organization's live files with visits from `start` to `end` (inclusive), sorted by path."""
         days = [organization, start.isoformat(), end.isoformat()]
         rows = self._database.rows(
             _SELECT_LIVE + "organization = ? AND day BETWEEN ? AND ? AND visits > 0 ORDER BY path", days
@@ -79,22 +79,24 @@ class Files:
         return bool(rows)
 
     def removal_records(self, organization: str) -> list[LandedFile]:
-        """The live files of one organization without visits: their footers list removed files."""
+        """Return one organization's live files without visits, whose footers list removed files."""
         rows = self._database.rows(_SELECT_LIVE + "organization = ? AND visits = 0", [organization])
         return [_file_of(row) for row in rows]
 
     def with_unfinished_line(self, batch: int) -> list[LandedFile]:
-        """The live files with the visit of the unfinished last line of a batch."""
+        """Return the live files with the visit from the unfinished last line of a batch."""
         rows = self._database.rows(_SELECT_LIVE + "unfinished_of = ? AND visits > 0", [batch])
         return [_file_of(row) for row in rows]
 
     def due_for_check(self, before: datetime) -> list[RegisteredFile]:
-        """The live files, of the kinds that cannot be recomputed, that were last verified before a time."""
+        """Return live files that cannot be recomputed and were last verified before a given time."""
         kinds = [kind for kind in KINDS if kind.is_backed_up]
         return [file for kind in kinds for file in live_of_kind(self._database, kind, before=before)]
 
     def oldest(self, most: int, organization: str = "") -> list[tuple[str, str]]:
-        """Organization and path of live files with visits, of one organization or all, oldest days first."""
+        """Return the organization and path of live files with visits, for one organization or all, oldest days
+        first.
+        """
         return [
             (owner, path)
             for owner, path in self._database.rows(
@@ -105,11 +107,13 @@ class Files:
         ]
 
     def first_and_last_days(self, organization: str = "") -> list[tuple[str, str]]:
-        """Organization and path of each live file of the first and last day of one organization, or of each."""
+        """Return the organization and path of each live file from the first and last day of one organization or of
+        each.
+        """
         return [(owner, path) for owner, path in self._database.rows(_ENDS, [organization])]
 
     def span(self, organization: str) -> tuple[date, date] | None:
-        """The first and the last day with visits of an organization; None if there are none."""
+        """Return an organization's first and last day with visits; None if it has none."""
         ((first, last),) = self._database.rows(
             "SELECT min(day), max(day) FROM files WHERE organization = ? AND deletable_at IS NULL AND visits > 0",
             [organization],
@@ -117,7 +121,7 @@ class Files:
         return (date.fromisoformat(first), date.fromisoformat(last)) if first else None
 
     def facts_by_day(self, organization: str, start: date, end: date) -> dict[date, int]:
-        """Return the facts of requests for each day with visits from `start` to `end` (inclusive), ORed over visits."""
+        """Return the request facts of each day with visits from `start` to `end` (inclusive), ORed over its visits."""
         rows = self._database.rows(
             "SELECT DISTINCT day, facts FROM files "
             "WHERE organization = ? AND day BETWEEN ? AND ? AND deletable_at IS NULL AND visits > 0",
@@ -130,7 +134,7 @@ class Files:
         return found
 
     def newest_day(self, until: date) -> date | None:
-        """The newest day up to `until` with a live file of any organization."""
+        """Return the newest day up to `until` for which any organization has a live file."""
         ((day,),) = self._database.rows(
             "SELECT max(day) FROM files WHERE deletable_at IS NULL AND day <= ?", [until.isoformat()]
         )
@@ -139,11 +143,10 @@ class Files:
     def days_to_merge(
         self, now: datetime, most_open: int, organization: str | None, version: int
     ) -> list[tuple[str, date]]:
-        """Return the organizations and days with several files (or more than `most_open`, for days that are not over),
-        and the past days not judged by this `version` or a later version. Without `organization`, for all
-        organizations.
+        """Return an organization's days with several files (more than `most_open` if a day is not over), and its past
+        days not judged by this `version` or a later version. Without `organization`, return those of all organizations.
 
-        Days that were never judged come first, then days with the most files.
+        Days that were never judged come first, followed by the days with the most files.
         """
         rows = self._database.rows(
             "SELECT organization, day FROM files LEFT JOIN zones USING (organization) "
@@ -157,27 +160,29 @@ class Files:
         return [(owner, date.fromisoformat(day)) for owner, day in rows]
 
     def paths(self) -> set[str]:
-        """The paths of all files of visits, live or dead."""
+        """Return the paths of all visit files, live or dead."""
         return {path for (path,) in self._database.rows("SELECT path FROM files")}
 
     def dead(self, organization: str, *, with_unfinished: bool = True) -> list[DeadFile]:
-        """The dead files of an organization; `with_unfinished` includes files with the visit of an unfinished line."""
+        """Return an organization's dead files; `with_unfinished` includes files with the visit from an unfinished
+        line.
+        """
         rows = self._database.rows(_DEAD if with_unfinished else f"{_DEAD} AND unfinished_of IS NULL", [organization])
         return [DeadFile(*row) for row in rows]
 
     def live_of_any_kind(self) -> list[str]:
-        """The paths of all live files of visits, rollups and links, sorted."""
+        """Return the paths of all live files (of visits, rollups and links), sorted."""
         rows = self._database.rows("SELECT path FROM registered_files WHERE deletable_at IS NULL ORDER BY path")
         return [path for (path,) in rows]
 
     def is_live(self, path: str) -> bool:
-        """Whether a file of visits, rollups or links is live now."""
+        """Return whether a file (of visits, rollups or links) is live now."""
         return bool(
             self._database.rows("SELECT 1 FROM registered_files WHERE path = ? AND deletable_at IS NULL", [path])
         )
 
     def is_registered(self, path: str) -> bool:
-        """Whether a file of visits, rollups or links is registered, live or dead."""
+        """Return whether a file (of visits, rollups or links) is registered, live or dead."""
         return bool(self._database.rows("SELECT 1 FROM registered_files WHERE path = ?", [path]))
 
     def refresh_stat(self, path: str, changed_ns: int, inode: int, now: datetime) -> None:
@@ -188,7 +193,7 @@ class Files:
                 kind.execute("UPDATE of_kind SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?", db, row)
 
     def deletable(self, now: datetime) -> list[str]:
-        """The paths of dead files of any kind after their grace period, or if it would end impossibly late."""
+        """Return the paths of dead files of any kind whose grace period has ended, or would end impossibly late."""
         bounds = [format_time(now), format_time(now + READERS_GRACE + TOLERANCE)]
         rows = self._database.rows(
             "SELECT path FROM registered_files WHERE deletable_at <= ? OR deletable_at > ?", bounds
@@ -196,9 +201,9 @@ class Files:
         return [path for (path,) in rows]
 
     def expire_now(self, organization: str, before: date | None, deletable_at: datetime) -> list[str]:
-        """Make dead files and rollups of an organization deletable at `deletable_at` at the latest; return their paths.
+        """Make an organization's dead files and rollups deletable by `deletable_at` at the latest; return their paths.
 
-        With `before`, only files of days before that date.
+        With `before`, this affects only files for days before that date.
         """
         parameters = [format_time(deletable_at), organization, before and before.isoformat()]
         with self._database.transaction() as db:
@@ -216,7 +221,7 @@ class Files:
         return sorted(path for (path,) in rows)
 
     def purge(self, paths: Iterable[str]) -> None:
-        """Unregister dead files of any kind after their deletion."""
+        """Unregister dead files of any kind after they have been deleted."""
         with self._database.transaction() as db:
             for path, kind in product(paths, KINDS):
                 kind.execute("DELETE FROM of_kind WHERE path = ? AND deletable_at IS NOT NULL", db, [path])

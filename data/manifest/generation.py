@@ -1,7 +1,7 @@
 """Shares the manifest of a lake between programs, and checks that it was not replaced by an older version of itself.
 
 The manifest counts its commits, files and batches (table `generation`). After each commit, the number of commits is
-copied into the file `generation` of the lake, which backups leave out. While the copy is ahead of the manifest, or the
+copied into the lake's file `generation`, which backups leave out. While the copy is ahead of the manifest, or the
 manifest contradicts its own counts, nothing is written, since that could overwrite visits that only `traffic rebuild`
 finds.
 """
@@ -38,7 +38,7 @@ class GenerationCopy:
         self._has_failed = False
 
     def number(self) -> int:
-        """The number in the file; 0 if it is missing or cannot be read."""
+        """The number in the file; 0 if the file is missing or cannot be read."""
         with suppress(OSError):
             content = self._path.read_bytes()
             if re.fullmatch(rb"[0-9]{1,18}\n", content):
@@ -46,7 +46,7 @@ class GenerationCopy:
         return 0
 
     def raise_to(self, number: int) -> None:
-        """Write a number unless the file has a higher one. A failure is logged, and the next commit tries again."""
+        """Write a number unless the file has a higher number. A failure is logged, and the next commit tries again."""
         try:
             with self._locked():
                 if self.number() < number:
@@ -54,14 +54,14 @@ class GenerationCopy:
                     self._staged.rename(self._path)
         except OSError as error:
             if not self._has_failed:
-                _LOG.warning("%s cannot be written (%s): an older manifest would not be noticed.", self._path, error)
+                _LOG.warning("%s cannot be written (%s), so an older manifest would go unnoticed.", self._path, error)
             self._has_failed = True
         else:
             self._has_failed = False
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Lock out other programs that write a number. The file is created if it is missing."""
+        """Lock out other programs that would write a number. Creates the file if it is missing."""
         while True:
             handle = os.open(self._path, os.O_RDONLY | os.O_CREAT, 0o644)
             try:
@@ -92,22 +92,22 @@ def generation_problem(database: Database, root: Path) -> str:
 
 
 def older_manifest_problem(number: int, newest: int, root: Path) -> str:
-    """Like `generation_problem`, but by the manifest's number alone, which must be read after the copy's, `newest`."""
+    """Return the problem that the manifest's number alone shows; it must be read after `newest`, the copy's number."""
     if newest <= number:
         return ""
     return (
-        f"{root}/manifest.sqlite is older than the files of the lake (change {number:,} of {newest:,}), "
-        f"such as after restoring it without them; {_REMEDY}."
+        f"{root}/manifest.sqlite is older than the files in the lake (change {number:,} of {newest:,}), "
+        f"perhaps because it was restored without them; {_REMEDY}."
     )
 
 
 class SharedDatabase(Database):
-    """The database of a manifest that cannot be rebuilt while open, nor written while outdated."""
+    """The database of a manifest that cannot be rebuilt while it is open, nor written while it is outdated."""
 
     def __init__(self, path: Path, refuse_new: str, connect: Connect) -> None:
-        """Open like a Database; waits while the manifest is being rebuilt.
+        """Open the database as Database does, but wait while the manifest is being rebuilt.
 
-        A manifest of an older version is migrated first. Raises Conflict if another program has the lake open then.
+        A manifest from an older version is migrated first. Raises Conflict if another program then has the lake open.
         """
         self._root, self._copy = path.parent, GenerationCopy(path.parent)
         with ExitStack() as in_use:
@@ -130,7 +130,7 @@ class SharedDatabase(Database):
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """See Database. Raises OutdatedManifest if nothing may be written."""
+        """Begin a transaction as Database does. Raises OutdatedManifest if nothing may be written."""
         with super().transaction() as db:
             number = self._check_number(db.execute(_NUMBER_OF_CHANGES).fetchall(), self._copy.number())
             before = db.total_changes
@@ -155,7 +155,7 @@ class SharedDatabase(Database):
 
 
 def _upgrade(path: Path, refuse_new: str, connect: Connect) -> None:
-    """Migrate the manifest of an older version; no other program may have its lake open, since it would use old SQL."""
+    """Migrate a manifest from an older version; no other program may have the lake open, since it would use old SQL."""
     ends_at = time.monotonic() + _MAX_UPGRADE_WAIT_SECONDS
     while _is_older(path):
         try:
@@ -164,14 +164,16 @@ def _upgrade(path: Path, refuse_new: str, connect: Connect) -> None:
         except Conflict as error:
             if time.monotonic() > ends_at:
                 raise Conflict(
-                    f"{path} has an older version and cannot be upgraded while another program has the lake open: "
+                    f"{path} is from an older version and cannot be upgraded while another program has the lake open: "
                     "stop the server, imports and followers of that version, then try again."
                 ) from error
             time.sleep(0.05)
 
 
 def _is_older(path: Path) -> bool:
-    """Whether an older version wrote a manifest; False if it is new or cannot be read, which opening it reports."""
+    """Return whether an older version wrote a manifest; False if it is new or cannot be read, which opening it
+    reports.
+    """
     with suppress(sqlite3.Error), closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=60)) as db:
         (version,) = db.execute("PRAGMA user_version").fetchone()
         return 0 < int(version) < len(MIGRATIONS)

@@ -1,8 +1,8 @@
-"""The kinds of files registered in the manifest, and the statements common to all kinds.
+"""The kinds of files registered in the manifest, and the statements they have in common.
 
-Each kind has its own table, since the constraints differ: an organization has any number of live files of visits for a
-day, one rollup for a month, one base file of links, and one file of changes to it. The view registered_files has the
-paths of all kinds.
+Each kind has its own table, since the constraints differ: an organization has any number of live visit files for a day,
+one rollup for a month, one base file of links, and one file of changes to it. The view registered_files lists the paths
+of all kinds.
 """
 
 import sqlite3
@@ -20,7 +20,7 @@ COLUMNS: Final = ("organization", "path", "bytes", "sha256", "changed_ns", "inod
 
 
 class FileKind(NamedTuple):
-    """A kind of file."""
+    """A kind of registered file."""
 
     table: str
     own_columns: tuple[str, ...]
@@ -35,7 +35,7 @@ class FileKind(NamedTuple):
         return db.execute(sql.replace("day_of_kind", self.day).replace("of_kind", self.table), parameters)
 
     def rows(self, sql: str, database: Database, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Return the result of a SELECT; the placeholders are the same as for `execute`."""
+        """Return the result of a SELECT; the placeholders are those of `execute`."""
         return database.rows(sql.replace("day_of_kind", self.day).replace("of_kind", self.table), parameters)
 
 
@@ -59,7 +59,7 @@ KINDS: Final = (LINK_FILES, LINK_CHANGES, VISIT_FILES, ROLLUP_FILES)
 
 
 def insert(db: sqlite3.Connection, kind: FileKind, rows: Iterable[Sequence[object]]) -> None:
-    """Register live files, in a transaction: each row has the common columns, then those of its kind."""
+    """Register live files, in a transaction: each row has the common columns, followed by those of its kind."""
     columns = [*COLUMNS, *kind.own_columns]
     db.executemany(
         f"INSERT INTO {kind.table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
@@ -77,7 +77,7 @@ def expire(db: sqlite3.Connection, kind: FileKind, path: str, deletable_at: date
 def expire_of_day(
     db: sqlite3.Connection, kind: FileKind, organization: str, day: date | None, deletable_at: datetime
 ) -> None:
-    """Make the live files of an organization's day dead; for a kind without days, all of the organization's."""
+    """Make an organization's live files of one day dead; for a kind without days, all its live files."""
     kind.execute(
         "UPDATE of_kind SET deletable_at = ? WHERE organization = ? AND day_of_kind IS ? AND deletable_at IS NULL",
         db,
@@ -88,9 +88,9 @@ def expire_of_day(
 def live_of_kind(
     database: Database, kind: FileKind, organization: str = "", before: datetime | None = None
 ) -> list[RegisteredFile]:
-    """Return the live files of one organization, or of all; with `before`, only files last verified before it.
+    """Return the live files of one organization, or of all; with `before`, only those last verified before that time.
 
-    The files with the oldest verification come first.
+    The files verified longest ago come first.
     """
     rows = kind.rows(
         "SELECT path, bytes, sha256, changed_ns, inode FROM of_kind "

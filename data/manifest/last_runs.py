@@ -7,13 +7,13 @@ from data.manifest.database import Database
 
 
 class LastRuns:
-    """The times of the last runs, by the name of the task."""
+    """The times of the last runs, by task name."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def time_of(self, task: str) -> datetime | None:
-        """Time of the last run of a task; None if it never ran."""
+        """Return the time of a task's last run; None if it never ran."""
         ((at,),) = self._database.rows("SELECT max(at) FROM last_runs WHERE task = ?", [task])
         return parse_time(at)
 

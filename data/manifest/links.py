@@ -1,4 +1,4 @@
-"""The files with the links of organizations: a base file and a file of changes for each, and the applied edits."""
+"""The link files of each organization (a base file and a file of changes), and the edits applied to them."""
 
 import sqlite3
 from collections.abc import Callable, Collection
@@ -24,7 +24,7 @@ _SINCE: Final = "SELECT since FROM link_changes WHERE organization = ? AND delet
 
 
 class LiveLinks(NamedTuple):
-    """The live files of an organization's links."""
+    """An organization's live link files."""
 
     whole: RegisteredFile | None = None
     changes: RegisteredFile | None = None  # the changes since the whole file was written
@@ -36,23 +36,25 @@ class LiveLinks(NamedTuple):
 
 
 class LinkFiles:
-    """The files of links."""
+    """The link files."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def live(self, organization: str) -> LiveLinks:
-        """The live files of an organization's links."""
+        """Return an organization's live link files."""
         rows = self._database.rows(_LIVE, [organization])
         return LiveLinks(**{name: RegisteredFile(*row) for name, *row in rows})
 
     def all_live(self, organization: str = "", before: datetime | None = None) -> list[RegisteredFile]:
-        """The live files of one organization, or of all; with `before`, only files last verified before it."""
+        """Return the live files of one organization, or of all; with `before`, only those last verified before that
+        time.
+        """
         kinds = (LINK_FILES, LINK_CHANGES)
         return [file for kind in kinds for file in live_of_kind(self._database, kind, organization, before)]
 
     def to_fold(self, most: int, before: datetime) -> list[str]:
-        """The organizations with more than `most` changes, or whose oldest change was made before a time."""
+        """Return the organizations with more than `most` changes, or with a change made before a given time."""
         rows = self._database.rows(
             "SELECT organization FROM link_changes "
             "WHERE deletable_at IS NULL AND (changes > ? OR since NOT BETWEEN ? AND ?) ORDER BY organization",
@@ -61,7 +63,7 @@ class LinkFiles:
         return [organization for (organization,) in rows]
 
     def paths(self, organization: str) -> set[str]:
-        """The paths of all files of an organization's links, live or dead."""
+        """Return the paths of all link files of an organization, live or dead."""
         rows = self._database.rows(
             "SELECT path FROM links WHERE organization = ?1 UNION ALL "
             "SELECT path FROM link_changes WHERE organization = ?1",
@@ -70,7 +72,7 @@ class LinkFiles:
         return {path for (path,) in rows}
 
     def dead_hashes(self, organization: str) -> list[str]:
-        """The SHA-256 of the replaced base files of an organization."""
+        """Return the SHA-256 of each replaced base file of an organization."""
         rows = self._database.rows(
             "SELECT sha256 FROM links WHERE organization = ? AND deletable_at IS NOT NULL", [organization]
         )
@@ -79,9 +81,9 @@ class LinkFiles:
     def replace(
         self, organization: str, read: LiveLinks, move: MoveLinks, now: datetime, *, made: Collection[str] = ()
     ) -> None:
-        """Move a file into place with `move` and make it the base file; it replaces the file of changes, too.
+        """Move a file into place with `move` and make it the base file; it also replaces the file of changes.
 
-        `made` are the ids of the queued edits that it applies, to be recorded. Raises Conflict unless the live files
+        `made` are the ids to record of the queued edits that the file applies. Raises Conflict unless the live files
         are still the `read` files.
         """
         with self._database.transaction() as db:
@@ -102,9 +104,9 @@ class LinkFiles:
         changes: int,
         made: Collection[str] = (),
     ) -> None:
-        """Move a file into place with `move` and make it the file of changes; `changes` is their number.
+        """Move a file into place with `move` and make it the file of changes, which contains `changes` of them.
 
-        `made` and exceptions are the same as for `replace`.
+        `made` and the exceptions are the same as for `replace`.
         """
         with self._database.transaction() as db:
             _check_live(db, organization, read)
@@ -117,7 +119,7 @@ class LinkFiles:
     def adopt(self, organization: str, read: LiveLinks, newest: LiveLinks, now: datetime) -> None:
         """Make files that are already in place the live files, instead of the `read` files.
 
-        Raises Conflict unless these are still live.
+        Raises Conflict unless the `read` files are still live.
         """
         with self._database.transaction() as db:
             _check_live(db, organization, read)
@@ -133,7 +135,7 @@ class LinkFiles:
             _note_made(db, organization, ids)
 
     def made_edits(self, organization: str) -> set[str]:
-        """The ids of the last recorded edits."""
+        """Return the ids of the edits recorded last."""
         rows = self._database.rows("SELECT id FROM made_edits WHERE organization = ?", [organization])
         return {one for (one,) in rows}
 
@@ -151,7 +153,7 @@ def insert_links(db: sqlite3.Connection, organization: str, links: LiveLinks, no
 
 def _check_live(db: sqlite3.Connection, organization: str, read: LiveLinks) -> None:
     if [path for _, path, *_ in db.execute(_LIVE, [organization])] != read.paths:
-        raise Conflict(f"the links of {organization} were changed by another process in the meantime; try again.")
+        raise Conflict(f"the links of {organization} have since been changed by another process; try again.")
 
 
 def _note_made(db: sqlite3.Connection, organization: str, ids: Collection[str]) -> None:

@@ -26,7 +26,7 @@ class ObjectVersion(NamedTuple):
 class Batch(msgspec.Struct, frozen=True, omit_defaults=True):
     """An import of a log's content for one organization, as recorded in the manifest and in the footers of its files.
 
-    Only the footer of an import's last file has more than id and content. Times are in the format of format_time.
+    Only the footer of an import's last file has more than the id and the content. Times are in format_time's format.
     """
 
     id: int  # 0: not yet assigned
@@ -43,10 +43,10 @@ class Batch(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def continued_batch(prefixes: Iterable[Batch], size: int, domain: str) -> Batch | None:
-    """Return the import that content of `size` bytes continues, among imports of its prefixes; None if it is new.
+    """Return which of the imports of its prefixes content of `size` bytes continues; None if the content is new.
 
-    Among equally long imports, the import with this domain is chosen. If none has visits (their content may be only a
-    header that many files share), only an import of the whole content counts, and its domain does not.
+    Of equally long imports, one with this domain is chosen. If no import has visits (the content may be only a header
+    that many files share), only an import of the whole content counts, and its domain does not.
     """
     ascending = sorted(prefixes, key=lambda batch: (batch.size, batch.domain == domain))
     if any(batch.visits for batch in ascending):
@@ -71,17 +71,17 @@ def _normal(domain: str) -> str:
 
 _LONGER: Final = "SELECT * FROM batches NOT INDEXED WHERE organization = ? AND bytes > ? AND bytes <= ? \
 AND whole_bytes >= ?"
-"""Run for each block. With an index, it would take 0.27 s instead of 0.02 s for 200,000 imports."""
+"""This query runs for each block. With an index, it would take 0.27 s instead of 0.02 s for 200,000 imports."""
 
 
 class Logs:
-    """The imports of logs."""
+    """The log imports."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def batches(self, organization: str, domain: str | None = None) -> list[Batch]:
-        """Every import of an organization, or of its logs with this domain; longest content first."""
+        """Return every import of an organization, or those with this domain; longest content first."""
         rows = self._database.rows(
             "SELECT * FROM batches WHERE organization = ? AND domain = coalesce(?, domain) ORDER BY bytes DESC",
             [organization, domain],
@@ -100,34 +100,33 @@ class Logs:
         return [batch_of(row) for row in self._database.rows(_LONGER, [organization, landed, size, offset])]
 
     def is_registered(self, batch: Batch) -> bool:
-        """Whether an import is registered with exactly this content."""
+        """Return whether an import is registered with exactly this content."""
         content = [batch.id, batch.sha256, batch.size]
         return bool(self._database.rows("SELECT 1 FROM batches WHERE id = ? AND sha256 = ? AND bytes = ?", content))
 
     def times(self, batch: int) -> list[tuple[str, str]]:
-        """The times of the first and the last visit of an import, as one row; no row if it is not registered."""
+        """Return one row with the times of an import's first and last visits; no row if it is not registered."""
         rows = self._database.rows("SELECT first_at, last_at FROM batches WHERE id = ?", [batch])
         return [(first_at, last_at) for first_at, last_at in rows]
 
 
 def skip_rest(db: sqlite3.Connection, batches: Iterable[int]) -> None:
-    """Skip the rest of the unfinished last lines of imports, in a transaction; the next import would add them."""
+    """Skip the rest of imports' unfinished last lines, in a transaction; otherwise, the next import would add them."""
     db.executemany("UPDATE batches SET whole_bytes = bytes WHERE id = ?", [(batch,) for batch in batches])
 
 
 def batch_of(row: tuple[Any, ...]) -> Batch:
-    """Return the batch in a row of the table."""
+    """Return the batch from a row of the table `batches`."""
     key, _organization, *columns = row
     return Batch(key, *columns)
 
 
 def put_batch(db: sqlite3.Connection, organization: str, batch: Batch, arrived: Arrivals | None) -> None:
-    """Register a new batch, or extend the batch that has its id to longer content of the same log.
+    """Register a new batch, or extend the batch with its id to longer content of the same log.
 
-    When extending, `visits` is the number added. Also records arrivals from a continuous source, and the object that
-    the content was read from.
-    The caller has begun a transaction. Raises sqlite3.IntegrityError if the content is already registered, Conflict
-    if it is registered with another domain.
+    When a batch is extended, `visits` is the number added. This also records arrivals from a continuous source, and the
+    object that the content was read from. The caller has begun a transaction. Raises sqlite3.IntegrityError if the
+    content is already registered, or Conflict if it is registered with another domain.
     """
     if arrived:
         note_arrivals(db, organization, arrived, datetime.fromisoformat(batch.imported_at))
@@ -139,7 +138,7 @@ def put_batch(db: sqlite3.Connection, organization: str, batch: Batch, arrived: 
     if other:
         (domain,) = other
         named = f"--domain {domain}" if domain else "no domain"
-        raise Conflict(f"another process imported this log with {named} in the meantime; nothing was changed.")
+        raise Conflict(f"another process has since imported this log with {named}; nothing was changed.")
     key, *columns, version = astuple(batch)
     db.execute(
         "INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
@@ -153,7 +152,7 @@ def put_batch(db: sqlite3.Connection, organization: str, batch: Batch, arrived: 
 
 
 def insert_objects(db: sqlite3.Connection, organization: str, read: Iterable[tuple[ObjectVersion, int]]) -> None:
-    """Record the batches that landed the contents of objects. The caller has begun a transaction."""
+    """Record which batches landed the contents of objects. The caller has begun a transaction."""
     db.executemany(
         "INSERT OR IGNORE INTO objects (organization, bucket, key, etag, batch) VALUES (?, ?, ?, ?, ?)",
         [(organization, *version, batch) for version, batch in read],

@@ -1,6 +1,6 @@
 """The manifest: the SQLite database that records which Parquet files are live and which logs were imported.
 
-Its interface is methods: no module outside this package uses SQL on it, or its connections.
+It is used only through methods: no module outside this package runs SQL on it or uses its connections.
 """
 
 import sqlite3
@@ -45,9 +45,10 @@ class Manifest:
     def __init__(
         self, path: Path, refuse_new: str = "", connect: Connect = open_database, *, is_shared: bool = False
     ) -> None:
-        """Open or create the manifest; arguments as for open_database. Raises LakeDamaged if it is newer.
+        """Open or create the manifest, with the arguments of open_database. Raises LakeDamaged if a newer version wrote
+        it.
 
-        With `is_shared`, it is the manifest of a lake that several programs use: it cannot be rebuilt meanwhile, and is
+        With `is_shared`, the lake is used by several programs: the manifest cannot be rebuilt while it is open, and is
         not written if it is outdated.
         """
         self._path = path
@@ -73,11 +74,11 @@ class Manifest:
         self.statistics = Statistics(database)
 
     def locked(self) -> AbstractContextManager[None]:
-        """Prevent other processes from moving and registering files. Raises OSError when the manifest was replaced."""
+        """Prevent other processes from moving and registering files. Raises OSError if the manifest was replaced."""
         return self._database.locked()
 
     def exclusive(self) -> AbstractContextManager[object]:
-        """Like `locked`, for changing files of the lake. Raises OutdatedManifest if nothing may be written."""
+        """Lock as `locked` does, for changes to the lake's files. Raises OutdatedManifest if nothing may be written."""
         return self._database.transaction()
 
     def check_current(self) -> None:
@@ -85,13 +86,15 @@ class Manifest:
         self._database.check_current()
 
     def check_writable(self) -> None:
-        """Commit without a change. Raises sqlite3.OperationalError if the disk fails, and as `check_current` does."""
+        """Commit without a change. Raises sqlite3.OperationalError if the disk fails, and the exceptions of
+        `check_current`.
+        """
         with self._database.transaction() as db:
             db.execute("UPDATE generation SET number = number")
 
     @property
     def problem(self) -> str:
-        """The reason why nothing may be written into the lake, with the remedy, as a sentence; "" if all is well."""
+        """Why nothing may be written into the lake, with the remedy, as a sentence; "" if all is well."""
         return generation_problem(self._database, self._path.parent)
 
     def land(
@@ -105,10 +108,10 @@ class Manifest:
         arrived: Arrivals | None = None,
         excluded: ExcludedVisits = NONE_EXCLUDED,
     ) -> None:
-        """Register a batch, as put_batch does, and its files, dated in a zone, in one transaction.
+        """Register a batch as put_batch does, and its files, dated in `zone`, in one transaction.
 
-        `excluded` is the number of visits set aside by each rule of the owner. The visit of the unfinished last line of
-        `continues` expires, since this batch has read that line again. Raises the exceptions of put_batch, and
+        `excluded` is the number of visits set aside by each of the owner's rules. The visit from the unfinished last
+        line of `continues` expires, since this batch has read that line again. Raises the exceptions of put_batch, and
         ZoneChanged if the organization has another zone.
         """
         with self._database.transaction() as db:
@@ -126,15 +129,16 @@ class Manifest:
     def replace(
         self, files: Sequence[LandedFile], move: Move, policy: Policy, now: datetime, grace: timedelta
     ) -> list[LandedFile]:
-        """Replace live files of one organization atomically, deletable after `grace`; return the new files.
+        """Replace live files of one organization atomically and return the new files; the old are deletable after
+        `grace`.
 
-        Raises Conflict unless all are live.
+        Raises Conflict unless all the files are live.
         """
         organization, expiry = files[0].organization, now + grace
         with self._database.transaction() as db:
             for file in files:
                 if not expire(db, VISIT_FILES, file.path, expiry):
-                    raise Conflict(f"{file.path} was replaced by another process in the meantime; try again.")
+                    raise Conflict(f"{file.path} has since been replaced by another process; try again.")
             moved = move()
             insert_files(db, moved)
             if policy.changes_answers or policy.judges:
@@ -155,7 +159,7 @@ class Manifest:
     def shrink(self) -> bool:
         """Empty the write-ahead log, which may contain erased data.
 
-        Returns False while another connection reads; try again then.
+        Returns False if another connection is reading; the caller should then try again.
         """
         wait = _SHRINK_WAIT.total_seconds()
         with closing(sqlite3.connect(self._path, timeout=wait, isolation_level=None)) as db:

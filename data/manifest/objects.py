@@ -1,4 +1,4 @@
-"""The versions of log objects in buckets and drop folders that were read, and the batches with their contents."""
+"""The versions of log objects read from buckets and drop folders, and the batches with their contents."""
 
 import json
 from bisect import bisect
@@ -10,7 +10,8 @@ from data.manifest.database import Database
 from data.manifest.logs import Batch, ObjectVersion, batch_of, insert_objects
 
 BEGINNINGS: Final = (*range(64, 4_096, 64), *accumulate(repeat(4_096, 64), lambda length, _: length * 5 // 4))
-"""Lengths in bytes of the prefixes of an object's content to record; the first are close, to tell short logs apart."""
+"""Lengths in bytes of the prefixes to record of an object's content; short lengths are close, to tell short logs apart.
+"""
 _DIGITS: Final = 8  # hexadecimal digits of each SHA-256 that are kept
 
 
@@ -21,13 +22,15 @@ class Objects:
         self._database = database
 
     def note_beginnings(self, batch: int, prefixes: Mapping[int, str]) -> None:
-        """Record the SHA-256 of the prefixes of the content that a batch landed, by length."""
+        """Record the SHA-256 of each prefix of the content that a batch landed, by the prefix's length."""
         hashes = "".join(prefixes[length][:_DIGITS] for length in BEGINNINGS if length in prefixes)
         with self._database.transaction() as db:
             db.execute("INSERT OR REPLACE INTO beginnings VALUES (?, ?)", [batch, bytes.fromhex(hashes)])
 
     def batch_beginning_with(self, batches: Sequence[Batch], size: int, prefixes: Mapping[int, str]) -> Batch | None:
-        """Return a batch of longer content that begins with this content, judging by recorded prefixes; or None."""
+        """Return a batch with longer content that, by its recorded prefixes, begins with this content; None if there is
+        none.
+        """
         count = bisect(BEGINNINGS, size)
         for batch in batches if count else ():
             if batch.size > size:
@@ -64,13 +67,13 @@ class Objects:
         return [batch_of(row) for row in rows]
 
     def note(self, organization: str, read: Sequence[tuple[ObjectVersion, int]]) -> None:
-        """Record objects with contents that had already landed, and the batches that landed them."""
+        """Record objects whose contents had already landed, and the batches that landed the contents."""
         if read:
             with self._database.transaction() as db:
                 insert_objects(db, organization, read)
 
     def has_batch(self, batch: int) -> bool:
-        """Whether a batch landed an object's content. Other objects are compared with it, so the batch must not be
-        extended.
+        """Return whether a batch landed an object's content. Other objects are compared with that content, so the batch
+        must not be extended.
         """
         return bool(self._database.rows("SELECT 1 FROM objects WHERE batch = ? LIMIT 1", [batch]))

@@ -29,12 +29,12 @@ class ZoneChanged(Conflict):
 
 
 class OrganizationState(NamedTuple):
-    """The number of changes to an organization's landed visits, the zone of its days, and the revision of the lake."""
+    """The epoch (number of changes to landed visits) and zone of an organization, and the lake's revision."""
 
     epoch: int
     zone: str
     revision: int
-    """Number of commits to the manifest: answers of one revision are equal."""
+    """Number of commits to the manifest: answers from the same revision are equal."""
 
 
 class Organizations:
@@ -45,11 +45,11 @@ class Organizations:
         self._reader, self._reading = database.reader(), Lock()
 
     def close(self) -> None:
-        """Close the connection for states."""
+        """Close the connection that reads states."""
         self._reader.close()
 
     def names(self) -> list[str]:
-        """The names of all organizations with imports, files or changes, sorted."""
+        """Return the names of all organizations with imports, files or changes, sorted."""
         rows = self._database.rows(
             "SELECT organization FROM batches UNION SELECT organization FROM files "
             "UNION SELECT organization FROM epochs ORDER BY organization"
@@ -57,36 +57,38 @@ class Organizations:
         return [name for (name,) in rows]
 
     def state(self, organization: str) -> OrganizationState:
-        """The epoch and the zone of an organization, and the revision of the lake.
+        """Return an organization's epoch and zone, and the lake's revision.
 
-        Called before every answer, on the event loop of the server. It takes microseconds and waits for no other read.
-        Raises OSError (ESTALE) if the manifest was moved or replaced: SQLite would continue in the old file.
+        Called before every answer, on the server's event loop: it takes microseconds and does not wait for other reads.
+        Raises OSError (ESTALE) if the manifest was moved or replaced, since SQLite would go on using the old file.
         """
         self._database.check_identity()
         with self._reading:
             return state_of(self._reader, organization)
 
     def epoch(self, organization: str) -> int:
-        """Number of changes to stored visits of an organization. Cached answers of earlier epochs are stale."""
+        """Return the number of changes to an organization's stored visits. Answers cached in earlier epochs are
+        stale.
+        """
         return self.state(organization).epoch
 
     def zone(self, organization: str) -> str:
-        """The time zone that dates the visits of an organization."""
+        """Return the time zone in which an organization's visits are dated."""
         return self.state(organization).zone
 
     def is_new(self, organization: str) -> bool:
-        """Whether an organization has no landed visits yet, and its zone was not set."""
+        """Return whether an organization has no visits yet and its zone has not been set."""
         has_zone = self._database.rows("SELECT 1 FROM zones WHERE organization = ?", [organization])
         return not (has_zone or self._database.rows(_HAS_VISITS, {"organization": organization}))
 
     def today(self, organization: str, now: datetime) -> date:
-        """The day in an organization's zone at a timezone-aware time."""
+        """Return the day in an organization's zone at a timezone-aware time."""
         return today(self.zone(organization), now)
 
     def set_zone(self, organization: str, zone: str) -> None:
         """Set the zone of an organization without visits.
 
-        Raises BadInput for an unknown zone, or if there are visits, even removed visits, which may still be on disk.
+        Raises BadInput if the zone is unknown, or if there are visits, even removed ones, which may still be on disk.
         """
         check_organization(organization)
         check_zone(zone)
@@ -95,13 +97,13 @@ class Organizations:
             if before != zone and db.execute(_HAS_VISITS, {"organization": organization}).fetchone():
                 raise BadInput(
                     f"{organization} already has visits in {before}, so its zone cannot change; "
-                    "set the zone of a new organization, and import the logs again there."
+                    "set the zone of a new organization and import the logs there again."
                 )
             db.execute("INSERT OR REPLACE INTO zones VALUES (?, ?)", [organization, zone])
 
 
 def state_of(db: sqlite3.Connection, organization: str) -> OrganizationState:
-    """The state of an organization, with or without visits, in one read."""
+    """Return an organization's state, with or without visits, in one read."""
     ((epoch, zone, revision),) = db.execute(_STATE, {"organization": organization}).fetchall()
     return OrganizationState(epoch or 0, zone or DEFAULT_ZONE, revision)
 
@@ -114,7 +116,7 @@ def begin_epoch(db: sqlite3.Connection, organization: str) -> None:
 
 
 def check_zone_is(db: sqlite3.Connection, organization: str, zone: str) -> None:
-    """Raise ZoneChanged if visits dated in `zone` are about to be committed to an organization with another zone."""
+    """Raise ZoneChanged if visits dated in `zone` are about to be committed for an organization with another zone."""
     now = state_of(db, organization).zone
     if now != zone:
-        raise ZoneChanged(f"the time zone of {organization} was set to {now} in the meantime; try again.")
+        raise ZoneChanged(f"the time zone of {organization} has since been set to {now}; try again.")

@@ -18,13 +18,13 @@ from data.manifest.organizations import check_zone_is
 from data.rules.exclusions import NONE_EXCLUDED, ExcludedVisits
 
 SESSION_BITS: Final = 20
-"""Number of low bits in the id of a row that number the rows of a session."""
+"""The number of low bits of a row's id that count the rows of its session."""
 
 
 def session_of(row: int) -> int:
-    """The session of a row of pending visits: each opening of a manifest is a new session.
+    """Return the session of a row of pending visits: each time a manifest is opened, a new session begins.
 
-    The ids of rows differ between sessions, even if two programs continue from copies of one manifest.
+    Row ids differ between sessions, even if two programs continue from copies of one manifest.
     """
     return row >> SESSION_BITS
 
@@ -40,7 +40,7 @@ class PendingPack(NamedTuple):
 
 
 class PendingBatch(NamedTuple):
-    """A row: visits of one organization that were received together."""
+    """A row with visits of one organization that were received together."""
 
     id: int
     organization: str
@@ -50,14 +50,14 @@ class PendingBatch(NamedTuple):
 
 
 class Backlog(NamedTuple):
-    """Number of pending visits, and time when the oldest was received."""
+    """The number of pending visits, and the time when the oldest was received."""
 
     visits: int
     oldest: datetime | None
 
 
 class ReportedVisits(NamedTuple):
-    """Pending visits of one organization that were staged in files."""
+    """Pending visits of one organization that have been staged in files."""
 
     organization: str
     zone: str  # in which they are dated
@@ -73,7 +73,7 @@ class Pending:
         self._session = 0  # of the visits added by this object (session_of); 0: none yet
 
     def add(self, packs: Collection[PendingPack], now: datetime) -> None:
-        """Store visits, which are durable when this returns. If it raises ZoneChanged, none were stored."""
+        """Store visits durably before returning. Raises ZoneChanged without having stored any."""
         with self._database.transaction() as db:
             for pack in packs:
                 check_zone_is(db, pack.organization, pack.zone)
@@ -96,28 +96,26 @@ class Pending:
         return max(int(last) + 1, self._session << SESSION_BITS)
 
     def backlog(self) -> Backlog:
-        """The pending visits of all organizations."""
+        """Return the number of pending visits of all organizations, and when the oldest was received."""
         ((visits, oldest),) = self._database.rows("SELECT coalesce(sum(visits), 0), min(received_at) FROM pending")
         return Backlog(visits, parse_time(oldest))
 
     def latest_id(self) -> int | None:
-        """The highest id; None if nothing is pending."""
+        """Return the highest id; None if nothing is pending."""
         ((latest,),) = self._database.rows("SELECT max(id) FROM pending")
         return latest  # type: ignore[no-any-return]
 
     def latest_received(self) -> str | None:
-        """Time when the latest visits were received; None if nothing is pending."""
+        """Return the time when the latest visits were received; None if nothing is pending."""
         ((latest,),) = self._database.rows("SELECT max(received_at) FROM pending")
         return latest  # type: ignore[no-any-return]
 
     def has_any_received_until(self, latest: str | None) -> bool:
-        """Whether any visits received up to the time `latest` are still pending; False if it is None."""
+        """Return whether any visits received up to the time `latest` are still pending; False if `latest` is None."""
         return bool(self._database.rows("SELECT 1 FROM pending WHERE received_at <= ? LIMIT 1", [latest]))
 
     def oldest(self, after: int, until: int | None, most: int) -> list[PendingBatch]:
-        """Return the oldest rows of one session with ids after `after` and up to `until`, until they have `most`
-        visits.
-        """
+        """Return the oldest rows of one session with ids after `after` and up to `until`, stopping at `most` visits."""
         rows = self._database.rows(
             "SELECT id, organization, visits, received_at, body FROM "
             "(SELECT *, sum(visits) OVER (ORDER BY id) AS so_far FROM pending WHERE id > ? AND id <= ?) "
@@ -128,7 +126,7 @@ class Pending:
         return [batch for batch in batches if session_of(batch.id) == session_of(batches[0].id)]
 
     def batches(self, organization: str = "") -> list[PendingBatch]:
-        """All rows of one organization or of all."""
+        """Return all rows of one organization or of all."""
         rows = self._database.rows(
             "SELECT id, organization, visits, received_at, body FROM pending WHERE ? IN ('', organization)",
             [organization],
@@ -138,7 +136,7 @@ class Pending:
     def land(self, ids: Iterable[int], received: tuple[str, str], landed: Sequence[ReportedVisits]) -> None:
         """Delete rows received between two times, and move the files with their visits into place.
 
-        Raises Conflict if another process moved the visits, ZoneChanged if a zone was changed.
+        Raises Conflict if another process moved the visits, or ZoneChanged if a zone was changed.
         """
         with self._database.transaction() as db:
             for visits in landed:

@@ -1,4 +1,4 @@
-"""Policies of the tasks that replace files of visits: their differences, apart from the contents of the new files."""
+"""Policies of the tasks that replace visit files: how the tasks differ, apart from the contents of the new files."""
 
 from typing import Final, Literal, NamedTuple
 
@@ -7,16 +7,16 @@ class Policy(NamedTuple):
     """How a task replaces files."""
 
     waiting: Literal["imports and rewriters", "rewriters", "as its caller decides"]
-    """Tasks that wait meanwhile, for a lock that `rewrite` takes or its caller holds.
+    """Tasks that wait while files are replaced, for a lock that `rewrite` takes or its caller holds.
 
-    Live visits never wait. If another process has replaced one of the files meanwhile, Conflict is raised.
+    Live visits never wait. If another process has replaced one of the files in the meantime, Conflict is raised.
     """
     changes_answers: bool
     """Whether visits change or disappear, which invalidates answers and the rollups of the old files."""
     judges: bool = False
     """Whether visits get signals, which invalidates answers, but not the rollups of other days."""
     erases: bool = False
-    """Whether visits are deleted: they must then be deleted in copies, too, and the rest of an unfinished last line
+    """Whether visits are deleted: they must then also be deleted from copies, and the rest of an unfinished last line
     must not land."""
 
 
@@ -24,8 +24,8 @@ MERGING: Final = Policy("as its caller decides", changes_answers=False)
 JUDGING: Final = Policy("as its caller decides", changes_answers=False, judges=True)
 """Merging and judging are parts of one run, which skips days that other tasks are rewriting."""
 RECLASSIFYING: Final = Policy("imports and rewriters", changes_answers=True)
-"""Imports wait: otherwise, an import that has read its lines by older rules would add them afterwards."""
+"""Imports wait: otherwise, an import that has classified its lines by older rules would add them afterwards."""
 RETAINING: Final = Policy("rewriters", changes_answers=True, erases=True)
-"""Imports need not wait: the next run deletes visits added to such days meanwhile."""
+"""Imports need not wait: the next run deletes visits added to such days during this one."""
 ERASING: Final = Policy("imports and rewriters", changes_answers=True, erases=True)
 """Imports wait: otherwise, an import that has read erased visits would land them after the receipt."""

@@ -12,12 +12,12 @@ from data.errors import LakeDamaged
 from data.manifest.schema import migrate_copy
 
 _LOGS: Final = ("-wal", "-journal")
-"""Suffixes of SQLite's logs of a database in use: changes to be applied, or to be rolled back."""
+"""Suffixes of SQLite's logs for a database in use: changes to be applied, or to be rolled back."""
 _ATTEMPTS: Final = 5
 
 
 def is_read_only(root: Path) -> bool:
-    """Whether this process may not write into the folder of a lake, or into its manifest."""
+    """Return whether this process may not write into a lake's folder or into its manifest."""
     return not all(os.access(path, os.W_OK) for path in (root, root / "manifest.sqlite"))
 
 
@@ -36,9 +36,9 @@ def connect_read_only(path: Path, scratch: Path) -> sqlite3.Connection:
 
 
 def open_database_read_only(path: Path, migrations: Sequence[str], scratch: Path) -> sqlite3.Connection:
-    """Open a database for reading only, at this program's version: an older database is migrated in a copy.
+    """Open a database for reading only, in this program's version: an older database is migrated in a copy.
 
-    Raises LakeDamaged when it is missing or empty, cannot be read, or when a newer version of this program wrote it.
+    Raises LakeDamaged if it is missing or empty, cannot be read, or was written by a newer version of this program.
     """
     try:
         db = connect_read_only(path, scratch)
@@ -69,7 +69,7 @@ def _connect(path: Path, options: str) -> sqlite3.Connection:
 
 
 def _copy_database(path: Path, scratch: Path) -> Path:
-    """Copy a database and its logs; retry if they change meanwhile. Raises OSError when they keep changing."""
+    """Copy a database and its logs; retry if they change in the meantime. Raises OSError if they keep changing."""
     target = Path(tempfile.mkdtemp(dir=scratch)) / path.name
     for _ in range(_ATTEMPTS):
         before = _state(path)
@@ -84,6 +84,6 @@ def _copy_database(path: Path, scratch: Path) -> Path:
 
 
 def _state(path: Path) -> list[tuple[int, int]]:
-    """Size and time of change of a database and its logs."""
+    """Return the size and modification time of a database and of its logs."""
     files = [Path(f"{path}{suffix}") for suffix in ("", *_LOGS)]
     return [(file.stat().st_size, file.stat().st_mtime_ns) if file.exists() else (0, 0) for file in files]

@@ -1,4 +1,4 @@
-"""The files of rollups, and the files of visits from which each was computed."""
+"""The rollup files, and the visit files from which each was computed."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -16,17 +16,17 @@ from data.manifest.kinds import ROLLUP_FILES, expire, expire_of_day, insert, liv
 from data.sql import read_sql
 
 SourceFiles = Mapping[date, frozenset[str]]
-"""The paths of the visit files of each day."""
+"""The paths of the visit files, by day."""
 
 Versions = Sequence[Sequence[str]]
-"""The version of a rollup, indexed by whether behaviour is used and whether files are set aside."""
+"""Rollup versions, indexed by whether behaviour is used and whether files are set aside."""
 
 _MONTHS_TO_COUNT: Final = read_sql("data.manifest", "sql/months_to_count")
 
 
 @dataclass(frozen=True)
 class Rollup:
-    """A file of counts for one month of an organization, and the sources of the counts."""
+    """A file of counts for one month of an organization, and the visit files that were counted."""
 
     organization: str
     month: date  # its first day
@@ -36,7 +36,7 @@ class Rollup:
 
 
 class LiveRollup(NamedTuple):
-    """A live file, and its sources."""
+    """A live rollup file and its sources."""
 
     file: RegisteredFile
     sources: SourceFiles
@@ -44,13 +44,13 @@ class LiveRollup(NamedTuple):
 
 
 class RollupFiles:
-    """The files of rollups."""
+    """The rollup files."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def live(self, organization: str, version: str, first: date, last: date) -> list[LiveRollup]:
-        """The live rollups of an organization with this version for months from `first` to `last`, sorted by month."""
+        """Return an organization's live rollups of this version for months from `first` to `last`, sorted by month."""
         rows = self._database.rows(
             "SELECT path, bytes, sha256, changed_ns, inode, sources, days_without_domains FROM rollups "
             "WHERE organization = ? AND version = ? AND month BETWEEN ? AND ? AND deletable_at IS NULL ORDER BY month",
@@ -66,15 +66,17 @@ class RollupFiles:
         ]
 
     def all_live(self, organization: str = "", before: datetime | None = None) -> list[RegisteredFile]:
-        """The live files of one organization, or of all; with `before`, only files last verified before it."""
+        """Return the live files of one organization, or of all; with `before`, only those last verified before that
+        time.
+        """
         return live_of_kind(self._database, ROLLUP_FILES, organization, before)
 
     def months_to_count(
         self, now: datetime, quiet_period: timedelta, versions: Versions, lost: list[str]
     ) -> list[tuple[str, date]]:
-        """The organizations and months with a past day without a valid rollup, and in which nothing landed recently.
+        """Return the organizations and months in which a past day lacks a valid rollup and nothing landed recently.
 
-        Rollups with the `lost` paths are invalid. Runs a single query.
+        Rollups at the `lost` paths are invalid. Runs a single query.
         """
         clock = datetime.now(UTC)  # the system clock sets checked_at
         asked = {
@@ -88,20 +90,20 @@ class RollupFiles:
         return [(organization, date.fromisoformat(month)) for organization, month in rows]
 
     def expire(self, path: str) -> None:
-        """Expire a live file without a grace period."""
+        """Expire a live rollup file without a grace period."""
         with self._database.transaction() as db:
             expire(db, ROLLUP_FILES, path, datetime.now(UTC))
 
     def replace(self, rollup: Rollup, move: Callable[[], RegisteredFile], now: datetime) -> None:
         """Move a file into place with `move`, and make it the live rollup of its month.
 
-        Raises Conflict unless its sources are live.
+        Raises Conflict unless the rollup's sources are live.
         """
         sources = {day.isoformat(): sorted(paths) for day, paths in sorted(rollup.sources.items())}
         with self._database.transaction() as db:
             for path in chain(*sources.values()):
                 if not db.execute("SELECT 1 FROM files WHERE path = ? AND deletable_at IS NULL", [path]).fetchone():
-                    raise Conflict(f"{path} was replaced by another process in the meantime; try again.")
+                    raise Conflict(f"{path} has since been replaced by another process; try again.")
             expire_of_day(db, ROLLUP_FILES, rollup.organization, rollup.month, now + READERS_GRACE)
             without_domains = json.dumps(sorted(map(str, rollup.days_without_domains)))
             own = rollup.month.isoformat(), rollup.version, json.dumps(sources), without_domains

@@ -16,7 +16,7 @@ from data.errors import LakeDamaged, NewerVersion
 
 _LOG: Final = logging.getLogger(__name__)
 _MAX_WAIT_SECONDS: Final = 60.0
-"""Maximum time to wait for a database that another process writes."""
+"""Maximum time to wait for a database that another process is writing."""
 
 
 class _Connection(sqlite3.Connection):
@@ -34,14 +34,14 @@ def _close_all() -> None:
 
 
 class Readers:
-    """A pool of connections for reads: each caller gets its own connection, so it never waits for others."""
+    """A pool of connections for reading: each caller gets a separate connection, so it never waits for others."""
 
     def __init__(self, opening: Callable[[], sqlite3.Connection]) -> None:
-        """Open the first connection; `opening` opens another while all are in use."""
+        """Open the first connection; `opening` is called for another when all are in use."""
         self._opening = opening
         self._opened = [opening()]
         self.idle = [*self._opened]
-        """Idle connections; the pool grows to the maximum number of concurrent reads."""
+        """The idle connections; the pool grows to the highest number of concurrent reads."""
 
     @contextmanager
     def borrow(self) -> Iterator[sqlite3.Connection]:
@@ -57,7 +57,7 @@ class Readers:
             self.idle.append(reader)
 
     def close(self) -> None:
-        """Close all idle connections."""
+        """Close all connections."""
         for reader in self._opened:
             reader.close()
 
@@ -65,12 +65,12 @@ class Readers:
 def open_database(path: Path, migrations: Sequence[str], refuse_new: str = "") -> sqlite3.Connection:
     """Open or create a database in write-ahead mode with full syncing, and apply missing migrations.
 
-    With `refuse_new`, a missing or empty database (version 0) is not created, but counts as damaged. `refuse_new` ends
-    the message with the remedy, also for a file that is not a database.
+    With `refuse_new`, a missing or empty database (version 0) counts as damaged and is not created. `refuse_new` is the
+    end of the message, with the remedy; it is also used for a file that is not a database.
 
-    Entry n of `migrations` migrates version n to n + 1; each statement ends with ; at the end of a line.
+    Entry n of `migrations` migrates version n to n + 1; each statement ends with a semicolon at the end of a line.
     Before a migration, the database is copied to <name>.before-<version> in the same folder.
-    Raises LakeDamaged when it cannot be used, or when a newer version of this program wrote it.
+    Raises LakeDamaged if the database cannot be used, or if a newer version of this program wrote it.
     """
     db = None
     try:
@@ -116,14 +116,14 @@ def _begin_log(db: sqlite3.Connection) -> str:
 
 
 def disk_problem(error: Exception) -> str:
-    """The remedy for an SQLite error caused by the disk; "" for other errors."""
+    """Return the remedy for an SQLite error caused by the disk; "" for other errors."""
     if (getattr(error, "sqlite_errorcode", 0) & 0xFF) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-        return f"the disk is full or fails ({error}); free space or check the disk, then try again"
+        return f"the disk is full or fails ({error}); free some space or check the disk, then try again"
     return ""
 
 
 def migrate_copy(path: Path, migrations: Sequence[str]) -> None:
-    """Apply missing migrations to a copy of a database. Raises LakeDamaged, sqlite3.Error."""
+    """Apply missing migrations to a copy of a database. Raises LakeDamaged or sqlite3.Error."""
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         _migrate(db, path, migrations, is_copy=True)
 
@@ -151,9 +151,10 @@ def create_database(path: Path, staged: Path, migrations: Sequence[str]) -> None
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Commit the statements of the context together, or none of them if it raises.
+    """Commit the statements in the context together, or none of them if it raises.
 
-    No other connection writes meanwhile. Raises sqlite3.OperationalError when waiting exceeds the connection's timeout.
+    No other connection writes during the context. Raises sqlite3.OperationalError if the wait exceeds the connection's
+    timeout.
     """
     db.execute("BEGIN IMMEDIATE")
     try:
@@ -174,7 +175,8 @@ def _migrate(
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if version > len(migrations):
         raise NewerVersion(
-            f"{path} has version {version}, this program knows up to {len(migrations)}; upgrade the program."
+            f"{path} has version {version}, but this program supports only versions up to {len(migrations)}; "
+            "upgrade the program."
         )
     if version == 0 and refuse_new:
         raise LakeDamaged(f"{path} is empty, {refuse_new}")

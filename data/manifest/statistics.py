@@ -1,4 +1,4 @@
-"""Statistics on the whole lake: numbers for status, not for answers."""
+"""Statistics on the whole lake: numbers for its status, not for answers."""
 
 import json
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from data.signals import BEHAVIOUR_VERSION
 from data.sql import read_sql
 
 _ORGANIZATIONS: Final = read_sql("data.manifest", "sql/organizations")
-"""A single statement, so that visits moving from pending into a file are counted once."""
+"""A single statement, so that visits that are moved from `pending` into a file are counted once."""
 _SPAN: Final = read_sql("data.manifest", "sql/span")
 _LATEST_TIME: Final = """
 SELECT max(at) FROM (
@@ -27,7 +27,7 @@ SELECT sum(deletable_at IS NOT NULL), sum(iif(deletable_at IS NULL, 0, bytes)),
 
 @dataclass
 class OrganizationStatus:
-    """The data of one organization, or the total of all."""
+    """What is stored for one organization, or in total for all."""
 
     files: int = 0
     visits: int = 0  # in files, excluding pending visits
@@ -46,7 +46,7 @@ class OrganizationStatus:
 
 
 class FileCounts(NamedTuple):
-    """Counts over all files of visits."""
+    """Counts of the dead visit files, and the oldest check of a live one."""
 
     dead: int
     dead_bytes: int
@@ -54,13 +54,13 @@ class FileCounts(NamedTuple):
 
 
 class StoredSpan(NamedTuple):
-    """The first and last day with visit files of an organization (None: no files), and whether visits are pending."""
+    """An organization's first and last day with visit files (None: no files), and whether visits are pending."""
 
     first_day: date | None
     last_day: date | None
     has_pending: bool
     unjudged: frozenset[date]
-    """Days with visits that were not judged, including today; none if behaviour is switched off."""
+    """Days with unjudged visits, including today; none if behaviour is switched off."""
 
     @property
     def is_empty(self) -> bool:
@@ -75,12 +75,12 @@ class Statistics:
         self._database = database
 
     def version(self) -> int:
-        """The version of the manifest's tables."""
+        """Return the version of the manifest's tables."""
         ((version,),) = self._database.rows("PRAGMA user_version")
         return int(version)
 
     def organizations(self, now: datetime, organization: str = "") -> dict[str, OrganizationStatus]:
-        """Return the data of each organization by its name, or only of the given organization."""
+        """Return the status of each organization by name, or only of the given organization."""
         asked = {"now": now.isoformat(), "organization": organization, "version": BEHAVIOUR_VERSION}
         rows = self._database.rows(_ORGANIZATIONS, asked)
         return {
@@ -92,18 +92,18 @@ class Statistics:
         }  # fmt: skip
 
     def stored_span(self, organization: str) -> StoredSpan:
-        """The days of an organization's visits. Takes well under a millisecond, unlike `organizations`."""
+        """Return the span of an organization's visits. Takes well under a millisecond, unlike `organizations`."""
         ((first, last, has_pending, unjudged),) = self._database.rows(_SPAN, {"organization": organization})
         days = frozenset(map(date.fromisoformat, json.loads(unjudged)))
         return StoredSpan(_day(first), _day(last), bool(has_pending), days)
 
     def files(self) -> FileCounts:
-        """Count the dead files, and find the oldest check of a live file."""
+        """Count the dead files, and find when the live file checked longest ago was checked."""
         ((dead, dead_bytes, oldest_check),) = self._database.rows(_FILES)
         return FileCounts(dead or 0, dead_bytes or 0, parse_time(oldest_check))
 
     def latest_time(self, other: datetime | None) -> datetime | None:
-        """The latest time recorded anywhere, or the given time if that is later."""
+        """Return the latest time recorded anywhere in the manifest, or the given time if it is later."""
         ((latest,),) = self._database.rows(_LATEST_TIME, [format_time(other) if other else None])
         return parse_time(latest)
 

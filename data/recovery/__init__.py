@@ -1,1 +1,1 @@
-"""Backups, verification, and rebuilding a lost manifest."""
+"""Backups, verification, and the rebuilding of a lost manifest."""

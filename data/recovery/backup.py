@@ -1,7 +1,7 @@
-"""Makes a consistent copy of a lake that may be in use. To restore it, copy it back. Salts are never included.
+"""Makes a consistent copy of a lake that may be in use. Copying it back restores the lake. Salts are never included.
 
-control.sqlite is copied first, since it keeps redirects until they are added to the links; then the manifest, and the
-files of visits and links that are live in this copy of it.
+control.sqlite is copied first, since it holds redirects until they are added to the links. It is followed by the
+manifest, and by the files of visits and links that are live in the copied manifest.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from data.recovery.verification import DATABASES, integrity_error
 from data.store.lake import Lake
 
 ATTEMPTS: Final = 5
-"""Maximum number of attempts, each with a new copy of the manifest, when erasures delete files meanwhile."""
+"""Maximum number of attempts, each with a new copy of the manifest, if erasures delete files during the backup."""
 CHUNK_BYTES: Final = 1 << 20
 _MANIFEST, _CONTROL = DATABASES
 
@@ -31,8 +31,8 @@ _MANIFEST, _CONTROL = DATABASES
 def back_up(lake: Lake, folder: Path, progress: Progress = ignore_progress) -> BackupResult:
     """Copy the lake into a new folder, which appears once it is complete and synced.
 
-    Raises BadInput for an unsuitable folder, LakeDamaged for damaged files, OutdatedManifest if newer visits would be
-    missing, and Conflict if erasures interrupted all attempts.
+    Raises BadInput for an unsuitable folder, LakeDamaged for damaged files, OutdatedManifest if the backup would lack
+    newer visits, and Conflict if erasures interrupted all attempts.
     """
     target, root = folder.resolve(), lake.root.resolve()
     if target.is_relative_to(root) or root.is_relative_to(target):
@@ -75,14 +75,14 @@ def _is_running(process: int) -> bool:
 
 
 def _fill(lake: Lake, partial: Path, progress: Progress) -> BackupResult:
-    """Copy everything and sync it."""
+    """Copy everything into the folder `partial` and sync it."""
     control = None
     if (lake.root / _CONTROL).exists():
         with _snapshot(lake, _CONTROL) as copy:
             control = copy.serialize()
     with _live_files_copied(lake, partial, progress) as manifest:
         if problem := lake.manifest.problem:
-            raise OutdatedManifest(f"a backup would lack visits, as {problem}")
+            raise OutdatedManifest(f"a backup would lack visits, because {problem}")
         contents = forget_other_files(manifest)
         _write_database(manifest.serialize(), partial / _MANIFEST)
     mode = (lake.root / _MANIFEST).stat().st_mode
@@ -104,9 +104,9 @@ def _fill(lake: Lake, partial: Path, progress: Progress) -> BackupResult:
 
 @contextmanager
 def _live_files_copied(lake: Lake, partial: Path, progress: Progress) -> Iterator[sqlite3.Connection]:
-    """Copy the live files of visits and links; yield the copy of the manifest (in memory).
+    """Copy the live files of visits and links; yield an in-memory copy of the manifest that lists them.
 
-    If a file is deleted before it is copied, this starts again with a new copy of the manifest.
+    If a file is deleted before it can be copied, start again with a new copy of the manifest.
     """
     copied: set[str] = set()
     for _ in range(ATTEMPTS):
@@ -128,7 +128,7 @@ def _live_files_copied(lake: Lake, partial: Path, progress: Progress) -> Iterato
 def _copy_live_files(
     lake: Lake, files: list[RegisteredFile], partial: Path, copied: set[str], progress: Progress
 ) -> bool:
-    """Copy files that are not in `copied`, and add them to it; return False as soon as a file was erased.
+    """Copy files that are not in `copied`, and add their paths to it; return False as soon as an erased file is found.
 
     Raises LakeDamaged if a live file is missing or damaged.
     """
@@ -154,9 +154,9 @@ def _copy_live_files(
 
 @contextmanager
 def _snapshot(lake: Lake, name: str) -> Iterator[sqlite3.Connection]:
-    """Yield a consistent copy of a lake's database in memory; others may write to it meanwhile. Raises LakeDamaged.
+    """Yield a consistent in-memory copy of a lake's database, which may be in use. Raises LakeDamaged.
 
-    It is in memory because SQLite does not work on all file systems that are used for backups.
+    The copy is in memory because SQLite does not work on all file systems that are used for backups.
     """
     path = lake.root / name
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
@@ -175,7 +175,7 @@ def _snapshot(lake: Lake, name: str) -> Iterator[sqlite3.Connection]:
 
 
 def _write_database(content: bytes, target: Path) -> None:
-    """Write a database to a file that only its owner can read."""
+    """Write a database to a new file that only its owner can read."""
     with _with_path(target), os.fdopen(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
         file.write(content)
 
@@ -198,7 +198,7 @@ def _copy_file(source: BinaryIO, target: Path) -> str:
 
 @contextmanager
 def _with_path(path: Path | str) -> Iterator[None]:
-    """Add `path` to an OSError that has no path."""
+    """Add `path` to an OSError raised in the context without a path."""
     try:
         yield
     except OSError as error:

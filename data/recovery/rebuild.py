@@ -1,7 +1,7 @@
-"""Rebuilds the manifest from the visit files if the old manifest is lost, damaged or older than the files.
+"""Rebuilds the manifest from the visit files when it is lost, damaged or older than the files.
 
-Readable contents of the old manifest are kept, since files do not record all of it. Rollups are recomputed. Visits that
-were pending in a lost manifest are lost, because they are not in any file.
+Readable contents of the old manifest are kept, since the files do not record all of them. Rollups are recomputed.
+Visits that were pending in a lost manifest are lost, because they are not in any file.
 """
 
 import os
@@ -54,7 +54,7 @@ class Rebuild:
         self.plan: RebuildPlan = plan_rebuild(root, known, progress)
 
     def run(self, progress: Progress = ignore_progress) -> RebuildResult:
-        """Build the new manifest next to the old one, and replace the old manifest with it, keeping a copy."""
+        """Build the new manifest beside the old one, then replace the old one, keeping a copy."""
         staged = self.root / ".staging" / f"manifest-{uuid.uuid4()}.sqlite"
         damaged = list(self.plan.damaged)
         for repetition in self.plan.repetitions:  # replace the files that repeat visits of older files
@@ -82,7 +82,7 @@ class Rebuild:
                 path.unlink()
 
     def _contents(self, damaged: list[str], progress: Progress) -> NewContents:
-        """Return the contents of the new manifest; add the files that cannot be read to `damaged`."""
+        """Return the contents of the new manifest; add messages about missing and unreadable files to `damaged`."""
         plan, old = self.plan, self._left
         hashes = {path.rpartition("/")[2]: sha256 for path, sha256, _ in old["files"]}
         size = sum(file.path.stat().st_size for file in plan.counted)
@@ -114,7 +114,7 @@ class Rebuild:
         )
 
     def _checked_file(self, file: VisitFile, sha256: str | None) -> LandedFile:
-        """Check a file that counts, and move it back if it is in unknown/. Raises LakeDamaged."""
+        """Check a file that counts, and move it back to visits/ if it is in unknown/. Raises LakeDamaged."""
         if sha256 is None:
             try:
                 with pq.ParquetFile(file.path, page_checksum_verification=True) as parquet:
@@ -129,7 +129,7 @@ class Rebuild:
         return _record(file, self.root, sha256 or sha256_of(file.path))
 
     def _batches(self) -> list[tuple[str, Batch]]:
-        """Return the imports that footers record completely, with their organizations."""
+        """Return the imports that the footers record in full, with their organizations."""
         records = [
             (file.footer.organization, batch)
             for file in [*self.plan.counted, *self.plan.replaced]
@@ -143,7 +143,9 @@ class Rebuild:
         ]
 
     def _zones(self, old: OldManifest) -> list[tuple[str, str]]:
-        """Return the zone of each organization. Raises LakeDamaged if visits that would count are in two zones."""
+        """Return each organization's zone. Raises LakeDamaged if its visits that would count are dated in several
+        zones.
+        """
         dated = defaultdict[str, dict[str, str]](dict)
         for organization, zone in old["zones"]:
             dated[organization][zone] = "the old manifest"
@@ -155,14 +157,14 @@ class Rebuild:
             if len(zones) > 1:
                 which = "; ".join(f"{zone}: {where}" for zone, where in sorted(zones.items()))
                 raise LakeDamaged(
-                    f"visits of {organization} are dated in {len(zones)} time zones ({which}); move the files with "
+                    f"visits of {organization} are dated in {len(zones)} time zones ({which}); move the files in "
                     "the wrong zone out of the lake, then rebuild again."
                 )
         return [(organization, zone) for organization, zones in sorted(dated.items()) for zone in zones]
 
 
 def _still_pending(old: OldManifest, ranges: list[tuple[str, PendingRange]]) -> list[tuple[Any, ...]]:
-    """Return the rows of pending visits that are not in any file yet; `ranges` are the rows that are in files."""
+    """Return the rows of pending visits that are not in any file yet; `ranges` are the rows that already are."""
     return [
         (key, organization, *rest)
         for key, organization, *rest in old["pending"]
@@ -173,13 +175,13 @@ def _still_pending(old: OldManifest, ranges: list[tuple[str, PendingRange]]) -> 
 
 @contextmanager
 def locked_for_rebuild(root: Path) -> Iterator[Path]:
-    """Lock all other programs out of a lake, and yield its absolute path.
+    """Lock all other programs out of a lake and yield its absolute path.
 
-    Raises BadInput if the lake is missing or read-only, Conflict if another program has it open.
+    Raises BadInput if the lake is missing or read-only, and Conflict if another program has it open.
     """
     root = root.absolute()
     if not (root / "visits").is_dir():
-        raise BadInput(f"no lake at {root}; name another with TRAFFIC_LAKE.")
+        raise BadInput(f"there is no lake at {root}; set TRAFFIC_LAKE to another folder.")
     for path in (root, root / "manifest.sqlite"):
         if path.exists() and not os.access(path, os.W_OK):
             raise BadInput(
@@ -200,7 +202,9 @@ def _record(file: VisitFile, root: Path, sha256: str) -> LandedFile:
 
 
 def _is_readable(body: bytes) -> bool:
-    """Whether pending visits can be moved into a file; otherwise, they stay pending while later visits are moved."""
+    """Return whether pending visits can be moved into a file; if not, they stay pending while later visits are
+    moved.
+    """
     try:
         unpack(body)
     except LakeDamaged:

@@ -1,6 +1,6 @@
-"""Decides which visit files of a lake count, by their footers and the remains of the manifest.
+"""Decides which of a lake's visit files count, from their footers and the remains of the manifest.
 
-Replaced files and files of repeated imports do not count. Undecided cases are questions for the operator.
+Replaced files and files from repeated imports do not count. Undecided cases become questions for the operator.
 """
 
 from collections import defaultdict
@@ -20,7 +20,7 @@ from data.text import plural
 
 
 class Question(NamedTuple):
-    """A question to the operator."""
+    """A question for the operator."""
 
     text: str  # the finding, as a sentence without a full stop
     asks: str
@@ -30,11 +30,12 @@ class Question(NamedTuple):
 
 @dataclass
 class RebuildPlan:
-    """The visit files that will count, and the files that will not."""
+    """The visit files that will count, and those that will not."""
 
     counted: list[VisitFile] = field(default_factory=list)
     replaced: list[VisitFile] = field(default_factory=list)
-    """Files with visits that are in other files or were erased. They are deleted a day after the rebuild."""
+    """Files with visits that are in other files or have been erased. These files are deleted a day after the rebuild.
+    """
     repeated: list[VisitFile] = field(default_factory=list)
     """Other files that do not count. The new manifest does not list them."""
     damaged: list[str] = field(default_factory=list)  # for each unreadable file, why it cannot be read
@@ -59,7 +60,7 @@ class RebuildPlan:
 def plan_rebuild(root: Path, known: Mapping[str, bool], progress: Progress = ignore_progress) -> RebuildPlan:
     """Decide which visit files of the lake at `root` count.
 
-    `known` maps the name of each file in the remains of the manifest to whether it was live.
+    `known` maps the name of each file listed in the remains of the manifest to whether the file was live.
     """
     plan = RebuildPlan()
     paths: dict[str, Path] = {}  # by the name of the file: files in visits/ come before files in unknown/
@@ -86,11 +87,11 @@ def plan_rebuild(root: Path, known: Mapping[str, bool], progress: Progress = ign
 
 
 def missing_files(root: Path, known: Iterable[tuple[str, str, bool]], plan: RebuildPlan) -> Iterator[Path]:
-    """Yield the files that an old manifest (`known`: path, SHA-256, is live) lists as live, but that are missing.
+    """Yield the missing files that an old manifest (`known`: path, SHA-256, is live) lists as live.
 
-    Replaced files are not missing. An unknown file that replaced other files of its day has the visits of all missing
-    files of that day, even of files replaced earlier: their names are not kept forever. An unknown file without visits
-    may stand for any day.
+    Replaced files do not count as missing. An unknown file that replaced other files of its day has the visits of all
+    missing files of that day, even of files replaced earlier, since names are not kept forever. An unknown file without
+    visits may have replaced files of any day.
     """
     known = list(known)
     names = {path.rpartition("/")[2] for path, *_ in known}
@@ -105,11 +106,11 @@ def missing_files(root: Path, known: Iterable[tuple[str, str, bool]], plan: Rebu
 
 
 def _judge_rewrites(files: list[VisitFile]) -> tuple[set[str], list[VisitFile], list[VisitFile]]:
-    """Examine the files that replaced others: return the replaced names, repeated files, and doubtful files.
+    """Examine the files that replaced others; return the names they replaced, repeated files, and doubtful files.
 
     If two files replaced the same file, only the newer was registered, unless an older manifest was restored. A file is
-    repeated if each file that it was to replace was replaced by newer files or still exists. A file is doubtful if
-    newer files have only some of its visits, and the rest exist nowhere else.
+    repeated if each file it was meant to replace has been replaced by newer files or still exists. A file is doubtful
+    if newer files have only some of its visits and the rest exist nowhere else.
     """
     replaced, repeated, doubtful = set[str](), [], []
     there = {file.path.name for file in files}
@@ -138,10 +139,11 @@ def _batches(files: Iterable[VisitFile]) -> dict[tuple[str, int], Batch]:
 
 
 def _repeated_batches(files: list[VisitFile]) -> Iterable[VisitFile]:
-    """Yield the files of imports of content that was also imported under another id.
+    """Yield the files from imports whose content was also imported under another id.
 
-    One import of each content is chosen, for each day of which it has a file, even if its visits were removed. The
-    other import may have overwritten its files of other days, since files with the same content have the same names.
+    For each content, one import is chosen, which counts on each day for which it has a file, even if its visits were
+    removed. The other import may have overwritten the chosen import's files for other days, since files with the same
+    content have the same names.
     """
     rewritten = {
         (file.footer.organization, batch.id) for file in files if file.footer.replaces for batch in file.footer.batches
@@ -163,9 +165,10 @@ def _repeated_batches(files: list[VisitFile]) -> Iterable[VisitFile]:
 
 
 def _repeated_flushes(files: Iterable[VisitFile]) -> Iterable[VisitFile]:
-    """Yield the files of pending visits that are all in another such file of the day.
+    """Yield files of pending visits that are all also in another such file of the same day.
 
-    They remain after a kill before the commit, or after restoring an older manifest with the visits still pending.
+    Such files remain after a kill before the commit, or if an older manifest was restored with the visits still
+    pending.
     """
     days: defaultdict[tuple[str, date], list[VisitFile]] = defaultdict(list)
     for file in files:
@@ -185,7 +188,7 @@ def _repeated_flushes(files: Iterable[VisitFile]) -> Iterable[VisitFile]:
 def _ask_about_repetitions(
     plan: RebuildPlan, known: Mapping[str, bool], doubtful: list[VisitFile], staging: Path
 ) -> None:
-    """Ask about visits in files of the manifest that repeat older files that are not in it."""
+    """Ask about visits in the manifest's files that repeat visits in older files that the manifest does not list."""
     unknown = {file.path.name for file in plan.counted if known and file.path.name not in known}
     unknown |= {file.path.name for file in doubtful}
     newer = {file.path.name for file in plan.counted} - unknown
@@ -198,8 +201,8 @@ def _ask_about_repetitions(
         visits, files = sum(one.visits for one in repeated), len({file.path for file in older})
         text = (
             f"{plural(visits, 'visit')} of {organization} in {plural(len(repeated), 'file')} of the manifest are also "
-            f"in {plural(files, 'older file')} that the manifest does not list, such as after importing a log again "
-            "that has grown; answer n if they are different visits"
+            f"in {plural(files, 'older file')} that the manifest does not list, perhaps because a log that has grown "
+            "was imported again; answer n if they are different visits"
         )
         lines = [file for file in plan.counted if file.path.name in unknown and file.footer.unfinished_of in batches]
         repeated[-1] = repeated[-1]._replace(unfinished=lines)
@@ -218,5 +221,5 @@ def _ask_about_unfinished(plan: RebuildPlan, known: Mapping[str, bool]) -> None:
     for (organization, _), files in unfinished.items():
         visits = sum(file.visits for file in files)
         least = f"an import of {organization} with at least {plural(visits, 'visit')}"
-        text = f"{least} was not finished, or its last file is lost; answer n if you will import its log again"
+        text = f"{least} was not finished, or its last file is lost; answer n if you will import the log again"
         plan.questions.append(Question(text, "Count them?", files))

@@ -1,7 +1,7 @@
 """Finds visits that are in a lake twice because an older manifest remained in use, and makes them count once.
 
-A log that has grown is imported from the position in the older manifest, so its newer visits land again. Their files
-have other names, so they can be recognized only by their rows.
+A log that has grown is imported from the position recorded in the older manifest, so its newer visits land again. Their
+files have other names, so these visits can be recognized only by comparing rows.
 """
 
 import uuid
@@ -29,13 +29,14 @@ class Repetition(NamedTuple):
     older: list[VisitFile]
     visits: int
     unfinished: Sequence[VisitFile] = ()
-    """Files with the visit of an unfinished last line, including any in `older`; another file has the finished line."""
+    """Files with the visit from an unfinished last line, including any in `older`; another file has the finished line.
+    """
 
 
 def repetitions(
     files: Collection[VisitFile], newer: Collection[str], doubtful: Collection[str], staging: Path
 ) -> Iterator[Repetition]:
-    """Yield the files with names in `newer` that repeat visits of older files with names in `doubtful`."""
+    """Yield the files named in `newer` that repeat visits from older files named in `doubtful`."""
     days = defaultdict[tuple[str, date], list[VisitFile]](list)
     for file in files:
         if file.visits:
@@ -52,7 +53,7 @@ def repetitions(
 
 
 def _count_repeated(engine: duckdb.DuckDBPyConnection, file: VisitFile, others: list[VisitFile]) -> int:
-    """Count the visits of a file that are also in other files."""
+    """Count the visits in a file that are also in other files."""
     ((rest,),) = _not_in(engine, file, others).count("*").fetchall()
     return file.visits - int(rest)
 
@@ -64,7 +65,7 @@ def _not_in(engine: duckdb.DuckDBPyConnection, file: VisitFile, others: list[Vis
 
 
 def without_repeated(repetition: Repetition, staging: Path) -> VisitFile:
-    """Write a file to replace another, without the visits that are also in older files that are kept."""
+    """Write a replacement for a file, without the visits that are also in older files, which are kept."""
     file, older = repetition.file, [one for one in repetition.older if one.footer.unfinished_of is None]
     names = {*file.footer.replaces, *(one.path.name for one in (file, *repetition.unfinished))}
     footer = replace(file.footer, replaces=tuple(sorted(names)), written_at=datetime.now(UTC), behaviour_version=0)

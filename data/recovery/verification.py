@@ -1,4 +1,4 @@
-"""Verifies a lake: visits and links by their SHA-256, seeds, databases and pending visits. It repairs nothing."""
+"""Verifies a lake: visits and links by their SHA-256, seeds, databases and pending visits. Nothing is repaired."""
 
 import os
 import sqlite3
@@ -24,7 +24,7 @@ from data.text import plural
 from data.visits import VISITS, version_problem, visits_schema
 
 DATABASES: Final = ("manifest.sqlite", "control.sqlite")
-"""The SQLite databases of a lake that backups contain."""
+"""The SQLite databases of a lake that are included in backups."""
 
 
 class DamagedFile(NamedTuple):
@@ -36,7 +36,7 @@ class DamagedFile(NamedTuple):
 
 @dataclass
 class VerificationResult:
-    """The extent of the verification, and its findings."""
+    """What was verified, and what was found."""
 
     files: int = 0
     visits: int = 0
@@ -53,7 +53,7 @@ class VerificationResult:
 
 
 def verify_lake(lake: Lake, organization: str = "", progress: Progress = ignore_progress) -> VerificationResult:
-    """Verify the data of one organization, or of all. Continues after damage."""
+    """Verify the data of one organization, or of all. Damage does not end the verification."""
     result = VerificationResult()
     for name in (*DATABASES, lake.salts.name):
         _report(result, name, _database_problem(lake, lake.root / name))
@@ -103,7 +103,7 @@ def _database_problem(lake: Lake, path: Path) -> str:
     try:
         with closing(lake.read_database(path)) as db:
             is_empty = db.execute("SELECT 1 FROM sqlite_master").fetchone() is None
-            return "is empty: its content is lost" if is_empty else integrity_error(db)
+            return "is empty: its contents are lost" if is_empty else integrity_error(db)
     except (sqlite3.DatabaseError, OSError) as error:
         return f"cannot be used: {error}"
 

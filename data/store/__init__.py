@@ -1,1 +1,1 @@
-"""The lake: its folders, how files are landed and rewritten, and its status."""
+"""The lake: its folders, the landing and rewriting of its files, and its status."""

@@ -1,4 +1,4 @@
-"""The lake's own table of agents: `agents.toml`, written by its operator."""
+"""The operator's table of agents in a lake: `agents.toml`."""
 
 import stat
 from functools import lru_cache
@@ -15,7 +15,7 @@ _checked_agents: Final = lru_cache(4)(checked_agents)
 
 
 def own_agents(lake: LakeFolders) -> tuple[OwnAgent, ...]:
-    """Return the agents in a lake's own table; () if it has none. Raises BadInput with the problem and a remedy."""
+    """Return the agents in a lake's `agents.toml`; () if it has none. Raises BadInput with the problem and a remedy."""
     return _checked_agents(str(lake.own_agents), content_of(lake.own_agents, MAX_BYTES))
 
 
@@ -33,4 +33,6 @@ def content_of(path: Path, most: int) -> bytes:
     except FileNotFoundError:
         return b""
     except OSError as error:
-        raise BadInput(f"{path} cannot be read: {error.strerror}; let the service's user read it.") from error
+        raise BadInput(
+            f"{path} cannot be read: {error.strerror}; give the service's user permission to read it."
+        ) from error

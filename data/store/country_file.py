@@ -1,4 +1,4 @@
-"""The country database of a lake, and the downloaded file from which it is set up."""
+"""A lake's country database, and the downloaded file from which it is set up."""
 
 import gzip
 import tarfile
@@ -24,16 +24,18 @@ class Download(NamedTuple):
 
 
 def country_database(lake: Lake, path: Path | None) -> CountryDatabase | None:
-    """The database at `path`; without a path, the lake's database, or None if it has none. Raises BadInput."""
+    """Return the database at `path`, or without a path the lake's database; None if the lake has none. Raises
+    BadInput.
+    """
     if path is None and not lake.country_database.exists():
         return None
     return CountryDatabase(path or lake.country_database)
 
 
 def read_download(file: Path) -> Download:
-    """Unpack a file in a format of its publishers (.mmdb, .mmdb.gz or .tar.gz) and test it with a lookup.
+    """Unpack a file in one of the publishers' formats (.mmdb, .mmdb.gz or .tar.gz) and test it with a lookup.
 
-    It is read before any lake is changed, so an unusable file changes nothing. Raises BadInput.
+    The file is read before any lake is changed, so an unusable file changes nothing. Raises BadInput.
     """
     try:
         if file.name.endswith((".tar.gz", ".tgz")):
@@ -41,12 +43,12 @@ def read_download(file: Path) -> Download:
                 databases = (archive.extractfile(one) for one in archive if one.name.endswith(".mmdb"))
                 content = next((database.read() for database in databases if database), None)
             if content is None:
-                raise BadInput(f"{file} contains no file *.mmdb; download the format MMDB.")
+                raise BadInput(f"{file} does not contain an .mmdb file; download the database in MMDB format.")
         else:
             content = file.read_bytes()
             content = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
     except tarfile.TarError as error:
-        raise BadInput(f"{file} is not a tar archive, or is truncated.") from error
+        raise BadInput(f"{file} is not a tar archive or is truncated.") from error
     except (OSError, EOFError, zlib.error) as error:
         raise BadInput(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
     with NamedTemporaryFile(suffix=".mmdb") as copy:
@@ -56,7 +58,7 @@ def read_download(file: Path) -> Download:
             database = CountryDatabase(Path(copy.name))
         except BadInput as error:
             raise BadInput(
-                f"{file} is not a country database in MaxMind's format; download the format MMDB."
+                f"{file} is not a country database in MaxMind's format; download it in MMDB format."
             ) from error
         found = database.first_country()
         if found is None:
@@ -65,5 +67,5 @@ def read_download(file: Path) -> Download:
 
 
 def set_up(lake: Lake, download: Download) -> None:
-    """Make a download the country database of the lake. Programs with the old database open keep using it."""
+    """Make a download the lake's country database. Programs that have the old database open keep using it."""
     write_bytes_durably(download.content, lake.staging / f"countries-{uuid.uuid4()}.mmdb", lake.country_database)

@@ -1,4 +1,4 @@
-"""The engines that rewrite visits: DuckDB with a memory limit, which spills into the lake and can be interrupted."""
+"""The engines that rewrite visits: DuckDB with a memory limit, spilling into the lake, and interruptible."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,13 +19,15 @@ With this limit, merging and counting a day of five million visits takes at most
 limit of 160 MB it takes 479 MB, with 256 MB 564 MB, and with 512 MB 806 MB.
 """
 MEMORY_PER_VISIT: Final = 32
-"""Bytes for each visit rewritten or counted at once, if their sum exceeds MIN_MEMORY: each spilled part still needs
-memory. A day of 15 million visits was merged with 384 MB, but not with 256 MB."""
+"""Bytes for each visit rewritten or counted at the same time, if their sum exceeds MIN_MEMORY: each spilled part still
+needs memory. A day of 15 million visits was merged with 384 MB, but not with 256 MB."""
 
 
 @contextmanager
 def rewriting_engine(staging: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Yield a DuckDB connection that may spill to disk (visits have no IP addresses). Its errors become LakeDamaged."""
+    """Yield a DuckDB connection that may spill to disk (visits have no IP addresses). Its errors are raised as
+    LakeDamaged.
+    """
     with closing(duckdb.connect()) as engine:
         engine.execute("SET TimeZone = 'UTC'")
         limit_memory(engine)
@@ -41,14 +43,14 @@ def rewriting_engine(staging: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def limit_memory(engine: duckdb.DuckDBPyConnection, visits: int = 0) -> None:
-    """Set the memory limit that a rewriting engine needs to rewrite this number of visits at once."""
+    """Set the memory limit that a rewriting engine needs to rewrite this many visits at a time."""
     engine.execute("SET memory_limit = $bytes", {"bytes": f"{max(MIN_MEMORY, visits * MEMORY_PER_VISIT)}B"})
 
 
 def until_memory_suffices(rewrite: Callable[[int], None], sizes: Sequence[int]) -> None:
-    """Call `rewrite` with the first size, and with the next size each time that a rewriting engine runs out of memory.
+    """Call `rewrite` with the first size, then with the next size each time a rewriting engine runs out of memory.
 
-    Visits with long texts from clients, such as user agents, may need a hundred times the memory of others.
+    Visits with long values from clients, such as user agents, may need a hundred times as much memory as others.
     """
     for size in sizes:
         try:
@@ -61,8 +63,8 @@ def until_memory_suffices(rewrite: Callable[[int], None], sizes: Sequence[int]) 
 
 
 def run_side_by_side(rewrites: Sequence[Callable[[], None]]) -> None:
-    """Call each function in its own thread. All of them finish before an error is raised; other errors take precedence
-    over a Conflict.
+    """Call each function in a separate thread. All of them finish before an error is raised; any other error takes
+    precedence over a Conflict.
     """
     if len(rewrites) == 1:  # in this thread, so that Ctrl-C interrupts it
         rewrites[0]()
@@ -77,7 +79,7 @@ def run_side_by_side(rewrites: Sequence[Callable[[], None]]) -> None:
 class InterruptibleEngine:
     """The rewriting engine of a maintenance task, which another thread may interrupt.
 
-    It may be opened several times: each time gives a separate engine, and all of them are interrupted.
+    It may be opened several times: each opening yields a separate engine, and all of them are interrupted together.
     """
 
     def __init__(self, lake: Lake) -> None:
@@ -96,7 +98,7 @@ class InterruptibleEngine:
                 self._connections.remove(connection)
 
     def interrupt(self) -> None:
-        """Cancel running queries, if any, from another thread: they end with LakeDamaged."""
+        """Cancel any running queries from another thread; they end with LakeDamaged."""
         for connection in [*self._connections]:
             with suppress(duckdb.Error):  # the connection was just closed
                 connection.interrupt()

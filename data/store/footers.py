@@ -1,4 +1,4 @@
-"""The record in the footer of a visit file: everything needed to rebuild a lost manifest from the files alone."""
+"""The record in a visit file's footer: everything needed to rebuild a lost manifest from the files alone."""
 
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
@@ -33,16 +33,16 @@ class PendingRange(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def times(self) -> tuple[str, str]:
-        """The times when the first and the last row were received."""
+        """The times when the first and the last of the rows were received."""
         return self.first_at, self.last_at
 
     def contains(self, other: "PendingRange") -> bool:
-        """Whether this range contains all rows of another."""
+        """Return whether this range contains all rows of another."""
         return self.first <= other.first and other.last <= self.last
 
 
 class Footer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The record in the footer of a visit file."""
+    """The record in a visit file's footer."""
 
     organization: str
     day: date
@@ -57,7 +57,7 @@ class Footer(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def metadata(self) -> dict[str, str]:
-        """The record and the schema version of the visits, as key-value metadata of a Parquet file."""
+        """The record and the visits' schema version, as key-value metadata for a Parquet file."""
         return {**versioned(SCHEMA_VERSION), _KEY: msgspec.json.encode(self).decode()}
 
 
@@ -71,7 +71,7 @@ class VisitFile(NamedTuple):
 
 
 def read_visit_file(path: Path) -> VisitFile:
-    """Read the footer of a visit file. Raises LakeDamaged when it cannot be read."""
+    """Read the footer of a visit file. Raises LakeDamaged if it cannot be read."""
     try:
         parquet = pq.read_metadata(path)
         record = (parquet.metadata or {}).get(_KEY.encode())
@@ -106,10 +106,11 @@ def footer_of(
 
 
 def replacing_footer(lake: Lake, files: Sequence[LandedFile], removals: Sequence[LandedFile] = ()) -> Footer:
-    """Return the footer for a file that replaces live files of one organization; its day is the last file's.
+    """Return the footer for a file that replaces live files of one organization, with the day of the last of these
+    files.
 
-    `removals` are records of earlier removals, which the new record includes. Files with an unreadable footer are
-    ignored.
+    `removals` are files that record earlier removals, which the new record includes. Files with an unreadable footer
+    are ignored.
     """
     removed, kept = (
         [there.footer for file in some if (there := readable_visit_file(lake.root / file.path))]
@@ -134,7 +135,9 @@ def replacing_footer(lake: Lake, files: Sequence[LandedFile], removals: Sequence
 
 
 def merged_batches(records: Iterable[Batch]) -> tuple[Batch, ...]:
-    """Merge the records of each batch into its longest content, with the earliest and latest time of all records."""
+    """Merge the records of each batch: keep the one with the longest content, and the earliest and latest times of
+    all.
+    """
     merged: dict[int, Batch] = {}
     for record in records:
         other = merged.get(record.id, record)
@@ -148,8 +151,8 @@ def merged_batches(records: Iterable[Batch]) -> tuple[Batch, ...]:
 def merged_ranges(ranges: Iterable[PendingRange]) -> tuple[PendingRange, ...]:
     """Join the ranges of pending rows of each session.
 
-    Rows leave the table oldest first, so the rows between two ranges were moved, too. Ranges with a long pause between
-    them stay separate, like intervals of `received`.
+    Rows leave the table oldest first, so the rows between two ranges have also been moved. Ranges with a long pause
+    between them stay separate, as intervals in `received` do.
     """
     merged: list[PendingRange] = []
     for part in sorted(ranges, key=lambda part: (part.first, part.last)):

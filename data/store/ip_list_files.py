@@ -1,6 +1,6 @@
-"""The IP lists of a lake, one file each: `ip-lists/<name>.json`, replaced atomically.
+"""A lake's IP lists, one file for each: `ip-lists/<name>.json`, replaced atomically.
 
-When a list cannot be downloaded or parsed, its old file stays.
+If a list cannot be downloaded or parsed, the old file stays.
 """
 
 import ipaddress
@@ -21,7 +21,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class RefreshResult(NamedTuple):
-    """The result for one list: its new snapshot, or an error."""
+    """The result of refreshing one list: its new snapshot, or an error."""
 
     row: IpList
     snapshot: FetchedList | None
@@ -29,7 +29,7 @@ class RefreshResult(NamedTuple):
 
 
 def snapshots(lake: Lake) -> dict[str, FetchedList]:
-    """Return the stored snapshot of every list, by name. Raises LakeDamaged for a file that cannot be read."""
+    """Return the stored snapshot of every list, by name. Raises LakeDamaged if a file cannot be read."""
     return {path.stem: _snapshot(path) for path in sorted(lake.ip_lists.glob("*.json"))}
 
 
@@ -54,14 +54,16 @@ def _snapshot(path: Path) -> FetchedList:
 
 
 def changed_at(lake: Lake) -> int:
-    """Return when a list was last replaced: the modification time of their folder, in nanoseconds since 1970."""
+    """Return when any list was last replaced: the modification time of the lists' folder, in nanoseconds since 1970."""
     return lake.ip_lists.stat().st_mtime_ns
 
 
 def refresh(
     lake: Lake, rows: Iterable[IpList], fetch: Callable[[IpList], bytes], now: datetime
 ) -> Iterable[RefreshResult]:
-    """Fetch the lists into the lake one by one, yielding each result. A list that fails keeps its old snapshot."""
+    """Fetch the lists into the lake one by one, yielding each result. A list that cannot be fetched keeps its old
+    snapshot.
+    """
     for row in rows:
         try:
             snapshot = FetchedList(row.name, now, parse_networks(fetch(row), row.format))

@@ -31,18 +31,20 @@ _LOST_MANIFEST: Final = (
     "but the lake contains visits: run `traffic rebuild` to recreate it from their files, or restore a backup."
 )
 _PATH_WILDCARDS: Final = "*?[]{}="
-"""Characters in a path that DuckDB interprets as a pattern or as partitions."""
+"""Characters that make DuckDB interpret a path as a pattern or as partitions."""
 
 
 class Lake(LakeFolders):
     """An open lake. The manifest lists the live visit files.
 
     A lake that is read-only or on a full disk can be opened if nothing must be written. Copies of databases, missing
-    seeds and spilled data of queries are then in a temporary folder.
+    seeds and data spilled by queries are then put into a temporary folder.
     """
 
     def __init__(self, root: Path, create: bool = False, must_write: bool = True) -> None:
-        """Open the lake at `root`; with `create`, create it if it is missing. Raises BadInput if it cannot be used."""
+        """Open the lake at `root`; with `create`, create it if it is missing. Raises BadInput if the lake cannot be
+        used.
+        """
         at = root.absolute()
         self.must_write = must_write  # whether missing files of the lake may be created
         has_manifest = (at / "manifest.sqlite").exists()
@@ -65,7 +67,7 @@ class Lake(LakeFolders):
             target = self.root.readlink()
             raise BadInput(f"{root} is a symbolic link to {target}, which does not exist; is its disk mounted?")
         if not create and not (self.root / "manifest.sqlite").exists() and not self.has_visits():
-            raise BadInput(f"no lake at {root}; import a log first, or name another with TRAFFIC_LAKE.")
+            raise BadInput(f"there is no lake at {root}; import a log first, or set TRAFFIC_LAKE to another folder.")
         try:
             for folder in (self.staging,) if self.is_read_only else (self.staging, self.rejects, self.ip_lists):
                 make_durably(folder)
@@ -87,7 +89,7 @@ class Lake(LakeFolders):
         )
 
     def open_database(self, path: Path, migrations: Sequence[str], refuse_new: str) -> sqlite3.Connection:
-        """Open a database of this lake like `schema.open_database`; read-only if the lake is."""
+        """Open a database of this lake as `schema.open_database` does, but read-only if the lake is read-only."""
         if self.is_read_only:
             return _open_read_only(self._copies, path, migrations, refuse_new)
         return open_database(path, migrations, refuse_new)
@@ -99,12 +101,12 @@ class Lake(LakeFolders):
         return sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=60)
 
     def has_visits(self) -> bool:
-        """Whether there are visit files, registered in the manifest or not. If so, its databases cannot be new."""
+        """Return whether the lake has visit files, registered or not. If it does, its databases cannot be new."""
         return next(self.root.glob("visits/organization=[!_]*/day=*/*.parquet"), None) is not None
 
     @contextmanager
     def import_lock(self) -> Iterator[None]:
-        """Exclude imports and followers, in any process. Waits until all of their landed visits are visible.
+        """Exclude imports and followers in all processes. Waits until all visits they have landed are visible.
 
         Live visits need no lock: they are already in the manifest, and are moved into files in one transaction. Raises
         OutdatedManifest.
@@ -115,11 +117,11 @@ class Lake(LakeFolders):
 
     @contextmanager
     def rewrite_lock(self, wait: bool = True, organization: str | None = None) -> Iterator[bool]:
-        """Exclude other rewrites of live files of an organization, or of all: a large day only blocks its own
-        organization.
+        """Exclude other rewrites of the live files of one organization, or of all. With one, a large day blocks only
+        that organization.
 
-        Yields False if `wait` is off and the lock is taken. When both locks are needed, take `import_lock`
-        first. Raises OutdatedManifest.
+        Yields False if `wait` is False and the lock is taken. A caller that needs both locks takes `import_lock` first.
+        Raises OutdatedManifest.
         """
         visits, links = self.root / "visits", self.root / "links"
         with ExitStack() as held, ExitStack() as turn:
@@ -136,10 +138,10 @@ class Lake(LakeFolders):
             yield has_lock
 
     def delete_uncommitted(self, paths: Iterable[str]) -> None:
-        """Delete files that were moved into place before their commit failed, except registered files.
+        """Delete files that were moved into place before their commit failed, unless they are registered.
 
-        While the disk fails, they stay: the write-ahead log may contain their commit, which the next program that opens
-        the manifest would apply. Therefore, another commit replaces it first.
+        While the disk fails, the files stay: the write-ahead log may contain their commit, which the next program to
+        open the manifest would apply. Therefore, another commit must replace it first.
         """
         with suppress(sqlite3.OperationalError, OutdatedManifest):
             self.manifest.check_writable()
@@ -149,7 +151,7 @@ class Lake(LakeFolders):
                         (self.root / path).unlink(missing_ok=True)
 
     def keep_seeds(self) -> bool:
-        """Keep the seeds that a read-only lake lacks in a temporary folder. Returns whether any are missing."""
+        """Keep the temporary folder with the seeds that a read-only lake lacks. Returns whether it lacks any."""
         has_seeds = self.is_read_only and any(self.seeds.glob("*/organization=_seed"))
         if has_seeds:
             self._cleanup.detach()
@@ -160,7 +162,7 @@ class Lake(LakeFolders):
     def visit_files(self, organization: str, start: date, end: date) -> list[str]:
         """Return the paths of an organization's live files in a range of days, the seed first.
 
-        Files with a size, change time or inode other than in the manifest are hashed first. Raises LakeDamaged.
+        Files whose size, change time or inode differs from the manifest are hashed first. Raises LakeDamaged.
         """
         return [self.seed_visits, *(self.verified_path(file) for file in self.live_files(organization, start, end))]
 
@@ -172,22 +174,25 @@ class Lake(LakeFolders):
         return files
 
     def verified_path(self, file: LandedFile) -> str:
-        """Return the path of a live file of visits after verifying it with `intact_path`.
+        """Return the path of a live visit file after verifying it with `intact_path`.
 
-        Raises LakeDamaged when it is missing or damaged, NewerVersion when a newer version of this program wrote it.
+        Raises LakeDamaged if it is missing or damaged, and NewerVersion if a newer version of this program wrote it.
         """
         check_version(file.schema_version, f"{self.root}/{file.path}")
         return self.intact_path(file)
 
     def domains_in(self, file: LandedFile) -> set[str | None]:
-        """Return the domains of the visits in a live file; None for visits without one. Raises like verified_path."""
+        """Return the domains of the visits in a live file; None for visits without a domain. Raises the exceptions of
+        verified_path.
+        """
         domains = pq.read_table(self.verified_path(file), columns=["domain"])["domain"]
         return set(domains.unique().to_pylist())
 
     def intact_path(self, file: StoredFile) -> str:
-        """Return the path of a live file; hash it first if its size, change time or inode differs.
+        """Return the path of a live file, after hashing it if its size, change time or inode has changed.
 
-        Raises LakeDamaged when it is missing or damaged.
+        Raises LakeDamaged if it is missing or damaged.
+
         """
         path = f"{self.root}/{file.path}"
         stat = _stat(path)

@@ -1,4 +1,4 @@
-"""The tables of a lake besides the shipped tables, read from its folder: `agents.toml` and `rules.toml`."""
+"""The tables that a lake adds to the shipped ones, read from its folder: `agents.toml` and `rules.toml`."""
 
 import hashlib
 import logging
@@ -19,19 +19,19 @@ _checked_release: Final = lru_cache(2)(checked_release)
 
 
 class Names(NamedTuple):
-    """The source of the names of agents and referrers in use."""
+    """The source of the agent and referrer names in use."""
 
     source: str  # "shipped", or the path of a release
     checked: str  # the last day on which a row was checked, such as 2026-11-29
     is_outdated: bool = False
-    """Whether the lake has a release that is older than the shipped tables, so the shipped tables are used."""
+    """Whether the lake's release is older than the shipped tables, which are therefore used."""
 
     def __str__(self) -> str:
         return f"{self.source}, checked {self.checked}"
 
 
 def released_tables(lake: LakeFolders) -> Released | None:
-    """Return the tables of the release in a lake; None if it has no release, or if the shipped tables are newer.
+    """Return the tables from the release in a lake; None if there is no release, or if the shipped tables are newer.
 
     Raises BadInput with the problem and a remedy.
     """
@@ -43,7 +43,7 @@ def released_tables(lake: LakeFolders) -> Released | None:
 
 
 def names_in_use(lake: LakeFolders) -> Names:
-    """The source of the names that a lake uses. Raises BadInput like `released_tables`."""
+    """Return the source of the names that a lake uses. Raises BadInput as `released_tables` does."""
     content, shipped = content_of(lake.released, MAX_BYTES), shipped_release()
     if released_tables(lake):
         return Names(str(lake.released), newest_check(content))
@@ -51,13 +51,13 @@ def names_in_use(lake: LakeFolders) -> Names:
 
 
 def sha256_of_release(lake: LakeFolders) -> str:
-    """Return the SHA-256 of the release in a lake, whether used or not; "" if there is no release."""
+    """Return the SHA-256 of the release in a lake, whether it is used or not; "" if there is no release."""
     content = content_of(lake.released, MAX_BYTES)
     return hashlib.sha256(content).hexdigest() if content else ""
 
 
 def names_of(lake: LakeFolders) -> Names:
-    """Return the names in use, or the shipped names if the release cannot be read."""
+    """Return the source of the names in use: the shipped tables if the release cannot be read."""
     try:
         return names_in_use(lake)
     except BadInput:  # reported by `traffic doctor` and every command that classifies
@@ -67,11 +67,11 @@ def names_of(lake: LakeFolders) -> Names:
 def store_release(lake: LakeFolders, name: str, content: bytes, sha256: str) -> None:
     """Store a release in a lake, replacing any earlier release.
 
-    Raises BadInput if its checksum differs, it is not valid, or it is older than the shipped tables.
+    Raises BadInput if the checksum differs, or if the release is invalid or older than the shipped tables.
     """
     found = hashlib.sha256(content).hexdigest()
     if found != sha256:
-        raise BadInput(f"{name} has the SHA-256 {found}, not {sha256}; ask its publisher for the right checksum.")
+        raise BadInput(f"{name} has the SHA-256 {found}, not {sha256}; ask its publisher for the correct checksum.")
     checked_release(name, content)
     checked, shipped = newest_check(content), newest_check(shipped_release())
     if checked < shipped:
@@ -81,12 +81,12 @@ def store_release(lake: LakeFolders, name: str, content: bytes, sha256: str) -> 
 
 
 def lake_tables(lake: LakeFolders) -> LakeTables:
-    """The tables that a lake uses. Raises BadInput with the problem and a remedy."""
+    """Return the tables that a lake uses. Raises BadInput with the problem and a remedy."""
     return LakeTables(own_agents(lake), released_tables(lake))
 
 
 def rules_version_of(lake: LakeFolders) -> str:
-    """Return the version of a lake's rules, including its own tables unless they cannot be read."""
+    """Return the version of a lake's rules, including the lake's tables unless they cannot be read."""
     try:
         return rules_version(lake_tables(lake))
     except BadInput:  # reported by `traffic doctor` and every command that classifies
@@ -97,13 +97,13 @@ class CurrentTables:
     """The tables that a lake uses, reloaded when a file changes."""
 
     def __init__(self, lake: LakeFolders) -> None:
-        """Read the tables. Raises BadInput when a table is invalid."""
+        """Read the tables. Raises BadInput if a table is invalid."""
         self._lake = lake
         self._read = self._states()
         self._tables = lake_tables(lake)
 
     def current(self) -> LakeTables:
-        """The current tables; while a file is invalid, which is logged once, the last valid tables."""
+        """Return the current tables or, while a file is invalid (which is logged once), the last valid tables."""
         states = self._states()
         if states != self._read:
             self._read = states
@@ -118,7 +118,7 @@ class CurrentTables:
 
 
 def _state_of(path: Path) -> tuple[int, ...]:
-    """Return values that change when the file changes; none if it is missing."""
+    """Return values that change when the file changes; an empty tuple if it is missing."""
     try:
         status = path.lstat()
     except OSError:

@@ -1,4 +1,6 @@
-"""Writes visits into Parquet files of the lake: stages, syncs and hashes them, then registers them as one batch."""
+"""Writes visits into Parquet files in the lake: stages, syncs and hashes the files, then registers them as one
+batch.
+"""
 
 import secrets
 import uuid
@@ -35,7 +37,7 @@ MAX_PARALLEL_MOVES: Final = 8
 
 
 class StagedFile(NamedTuple):
-    """A Parquet file of one organization's day, written and synced, but not yet moved to its final path."""
+    """A Parquet file for one day of an organization, written and synced, but not yet moved to its final path."""
 
     path: Path
     organization: str
@@ -52,11 +54,12 @@ class Landing:
     """The files of one batch that is being written. They become visible with `commit`."""
 
     def __init__(self, lake: Lake, organization: str, content: str = "", pending: PendingRange | None = None) -> None:
-        """`content` identifies the landing visits, such as by the SHA-256 of a log, so that their files always get the
-        same names.
+        """Begin an empty batch. `content` identifies the visits to land, for example by a log's SHA-256, so that their
+        files always get the same names.
 
-        The next attempt then overwrites the files of an interrupted landing, but no other file of the same name, which
-        may be unregistered only because an older manifest was restored. `pending` are the rows to be moved.
+        After an interrupted landing, the next attempt thus overwrites its files, but no other file of the same name,
+        which may be unregistered only because an older manifest was restored. `pending` is the range of pending rows to
+        be moved.
         """
         self.visits = 0
         self.counts_hours = pending is not None
@@ -67,18 +70,18 @@ class Landing:
         self._content = content
         self._pending = pending
         self.zone = lake.manifest.organizations.zone(organization)
-        """The time zone that dates the visits; a commit fails if it has changed since."""
+        """The time zone in which the visits are dated; a commit fails if the zone has changed since."""
         self._staged: list[StagedFile] = []
         self._last_part: pa.Table | None = None  # not written yet: its footer records the whole batch
         self._span = "", ""  # the times of the first and the last visit
         self.arrived = Counter[int]()
-        """The number of staged visits by hour, without the visit of an unfinished line, which will land again."""
+        """The number of staged visits by hour, without the visit from an unfinished line, which will land again."""
         self._excluded = Counter[Exclusion]()  # also without the visit of an unfinished line
 
     def stage(self, visits: pa.Table, unfinished: bool = False, excluded: ExcludedVisits = NONE_EXCLUDED) -> None:
-        """Write a table of VISITS_OF_DAYS, sorted by day, into one file for each day.
+        """Write a table with the schema VISITS_OF_DAYS, sorted by day, into one file for each day.
 
-        `excluded` is the number of visits that each rule of their owner sets aside.
+        `excluded` is the number of visits that each of the owner's rules sets aside.
         """
         if not len(visits):
             return
@@ -104,10 +107,10 @@ class Landing:
         self.visits += len(visits)
 
     def commit(self, batch: Batch, continues: Batch | None, arrived: Arrivals | None = None) -> Batch:
-        """Make all staged files visible at once, as the batch with the id `self.batch`, which is returned.
+        """Make all staged files visible together, as the batch with the id `self.batch`, and return the batch.
 
-        It is a new batch unless the caller has set `self.batch` to the id of an earlier batch, to extend it, before
-        staging. `arrived` are its new visits, if its source is continuous.
+        The batch is new unless the caller, before staging, has set `self.batch` to the id of an earlier batch to
+        extend. `arrived` are its new visits, if its source is continuous.
         """
         before = self._lake.manifest.logs.times(continues.id) if continues else []
         first_at, last_at = span(self._span, *before)
@@ -126,7 +129,7 @@ class Landing:
         return batch
 
     def prepare_move(self) -> Move:
-        """Write and hash the staged files of pending visits; return the function that moves them into place."""
+        """Write and hash the staged files of pending visits; return the function that moves these files into place."""
         return self._prepare_move(Batch(self.batch, imported_at=format_time(datetime.now(UTC))), [])
 
     def discard(self) -> None:
@@ -134,7 +137,7 @@ class Landing:
         discard(self._lake, self._staged)
 
     def _prepare_move(self, batch: Batch, replaced: list[LandedFile]) -> Move:
-        """Write the last file, which records the batch and the files of an unfinished line that it replaces."""
+        """Write the last file, which records the batch and which files of an unfinished line it replaces."""
         if self._last_part is not None:
             batches, replaces = [batch], tuple[str, ...]()
             if replaced:
@@ -168,7 +171,7 @@ class Landing:
         self._staged.append(staged._replace(is_overwriting=is_there))
 
     def _has_all_of(self, path: Path, visits: int) -> bool:
-        """Whether an unregistered file contains only visits that are landing now."""
+        """Return whether an unregistered file contains only visits that are landing now."""
         file = readable_visit_file(path)
         if file is None:
             return False
@@ -178,20 +181,20 @@ class Landing:
 
 
 def _facts(visits: pa.Table) -> int:
-    """Return the facts of requests that any of the visits has, and NETWORKS, since networks were looked up."""
+    """Return the request facts that any of the visits has, and NETWORKS, since networks were looked up."""
     if "signals" not in visits.column_names:
         return NETWORKS
     return reduce(or_, pc.unique(visits["signals"]).drop_null().to_pylist(), 0) & FACTS | NETWORKS
 
 
 def new_path(lake: Lake) -> Path:
-    """Return a new path in the staging folder with a unique name, which the file keeps."""
+    """Return a new path in the staging folder, with a unique name that the file will keep."""
     return lake.staging / f"{uuid.uuid4()}.parquet"
 
 
 @contextmanager
 def atomic_write(path: Path, staging: Path) -> Iterator[Path]:
-    """Yield a path for writing a visit file, which is moved to `path` durably at the end of the context."""
+    """Yield a path for writing a visit file, which is durably moved to `path` at the end of the context."""
     staged = staging / f"{uuid.uuid4()}.parquet"
     try:
         yield staged
@@ -201,7 +204,7 @@ def atomic_write(path: Path, staging: Path) -> Iterator[Path]:
 
 
 def write_visits(visits: pa.Table | Iterable[pa.RecordBatch], path: Path, footer: Footer) -> None:
-    """Write and sync the visits of one organization's day, in the given order.
+    """Write and sync the visits of one day of an organization, in the given order.
 
     Columns are matched by name; missing columns, such as in visits of an earlier schema version, are null.
     """
@@ -234,9 +237,9 @@ def _with_columns(visits: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def prepare_move(lake: Lake, staged: Sequence[StagedFile]) -> Move:
-    """Hash staged files; return the function that moves them to their final paths inside a manifest transaction.
+    """Hash staged files; return the function that, inside a manifest transaction, moves them to their final paths.
 
-    The last file is moved last: once it exists, all files do.
+    The last file is moved last: once it exists, all the others do.
     """
     hashes = [sha256_of(file.path) for file in staged]
 
@@ -251,7 +254,8 @@ def prepare_move(lake: Lake, staged: Sequence[StagedFile]) -> Move:
 def discard(lake: Lake, staged: Sequence[StagedFile]) -> None:
     """Delete the staged files, and moved files that are not registered in the manifest.
 
-    A file that overwrote another stays, since the other may be unregistered only because of an older manifest.
+    A file that overwrote another stays, since the other may be unregistered only because an older manifest was
+    restored.
     """
     moved = []
     for file in staged:
@@ -268,7 +272,7 @@ def _path_of(staged: StagedFile) -> str:
 
 
 def _path(organization: str, day: date, name: str) -> str:
-    """The final path of a file, relative to the lake."""
+    """Return the final path of a file, relative to the lake."""
     return f"visits/organization={organization}/day={day}/{name}.parquet"
 
 

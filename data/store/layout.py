@@ -27,9 +27,9 @@ LINKS: Final = pa.schema(
         ("tags", pa.list_(pa.string())),  # sorted; null: the link has none, like all links in files of 1.0.0
     ]
 )
-"""The columns of the file with one organization's links."""
+"""The columns of an organization's base file of links."""
 LINK_CHANGES: Final = LINKS.append(pa.field("removed", pa.bool_()))
-"""The columns of the file of changes: a link's current state; a removed link has no target, time and tags."""
+"""The columns of the file of changes: a link's current state. A removed link has no target, time or tags."""
 
 SPILL_LOCK: Final = "spilling-"
 """Prefix of the file that a running engine locks; the rest is the name of its folder."""
@@ -38,15 +38,17 @@ SPILL_LOCK: Final = "spilling-"
 class LakeFolders:
     """The folders of a lake, and its seeds.
 
-    A seed is an empty file with all columns, which always exists so that queries also work without other files.
+    A seed is an empty file with all columns. It always exists, so that queries work even without other files.
     """
 
     def __init__(self, root: Path, seeds: Path) -> None:
-        """`seeds` is the folder for seeds and staged files: `root`, unless the lake is read-only."""
+        """Name the folders of the lake at `root`. `seeds` is the folder for seeds and staged files: `root`, unless the
+        lake is read-only.
+        """
         self.root, self.seeds = root, seeds
         self.staging = seeds / ".staging"  # the folder where files are written before they are committed
         self.rejects = root / "rejects"
-        """The folder with the numbers of lines that could not be parsed, and the reasons."""
+        """The folder that records the numbers of lines that could not be parsed, and the reasons."""
         self.ip_lists = root / "ip-lists"  # the folder of IP lists, which operators publish for their agents
         self.own_agents = root / "agents.toml"  # the table of agents, written by its operator
         self.released = root / "rules.toml"  # newer tables, fetched by `traffic agents refresh`
@@ -55,12 +57,12 @@ class LakeFolders:
         self.links_root = root / "links"  # the folder with the links of all organizations
 
     def links_folder(self, organization: str) -> Path:
-        """The folder of one organization's links, which exists only if there are any."""
+        """Return the folder of an organization's links, which exists only if the organization has links."""
         return self.links_root / f"organization={organization}"
 
     @cached_property
     def seed_visits(self) -> str:
-        """The path of the empty file of visits."""
+        """The path of the empty visit file."""
         name = "visits/organization=_seed/day=1970-01-01/seed.parquet"
         return self.seed(name, VISITS, versioned(SCHEMA_VERSION))
 
@@ -86,11 +88,11 @@ class LakeFolders:
 
 
 def spill_folder(staging: Path, engine: object) -> tuple[str, Callable[[], object]]:
-    """Return a new folder for an engine of this process to spill into, and a function to call when the engine is
-    closed.
+    """Return a new folder into which an engine of this process can spill, and a function to call when it is closed.
 
-    DuckDB would mix up the files of two engines, and creates the folder late. Until the engine is closed or freed, a
-    locked file shows that the folder is in use. Leftovers of ended processes are deleted first.
+    In one folder, DuckDB would mix up the files of two engines. DuckDB creates the folder only when it spills. Until
+    the engine is closed or freed, a locked file shows that the folder is in use. Leftovers from processes that have
+    ended are deleted first.
     """
     name, held = f"{os.getpid()}-{uuid.uuid4().hex}", ExitStack()
     with suppress(OSError):  # a full disk: leftovers of this engine are deleted after a day
@@ -104,7 +106,7 @@ def spill_folder(staging: Path, engine: object) -> tuple[str, Callable[[], objec
 
 
 def holder_of(staging: Path, name: str) -> str:
-    """Return the text that the holder of this claim gave; "" if no program holds it."""
+    """Return the `text` that the holder of this claim passed; "" if no program holds the claim."""
     with suppress(FileNotFoundError), (staging / f"{SPILL_LOCK}{name}").open() as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -115,7 +117,7 @@ def holder_of(staging: Path, name: str) -> str:
 
 @contextmanager
 def claim(staging: Path, name: str, text: str) -> Iterator[None]:
-    """Hold a claim with this name in the context, unless another program holds it; `text` is for `holder_of`."""
+    """Hold the claim `name` during the context, unless another program holds it; `holder_of` returns `text`."""
     with (staging / f"{SPILL_LOCK}{name}").open("a+") as file:
         with suppress(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -126,7 +128,7 @@ def claim(staging: Path, name: str, text: str) -> Iterator[None]:
 
 
 def delete_abandoned(staging: Path) -> None:
-    """Delete spilled files with a free lock: a process id may be reused, but a lock ends with its process."""
+    """Delete spilled files whose lock is free: a process id may be reused, but a lock ends with its process."""
     for lock in staging.glob(f"{SPILL_LOCK}*"):
         with suppress(OSError), lock.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

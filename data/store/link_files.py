@@ -1,6 +1,6 @@
-"""The links of each organization: a base file, and a file of later changes, which is applied over it.
+"""The links of each organization: a base file, and a file of later changes that is applied over it.
 
-A file is named by its SHA-256 and never changed, only replaced; the manifest records which files are live. An edit
+A file is named by its SHA-256 and is never changed, only replaced; the manifest records which files are live. An edit
 writes a small file with all changes since the base file, however many links there are, until changes are folded into a
 new base file. The files alone restore every link.
 """
@@ -28,23 +28,23 @@ from data.store.link_order import OF_CHANGES, SEQUENCE, WHOLE, newest_of, next_s
 
 _LOG: Final = logging.getLogger(__name__)
 MAX_CHANGES: Final = 1_000
-"""Number of changes above which an edit folds them immediately."""
+"""Number of changes above which an edit folds the changes immediately."""
 FOLDED_FROM: Final = 200
-"""Number of changes above which the background task folds them."""
+"""Number of changes above which the background task folds the changes."""
 FOLDED_AFTER: Final = timedelta(days=1)
 """Age of the oldest change at which the background task folds the changes."""
 _KEY: Final = ["short_code", "domain"]
 _ORDER: Final = [(name, "ascending") for name in _KEY]
 _ROW_GROUP: Final = 10_000
-"""Number of rows in a row group: an edit reads only the row group of its link."""
+"""Number of rows in a row group: an edit reads only the row group with the edited link."""
 
 
 @contextmanager
 def editing(lake: Lake, organization: str) -> Iterator[LiveLinks]:
     """Lock out other edits of links, and yield the live files of an organization.
 
-    Newer files that are not in the manifest become live first: either an older manifest was restored, or a program was
-    killed during an edit. Raises OutdatedManifest.
+    Newer files that are not in the manifest become live first: they show that an older manifest was restored, or that a
+    program was killed during an edit. Raises OutdatedManifest.
     """
     with locked(lake.links_root, wait=True):
         _adopt_newer(lake, organization)
@@ -63,17 +63,18 @@ def _adopt_newer(lake: Lake, organization: str) -> None:
 
 
 class LinkPaths(NamedTuple):
-    """Paths of the live files of an organization's links; "" for a missing file."""
+    """The paths of an organization's live link files; "" for a missing file."""
 
     whole: str = ""
     changes: str = ""
 
 
 def replace_links(lake: Lake, organization: str, read: LiveLinks, links: pa.Table, made: Collection[str] = ()) -> None:
-    """Replace the links of an organization with a table of LINKS atomically: a kill leaves the old or the new links.
+    """Replace an organization's links atomically with a table of LINKS: after a kill, the old or the new links are
+    live.
 
-    A sweep deletes the old files after READERS_GRACE. `made` are the ids of pending edits that the table applies; they
-    are recorded in the same transaction. Raises Conflict unless the files that were `read` are still live.
+    A sweep deletes the old files after READERS_GRACE. `made` are the ids of the pending edits that the table includes;
+    they are recorded in the same transaction. Raises Conflict unless the `read` files are still live.
     """
     now = datetime.now(UTC)
     footer = {SEQUENCE: str(next_sequence(_paths(lake, read), now))}
@@ -85,7 +86,7 @@ def replace_links(lake: Lake, organization: str, read: LiveLinks, links: pa.Tabl
 
 
 def lay_over(lake: Lake, organization: str, read: LiveLinks, changes: pa.Table, made: Collection[str] = ()) -> None:
-    """Apply a table of LINK_CHANGES over the links of an organization, atomically; arguments as for replace_links.
+    """Apply a table of LINK_CHANGES over an organization's links atomically; the arguments are those of replace_links.
 
     The changes are folded if there are too many, or if there is no base file yet.
     """
@@ -119,9 +120,9 @@ def fold_links(lake: Lake, organization: str) -> bool:
 
 
 def fold_due(lake: Lake, now: datetime, most: int = FOLDED_FROM) -> None:
-    """Fold the changes of each organization that has more than `most`, or a change older than FOLDED_AFTER.
+    """Fold the changes of each organization with more than `most` changes, or with a change older than FOLDED_AFTER.
 
-    Raises LakeDamaged for the first organization with damaged files, after folding the others.
+    After folding all others, raises LakeDamaged for the first organization with damaged files.
     """
     problem = None
     for organization in lake.manifest.links.to_fold(most, now - FOLDED_AFTER):
@@ -142,7 +143,7 @@ def read_links(paths: LinkPaths, columns: Sequence[str] = LINKS.names) -> pa.Tab
 
 
 def link_batches(paths: LinkPaths, rows: int) -> Iterator[pa.Table]:
-    """Yield the unchanged links of the base file, sorted by short code and domain, at most `rows` at a time."""
+    """Yield the unchanged links in the base file, sorted by short code and domain, at most `rows` at a time."""
     changes = _read(paths.changes, LINK_CHANGES, _KEY)
     if paths.whole:
         for batch in pq.ParquetFile(paths.whole).iter_batches(rows, use_threads=False):
@@ -151,7 +152,9 @@ def link_batches(paths: LinkPaths, rows: int) -> Iterator[pa.Table]:
 
 
 def find_links(paths: LinkPaths, short_codes: Collection[str]) -> pa.Table:
-    """Read the links with these short codes on any domain from live files. Skips row groups that cannot have them."""
+    """Read the links with these short codes, on any domain, from live files. Skips row groups that cannot contain
+    them.
+    """
     codes = pa.array(sorted(short_codes), pa.string())
     near = LINKS.empty_table()
     if paths.whole:
@@ -164,7 +167,7 @@ def find_links(paths: LinkPaths, short_codes: Collection[str]) -> pa.Table:
 
 
 def _may_have(file: pq.ParquetFile, number: int, short_codes: Collection[str]) -> bool:
-    """Return whether a row group may have a link with one of these short codes; always true for files of 1.0.0."""
+    """Return whether a row group may contain a link with one of these short codes; always true for files from 1.0.0."""
     group = file.metadata.row_group(number)
     bounds = group.column(LINKS.get_field_index("short_code")).statistics
     return bounds is None or not bounds.has_min_max or any(bounds.min <= one <= bounds.max for one in short_codes)
@@ -179,17 +182,17 @@ def link_files(lake: Lake, organization: str) -> tuple[tuple[str, ...], tuple[st
 
 
 def schema_of_links(path: str) -> pa.Schema:
-    """Return the columns of the links file at this path."""
+    """Return the schema of the links file at this path."""
     return LINK_CHANGES if path.endswith(OF_CHANGES) else LINKS
 
 
 def without_tags(schema: pa.Schema) -> pa.Schema:
-    """Return the columns of a links file written by a version without tags."""
+    """Return the schema of a links file written by a version without tags."""
     return pa.schema([field for field in schema if field.name != "tags"])
 
 
 def intact_links(lake: Lake, live: LiveLinks) -> LinkPaths:
-    """Return the paths of live files of links, after hashing files that seem changed. Raises LakeDamaged."""
+    """Return the paths of live link files, after hashing files that seem to have changed. Raises LakeDamaged."""
     try:
         return LinkPaths(*(lake.intact_path(file) if file else "" for file in live))
     except LakeDamaged as error:
@@ -199,7 +202,7 @@ def intact_links(lake: Lake, live: LiveLinks) -> LinkPaths:
 def _write(
     lake: Lake, organization: str, rows: pa.Table, footer: dict[str, str], commit: Callable[[MoveLinks], None]
 ) -> None:
-    """Write a file of links; `commit` moves it into place and makes it live."""
+    """Write a link file; `commit` moves it into place and makes it live."""
     _clear_left(lake, organization)
     ending = OF_CHANGES if WHOLE in footer else ".parquet"
     staged = lake.staging / f"links-{uuid.uuid4()}.parquet"
@@ -220,7 +223,7 @@ def _write(
 
 
 def _clear_left(lake: Lake, organization: str) -> None:
-    """Delete files that are not in the manifest, so that no rebuild takes them for the newest files."""
+    """Delete files that are not in the manifest, so that no rebuild mistakes them for the newest files."""
     if left := _unknown(lake, organization):
         with suppress(sqlite3.OperationalError), lake.manifest.exclusive():  # no other process moves files meanwhile
             for name in left:
@@ -229,7 +232,7 @@ def _clear_left(lake: Lake, organization: str) -> None:
 
 
 def _unknown(lake: Lake, organization: str) -> set[str]:
-    """Return the files of an organization's links that are not in the manifest."""
+    """Return an organization's link files that are not in the manifest."""
     there = {str(path.relative_to(lake.root)) for path in lake.links_folder(organization).glob("*.parquet")}
     return there - lake.manifest.links.paths(organization)
 
@@ -239,13 +242,13 @@ def _paths(lake: Lake, live: LiveLinks) -> list[Path]:
 
 
 def _read(path: str, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read columns of a file with the types of its schema; no rows if the path is ""."""
+    """Read some columns of a file, with the types in the schema; no rows if the path is ""."""
     wanted = pa.schema([schema.field(name) for name in columns or schema.names])
     return _as(wanted, pq.ParquetFile(path).read(columns=wanted.names)) if path else wanted.empty_table()
 
 
 def _as(schema: pa.Schema, rows: pa.Table) -> pa.Table:
-    """Return the rows of a file with the columns of a schema; tags, which files of 1.0.0 lack, are null."""
+    """Return a file's rows with the columns of a schema; tags, which files from 1.0.0 lack, are null."""
     for field in schema:
         if field.name not in rows.column_names:
             rows = rows.append_column(field, pa.nulls(len(rows), field.type))
@@ -259,7 +262,7 @@ def _overlaid(whole: pa.Table, changes: pa.Table) -> pa.Table:
 
 
 def _without(rows: pa.Table, changes: pa.Table) -> pa.Table:
-    """Return the rows of links that have no change."""
+    """Return the links that no change affects."""
     if not len(changes):
         return rows
     numbered = rows.select(_KEY).append_column("number", pa.arange(0, len(rows)))

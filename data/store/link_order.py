@@ -1,4 +1,6 @@
-"""The order of files of links, by footers alone: each has a number, and a file of changes names its base file."""
+"""The order of link files, from their footers alone: each file has a number, and a file of changes names its base
+file.
+"""
 
 import sys
 from collections.abc import Iterable
@@ -12,26 +14,26 @@ from data.disk.files import READ_ERRORS, RegisteredFile
 from data.manifest.links import LiveLinks
 
 SEQUENCE: Final = "traffic.sequence"
-"""Footer key of a number that increases with each file."""
+"""The footer key of a number that increases with each file."""
 WHOLE: Final = "traffic.whole"
-"""Footer key of a file of changes: the name of its base file."""
+"""The footer key, in a file of changes, of the name of its base file."""
 OF_CHANGES: Final = ".changes.parquet"
-"""Suffix of the name of a file of changes."""
+"""The suffix of the names of files of changes."""
 _IMPORTED_AT: Final = "traffic.imported_at"
-"""Footer key of a time, which files of 1.0.0 have instead of a number."""
+"""The footer key of a time, which files from 1.0.0 have instead of a number."""
 
 
 def newest_links(root: Path) -> dict[str, LiveLinks]:
-    """Return the newest files of links of each organization in the lake at `root`, without reading the manifest."""
+    """Return the newest link files of each organization in the lake at `root`, without reading the manifest."""
     folders = sorted((root / "links").glob("organization=[!_]*"))
     found = {folder.name.removeprefix("organization="): newest_of(root, folder.glob("*.parquet")) for folder in folders}
     return {organization: newest for organization, newest in found.items() if newest.paths}
 
 
 def newest_of(root: Path, paths: Iterable[Path]) -> LiveLinks:
-    """Return the newest of an organization's files of links; a file of changes comes with its base file.
+    """Return the newest of an organization's link files; a file of changes comes with its base file.
 
-    Damaged files count as the newest, so that they are noticed; so is a missing base file.
+    Damaged files count as the newest, so that they are noticed, as a missing base file is.
     """
     ordered = sorted(paths, key=lambda path: (sequence_of(path), path.name))
     whole, changes = [path for path in ordered if not path.name.endswith(OF_CHANGES)], None
@@ -43,7 +45,7 @@ def newest_of(root: Path, paths: Iterable[Path]) -> LiveLinks:
 
 
 def sequence_of(path: Path) -> int:
-    """Return the number of a file of links; the highest for a damaged file."""
+    """Return the number of a link file; the highest possible number for a damaged file."""
     footer = _footer(path)
     try:
         if SEQUENCE in footer:
@@ -54,13 +56,13 @@ def sequence_of(path: Path) -> int:
 
 
 def next_sequence(paths: Iterable[Path], now: datetime) -> int:
-    """Return a number above the numbers of files: the microseconds since 1970, if the clock is right."""
+    """Return a number above those of all files: the microseconds since 1970, if the clock is right."""
     known = [number for number in map(sequence_of, paths) if number < sys.maxsize]  # damaged files are replaced
     return max([number + 1 for number in known] + [int(now.timestamp() * 1_000_000)])
 
 
 def _footer(path: Path) -> dict[str, str]:
-    """Return the metadata in the footer of a file; empty for a damaged file."""
+    """Return the metadata in a file's footer; an empty mapping for a damaged file."""
     try:
         return {key.decode(): value.decode() for key, value in (pq.read_metadata(path).metadata or {}).items()}
     except READ_ERRORS:
@@ -68,6 +70,6 @@ def _footer(path: Path) -> dict[str, str]:
 
 
 def _registered(root: Path, path: Path) -> RegisteredFile:
-    """Return a record for the manifest of a file that is not in it, with the hash in the file's name."""
+    """Return a record for adding a file to the manifest, with the hash in the file's name."""
     size, inode = (path.stat().st_size, path.stat().st_ino) if path.exists() else (0, 0)
     return RegisteredFile(path.relative_to(root).as_posix(), size, path.name.partition("-")[0], 0, inode)

@@ -1,7 +1,7 @@
 """The format of pending visits: columns by name, with repeated combinations of values stored once.
 
-Packing is cheap, because clients wait for it; visits are converted to a table when the file is written. pending.py
-stores the packed visits.
+Packing is cheap, because clients wait for it; visits are converted to a table only when a file is written. The packed
+visits are stored by pending.py.
 """
 
 import struct
@@ -20,7 +20,7 @@ from data.rules.exclusions import NONE_EXCLUDED, ExcludedVisits
 from data.visits import COLUMNS, SCHEMA_VERSION, VISITS_OF_DAYS, check_version
 
 ColumnValues = Mapping[str, Sequence[Any]]
-"""The columns of visits by name. Missing columns are null."""
+"""The columns of visits, by name. Missing columns are null."""
 
 
 class PackedVisits(NamedTuple):
@@ -33,9 +33,9 @@ class PackedVisits(NamedTuple):
 
 
 class UnpackedVisits(NamedTuple):
-    """Visits as `columns` with a value for each visit, and `shared` columns with rows that several visits use.
+    """Visits as `columns` with a value for each visit, and `shared` columns with rows that visits share.
 
-    `numbers` has the number of each visit's row in the shared columns.
+    `numbers` contains the number of each visit's row in the shared columns.
     """
 
     columns: ColumnValues
@@ -74,14 +74,16 @@ _MAX_RATIO: Final = 255
 
 
 def pack(columns: ColumnValues, numbers: Sequence[int], shared: ColumnValues, zone: str = DEFAULT_ZONE) -> PackedVisits:
-    """Pack visits; the first arguments are the fields of UnpackedVisits, `zone` is the zone of their utc_offset."""
+    """Pack visits. The first arguments are the fields of UnpackedVisits; `zone` is the zone of the visits'
+    utc_offset.
+    """
     plain = _ENCODER.encode({"version": SCHEMA_VERSION, "columns": columns, "numbers": numbers, "shared": shared})
     body = _HEAD.pack(len(plain), crc32(plain)) + pa.compress(plain, "lz4", asbytes=True)
     return PackedVisits(len(numbers), body, zone)
 
 
 def unpack(body: bytes) -> UnpackedVisits:
-    """Unpack visits. Raises LakeDamaged for a damaged body, NewerVersion for a newer schema version."""
+    """Unpack visits. Raises LakeDamaged for a damaged body, and NewerVersion for a newer schema version."""
     try:
         size, checksum = _HEAD.unpack_from(body)
         if size > _MAX_RATIO * len(body):
@@ -105,7 +107,9 @@ def _present(values: msgspec.Struct) -> ColumnValues:
 
 
 def table_of(parts: Sequence[UnpackedVisits]) -> pa.Table:
-    """Concatenate the visits of all parts into a table with the columns of VISITS_OF_DAYS, texts as dictionaries."""
+    """Concatenate the visits of all parts into a table with the columns of VISITS_OF_DAYS, and strings as
+    dictionaries.
+    """
     starts = accumulate((_count(part.shared) for part in parts), initial=0)
     numbers = [start + number for start, part in zip(starts, parts, strict=False) for number in part.numbers]
     rows = pa.array(numbers, pa.int32())
@@ -116,7 +120,7 @@ def table_of(parts: Sequence[UnpackedVisits]) -> pa.Table:
 
 
 def _column(name: str, kind: pa.DataType, parts: Sequence[UnpackedVisits], rows: pa.Array) -> pa.Array:
-    """Return a column of all visits. In each part, it may be in `columns`, in `shared` or missing."""
+    """Return one column for all visits. In each part, it may be in `columns`, in `shared` or missing."""
     columns = [part.columns.get(name, ()) for part in parts]
     if all(columns):
         return _encode(pa.array(chain.from_iterable(columns), kind))

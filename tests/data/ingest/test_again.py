@@ -106,7 +106,7 @@ def test_reported_erasures_do_not_name_the_visitor(today, lake, load):
         erase(lake, **criteria)
     assert str(0x123456789ABCDEF0) not in str(database_of(lake.manifest).rows("SELECT * FROM erasures"))
     told = list(map(str, load(LOG, again=True, dry_run=True).erasures))
-    assert told == [f"visits of the link a were erased on {today}", f"visits of a visitor were erased on {today}"]
+    assert told == [f"visits to the link a were erased on {today}", f"visits by a visitor were erased on {today}"]
     assert load(LOG, Options("other", log_format="combined"), dry_run=True).erasures == []
 
 

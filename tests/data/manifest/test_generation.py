@@ -118,7 +118,7 @@ def test_an_older_manifest_is_readable_until_a_rebuild(root):
         path.chmod(0o600)
     with opened(root) as lake:
         problem = lake.manifest.problem
-        assert problem.startswith(f"{root}/manifest.sqlite is older than the files of the lake (change 1 of 3)")
+        assert problem.startswith(f"{root}/manifest.sqlite is older than the files in the lake (change 1 of 3)")
         assert paths(lake) == {"/known": 1}
         found = verify_lake(lake)
         assert (found.findings, found.unknown) == ([("manifest.sqlite", problem)], 1)

@@ -62,7 +62,7 @@ def test_a_zone_cannot_change_once_there_are_visits(lake, visits):
 def test_a_landing_that_began_in_another_zone_is_not_committed(lake, monkeypatch):
     monkeypatch.setattr(lake.manifest.organizations, "zone", lambda _: DEFAULT_ZONE)  # the zone when the import began
     lake.manifest.organizations.set_zone("acme", TOKYO)
-    with pytest.raises(ZoneChanged, match=f"the time zone of acme was set to {TOKYO} in the meantime; try again"):
+    with pytest.raises(ZoneChanged, match=f"the time zone of acme has since been set to {TOKYO}; try again"):
         land(lake, "acme", [visit()])
     assert (
         database_of(lake.manifest).rows("SELECT * FROM files")

@@ -35,7 +35,8 @@ DAYS = 3
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A lake with three files of 4, 5 and 6 visits for acme, and one for another organization; both have links; one
-    key."""
+    key.
+    """
     root = tmp_path_factory.mktemp("made") / "lake"
     with opened(root, create=True) as lake:
         days = [(datetime(2026, 3, 1 + day), n) for day in range(DAYS) for n in range(4 + day)]
@@ -251,7 +252,7 @@ def test_a_damaged_or_emptied_database_is_reported(lake):
         (lake.root / name).write_bytes(b"no database" * 99)
         assert damaged(lake) == {name: "cannot be used: file is not a database"}
         (lake.root / name).write_bytes(b"")
-        assert damaged(lake) == {name: "is empty: its content is lost"}
+        assert damaged(lake) == {name: "is empty: its contents are lost"}
         (lake.root / name).unlink()
         assert damaged(lake) == {}
 

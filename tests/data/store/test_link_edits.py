@@ -226,7 +226,7 @@ def test_an_edit_of_links_changed_meanwhile_is_rejected(edited):
     read = edited.manifest.links.live("acme")
     put(edited, "e", "https://shop.example/e")
     for write in (lay_over, replace_links):
-        with pytest.raises(Conflict, match="the links of acme were changed by another process"):
+        with pytest.raises(Conflict, match="the links of acme have since been changed by another process"):
             write(edited, "acme", read, LINK_CHANGES.empty_table())
     assert ("e", "") in targets(edited)
 

@@ -75,7 +75,7 @@ def test_the_metrics_and_the_log_report_an_outdated_manifest(outdated, serving, 
         assert client.get(f"{server.monitor}/healthz").status_code == 200
         while not (told := [line for line in capfd.readouterr().out.splitlines() if "traffic rebuild" in line]):
             pass
-    assert "is older than the files of the lake (change 3 of 4)" in json.loads(told[0])["message"]
+    assert "is older than the files in the lake (change 3 of 4)" in json.loads(told[0])["message"]
 
 
 REFUSAL = "until all programs are stopped and `uv run traffic rebuild "
