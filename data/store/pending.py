@@ -1,4 +1,4 @@
-"""Pending visits: acknowledged, stored in the manifest, and not yet in a Parquet file."""
+"""Pending visits: acknowledged and stored in the manifest, but not yet in a Parquet file."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -20,10 +20,10 @@ from data.text import plural
 from data.visits import VISITS_OF_DAYS
 
 MAX_VISITS_PER_TRANSACTION: Final = 20_000
-"""Maximum number of visits moved in one transaction, which limits memory to about 60 MB even if all texts are distinct
-(50,000 visits take 112 MB)."""
+"""Maximum number of visits moved in one transaction, which limits memory to about 60 MB even if all strings are
+distinct (50,000 visits would take 112 MB)."""
 PIECE_VISITS: Final = 5_000
-"""Approximate number of visits unpacked at once: Python objects take many times the memory of a table."""
+"""Approximate number of visits unpacked at a time: Python objects take many times as much memory as a table."""
 _ORDER: Final = [(name, "ascending") for name in ("day", "short_code", "visited_at")]
 
 
@@ -31,9 +31,9 @@ _DamagedBatches = list[tuple[PendingBatch, LakeDamaged]]
 
 
 def enqueue(manifest: Manifest, visits: Collection[tuple[str, PackedVisits]], now: datetime) -> None:
-    """Store packed visits, each pack with its organization. They are durable when this returns.
+    """Store packed visits durably, each pack with its organization.
 
-    Raises ZoneChanged, if so without storing any.
+    Raises ZoneChanged without having stored any.
     """
     packs = [
         PendingPack(organization, packed.visits, packed.body, packed.zone, packed.excluded)
@@ -61,7 +61,9 @@ def flush_all(lake: Lake) -> int:
 
 
 def check_pending(manifest: Manifest, organization: str = "") -> None:
-    """Check the pending visits of one organization, or of all, without moving them. Raises like `flush_all`."""
+    """Check the pending visits of one organization, or of all, without moving them. Raises the exceptions of
+    `flush_all`.
+    """
     unreadable = _DamagedBatches()
     for batch in manifest.pending.batches(organization):
         _read(batch, unreadable)
@@ -91,7 +93,7 @@ def _read(batch: PendingBatch, unreadable: _DamagedBatches) -> UnpackedVisits | 
 
 
 def _flush(lake: Lake, batches: list[PendingBatch], unreadable: _DamagedBatches) -> int:
-    """Move batches into files, one organization after another; return the number of moved visits.
+    """Move batches into files, one organization after another; return the number of visits moved.
 
     Unreadable batches are skipped.
     """
@@ -130,7 +132,7 @@ def _tables_of(batches: list[PendingBatch], unreadable: _DamagedBatches) -> list
 
 
 def _sort(visits: pa.Table) -> pa.Table:
-    """Sort visits for a file. Each text column gets one dictionary."""
+    """Sort visits for a file, with one dictionary for each string column."""
     names = [name for name, _ in _ORDER]
     keys = visits.select(names).cast(pa.schema([VISITS_OF_DAYS.field(name) for name in names]))
     return visits.unify_dictionaries().combine_chunks().take(pc.sort_indices(keys, _ORDER))

@@ -1,6 +1,6 @@
-"""Replaces live files: the only module that takes the locks, and stages, hashes, moves and registers the new files.
+"""Replaces live files: only this module takes the locks, and stages, hashes, moves and registers the new files.
 
-Tasks produce the new content; other differences between them are in their policies (data/manifest/policies.py).
+Tasks produce the new contents; their policies describe how else they differ (data/manifest/policies.py).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +29,7 @@ Part = TypeVar("Part")
 
 
 class Partition(NamedTuple):
-    """The visits of one organization on one day in its zone."""
+    """The visits of one organization on one day in the organization's zone."""
 
     organization: str
     day: date
@@ -43,9 +43,10 @@ def partitions(lake: Lake, organization: str) -> Iterator[tuple[Partition, list[
 
 
 def readable(lake: Lake, *files: LandedFile) -> list[str]:
-    """Return the paths of live files for `read_parquet(…, union_by_name := TRUE)`. The seed adds columns they lack.
+    """Return the paths of live files for `read_parquet(…, union_by_name := TRUE)`. The seed adds the columns that the
+    files lack.
 
-    Each file is hashed; otherwise, bit rot would get a valid checksum. Raises LakeDamaged.
+    Each file is hashed; otherwise, rewriting would give bit rot a valid checksum. Raises LakeDamaged.
     """
     paths = [lake.verified_path(file) for file in files]
     for path, file in zip(paths, files, strict=True):
@@ -64,9 +65,9 @@ class Rewrite:
         self._removed: list[LandedFile] = []
 
     def stage(self, files: Sequence[LandedFile], visits: int, behaviour_version: int = 0) -> tuple[Path, Footer]:
-        """Replace the files of a day with one file, which will have this number of visits.
+        """Replace the files of a day with one file, which will contain this many visits.
 
-        Returns the path and the footer for writing it. `behaviour_version` is the version of its signals.
+        Returns the path and the footer for writing it. `behaviour_version` is the version of the file's signals.
         """
         first = files[0]
         staged = StagedFile(new_path(self._lake), first.organization, first.day, visits, first.unfinished_of)
@@ -90,7 +91,7 @@ class Rewrite:
         return self._lake.manifest.replace([*self.replaced, *earlier], move, policy, now, grace)
 
     def _stage_removal_record(self) -> list[LandedFile]:
-        """Write a file without visits, which records that live files are removed.
+        """Write a file without visits that records the removal of live files.
 
         Returns the earlier records that it includes and replaces. If the manifest is lost, the record shows that the
         logs of the removed visits were imported, and that the visits must stay removed.
@@ -113,9 +114,9 @@ def rewrite(
 ) -> list[LandedFile]:
     """Replace live files of an organization atomically with the files that `produce` stages; return the new files.
 
-    `produce` runs under the locks of the policy, so it lists the files itself. The old files are deleted after `grace`.
-    After any failure or kill, they stay live. Raises Conflict if a file was replaced meanwhile, and the exceptions of
-    `produce`.
+    `produce` runs under the locks of the policy, so it must list the files there. The old files are deleted after
+    `grace`. If the rewrite fails or is killed, they stay live. Raises Conflict if a file was replaced in the meantime,
+    and the exceptions of `produce`.
     """
     work = Rewrite(lake)
     try:
@@ -140,11 +141,11 @@ def rewrite_each(
     limit: int | None,
     progress: Progress,
 ) -> int:
-    """Take parts from a queue and rewrite them one by one, at most `limit`; return the number of rewritten parts.
+    """Take parts from a queue and rewrite them one by one, at most `limit`; return the number of parts rewritten.
 
-    Each part belongs to one organization. Parts that changed meanwhile or have a damaged file are skipped; without
-    `wait`, so are parts of organizations whose files another program is rewriting. Once the rest is done, LakeDamaged
-    is raised for the first damaged file.
+    Each part is for one organization. Parts that have changed or have a damaged file are skipped; without `wait`, so
+    are parts for organizations whose files another program is rewriting. Once the rest is done, LakeDamaged is raised
+    for the first damaged file.
     """
     done, number, damage = 0, 0, None
     while queue:

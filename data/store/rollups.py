@@ -1,7 +1,7 @@
-"""Rollups: precomputed counts of the visits of past days, stored next to them in one file for each month.
+"""Rollups: precomputed counts of the visits on past days, stored beside the visits in one file for each month.
 
 A rollup is valid for a day while the live files of that day are exactly its sources, so code that lands, merges or
-erases visits need not update it. A lost rollup is computed again. The queries declare its columns.
+erases visits need not update the rollup. A lost rollup is computed again. Its columns are declared by the queries.
 """
 
 import sqlite3
@@ -44,7 +44,7 @@ class LiveRollups(NamedTuple):
 
 
 class RelationRows(NamedTuple):
-    """Rows of one relation, in tables of its columns."""
+    """The rows of one relation, in tables with its columns."""
 
     relation: str
     tables: list[pa.Table]
@@ -64,7 +64,7 @@ def month_of(day: date) -> date:
 
 
 def live_rollups(lake: Lake, organization: str, version: str, live: Sequence[LandedFile]) -> LiveRollups:
-    """Return the rollups that are valid for the given live visit files, without damaged rollups."""
+    """Return the rollups that are intact and valid for the given live visit files."""
     if not live:
         return LiveRollups([], frozenset(), frozenset())
     wanted, files, days, without_domains = source_files_by_day(live), [], set[date](), set[date]()
@@ -78,13 +78,13 @@ def live_rollups(lake: Lake, organization: str, version: str, live: Sequence[Lan
 
 
 def months_to_count(lake: Lake, now: datetime, quiet_period: timedelta, versions: Versions) -> list[tuple[str, date]]:
-    """Return the organizations and months with a past day without a valid rollup, in which nothing landed recently."""
+    """Return the organizations and months in which a past day lacks a valid rollup and nothing landed recently."""
     lost = [file.path for file in lake.manifest.rollups.all_live() if not _is_intact(lake, file)]
     return lake.manifest.rollups.months_to_count(now, quiet_period, versions, lost)
 
 
 def _is_intact(lake: Lake, file: RegisteredFile) -> bool:
-    """Return whether a rollup is unchanged; otherwise it expires. Hash it only if its size, change time or inode
+    """Return whether a rollup is unchanged, and expire it if not. Hash it only if its size, change time or inode
     differs.
     """
     try:
@@ -101,9 +101,9 @@ def _expire(lake: Lake, damaged: RegisteredFile) -> None:
 
 
 def damaged_rollups(lake: Lake, organization: str = "", before: datetime | None = None) -> Iterator[str]:
-    """Hash the live rollups of one organization, or of all; yield the paths of damaged ones, which expire.
+    """Hash the live rollups of one organization, or of all; yield the paths of those that are damaged, which expire.
 
-    With `before`, only rollups that were last checked before that time.
+    With `before`, check only rollups that were last checked before that time.
     """
     for file in lake.manifest.rollups.all_live(organization, before):
         try:
@@ -114,13 +114,15 @@ def damaged_rollups(lake: Lake, organization: str = "", before: datetime | None 
 
 
 def seed_path(lake: LakeFolders) -> Path:
-    """Return the path of the empty rollup: queries read it with the others, so that they always have a file to read."""
+    """Return the path of the empty rollup, which queries read with the others so that there is always a file to
+    read.
+    """
     own = lake.seeds / _SEED
     return own if own.exists() else lake.root / _SEED
 
 
 def write_seed(lake: LakeFolders, schema: Schema) -> None:
-    """Write the empty rollup unless it exists with these columns. Raises BadInput when it cannot be written."""
+    """Write the empty rollup unless it exists with these columns. Raises BadInput if it cannot be written."""
     try:
         lake.seed(_SEED, schema)
     except OSError as error:
@@ -128,19 +130,20 @@ def write_seed(lake: LakeFolders, schema: Schema) -> None:
 
 
 def write_rollup(relations: Iterable[RelationRows], schema: Schema, path: Path) -> None:
-    """Write and sync the rows of all relations. No row group contains rows of two relations.
+    """Write and sync the rows of all relations. Each row group contains rows of only one relation.
 
-    They are not compressed: they take 40 % more space, which is little compared with visits, but less time to read.
+    The rows are not compressed: they take 40 % more space, which is little beside the visits, but less time to read.
     """
     parts = chain.from_iterable(map(_row_groups, relations, repeat(schema)))  # a loop would keep rows for too long
     write_parquet(parts, schema, path, statistics=_STATISTICS, row_group=ROW_GROUP, compression="none")
 
 
 def _row_groups(rows: RelationRows, schema: Schema) -> Iterator[pa.Table]:
-    """Yield the rows of one relation with all columns of the schema, sorted to skip row groups, then by their texts.
+    """Yield the rows of one relation with all columns of the schema, sorted so that row groups can be skipped, then by
+    their strings.
 
-    Sorting puts equal texts together, which saves space and speeds up grouping over a month.
-    Only one row group at a time is sorted and extended to all columns: each relation leaves most of them NULL.
+    Sorting puts equal strings together, which saves space and speeds up grouping over a month. Only one row group at a
+    time is sorted and extended to all columns, most of which are NULL for any one relation.
     """
     table = pa.concat_tables(rows.tables, promote_options="default")
     fields = [field for field in schema if field.name in table.column_names]
@@ -155,7 +158,7 @@ def _row_groups(rows: RelationRows, schema: Schema) -> Iterator[pa.Table]:
 
 
 def replace_rollup(lake: Lake, rollup: Rollup, staged: Path, now: datetime) -> None:
-    """Make a staged file the live rollup of its month. Raises Conflict unless its sources are live."""
+    """Make a staged file the live rollup of its month. Raises Conflict unless the rollup's sources are live."""
     sha256 = sha256_of(staged)
     name = f"{ROLLUPS_FOLDER}/organization={rollup.organization}/month={rollup.month}/{staged.name}"
     lake.manifest.rollups.replace(rollup, lambda: move_into_lake(staged, lake.root, name, sha256), now)

@@ -1,4 +1,4 @@
-"""The status of a lake, from its manifest. Of visit files, only footers, rule versions and signals are read."""
+"""The status of a lake, from its manifest. Only the footers, rule versions and signals in visit files are read."""
 
 import json
 import sqlite3
@@ -25,14 +25,14 @@ from data.store.lake_tables import names_of, rules_version_of
 from data.text import percentage
 
 MAX_FOOTERS: Final = 500
-"""If there are more files than this, footers (0.2 ms each) are not read, and the times of visits are unknown."""
+"""If there are more files than this, their footers (0.2 ms each) are not read, and the times of visits are unknown."""
 MAX_COUNTED: Final = 2_000
 """If an organization has more files than this, their signals (0.6 ms for each file) are not read."""
 
 
 @dataclass
 class LakeStatus:
-    """The status of a lake. Times are UTC."""
+    """The status of a lake. Times are in UTC."""
 
     manifest_version: int
     manifest_problem: str  # why nothing may be written: the manifest is older than the files; "" if all is well
@@ -44,23 +44,25 @@ class LakeStatus:
     oldest_salt_at: datetime | None
     agents_refreshed_at: datetime | None
     clock_was_at: datetime | None
-    """The latest recorded time, if it is in the future because the clock was ahead. Such times count as old."""
+    """The latest recorded time, if it is in the future because the clock was once ahead. Such times count as old."""
     rules_version: str
     names: str
-    """The source of the names of agents and referrers, and their date."""
+    """The source and the date of the agent and referrer names."""
     reclassify_due: bool
-    """Whether any of the MAX_FOOTERS oldest files has visits classified by rules other than the current ones."""
+    """Whether any of the MAX_FOOTERS oldest files has visits that were not classified by the current rules."""
 
 
 def status_of(lake: Lake, now: datetime) -> LakeStatus:
-    """The status of a lake. Raises LakeDamaged when its manifest cannot be read."""
+    """Return the status of a lake. Raises LakeDamaged if its manifest cannot be read."""
     try:
         organizations = _organizations(lake, now)
         version = lake.manifest.statistics.version()
         oldest_salt, newest_salt = _salt_times(lake)
         latest, files = lake.manifest.statistics.latest_time(newest_salt), lake.manifest.statistics.files()
     except sqlite3.DatabaseError as error:
-        raise LakeDamaged(f"the manifest of {lake.root} cannot be read ({error}); restore the lake.") from error
+        raise LakeDamaged(
+            f"the manifest of {lake.root} cannot be read ({error}); restore the lake from a backup."
+        ) from error
     version_of_rules, refreshed = rules_version_of(lake), []
     for path in lake.ip_lists.glob("*.json"):
         with suppress(OSError, ValueError, TypeError, LookupError):  # damaged, which an import reports
@@ -83,12 +85,12 @@ def status_of(lake: Lake, now: datetime) -> LakeStatus:
 
 
 def organization_status(lake: Lake, organization: str, now: datetime) -> OrganizationStatus:
-    """The data of one organization; all numbers are zero if it has none."""
+    """Return the status of one organization; all numbers are zero if it has no data."""
     return _organizations(lake, now, organization).get(organization, OrganizationStatus())
 
 
 def _organizations(lake: Lake, now: datetime, organization: str = "") -> dict[str, OrganizationStatus]:
-    """The data of every organization by its name, or only of the given organization."""
+    """Return the status of every organization by name, or only of the given organization."""
     statuses = lake.manifest.statistics.organizations(now, organization)
     ends = lake.manifest.files.first_and_last_days(organization)
     for name, path in ends if len(ends) <= MAX_FOOTERS else []:
@@ -105,7 +107,7 @@ def _organizations(lake: Lake, now: datetime, organization: str = "") -> dict[st
 
 
 def count_with_bits(lake: Lake, files: Iterable[LandedFile], bits: int) -> int | None:
-    """Count the visits in some files that have any of these bits of `signals`; None if a file cannot be read."""
+    """Count the visits in some files with any of these bits in `signals`; return None if a file cannot be read."""
     count = 0
     for file in files:
         try:
@@ -119,7 +121,7 @@ def count_with_bits(lake: Lake, files: Iterable[LandedFile], bits: int) -> int |
 
 
 def _has_old_rules(lake: Lake, rules_version: str) -> bool:
-    """Whether any of the oldest files has a visit classified by rules other than the current ones."""
+    """Return whether any of the oldest files has a visit that was not classified by the current rules."""
     for organization, path in lake.manifest.files.oldest(MAX_FOOTERS):
         current = own_rules(lake.manifest.exclusions.rules(organization)).version(rules_version)
         if _rules_of(lake.root / path) not in ([current], None):
@@ -128,7 +130,7 @@ def _has_old_rules(lake: Lake, rules_version: str) -> bool:
 
 
 class FileShare(NamedTuple):
-    """The number of stored visits of a day, and how many of them are requests for files."""
+    """The number of visits stored for a day, and how many of them are requests for files."""
 
     day: date
     visits: int
@@ -136,14 +138,15 @@ class FileShare(NamedTuple):
 
     @property
     def percentage(self) -> str:
-        """The share as text."""
+        """The share as a string."""
         return percentage(self.files, self.visits)
 
 
 def large_file_share(lake: Lake, organization: str, first: date, last: date, today: date) -> FileShare | None:
-    """Return the share of files on the newest day with visits from `first` to `last`, if they count and exceed a third.
+    """Return the share of files on the newest day with visits from `first` to `last`, if files count and exceed a
+    third.
 
-    A past day is preferred. One day represents all days well enough, and takes reading only a file or two.
+    A past day is preferred. One day represents all days well enough, and only a file or two must be read.
     """
     if lake.manifest.exclusions.are_files_aside(organization):
         return None
@@ -157,9 +160,10 @@ def large_file_share(lake: Lake, organization: str, first: date, last: date, tod
 
 
 def marks_all_files(lake: Lake, organization: str) -> bool:
-    """Whether every stored visit of an organization was classified by the current shipped rules, which mark files.
+    """Return whether all stored visits of an organization were classified by the current shipped rules, which mark
+    files.
 
-    Also False if more than MAX_FOOTERS files would have to be read, or if a file cannot be read.
+    This is also False if more than MAX_FOOTERS files would have to be read, or if a file cannot be read.
     """
     stored, shipped = lake.manifest.files.oldest(MAX_FOOTERS + 1, organization), rules_version()
     return len(stored) <= MAX_FOOTERS and all(
@@ -179,7 +183,7 @@ def _rules_of(path: Path) -> list[str | None] | None:
 
 
 def _span(path: Path) -> tuple[datetime, datetime] | None:
-    """Return the times of the first and last visit of a file, from its footer; None if it cannot be read."""
+    """Return the times of the first and last visits in a file, from its footer; None if the footer cannot be read."""
     try:
         footer = pq.read_metadata(path)
         column = footer.schema.names.index("visited_at")

@@ -1,4 +1,4 @@
-"""Unknown files: visit files that are not in the manifest, because of a crash, or because it was lost or is too old.
+"""Unknown files: visit files that are not in the manifest, because of a crash or a lost or outdated manifest.
 
 No query reads them. They are never deleted automatically, because they may be the only copy of some visits: after a
 day, they are moved to the folder unknown/. `traffic rebuild` makes them count or deletes them.
@@ -24,11 +24,11 @@ from data.visits import VISITS
 
 _LOG: Final = logging.getLogger(__name__)
 MOVED_AFTER: Final = timedelta(days=1)
-"""The age at which an unknown file is moved out of the visits."""
+"""The age at which an unknown file is moved out of visits/."""
 
 
 def unknown_files(lake: Lake, organization: str = "") -> list[Path]:
-    """Return the visit files of one organization, or of all, that are not in the manifest; sorted."""
+    """Return the visit files of one organization, or of all, that are not in the manifest, sorted."""
     pattern = f"organization={organization or '[!_]*'}/day=*/*"
     paths = [path for folder in ("visits", "unknown") for path in (lake.root / folder).glob(pattern)]
     registered = {lake.root / path for path in lake.manifest.files.paths()}
@@ -43,18 +43,19 @@ def unknown_files(lake: Lake, organization: str = "") -> list[Path]:
 
 
 def partition_of(path: Path) -> tuple[str, date]:
-    """Return the organization and the day of a visit file, from its folders. Raises LakeDamaged."""
+    """Return a visit file's organization and day, from its folders. Raises LakeDamaged."""
     try:
         day = date.fromisoformat(path.parent.name.removeprefix("day="))
     except ValueError:
-        raise LakeDamaged(f"{path} is not in the folder of a day; move it out of the lake.") from None
+        raise LakeDamaged(f"{path} is not in a day's folder; move it out of the lake.") from None
     return path.parent.parent.name.removeprefix("organization="), day
 
 
 def clear_unknown(lake: Lake) -> int:
-    """Delete leftovers of a killed merge, and move other unknown files that are a day old away.
+    """Delete leftovers from killed merges, and move away other unknown files that are a day old.
 
-    Returns the number of deleted files. Ages are by the clock of the file system, which may differ from ours.
+    Returns the number of deleted files. Ages are measured by the file system's clock, which may differ from this
+    computer's.
     """
     unknown = [path for path in unknown_files(lake) if path.is_relative_to(lake.root / "visits")]
     leftovers = [path for path in unknown if _is_leftover(lake, path)]
@@ -78,10 +79,10 @@ def clear_unknown(lake: Lake) -> int:
 def expire_unknown(
     lake: Lake, age: timedelta, now: datetime, dry_run: bool, organization: str = ""
 ) -> list[tuple[str, date, int]]:
-    """Delete the visits in unknown files of days more than `age` ago, for one organization or for all.
+    """Delete the visits in unknown files for days more than `age` ago, of one organization or of all.
 
-    Today is determined in the zone in each file's footer. Returns the organization, day and number of visits of each
-    file (0 for an unreadable file). The record in a file's footer is kept, in a file without visits.
+    Today is the day in the zone in each file's footer. Returns each file's organization, day and number of visits (0
+    for an unreadable file). The record in the footer is kept, in a file without visits.
     """
     expired = []
     for path in unknown_files(lake, organization):
@@ -118,7 +119,7 @@ def describe_unknown(path: Path) -> str:
 
 
 def discard_unknown(lake: Lake, paths: Iterable[Path]) -> None:
-    """Delete unknown files for good, except files that an import has registered since they were listed."""
+    """Delete unknown files permanently, except those that an import has registered since they were listed."""
     for path in paths:
         with _unknown_file_locked(lake, path) as is_unknown:
             if is_unknown:
@@ -129,14 +130,16 @@ def discard_unknown(lake: Lake, paths: Iterable[Path]) -> None:
 def _unknown_file_locked(lake: Lake, path: Path) -> Iterator[bool]:
     """Yield whether a file exists and is still unknown. Inside the context, no other process moves or registers files.
 
-    A repeated import may have written a file with the same name, and registered it.
+    A repeated import may have written and registered a file with the same name.
     """
     with lake.manifest.exclusive():
         yield path.is_file() and not lake.manifest.files.is_registered(_relative(lake, path))
 
 
 def _is_leftover(lake: Lake, path: Path) -> bool:
-    """Whether an unknown file is the result of a merge, and the live files that it merged contain all of its visits."""
+    """Return whether an unknown file is the result of a merge whose source files are live and contain all of its
+    visits.
+    """
     file = readable_visit_file(path)
     if file is None:
         return False

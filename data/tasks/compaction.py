@@ -1,6 +1,6 @@
-"""Merges small files: all files of a past day into one, which is judged, and today's files into a few.
+"""Merges small files: all files for a past day into one, which is judged, and today's files into a few.
 
-It also deletes dead files. Answers change only where a day is judged, and readers never wait.
+It also deletes dead files. Only judging a day changes answers, and readers never wait.
 """
 
 import math
@@ -39,20 +39,20 @@ from data.tasks.lake_process import MAX_VISITS_IN_SERVER, LakeProcess
 from data.tasks.merge_plan import MergeGroup, concurrent_groups, days_to_merge, files_by_result, group_merges, visits_of
 
 _RANGES: Final = (1, 2, 4, 8, 16, 64, 256)
-"""Numbers of ranges for merging visits: if memory runs out, the next number is tried."""
+"""The numbers of ranges in which visits are merged: if memory runs out, the next number is tried."""
 RANGE_VISITS: Final = 66_000
 """Number of visits sorted at once, or an eighth of all visits: for 528,000 visits, this takes 154 MB instead of 308, in
 the same time."""
 COMMAND_THREADS: Final = 2
-"""Number of threads for commands, which serve no requests: a million visits of 90 days are judged in 2.3 s instead of
+"""Number of threads for commands, which serve no requests: a million visits over 90 days are judged in 2.3 s instead of
 4.0, with 360 MB instead of 240."""
 ABANDONED_AFTER: Final = timedelta(hours=24)
-"""The age at which a staged file counts as left by a killed program."""
+"""The age at which a staged file is assumed to have been left by a killed program."""
 
 
 @dataclass
 class CompactionResult:
-    """The result of a compaction."""
+    """What a compaction merged and judged."""
 
     partitions: int = 0
     files_before: int = 0
@@ -74,11 +74,11 @@ class Compactor:
         threads: int = 1,
         version: int = BEHAVIOUR_VERSION,
     ) -> None:
-        """A past day is merged into one file once nothing has landed in it for `quiet_period`.
+        """Merge each past day into one file once nothing has landed in it for `quiet_period`.
 
-        It is judged unless it was judged by this `version` of the signals or a later version; 1 skips all judged days.
-        With `process`, days of more than MAX_VISITS_IN_SERVER are merged there. With more `threads`, merges of one
-        organization run in parallel.
+        The day is also judged, unless this `version` of the signals or a later one has judged it; 1 skips all judged
+        days. With `process`, days with more than MAX_VISITS_IN_SERVER visits are merged in that process. With several
+        `threads`, merges for one organization run in parallel.
         """
         self._lake = lake
         self._now = now
@@ -99,11 +99,12 @@ class Compactor:
         organization: str | None = None,
         are_past: bool | None = None,
     ) -> CompactionResult:
-        """Merge days with too many files and judge past days, small days together, in at most `limit` merges.
+        """Merge days with too many files, and judge past days, in at most `limit` merges; small days share a merge.
 
-        Each merge is atomic. Without `wait`, days are skipped while another process rewrites their files. Days with a
-        damaged file are skipped; once the others are done, LakeDamaged is raised for the first of them. Without
-        `organization`, days of all organizations are merged; `are_past` selects only past days or only open days.
+        Each merge is atomic. Without `wait`, days whose files another process is rewriting are skipped. Days with a
+        damaged file are also skipped; once the others are done, LakeDamaged is raised for the first damaged file.
+        Without `organization`, days of all organizations are merged; `are_past` selects only past days or only open
+        days.
         """
         result = CompactionResult()
         if not self._queue:
@@ -128,7 +129,7 @@ class Compactor:
     def merge_day(self, partition: Partition) -> None:
         """Merge a day if it is due, and judge it if it is past. The caller has the lock for rewriting files.
 
-        Raises Conflict if the day changes meanwhile, and LakeDamaged for a damaged file.
+        Raises Conflict if the day changes during the merge, and LakeDamaged for a damaged file.
         """
         merges = days_to_merge(self._lake, self._now(), self._quiet_period, partition.organization, self._version)
         with self._engine.open() as engine:
@@ -137,13 +138,13 @@ class Compactor:
                     self._merge_intact(engine, CompactionResult(), [merge])
 
     def interrupt(self) -> None:
-        """Cancel a merge that is running in another thread; nothing changes."""
+        """Cancel a merge that is running in another thread, without changing anything."""
         self._engine.interrupt()
 
     def sweep(self) -> int:
-        """Delete dead files after their grace period, and leftovers of crashes; return the number of deleted files.
+        """Delete dead files after their grace period, and leftovers from crashes; return the number of files deleted.
 
-        Visit files that are not in the manifest are kept, since it may have been lost; see unknown.py.
+        Visit files that are not in the manifest are kept, since the manifest may have been lost; see unknown.py.
         """
         now, manifest, root = self._now(), self._lake.manifest, self._lake.root
         dead = manifest.files.deletable(now)
@@ -168,9 +169,9 @@ class Compactor:
         return count + len(leftovers)
 
     def _merge_intact(self, engine: duckdb.DuckDBPyConnection, result: CompactionResult, merges: MergeGroup) -> None:
-        """Merge and judge days at once. If that fails, put each day into the queue on its own, and raise Conflict.
+        """Merge and judge days together. If that fails, put each day into the queue separately and raise Conflict.
 
-        For a single day, raises LakeDamaged for a file that cannot be read, after hashing its bytes.
+        For a single day, hash the files if one cannot be read; raises LakeDamaged for a damaged file.
         """
         try:
             if self._process and len(merges) == 1 and visits_of(merges) > MAX_VISITS_IN_SERVER:
@@ -184,7 +185,7 @@ class Compactor:
         except (duckdb.Error, TrafficError, OSError) as error:
             if len(merges) > 1:
                 self._queue.extend([[merge]] for merge in merges)
-                raise Conflict("These days cannot be merged at once.") from error
+                raise Conflict("These days cannot be merged together.") from error
             if isinstance(error, duckdb.Error):
                 for file in merges[0].files:
                     self._lake.recheck(file)
@@ -195,7 +196,9 @@ class Compactor:
             there = {file.path for file in self._lake.manifest.files.live(*merge.partition, merge.partition.day)}
             chosen = {file.path for file in merge.files}
             if not (chosen == there if merge.is_past else chosen <= there):
-                raise Conflict(f"visits of {merge.partition.day} were changed by another process; try again.")
+                raise Conflict(
+                    f"visits of {merge.partition.day} have since been changed by another process; try again."
+                )
         groups = [group for merge in merges for group in files_by_result(merge.files)]
         files = [file for group in groups for file in group]
         limit_memory(engine, visits := sum(file.visits for file in files))
@@ -229,7 +232,7 @@ class Compactor:
 
 
 def merge_day(lake: Lake, organization: str, day: str, now: str, quiet_seconds: str) -> None:
-    """Run Compactor.merge_day for LakeProcess; day and time are in ISO 8601."""
+    """Run Compactor.merge_day for LakeProcess; the day and the time are in ISO 8601 format."""
     compactor = Compactor(lake, lambda: datetime.fromisoformat(now), timedelta(seconds=float(quiet_seconds)))
     compactor.merge_day(Partition(organization, date.fromisoformat(day)))
 
@@ -237,9 +240,9 @@ def merge_day(lake: Lake, organization: str, day: str, now: str, quiet_seconds: 
 def merged_visits(
     engine: duckdb.DuckDBPyConnection, files: Mapping[str, object], ranges: int, days: Sequence[date | None] | None
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield the sorted visits of files in batches, each with the number of its output file, reading range by range.
+    """Yield the visits in files, read range by range and sorted, in batches with the number of the output file.
 
-    With `days`, the day of each file, the visits get the signals that `judge` found.
+    With `days` (the day of each file), the visits get the signals found by `judge`.
     """
     keys = engine.execute(read_sql("data.tasks", "sql/merge_keys"), files).fetchall() if ranges > 1 else []
     inner = [keys[number * len(keys) // ranges][-1] for number in range(1, ranges)]

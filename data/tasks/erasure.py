@@ -1,6 +1,6 @@
-"""Erases visits of one organization: from answers at once, and from the disk when no query reads them any more.
+"""Erases visits of one organization: from answers immediately, and from the disk once no query reads them any more.
 
-retention.py handles visits that expire by age, in all organizations.
+Visits that expire by age, in all organizations, are handled by retention.py.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -35,16 +35,16 @@ from data.tasks.compaction import Compactor
 GRACE: Final = timedelta(seconds=15)
 """How long files stay on disk after an erasure: longer than a query may run (10 s), so that running queries succeed.
 
-Unlike with READERS_GRACE, an analyst's shell may lose files that it is reading.
+This is shorter than READERS_GRACE, so an analyst's shell may lose files that it is reading.
 """
 
 
 class FilesInUse(TrafficError):
-    """Another process keeps reading data that is to be deleted."""
+    """Another process keeps reading data that must be deleted."""
 
 
 class Criteria(NamedTuple):
-    """Criteria for visits to erase: a visit must match all given criteria; without criteria, all visits match."""
+    """The criteria for visits to erase: a visit must match all that are given; if none is given, all visits match."""
 
     short_code: str | None = None  # case-sensitive
     domain: str | None = None  # in any spelling of the host
@@ -55,17 +55,17 @@ class Criteria(NamedTuple):
 
     @property
     def selects_whole_days(self) -> bool:
-        """Whether either all visits of a day match, or none."""
+        """Whether all visits of any one day match, or none of them."""
         return (self.short_code, self.domain, self.no_domain, self.visitor) == (None,) * 4
 
     def matches_day(self, day: date) -> bool:
-        """Whether visits of a day can match."""
+        """Return whether any visits of a day can match."""
         return (self.since or date.min) <= day and (self.before is None or day < self.before)
 
 
 @dataclass
 class ErasureResult:
-    """The erased visits, or in a dry run, the visits that would be erased."""
+    """The visits that were erased or, in a dry run, would be erased."""
 
     organization: str
     criteria: Criteria
@@ -89,10 +89,10 @@ class Eraser:
     def run(
         self, organization: str, criteria: Criteria, dry_run: bool = False, progress: Progress = ignore_progress
     ) -> ErasureResult:
-        """Remove visits from answers, partition by partition, each atomically.
+        """Remove visits from answers, one partition after another, each atomically.
 
-        After GRACE, call `delete_files` and `manifest.shrink` to delete them from the disk. Raises LakeDamaged if a
-        file that must be read is damaged; earlier partitions stay erased.
+        After GRACE, call `delete_files` and `manifest.shrink` to delete the visits from the disk. Raises LakeDamaged if
+        a file that must be read is damaged; earlier partitions stay erased.
         """
         erased = ErasureResult(organization, criteria, self._now())
         if not dry_run:
@@ -122,7 +122,7 @@ class Eraser:
     def _run(
         self, engine: duckdb.DuckDBPyConnection, partition: Partition, dry_run: bool, erased: ErasureResult
     ) -> None:
-        """Erase the visits in one partition."""
+        """Erase the matching visits in one partition."""
         files: list[LandedFile] = []
 
         def erase(work: Rewrite) -> None:
@@ -147,9 +147,9 @@ class Eraser:
         erased.partitions += bool(files)
 
     def _erase_unknown(self, engine: duckdb.DuckDBPyConnection, path: Path, dry_run: bool, criteria: Criteria) -> int:
-        """Rewrite a file that is not in the manifest without the matching visits; return their number.
+        """Rewrite a file that is not in the manifest, without the visits that match; return the number of these visits.
 
-        The record in its footer is kept. Raises LakeDamaged if it cannot be read.
+        The record in the footer is kept. Raises LakeDamaged if the file cannot be read.
         """
         try:
             file = read_visit_file(path)
@@ -174,7 +174,9 @@ class Eraser:
 
 
 def _count_matching(engine: duckdb.DuckDBPyConnection, paths: list[str], criteria: Criteria) -> int:
-    """Put the numbers of matching rows into the table `erased_rows`; return their count. The first path is the seed."""
+    """Put the row numbers of matching visits into the table `erased_rows`; return their count. The first path is the
+    seed.
+    """
     wanted = {name: getattr(criteria, name) for name in ("short_code", "domain", "no_domain", "visitor")}
     if criteria.domain is not None:
         wanted["domain"] = normalized_host(criteria.domain) or criteria.domain
@@ -186,7 +188,7 @@ def _count_matching(engine: duckdb.DuckDBPyConnection, paths: list[str], criteri
 def _write_remaining(
     engine: duckdb.DuckDBPyConnection, paths: list[str], visits: int, target: Path, footer: Footer
 ) -> None:
-    """Write the visits of a file that are not in `erased_rows`. The first path is the seed."""
+    """Write the visits in a file that are not in `erased_rows`. The first path is the seed."""
 
     def remaining(rows: int) -> Iterator[pa.RecordBatch]:
         for first in range(0, visits, rows):

@@ -1,6 +1,6 @@
-"""Judges past days: derives signals from all visits of a day, as tables in the engine that then merges its files.
+"""Judges past days: derives signals from all visits of a day, as tables in the engine that then merges the day's files.
 
-Each signal concerns a daily visitor or a user agent, so the ranges of a day can be merged one after another.
+Each signal describes a daily visitor or a user agent, so the ranges of a day can be merged one after another.
 """
 
 from collections.abc import Sequence
@@ -27,16 +27,16 @@ _OLD: Final = pa.schema(
 )
 _FETCHING: Final = pa.schema([("agent", pa.uint64())])
 _releases: Final = cache(BrowserReleases)
-"""Returns the rules, which are loaded when the first day is judged."""
+"""Returns the rules on browser releases, which are loaded when the first day is judged."""
 _engines: Final = cache(BrowserEngines)
 _PARTS: Final = (1, 16, 256)
-"""Numbers of parts in which user agents are examined: if memory runs out, the next number is tried."""
+"""The numbers of parts in which user agents are examined: if memory runs out, the next number is tried."""
 
 
 def judge(
     engine: duckdb.DuckDBPyConnection, paths: Sequence[str], files: Sequence[LandedFile], own_codes: Sequence[str]
 ) -> list[date | None]:
-    """Make the tables that judged_visits.sql reads from all files of some days; return the day of each path.
+    """From all files of some days, make the tables that judged_visits.sql reads; return the day of each path.
 
     The first path is the seed, which has no visits. `own_codes` are the short codes of the organization's links.
     """
@@ -46,7 +46,7 @@ def judge(
     def read_for(mask: int) -> dict[str, object]:
         """Return the files to read for visits with any of the facts in `mask`: only the seed if no file has them.
 
-        Files without NETWORKS were written before facts were recorded, so they may have any.
+        Files without NETWORKS were written before facts were recorded, so they may have any facts.
         """
         return {**(read if facts & mask else {"files": paths[:1], "days": days[:1]}), "bits": BITS}
 
@@ -73,7 +73,8 @@ def judge(
 def _register_browsers(engine: duckdb.DuckDBPyConnection, files: Sequence[str], last: date, parts: int) -> None:
     """Register people's user agents, by their hash, in two tables: old browsers, and browsers that send all headers.
 
-    Old browsers are those that are old by the last day, with the days from which each is old, late, stale and outdated.
+    The first table has the browsers that are old by the last day, with the days on which each became old, late, stale
+    and outdated.
     """
     releases, engines, rows, fetching = _releases(), _engines(), [], []
     for part in range(parts):

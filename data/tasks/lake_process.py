@@ -1,6 +1,6 @@
-"""Runs memory-intensive work of a server in a separate process, which frees all memory when it ends.
+"""Runs a server's memory-intensive work in a separate process, which frees all its memory when it ends.
 
-The server would keep some of the memory. If memory runs out, the system kills this process instead of the server.
+The server itself would keep some of that memory. If memory runs out, the system kills this process and not the server.
 """
 
 import importlib
@@ -19,12 +19,12 @@ from data.store.lake import Lake
 from data.store.layout import delete_abandoned
 
 NICENESS: Final = 5
-"""How much nicer than the server the process is, as for queries: the event loop and arriving visits have priority."""
+"""How much nicer the process is than the server, as for queries: the event loop and arriving visits have priority."""
 MAX_VISITS_IN_SERVER: Final = 50_000
 """Maximum number of visits that a server merges, counts or reads for detectors without a separate process. Its memory
-grows by 125 MB while merging 112,000 visits, by 160 MB while counting 670,000; a process takes 0.3 s to start."""
+grows by 125 MB while merging 112,000 visits, and by 160 MB while counting 670,000; a process takes 0.3 s to start."""
 RETRY_SECONDS: Final = 3_600.0
-"""Time after a failed call, such as for lack of memory, during which the call fails again without a process."""
+"""Time after a failed call (for lack of memory, for example) during which the call fails again without a process."""
 _ERRORS: Final = {error.__name__: error for error in (Conflict, LakeDamaged)}
 
 
@@ -36,13 +36,14 @@ class LakeProcess:
         self._running: subprocess.Popen[str] | None = None
         self._is_interrupted = False
         self._failures: dict[tuple[str, ...], tuple[float, str]] = {}
-        """Time and reason of failed calls, by function and first two arguments; the later arguments are times."""
+        """When and why calls failed, by function and first two arguments; the later arguments are times."""
 
     def run(self, work: Callable[..., None], *arguments: str) -> None:
         """Call a function of a module with the lake and these arguments.
 
-        Raises the Conflict or LakeDamaged that the function raises, Conflict if interrupted, and TrafficError if the
-        process fails otherwise, such as for lack of memory; then again for RETRY_SECONDS without starting a process.
+        Raises the Conflict or LakeDamaged that the function raises, Conflict if it is interrupted, and TrafficError if
+        the process fails for another reason, such as lack of memory. For RETRY_SECONDS after such a failure, the same
+        call raises TrafficError without starting a process.
         """
         call = (work.__name__, *arguments[:2])
         failure = self._failures.get(call)
@@ -70,14 +71,16 @@ class LakeProcess:
             raise TrafficError(why)
 
     def interrupt(self) -> None:
-        """End the process, from another thread. It then changes nothing."""
+        """End the process from another thread; it then changes nothing more."""
         self._is_interrupted = True
         if self._running:
             self._running.kill()
 
 
 def main() -> None:
-    """Call a function, given the calling process's id, the lake, the function's module and name, and its arguments."""
+    """Call the function named in the command's arguments: caller's process id, lake, module, function, function's
+    arguments.
+    """
     parent, root, module, name, *arguments = sys.argv[1:]
     threading.Thread(target=end_without, args=(int(parent),), daemon=True).start()
     os.nice(NICENESS)

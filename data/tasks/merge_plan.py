@@ -1,4 +1,6 @@
-"""Plans merges: all files of a past day into one, which is judged, and files of an open day if there are many."""
+"""Plans merges: of all files for a past day into one, which is judged, and of files for an open day if there are
+many.
+"""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -12,18 +14,18 @@ from data.store.lake import Lake
 from data.store.rewriting import Partition
 
 MAX_OPEN_FILES: Final = 12
-"""Maximum number of files for a day that still receives visits; even with files that land during a merge, a day has
-fewer than 16."""
+"""Maximum number of files for a day that still receives visits; even with those that land during a merge, such a day
+has fewer than 16."""
 VISITS_AT_ONCE: Final = 100_000
 """Maximum number of visits in days merged together: planning the merge of a small day takes longer than the merge."""
 BYTES_AT_ONCE: Final = 16 << 20
-"""Maximum size of days merged together, in bytes, for visits with long texts."""
+"""Maximum size in bytes of days merged together, which matters if visits have long strings."""
 FILES_AT_ONCE: Final = 100
-"""Maximum number of files merged together, since all are open at once."""
+"""Maximum number of files merged together, since all of them are open at the same time."""
 
 
 class DayMerge(NamedTuple):
-    """Files of one organization's day to be merged into one."""
+    """The files for one day of an organization that are to be merged."""
 
     partition: Partition
     files: list[LandedFile]
@@ -37,10 +39,10 @@ MergeGroup: TypeAlias = list[DayMerge]
 def days_to_merge(
     lake: Lake, now: datetime, quiet_period: timedelta, organization: str | None, version: int
 ) -> list[DayMerge]:
-    """Return days with too many files, and past days not judged by this `version` of the signals or a later version.
+    """Return days with too many files, and past days not yet judged by this `version` of the signals or a later one.
 
-    Days that were never judged come first, then days with the most files. A past day counts as open until nothing has
-    landed in it for `quiet_period`. Without `organization`, days of all organizations are returned.
+    Days that were never judged come first, followed by the days with the most files. A past day counts as open until
+    nothing has landed in it for `quiet_period`. Without `organization`, days of all organizations are returned.
     """
     merges = []
     clock = datetime.now(UTC)  # not `now`: checked_at is set by the system clock
@@ -59,7 +61,7 @@ def days_to_merge(
 
 
 def group_merges(merges: Iterable[DayMerge]) -> list[MergeGroup]:
-    """Group the merges that are done together: small past days of one organization."""
+    """Group the merges that will be done together: those of small past days of one organization."""
     groups: list[MergeGroup] = []
     filling: dict[str, MergeGroup] = {}
     for merge in merges:
@@ -76,7 +78,9 @@ def group_merges(merges: Iterable[DayMerge]) -> list[MergeGroup]:
 
 
 def concurrent_groups(groups: Iterable[MergeGroup], most: int) -> list[list[MergeGroup]]:
-    """Arrange groups in rows that are merged in parallel: of one organization, and small enough for MIN_MEMORY."""
+    """Arrange groups in rows whose groups are merged in parallel: of one organization, and small enough for
+    MIN_MEMORY.
+    """
     rows: list[list[MergeGroup]] = []
     for group in groups:
         row = rows[-1] if rows else []
@@ -95,9 +99,10 @@ def visits_of(group: MergeGroup) -> int:
 
 
 def files_by_result(files: Iterable[LandedFile]) -> Iterator[list[LandedFile]]:
-    """Yield the files to merge into one: all finished files, then each file with an unfinished last line alone.
+    """Yield the files to merge into each new file: all finished files, then each file with an unfinished last line
+    alone.
 
-    The visit of an unfinished line expires when the line grows.
+    The visit from an unfinished line expires when the line grows.
     """
     files = list(files)
     if finished := [file for file in files if file.unfinished_of is None]:
@@ -108,8 +113,8 @@ def files_by_result(files: Iterable[LandedFile]) -> Iterator[list[LandedFile]]:
 def _to_merge(files: list[LandedFile]) -> list[LandedFile]:
     """Return the files to merge on a day that still receives visits, if it has too many files.
 
-    They are the smallest files, up to a file that is larger than their sum, so a visit is rewritten about four times a
-    day.
+    These are the smallest files, up to one that is larger than all of them together, so a visit is rewritten about four
+    times a day.
     """
     ascending = sorted((file for file in files if file.unfinished_of is None), key=lambda file: file.visits)
     if len(ascending) <= MAX_OPEN_FILES:

@@ -1,4 +1,4 @@
-"""Counts people without binding the relations for answers, since that takes longer than a small import."""
+"""Counts people without binding the relations that answers use, since binding takes longer than a small import."""
 
 from datetime import date
 from typing import NamedTuple
@@ -10,14 +10,14 @@ from data.store.lake import Lake
 
 
 class People(NamedTuple):
-    """The number of counted visits, and of counted visits by people, as in answers."""
+    """The number of visits that answers count, and how many of these are by people."""
 
     visits: int
     people: int
 
 
 def count_people(lake: Lake, organization: str, first_day: date, last_day: date) -> People:
-    """Count the visits of an organization in files of some days. Raises LakeDamaged for a damaged file."""
+    """Count an organization's visits in the files for some days. Raises LakeDamaged for a damaged file."""
     manifest = lake.manifest
     files = [lake.verified_path(file) for file in manifest.files.live(organization, first_day, last_day)]
     asked = {

@@ -40,8 +40,9 @@ from data.store.rewriting import Partition, Rewrite, partitions, readable, rewri
 from data.visits import Classification
 
 MAX_VISITS: Final = 250_000
-"""Number of visits of a file to reclassify at once, so that memory does not depend on its size: a file of 14 million
-visits takes 665 MB; with a million at once, it takes 936 MB and the same time. If texts are too long, it is reduced."""
+"""Number of a file's visits to reclassify at a time, so that memory does not depend on the file's size: a file with 14
+million visits takes 665 MB; with a million at a time, it takes 936 MB and just as long. If strings are too long, the
+number is reduced."""
 
 
 class CategoryChange(NamedTuple):
@@ -52,7 +53,7 @@ class CategoryChange(NamedTuple):
 
 
 class ReasonChange(NamedTuple):
-    """A reason of REASONS_ASIDE that visits get or lose."""
+    """A reason in REASONS_ASIDE that visits get or lose."""
 
     name: str
     is_set: bool
@@ -64,7 +65,7 @@ CategoryChanges = defaultdict[CategoryChange, Counter[str | None]]
 
 @dataclass
 class ReclassificationResult:
-    """The changes by the current rules."""
+    """What the current rules change."""
 
     visits: int = 0  # checked
     rewritten: int = 0  # visits in files that contain visits classified by older rules
@@ -74,7 +75,7 @@ class ReclassificationResult:
 
     @property
     def changed(self) -> int:
-        """The number of changed visits."""
+        """The number of visits that change."""
         return sum(agents.total() for agents in self.changes.values())
 
 
@@ -90,7 +91,8 @@ class Reclassifier:
     def run(
         self, organizations: list[str], dry_run: bool = False, progress: Progress = ignore_progress
     ) -> ReclassificationResult:
-        """Rewrite every partition that contains visits classified by older rules, each atomically.
+        """Rewrite every partition that contains visits classified by older rules, one partition at a time, each
+        atomically.
 
         Raises LakeDamaged for a damaged file; earlier partitions stay rewritten.
         """
@@ -107,7 +109,7 @@ class Reclassifier:
     def _run(
         self, engine: duckdb.DuckDBPyConnection, partition: Partition, dry_run: bool, result: ReclassificationResult
     ) -> None:
-        """Reclassify the files of one partition that contain visits classified by older rules."""
+        """Reclassify the files in one partition that contain visits classified by older rules."""
         own = own_rules(self._lake.manifest.exclusions.rules(partition.organization))
         rules_version = own.version(self._classifier.rules_version)
 
@@ -134,7 +136,7 @@ class Reclassifier:
         target: tuple[Path, Footer] | None,
         result: ReclassificationResult,
     ) -> None:
-        """Write the reclassified visits of a file to `target` unless it is None, and add the changes to `result`."""
+        """Write a file's reclassified visits to `target`, unless that is None, and add the changes to `result`."""
         found = ReclassificationResult()
 
         def write(visits: int) -> None:
@@ -160,7 +162,7 @@ class Reclassifier:
         visits: int,
         found: ReclassificationResult,
     ) -> Iterator[duckdb.DuckDBPyRelation]:
-        """Yield the visits of a file with their new classifications, in their stored order, in batches.
+        """Yield a file's visits with their new classifications, in the order stored, in batches.
 
         Changes are added to `found`. Each relation is valid until the next is requested.
         """
@@ -184,7 +186,9 @@ class Reclassifier:
             yield engine.sql(read_sql("data.tasks", "sql/reclassified_visits"), params=rules_version)
 
     def _classified(self, inputs: list[tuple[Any, ...]]) -> pa.Table:
-        """Classify every distinct request; return a table of its number, classification and type of referrer."""
+        """Classify every distinct request; return a table of the requests' numbers, classifications and referrer
+        types.
+        """
         rows = []
         for _, user_agent, method, referrer, referrer_type, utm_source, path_kind, *before in inputs:
             stored, address = Classification(*before), ""
@@ -203,7 +207,9 @@ class Reclassifier:
         return pa.table({"request": requests, **text_columns((*Classification._fields, "referrer_type"), rows)})
 
     def _keep_verdict(self, stored: Classification, classification: Classification) -> Classification:
-        """Return the new classification, with the stored results of signature, edge and client address kept."""
+        """Return the new classification, keeping the stored results that came from a signature, the edge or the
+        client's address.
+        """
         if stored.detection_method == "signature":
             return classification if self._classifier.signers.is_finer(classification, stored) else stored
         if stored.detection_method == "edge":

@@ -1,4 +1,4 @@
-"""Compares the stored signals of past days that an earlier version judged with the current signals. Changes nothing."""
+"""Compares current signals with those stored for past days that an earlier version judged. Changes nothing."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from data.tasks.merge_plan import DayMerge, days_to_merge
 
 _PEOPLE: Final = pa.array(["human", "ai_referral"])
 _RANGES: Final = (8, 64, 256)
-"""Into how many ranges visits are split for reading; if memory runs out, the next number is tried."""
+"""The numbers of ranges in which visits are read; if memory runs out, the next number is tried."""
 
 
 class Judged(NamedTuple):
@@ -33,14 +33,16 @@ class Judged(NamedTuple):
 
 
 class Rejudging(NamedTuple):
-    """The visits of days to be judged again, by their stored and by their new signals."""
+    """The visits of days to be judged again, by both their stored and their new signals."""
 
     days: int
     before: Counter[Judged]
     after: Counter[Judged]
 
     def by_signal(self) -> list[tuple[str, int, int]]:
-        """The numbers of visits with each signal before and after; then, of people's visits that count as bots."""
+        """Return the numbers of visits with each signal before and after, followed by those of people's visits that
+        count as bots.
+        """
 
         def visits(counted: Counter[Judged], mask: int, *, of_people: bool = False) -> int:
             return sum(n for one, n in counted.items() if one.signals & mask and (one.is_person or not of_people))

@@ -1,9 +1,10 @@
 """Expires whole days of visits, in all organizations, when they are older than the retention period.
 
 Pending visits are not checked. Once they are in a file, the next run expires them. Unknown files, which are not in the
-manifest, expire like all others; since no query reads them, their visits are deleted at once.
+manifest, expire like all others; since no query reads them, their visits are deleted immediately.
 
-A clock that is ahead would expire too much, so it is first compared with the newest visit and with the last run.
+With a clock that is ahead, too much would expire, so the clock is first compared with the newest visit and the last
+run.
 """
 
 from contextlib import suppress
@@ -46,7 +47,7 @@ class RetentionResult:
 def apply_retention(
     lake: Lake, days: int, now: datetime, dry_run: bool = False, organization: str = ""
 ) -> RetentionResult:
-    """Expire the visits of days more than `days` ago, for one organization, or for all, one after another.
+    """Expire the visits of days more than `days` ago, for one organization or for all, one after another.
 
     Answers no longer include them. Their files are deleted after GRACE, by `erasure.delete_files` or the next sweep.
     This never waits for an import. It trusts `now`, so call `clock_problem` first.
@@ -71,9 +72,9 @@ def apply_retention(
 
 
 def apply_retention_unattended(lake: Lake, days: int, now: datetime) -> RetentionResult:
-    """Expire the visits of old days; if the clock may be ahead, only in a second run that finds the same.
+    """Expire the visits of old days; if the clock may be ahead, do so only in a second run that finds the same.
 
-    Until a run one to two days after the first, by the same clock, ClockDoubtful is raised.
+    ClockDoubtful is raised until a run one to two days after the first, by the same clock.
     """
     if problem := clock_problem(lake, now):
         doubted_at = lake.manifest.last_runs.time_of(_DOUBT)
@@ -89,7 +90,9 @@ def apply_retention_unattended(lake: Lake, days: int, now: datetime) -> Retentio
 
 
 def clock_problem(lake: Lake, now: datetime) -> str:
-    """Return why the clock may be ahead, '' if not: it is over a day after both the newest visit and the last run."""
+    """Return why the clock may be ahead (it is over a day after both the newest visit and the last run); '' if it is
+    not.
+    """
     today = now.astimezone(UTC).date()
     day = lake.manifest.files.newest_day(today)
     newest = [day] if day else []
@@ -113,7 +116,7 @@ def _expired_files(lake: Lake, organization: str, before: date) -> list[LandedFi
 
 
 def _expire(lake: Lake, organization: str, before: date, now: datetime) -> list[LandedFile]:
-    """Replace the files of old days with a file without visits, which records their expiry; return the old files."""
+    """Replace the files for old days with one without visits, which records their expiry; return the old files."""
     files: list[LandedFile] = []
 
     def remove_old(work: Rewrite) -> None:

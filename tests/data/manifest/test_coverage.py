@@ -1,4 +1,4 @@
-"""Covered days: from the first to the last visit of each log, and days with reported visits."""
+"""The covered days are those from the first to the last visit in each log, and those with reported visits."""
 
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -18,21 +18,21 @@ JANUARY = date(2026, 1, 1), date(2026, 1, 31)
 
 
 def imported(lake: Lake, log: Path, *moments: datetime, domain: str = "go.example") -> None:
-    """Import a log of visits at these times, or let an existing log grow by them."""
+    """Import a log of visits at these times, or an existing log that has grown by these visits."""
     with log.open("a") as lines:
         lines.writelines(line(f"/{moment:%d%H}", when=moment) for moment in moments)
     Importer(lake, lambda: LATER).run(log, Options("acme", domain))
 
 
 def reported(lake: Lake, *moments: datetime) -> None:
-    """Report a visit at each of these times, and move them into files together."""
+    """Report a visit at each of these times, and move the visits into files together."""
     for moment in moments:
         enqueue(lake.manifest, [("acme", packed([visit(visited_at=moment.replace(tzinfo=None))]))], moment)
     flush_all(lake)
 
 
 def covered(lake: Lake, domain: str = "go.example") -> list[int]:
-    """Merge the files of each day; return the covered days of January."""
+    """Merge the files for each day; return the covered days in January."""
     Compactor(lake, lambda: LATER).run()
     return [day.day for day in sorted(lake.manifest.coverage.covered_days("acme", domain, *JANUARY))]
 
@@ -50,19 +50,19 @@ def at(day: int, hour: int = 0) -> datetime:
         ([("a", at(3), at(4, 23)), ("a", at(8)), ("a", at(9, 13))], [3, 4, 5, 6, 7, 8, 9]),  # a grown log
     ],
 )
-def test_logs_cover_their_days_and_days_between_but_no_gap(lake, tmp_path, logs, days):
+def test_logs_cover_their_days_and_short_pauses_but_not_gaps(lake, tmp_path, logs, days):
     for name, *moments in logs:
         imported(lake, tmp_path / name, *moments)
     assert covered(lake) == days
 
 
-def test_only_logs_of_the_domain_or_of_all_domains_cover_it(lake, tmp_path):
+def test_a_domain_is_covered_by_its_logs_and_logs_of_all_domains(lake, tmp_path):
     imported(lake, tmp_path / "a.log", at(3), at(4, 13))
     imported(lake, tmp_path / "b.log", at(3), at(6, 13), domain="other.example")
     assert (covered(lake), covered(lake, "other.example"), covered(lake, "")) == ([3, 4], [3, 4, 5, 6], [3, 4, 5, 6])
 
 
-def test_reports_cover_their_time_but_not_long_pauses(lake):
+def test_reported_visits_cover_their_days_but_not_long_pauses(lake):
     reported(lake, at(3), at(3, 11))  # and nothing more for 13 hours
     reported(lake, *(at(day, hour) for day in (4, 5) for hour in (0, 12)))
     reported(lake, at(9), at(9, 12))

@@ -1,4 +1,4 @@
-"""After an older manifest was restored, unknown files are never overwritten (P1), and reads still work."""
+"""After an older manifest has been restored, unknown files are never overwritten (P1), and reads still work."""
 
 import logging
 import os
@@ -35,7 +35,7 @@ MOMENT = datetime(2026, 1, 2, 10)
 
 
 def numbers(root):
-    """Return the number of a manifest, and of its copy."""
+    """Return the generation number of a manifest and that of its copy."""
     with opened(root) as lake:
         return database_of(lake.manifest).rows("SELECT number FROM generation")[0][0], copy_of(root)
 
@@ -50,7 +50,7 @@ def add_pending(lake, path="/waiting"):
 
 @pytest.fixture
 def root(lake):
-    """A closed lake with a restored older manifest, which lacks its second visit and its link."""
+    """A closed lake with a restored older manifest that lacks the lake's second visit and its link."""
     land(lake, "acme", [visit(visited_at=MOMENT, path="/known")])
     older = kept_manifest(lake.root)
     land(lake, "acme", [visit(visited_at=MOMENT, path="/unknown")])
@@ -181,7 +181,7 @@ def test_the_next_change_replaces_an_unreadable_copy(lake, content):
     assert copy_of(lake.root) == 2
 
 
-def test_an_unwritable_copy_is_logged_once_and_fails_no_change(lake, caplog):
+def test_an_unwritable_copy_is_logged_once_and_no_change_fails(lake, caplog):
     (lake.root / "generation").mkdir()
     for _ in range(3):
         add_pending(lake)
@@ -198,7 +198,7 @@ def test_the_copy_of_the_generation_never_decreases(lake):
     assert copy_of(lake.root) == 9
 
 
-def test_changes_during_the_check_are_not_an_older_manifest(lake, monkeypatch):
+def test_changes_during_the_check_do_not_suggest_an_old_manifest(lake, monkeypatch):
     """Another program may change the manifest between the two reads, in either order."""
     with opened(lake.root) as other:
         for module, name in ((GenerationCopy, "number"), (SharedDatabase, "rows")):
@@ -226,7 +226,7 @@ def test_changes_during_the_check_are_not_an_older_manifest(lake, monkeypatch):
         ("pathlib.Path.rename", False),
     ],
 )
-def test_leftovers_of_a_kill_do_not_block_readers(lake, monkeypatch, place, is_there):
+def test_leftovers_from_a_kill_do_not_block_readers(lake, monkeypatch, place, is_there):
     land(lake, "acme", [visit(visited_at=MOMENT, path="/first")])
     lake.manifest.close()
     monkeypatch.setattr(place, lambda *_: os._exit(9))
@@ -244,7 +244,7 @@ def test_leftovers_of_a_kill_do_not_block_readers(lake, monkeypatch, place, is_t
     assert len(set(numbers(lake.root))) == 1
 
 
-def test_a_restored_backup_is_not_an_older_manifest(lake, tmp_path):
+def test_a_restored_backup_does_not_count_as_an_older_manifest(lake, tmp_path):
     land(lake, "acme", [visit(visited_at=MOMENT, path="/known")])
     back_up(lake, tmp_path / "backup")
     land(lake, "acme", [visit(visited_at=MOMENT, path="/later")])

@@ -1,4 +1,4 @@
-"""The same statements register, verify, replace and forget files of visits, rollups and links."""
+"""The same statements register, verify, replace and forget the files of visits, rollups and links."""
 
 from datetime import UTC, date, datetime, timedelta
 
@@ -36,7 +36,7 @@ def columns_of(manifest, table):
     return {name for (name,) in rows}
 
 
-def test_each_table_of_files_is_a_kind(manifest):
+def test_each_table_of_files_has_a_kind(manifest):
     tables = database_of(manifest).rows("SELECT name FROM sqlite_master WHERE type = 'table'")
     assert {name for (name,) in tables if "deletable_at" in columns_of(manifest, name)} == {
         kind.table for kind in KINDS
@@ -52,7 +52,7 @@ def test_a_registered_file_is_live(manifest, kind):
     assert manifest.files.is_live(FILE.path)
 
 
-def test_a_verified_file_is_not_due(manifest, kind):
+def test_a_verified_file_is_not_due_for_a_check(manifest, kind):
     assert live_of_kind(database_of(manifest), kind, before=NOW) == [FILE]
     manifest.files.refresh_stat(FILE.path, 7, 8, NOW)
     assert live_of_kind(database_of(manifest), kind, before=NOW) == []
@@ -65,13 +65,13 @@ def test_a_file_expires_once(manifest, kind):
     assert manifest.files.deletable(NOW) == [FILE.path]
 
 
-def test_the_file_of_a_day_expires(manifest, kind):
+def test_the_file_for_a_day_expires(manifest, kind):
     with database_of(manifest).transaction() as db:
         expire_of_day(db, kind, "acme", None if kind.day == "NULL" else DAY, NOW)
     assert manifest.files.deletable(NOW) == [FILE.path]
 
 
-def test_the_file_of_another_day_stays_live(manifest, kind):
+def test_the_file_for_another_day_stays_live(manifest, kind):
     with database_of(manifest).transaction() as db:
         expire_of_day(db, kind, "acme", DAY + timedelta(1), NOW)
     assert manifest.files.is_live(FILE.path)

@@ -1,4 +1,4 @@
-"""The import that a log continues, chosen among imports of its beginning."""
+"""The import that a log continues is chosen from the imports of its beginning."""
 
 import pytest
 

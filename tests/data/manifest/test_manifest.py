@@ -59,7 +59,7 @@ def file_of(day=DAY, name="1", **changes):
 
 
 def commit(manifest, batch=BATCH, publish=list, continues=None, organization="acme"):
-    """Commit a batch; a batch without an id gets a new one, as in a landing."""
+    """Commit a batch, giving it a new id if it has none, as a landing does."""
     manifest.land(organization, batch if batch.id else changed(batch, id=next(IDS)), continues, publish)
 
 
@@ -81,7 +81,7 @@ def test_a_copy_of_a_read_only_manifest_is_upgraded(tmp_path, older):
     assert [file.name for file in tmp_path.iterdir() if file.name.startswith("manifest")] == ["manifest.sqlite"]
 
 
-def test_opening_waits_while_another_process_creates_it(tmp_path, monkeypatch):
+def test_opening_waits_while_another_process_creates_a_manifest(tmp_path, monkeypatch):
     with closing(sqlite3.connect(tmp_path / "manifest.sqlite", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         monkeypatch.setattr("data.manifest.schema.time.sleep", lambda _: other.execute("COMMIT"))
@@ -100,7 +100,7 @@ def test_a_new_manifest_has_the_newest_version(tmp_path, caplog):
     assert not caplog.records
 
 
-def test_a_manifest_of_a_newer_program_is_rejected_unchanged(tmp_path):
+def test_a_manifest_from_a_newer_program_is_rejected_unchanged(tmp_path):
     path = tmp_path / "manifest.sqlite"
     with closing(sqlite3.connect(path)) as db:
         db.execute(f"PRAGMA user_version = {NEWEST + 1}")
@@ -109,7 +109,7 @@ def test_a_manifest_of_a_newer_program_is_rejected_unchanged(tmp_path):
     assert version_of(path) == NEWEST + 1
 
 
-def test_a_manifest_that_is_not_a_database_is_reported_damaged(tmp_path):
+def test_a_manifest_that_is_not_a_database_counts_as_damaged(tmp_path):
     (tmp_path / "file").write_bytes(b"these are not the bytes of a database" * 100)
     (tmp_path / "folder").mkdir()
     for name in ("file", "folder"):
@@ -137,7 +137,7 @@ def test_the_organization_of_a_batch_is_listed(manifest):
     assert manifest.organizations.names() == ["acme"]
 
 
-def test_content_is_recorded_once_by_all_programs(tmp_path, manifest):
+def test_content_is_recorded_once_even_by_several_programs(tmp_path, manifest):
     with closing(Manifest(tmp_path / "manifest.sqlite")) as other:
         (batch,) = land(other)
     with pytest.raises(sqlite3.IntegrityError):
@@ -164,7 +164,7 @@ def test_content_without_visits_may_have_many_domains(manifest):
     assert [batch.domain for batch in manifest.logs.batches("acme")] == ["", "a.example"]
 
 
-def test_batches_of_a_domain_come_longest_first(manifest):
+def test_the_longest_batches_of_a_domain_come_first(manifest):
     for number, size in enumerate((50, 2000, 700)):
         commit(manifest, changed(BATCH, sha256=str(number), size=size))
     commit(manifest, changed(BATCH, domain="a.example"))
@@ -180,7 +180,7 @@ def test_live_files_are_filtered_by_organization(manifest):
     assert live(manifest, organization="othe%") == []
 
 
-def test_live_files_are_filtered_by_days(manifest):
+def test_live_files_are_filtered_by_day(manifest):
     days = [date(2025, 12, 31), date(2026, 1, 1), date(2026, 1, 2), date(2026, 10, 1)]
     land(manifest, files=[file_of(day) for day in days])
     assert [file.day for file in live(manifest, days[1], days[2])] == days[1:3]
@@ -207,7 +207,7 @@ def test_a_continuation_replaces_only_its_own_unfinished_file(manifest):
 
 
 def test_a_read_never_waits_for_reads_or_writes(manifest):
-    """P18: every answer needs this read first, on the thread that serves all clients."""
+    """P18: every answer begins with this read, on the thread that serves all clients."""
     begun, is_read = threading.Event(), threading.Event()
 
     def wait():
@@ -230,7 +230,7 @@ def test_a_read_never_waits_for_reads_or_writes(manifest):
 # Copies before a migration
 
 
-def test_an_older_manifest_is_copied_and_then_upgraded(tmp_path, older, caplog):
+def test_an_older_manifest_is_copied_before_it_is_upgraded(tmp_path, older, caplog):
     with closing(Manifest(older)) as manifest:
         assert live(manifest) == [FILE]
         assert database_of(manifest).rows("SELECT * FROM more") == []
@@ -277,7 +277,7 @@ def test_simultaneous_upgrades_copy_the_manifest_once(tmp_path, older, caplog):
 
 
 @pytest.mark.parametrize("what", ["moved", "deleted", "replaced"])
-def test_a_moved_or_replaced_manifest_is_not_written_to(tmp_path, manifest, what):
+def test_nothing_is_written_to_a_moved_or_replaced_manifest(tmp_path, manifest, what):
     path, away = tmp_path / "manifest.sqlite", tmp_path / "away"
     land(manifest)
     path.rename(away)

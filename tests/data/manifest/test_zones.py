@@ -1,4 +1,6 @@
-"""The zone of an organization: set before its first visit, checked at each commit, kept in files and pending visits."""
+"""An organization's zone is set before its first visit, checked at each commit, and kept in files and pending
+visits.
+"""
 
 import json
 from datetime import UTC, date, datetime, timedelta
@@ -35,7 +37,7 @@ def post(lake, *moments, now=NOW):
     LiveIngest(lake, now=lambda: now).land([Submission("acme", rows)])
 
 
-def test_a_zone_is_utc_and_can_change_until_the_first_visit(lake):
+def test_a_zone_can_be_changed_from_utc_until_the_first_visit(lake):
     assert lake.manifest.organizations.zone("acme") == DEFAULT_ZONE
     for zone in (TOKYO, PAGO, DEFAULT_ZONE):
         lake.manifest.organizations.set_zone("acme", zone)
@@ -93,7 +95,7 @@ def test_files_and_their_replacements_record_the_zone(lake):
 
 
 @pytest.mark.parametrize(("zone", "is_over"), [(KIRITIMATI, True), (DEFAULT_ZONE, False), (PAGO, False)])
-def test_a_day_is_merged_and_expires_when_over_in_its_zone(lake, zone, is_over):
+def test_a_day_that_is_over_in_its_zone_is_merged_and_expires(lake, zone, is_over):
     lake.manifest.organizations.set_zone("acme", zone)
     for _ in range(2):
         land(lake, "acme", [visit()])
@@ -106,7 +108,7 @@ def test_a_day_is_merged_and_expires_when_over_in_its_zone(lake, zone, is_over):
     assert sum(file.visits for file in lake.manifest.files.live("acme")) == (0 if is_over else 2)
 
 
-def test_a_followed_log_is_dated_in_the_zone_across_its_midnight(lake, tmp_path):
+def test_a_followed_log_is_dated_in_its_zone_across_midnight(lake, tmp_path):
     lake.manifest.organizations.set_zone("acme", TOKYO)
     log = tmp_path / "access.log"
     follower = Follower(lake, Importer(lake), log, Options("acme", "go.example"), notify=print)
@@ -135,7 +137,7 @@ def test_a_rebuilt_manifest_keeps_the_zone(lake):
         assert again.manifest.organizations.zone("acme") == TOKYO
 
 
-def test_a_rebuild_rejects_an_organization_in_two_zones(lake, tmp_path):
+def test_a_rebuild_rejects_an_organization_dated_in_two_zones(lake, tmp_path):
     land(lake, "acme", [visit()])
     (path,) = lake.root.glob("visits/organization=acme/*/*.parquet")
     kept = path.read_bytes()

@@ -49,13 +49,13 @@ WAITING = [visit(path="/waiting")] * 3
 
 
 def log_of(name):
-    """Return a log of ten requests for a link on each of six days."""
+    """Return a log with ten requests for a link on each of six days."""
     return "".join(line(f"/{name}", 1 + number // 10, agent=(CHROME, GPTBOT)[number % 2]) for number in range(60))
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A complete lake: imported and merged visits, links, keys, lists, rejects, salts, pending visits."""
+    """A complete lake with imported and merged visits, links, keys, lists, rejects, salts and pending visits."""
     folder = tmp_path_factory.mktemp("made")
     log = folder / "access.log"
     with opened(folder / "lake", create=True) as lake, open_store(ApiKeys, lake) as keys:
@@ -92,7 +92,7 @@ def live(lake):
 
 
 def erase(lake, file):
-    """Make a live file dead, and delete it at once."""
+    """Make a live file dead and delete it immediately."""
     lake.manifest.replace([file], list, RECLASSIFYING, now=datetime.now(UTC), grace=timedelta(0))
     (lake.root / file.path).unlink()
 
@@ -100,7 +100,7 @@ def erase(lake, file):
 # Content
 
 
-def test_a_backup_contains_live_data_and_nothing_else(lake, tmp_path):
+def test_a_backup_contains_only_live_data(lake, tmp_path):
     files = [file for name in ("acme", "other") for file in lake.manifest.files.live(name)]
     told = []
     copied = back_up(lake, tmp_path / "copy", lambda done, total: told.append((done, total)))
@@ -140,7 +140,7 @@ def test_a_restored_lake_answers_and_works_as_before(lake, tmp_path):
         assert verify_lake(lake).visits == 181
 
 
-def test_keys_open_a_restored_lake(lake, tmp_path):
+def test_api_keys_still_work_in_a_restored_lake(lake, tmp_path):
     with open_store(ApiKeys, lake) as control:
         key = control.create_key("other", "new")
         back_up(lake, tmp_path / "copy")  # while the database is open
@@ -156,7 +156,7 @@ def test_a_backup_keeps_the_file_modes_of_databases(lake, tmp_path):
         assert stat.S_IMODE((tmp_path / "copy" / name).stat().st_mode) == mode
 
 
-def test_a_backup_has_no_addresses_salts_or_dead_files(lake, tmp_path):
+def test_a_backup_contains_no_addresses_salts_or_dead_files(lake, tmp_path):
     days = [date(2026, 1, 1 + day) for day in range(6)]
     salts = daily_salts(lake.salts, days, datetime.now(UTC))
     dead = {
@@ -335,7 +335,7 @@ def test_links_replaced_during_a_backup_are_copied_as_they_were(lake, tmp_path):
 # Kills and concurrent programs
 
 
-def test_leftovers_of_dead_backups_are_removed_and_others_kept(lake, tmp_path):
+def test_leftovers_from_killed_backups_are_removed_others_kept(lake, tmp_path):
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     gone = [f"copy.partial-{ended.pid}", f"copy.partial-{os.getpid()}", f"copy.partial-{10**30}"]
@@ -390,7 +390,7 @@ def test_backups_under_load_are_snapshots_of_the_lake(tmp_path, monkeypatch):
 
 
 def whole_batches(root):
-    """Check that a backup has every visit of each of its logs and no other visits; return the number of logs."""
+    """Check that a backup contains every visit from each of its logs and no others; return the number of logs."""
     with opened(root) as copy:
         found = verify_lake(copy)
         assert (found.findings, found.unknown) == ([], 0)

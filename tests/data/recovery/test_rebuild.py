@@ -1,6 +1,6 @@
-"""No visit is lost with a lost, emptied or older manifest (P1, P6): after a rebuild, every answer is as before.
+"""A lost, emptied or older manifest loses no visit (P1, P6): after a rebuild, every answer is as before.
 
-After each history, every visit is compared, and some answers; with `TRAFFIC_FAULTS=all`, all answers.
+After each history, every visit and some answers are compared; with `TRAFFIC_FAULTS=all`, all answers are.
 """
 
 import shutil
@@ -49,7 +49,7 @@ def answers(root):
 
 
 def every_visit(lake):
-    """Return the live visits of each organization with all columns, sorted."""
+    """Return each organization's live visits with all columns, sorted."""
     return [sorted(rows_of(lake, scope.organization), key=str) for scope in SCOPES]
 
 
@@ -73,7 +73,7 @@ LOSSES = {
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory):
-    """A lake with imports of several days, a grown log and live visits; to be copied."""
+    """A lake with imports for several days, a log that has grown, and live visits. Tests use copies of it."""
     folder = tmp_path_factory.mktemp("filled")
     log = folder / "access.log"
     text = "".join(line(f"/a{n}", 1 + n % 3, agent=CHROME if n % 2 else "GPTBot/1.2") for n in range(12))
@@ -101,7 +101,7 @@ def add_pending(lake, *names):
 
 
 def compacted(lake):
-    """Compact as if an hour ago, so that the merged files still exist."""
+    """Compact as if it were an hour ago, so that the merged files still exist."""
     Compactor(lake).run()
     RollupBuilder(lake).run()
 
@@ -186,7 +186,7 @@ def test_a_rebuild_of_a_healthy_manifest_loses_nothing(root):
         assert paths(lake)["/waiting"] == 2
 
 
-def test_files_moved_to_unknown_count_again(root):
+def test_files_that_were_moved_to_unknown_count_again(root):
     with opened(root) as lake:
         there = every_visit(lake)
     (root / "unknown").mkdir(exist_ok=True)
@@ -197,7 +197,7 @@ def test_files_moved_to_unknown_count_again(root):
         assert every_visit(lake) == there
 
 
-def test_an_unfinished_import_is_asked_about(root):
+def test_a_rebuild_asks_about_an_unfinished_import(root):
     with opened(root) as lake:
         land(lake, "new", [visit(visited_at=datetime(2026, 1, day)) for day in (1, 2, 3)])
         last = max(lake.manifest.files.live("new"), key=lambda file: file.day)
@@ -226,7 +226,7 @@ def test_a_lake_in_use_is_not_rebuilt(root):
         pass
 
 
-def test_the_manifest_of_a_newer_program_is_left_unchanged(root):
+def test_a_manifest_from_a_newer_program_is_left_unchanged(root):
     with closing(sqlite3.connect(root / "manifest.sqlite")) as db:
         db.execute("PRAGMA user_version = 99")
     content = (root / "manifest.sqlite").read_bytes()
@@ -259,19 +259,21 @@ def test_erased_visits_do_not_return_from_a_killed_merge(root):
 
 
 def days_removed(lake, first_kept):
-    """Erase all days before a day of January."""
+    """Erase all days before a given day in January."""
     erase(lake, before=date(2026, 1, first_kept))
 
 
 def days_expired(lake, first_kept):
-    """Expire all days before a day of January."""
+    """Expire all days before a given day in January."""
     now = datetime(2026, 1, first_kept, 12, tzinfo=UTC) + timedelta(days=30)
     delete_files(lake, apply_retention(lake, 30, now).dead, datetime.now(UTC))
 
 
 @pytest.mark.parametrize("removed", [days_removed, days_expired])
 def test_older_lines_do_not_count_again_after_an_erasure(lake, tmp_path, removed):
-    """A log grew without a final newline, so its last lines replaced each other in a chain; a link in it is erased."""
+    """A log grew without a final newline, so the files of its last lines replaced each other in a chain; a link in the
+    chain is erased.
+    """
     log, days = tmp_path / "access.log", [20, 21, 12, 22]
     for count in (2, 3, 4):
         log.write_text("".join(line(f"/a{n}", day) for n, day in enumerate(days[:count])).removesuffix("\n"))
@@ -304,21 +306,23 @@ def test_a_merge_while_a_log_lands_loses_no_line(lake, tmp_path, monkeypatch):
 
 
 def unnoticed(older, lake):
-    """Close a lake, and restore an older manifest without any sign that it is older."""
+    """Close a lake and restore an older manifest, without any sign that it is older."""
     lake.manifest.close()
     put_back(older, lake.root)
     (lake.root / "generation").unlink()
 
 
 def logged(path, visits, days=3, name="a"):
-    """Return a log of this number of requests, spread over some days."""
+    """Return a log of this many requests, spread over some days."""
     path.write_text("".join(line(f"/{name}{n}", 1 + n % days) for n in range(visits)))
     return path
 
 
 @pytest.mark.parametrize("history", ["compacted", "erased", "erased in part"])
 def test_a_log_imported_again_counts_once_and_completely(lake, tmp_path, monkeypatch, history):
-    """Its second import has overwritten files, and other files of the first import were merged or erased since."""
+    """The second import has overwritten files, and other files from the first import have since been merged or
+    erased.
+    """
     log, other = logged(tmp_path / "a.log", 30), logged(tmp_path / "b.log", 9, days=1, name="b")
     older = kept_manifest(lake.root)
     Importer(lake, now=lambda: NOW).run(other, Options("acme"))
@@ -340,7 +344,7 @@ def test_a_log_imported_again_counts_once_and_completely(lake, tmp_path, monkeyp
 
 @pytest.mark.parametrize("is_merged", [False, True])
 def test_pending_visits_of_an_older_manifest_count_once(lake, is_merged):
-    """Two of them were already in a file, together with a visit that is not in the older manifest."""
+    """Two of the visits were already in a file, together with a visit that is not in the older manifest."""
     add_pending(lake, "a", "b")
     older = kept_manifest(lake.root)
     add_pending(lake, "c")
@@ -374,7 +378,7 @@ def test_pending_visits_of_an_older_manifest_count_once(lake, is_merged):
     ],
 )
 def test_a_grown_log_counts_once_if_the_answer_is_yes(lake, tmp_path, program, history):
-    """Its first lines are in the older manifest, and so are visits of its days that were merged with them."""
+    """The older manifest has its first lines, as well as visits from the same days that were merged with them."""
     log = tmp_path / "a.log"
 
     def land_log(lake, visits, cut=0):

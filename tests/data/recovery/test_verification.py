@@ -1,4 +1,4 @@
-"""Verification reports every kind of damage, each of several damaged files, and no intact file."""
+"""Verification reports every kind of damage and each of several damaged files, but no intact file."""
 
 import re
 import shutil
