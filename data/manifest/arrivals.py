@@ -73,7 +73,7 @@ class ArrivalCounts:
         self._database = database
 
     def organizations(self) -> list[str]:
-        """The organizations that have at least one source."""
+        """Return the organizations that have at least one source."""
         return [name for (name,) in self._database.rows("SELECT DISTINCT organization FROM arrivals")]
 
     def silences(self, organization: str, zone: str, now: datetime) -> list[Silence]:

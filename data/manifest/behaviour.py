@@ -16,7 +16,7 @@ class Behaviour:
         self._database = database
 
     def is_used(self, organization: str) -> bool:
-        """Whether answers reclassify visits by their signals."""
+        """Return whether answers reclassify visits by their signals."""
         return not self._database.rows("SELECT 1 FROM behaviour_off WHERE organization = ?", [organization])
 
     def switch(self, organization: str, *, on: bool) -> None:

@@ -37,7 +37,7 @@ class Erasures:
             )
 
     def of_days(self, organization: str, first_day: date, last_day: date) -> list[Erasure]:
-        """The erasures that searched any of these days (inclusive), oldest first."""
+        """Return the erasures that searched any of these days (inclusive), oldest first."""
         rows = self._database.rows(
             "SELECT erased_at, short_code FROM erasures WHERE organization = ? AND first_day <= ? AND last_day >= ? "
             "ORDER BY erased_at",

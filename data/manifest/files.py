@@ -70,7 +70,7 @@ class Files:
         return [_file_of(row) for row in rows]
 
     def has_visits(self, organization: str, start: date, end: date) -> bool:
-        """Whether an organization has visits in files from `start` to `end` (inclusive)."""
+        """Return whether an organization has visits in files from `start` to `end` (inclusive)."""
         rows = self._database.rows(
             "SELECT 1 FROM files "
             "WHERE organization = ? AND day BETWEEN ? AND ? AND deletable_at IS NULL AND visits > 0 LIMIT 1",

@@ -38,7 +38,7 @@ class GenerationCopy:
         self._has_failed = False
 
     def number(self) -> int:
-        """The number in the file; 0 if the file is missing or cannot be read."""
+        """Return the number in the file; 0 if the file is missing or cannot be read."""
         with suppress(OSError):
             content = self._path.read_bytes()
             if re.fullmatch(rb"[0-9]{1,18}\n", content):

@@ -89,14 +89,16 @@ class Logs:
         return [batch_of(row) for row in rows]
 
     def batches_by_id(self, ids: Iterable[int]) -> list[Batch]:
-        """The imports with these ids."""
+        """Return the imports with these ids."""
         rows = self._database.rows(
             "SELECT * FROM batches WHERE id IN (SELECT value FROM json_each(?))", [json.dumps([*ids])]
         )
         return [batch_of(row) for row in rows]
 
     def longer(self, organization: str, landed: int, size: int, offset: int) -> list[Batch]:
-        """The imports of more than `landed` and at most `size` bytes with whole lines at least up to `offset`."""
+        """Return the imports of more than `landed` and at most `size` bytes whose whole lines reach at least to
+        `offset`.
+        """
         return [batch_of(row) for row in self._database.rows(_LONGER, [organization, landed, size, offset])]
 
     def is_registered(self, batch: Batch) -> bool:

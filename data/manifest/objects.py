@@ -52,7 +52,7 @@ class Objects:
         return {ObjectVersion(*row) for row in rows}
 
     def batches_of_key(self, organization: str, version: ObjectVersion) -> list[Batch]:
-        """The batches that landed the contents of all versions of an object."""
+        """Return the batches that landed the contents of all versions of an object."""
         rows = self._database.rows(
             "SELECT * FROM batches "
             "WHERE id IN (SELECT batch FROM objects WHERE organization = ? AND bucket = ? AND key = ?)",
@@ -61,7 +61,7 @@ class Objects:
         return [batch_of(row) for row in rows]
 
     def batches_of_content(self, organization: str, sha256: str, size: int) -> list[Batch]:
-        """The batches that landed exactly this content, from any source."""
+        """Return the batches that landed exactly this content, from any source."""
         content = [organization, sha256, size]
         rows = self._database.rows("SELECT * FROM batches WHERE organization = ? AND sha256 = ? AND bytes = ?", content)
         return [batch_of(row) for row in rows]

@@ -54,7 +54,7 @@ def every_visit(lake):
 
 
 def rebuilt(root, questions=0, answer=True):
-    """Rebuild, and answer this number of questions."""
+    """Rebuild, answering this many questions; return the result."""
     with locked_for_rebuild(root) as locked:
         rebuild = Rebuild(locked)
         asked = list(rebuild.plan.questions)

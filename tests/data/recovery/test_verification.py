@@ -34,8 +34,8 @@ DAYS = 3
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A lake with three files of 4, 5 and 6 visits for acme, and one for another organization; both have links; one
-    key.
+    """A lake with one key, three files of 4, 5 and 6 visits for acme, and a file for another organization; both have
+    links.
     """
     root = tmp_path_factory.mktemp("made") / "lake"
     with opened(root, create=True) as lake:
@@ -64,7 +64,7 @@ def damaged(lake, **options):
 
 
 def rewritten(change):
-    """Return a function that writes a file again, with its table changed."""
+    """Return a function that writes a file again, with `change` applied to its table."""
 
     def rewrite(path):
         table = change(pq.ParquetFile(path).read())
@@ -77,7 +77,7 @@ STATUS = VISITS.get_field_index("status")
 
 
 def of_version(version, schema=VISITS):
-    """Return a function that writes a file without visits that claims a schema version."""
+    """Return a function that writes a file without visits, but with a given schema version."""
     return lambda path: write_parquet([], schema, path, metadata={"traffic.schema_version": f"{version}"})
 
 
@@ -104,7 +104,7 @@ REGISTERED = {
 
 
 @pytest.mark.parametrize(("write", "reason"), REGISTERED.values(), ids=REGISTERED)
-def test_a_file_with_other_content_is_reported_despite_its_hash(lake, write, reason):
+def test_wrong_contents_are_reported_even_if_the_hash_matches(lake, write, reason):
     file = files(lake)[0]
     path = lake.root / file.path
     write(path)
@@ -138,7 +138,7 @@ def test_an_empty_lake_has_no_findings(tmp_path):
     assert told == []
 
 
-def test_progress_grows_with_each_file_to_the_size(lake):
+def test_progress_grows_with_each_file_up_to_the_total_size(lake):
     told, size = [], size_of_visits(lake)
     verify_lake(lake, progress=lambda *numbers: told.append(numbers))
     assert (len(told), told[-1]) == (DAYS + 1, (size, size))
@@ -160,7 +160,7 @@ def test_intact_files_are_recorded_as_checked(lake):
 
 
 def rotten(lake, path):
-    """Damage a file with unchanged size, change time and inode: every file is hashed anyway."""
+    """Damage a file without changing its size, change time or inode: every file is hashed anyway."""
     rot(lake, path)
     assert lake.verified_path(files(lake)[1])
 
@@ -187,7 +187,7 @@ def test_a_damaged_file_is_reported_and_the_others_are_checked(lake, damage, rea
     assert (trouble.path, trouble.reason[: len(reason)], found.files) == (file.path, reason, DAYS + 1)
 
 
-def test_a_file_with_another_number_of_visits_is_reported(lake):
+def test_a_file_with_the_wrong_number_of_visits_is_reported(lake):
     file = files(lake)[2]
     with database_of(lake.manifest).transaction() as db:
         db.execute("UPDATE files SET visits = 1234 WHERE path = ?", [file.path])
@@ -282,7 +282,7 @@ def test_an_unreadable_manifest_is_reported_once(lake):
 # Concurrent programs and unknown files
 
 
-def test_unknown_files_are_counted_and_are_not_a_problem(lake):
+def test_unknown_files_are_counted_but_are_not_a_problem(lake):
     known = lake.root / files(lake)[0].path
     shutil.copy(known, known.with_name("copy.parquet"))
     (lake.root / "visits" / "organization=gone" / "day=2026-01-01").mkdir(parents=True)
@@ -293,7 +293,7 @@ def test_unknown_files_are_counted_and_are_not_a_problem(lake):
     assert [verify_lake(lake, name).unknown for name in ("acme", "other")] == [1, 0]
 
 
-def test_a_dead_file_is_neither_checked_nor_an_orphan(lake):
+def test_a_dead_file_is_neither_checked_nor_counted_as_unknown(lake):
     file = files(lake)[0]
     lake.manifest.replace([file], list, RECLASSIFYING, now=datetime.now(UTC), grace=READERS_GRACE)
     flip(lake.root / file.path)
@@ -313,7 +313,7 @@ def test_a_file_erased_during_verification_is_not_a_finding(lake):
     assert not (lake.root / last.path).exists()
 
 
-def test_a_file_about_to_land_is_not_an_orphan(lake):
+def test_a_file_about_to_land_does_not_count_as_unknown(lake):
     first = files(lake)[0]
     name = re.sub("[^/]+$", "landing.parquet", first.path)
     placed, checked = threading.Event(), threading.Event()

@@ -1,4 +1,4 @@
-"""The file of a lake's own agents: rejected files, and when changes take effect."""
+"""The operator's table of agents in a lake: which files are rejected, and when changes take effect."""
 
 import os
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ def test_a_lake_without_a_table_has_no_own_agents(lake):
     assert own_agents(lake) == ()
 
 
-def test_the_table_of_a_lake_has_its_own_agents(lake):
+def test_own_agents_are_read_from_the_table_in_the_lake(lake):
     lake.own_agents.write_bytes(table_of(MONITOR, OTHER))
     assert names(own_agents(lake)) == ["Intranet Monitor", "Partner"]
 
@@ -47,7 +47,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("make", "message"), REFUSED.values(), ids=REFUSED)
-def test_an_invalid_file_is_rejected_by_its_path(lake, make, message):
+def test_the_error_about_an_invalid_file_names_its_path(lake, make, message):
     make(lake.own_agents)
     with pytest.raises(BadInput) as refused:
         own_agents(lake)
@@ -61,7 +61,7 @@ def test_a_changed_table_is_read_again(lake):
     assert names(own.current().own) == ["Partner"]
 
 
-def test_agents_of_a_removed_table_are_gone(lake):
+def test_removing_the_table_removes_its_agents(lake):
     lake.own_agents.write_bytes(table_of(MONITOR))
     own = CurrentTables(lake)
     lake.own_agents.unlink()
@@ -89,7 +89,7 @@ def test_an_invalid_table_is_rejected_at_startup(lake):
         CurrentTables(lake)
 
 
-def test_the_status_has_the_rules_version_with_own_agents(lake):
+def test_the_rules_version_in_the_status_includes_own_agents(lake):
     lake.own_agents.write_bytes(table_of(MONITOR))
     assert status_of(lake, NOW).rules_version == rules_version(lake_tables(lake))
 

@@ -1,4 +1,4 @@
-"""The manifest has the facts of requests for each day, whichever task rewrites the files."""
+"""The manifest records the request facts of each day, whichever task rewrites the files."""
 
 import json
 from datetime import UTC, date, datetime
@@ -23,13 +23,13 @@ SENT, ABSENT, HTTPS, PLAIN = (BITS[name] for name in ("fetch_sent", "language_ab
 
 
 def facts(lake):
-    """Return the facts of each day of March, by its number."""
+    """Return the facts of each day in March, by the day's number."""
     found = lake.manifest.files.facts_by_day("acme", date(2026, 3, 1), date(2026, 3, 31))
     return {day.day: bits for day, bits in found.items()}
 
 
 def caddy(at, headers):
-    """Return a line of Caddy."""
+    """Return a line of a Caddy log."""
     request = {"remote_ip": "198.51.100.7", "method": "GET", "host": "go.example", "uri": "/", "headers": headers}
     told = {"ts": at.replace(tzinfo=UTC).timestamp(), "logger": "http.log.access", "status": 200, "request": request}
     return f"{json.dumps(told)}\n"
@@ -37,7 +37,9 @@ def caddy(at, headers):
 
 @pytest.fixture
 def known(lake):
-    """A lake with a day without facts, a day with facts in two of its three files, and a day with facts in one file."""
+    """A lake with three days: one without facts, one with facts in two of three files, and one with facts in one
+    file.
+    """
     land(lake, "acme", [visit(visited_at=MARCH[1], visitor=2, signals=SENT | BITS["attacked"])])
     land(lake, "acme", [visit(visited_at=MARCH[1], visitor=2, signals=PLAIN)])
     land(lake, "acme", [visit(visited_at=at, visitor=1) for at in MARCH[:2]])
@@ -48,7 +50,7 @@ def known(lake):
 KNOWN = {1: NETWORKS, 2: SENT | PLAIN | NETWORKS, 3: ABSENT | HTTPS | NETWORKS}
 
 
-def test_a_day_has_the_facts_of_any_of_its_visits(known):
+def test_a_day_has_the_facts_of_all_its_visits(known):
     assert facts(known) == KNOWN
 
 
@@ -86,18 +88,18 @@ def test_a_reclassified_day_keeps_its_facts(known):
 
 
 @pytest.mark.parametrize("is_lost", [True, False])
-def test_a_rebuilt_manifest_has_the_facts_of_days(known, is_lost):
+def test_a_rebuilt_manifest_has_the_facts_of_each_day(known, is_lost):
     Compactor(known, lambda: NOW).run()
     land(known, "acme", [visit(visited_at=MARCH[5], signals=SENT)])
     with rebuilt(known, is_lost) as again:
         assert facts(again) == KNOWN | {6: SENT | NETWORKS}
 
 
-def test_erased_days_are_gone_and_others_keep_their_facts(known):
+def test_erased_days_disappear_and_others_keep_their_facts(known):
     Eraser(known, lambda: NOW).run("acme", Criteria(visitor=1))
     assert facts(known) == {2: KNOWN[2], 3: KNOWN[3]}
 
 
-def test_days_past_retention_are_gone(known):
+def test_days_beyond_the_retention_period_disappear(known):
     apply_retention(known, 6, NOW)
     assert facts(known) == {3: KNOWN[3]}

@@ -1,4 +1,4 @@
-"""The footers of visit files record what the manifest has, so that a lost manifest can be rebuilt (P1, P6)."""
+"""Visit files record in their footers what the manifest contains, so that it can be rebuilt if lost (P1, P6)."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -31,7 +31,7 @@ def names(files):
     return tuple(sorted(file.path.rpartition("/")[2] for file in files))
 
 
-def test_files_of_an_import_record_their_day_and_batch(lake, load):
+def test_imported_files_record_their_day_and_batch(lake, load):
     load(line("/a", 1) + line("/b", 2))
     (batch,) = lake.manifest.logs.batches("acme", "")
     first, last = sorted(footers(lake), key=lambda footer: footer.day)
@@ -41,7 +41,7 @@ def test_files_of_an_import_record_their_day_and_batch(lake, load):
     assert batch.visits == 2
 
 
-def test_files_of_a_killed_import_are_overwritten_by_the_next(lake, load):
+def test_files_from_a_killed_import_are_overwritten_by_the_next(lake, load):
     kill_at_commit(lambda: load(line("/a", 1) + line("/b", 2)), "data.store.landing", "data.manifest.manifest")
     left = {path.name for path in lake.root.glob("visits/organization=acme/*/*")}
     assert len(left) == 2
@@ -65,7 +65,7 @@ def test_live_visits_record_their_pending_rows(lake):
     )  # fmt: skip
 
 
-def test_a_replacing_file_names_the_files_it_replaces(lake):
+def test_a_replacement_names_the_files_it_replaces(lake):
     for path in ("/a", "/b"):
         land(lake, "acme", [visit(path=path, user_agent="GPTBot/1.2", short_code=path[1:])])
     batches = {record.id for footer in footers(lake) for record in footer.batches}

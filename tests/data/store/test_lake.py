@@ -1,4 +1,4 @@
-"""The lake as a folder: where it may be, opening it, its seed files, and verifying its files."""
+"""The lake as a folder: where it may be, how it is opened, its seed files, and how its files are verified."""
 
 import logging
 import os
@@ -33,12 +33,12 @@ DAY, LATER = date(2026, 3, 4), date(2026, 3, 5)
 
 @pytest.fixture
 def landed(lake):
-    """Return the path of the only visit file of a lake."""
+    """Land visits, and return the path of the lake's only visit file."""
     land(lake, "acme", [visit(path="/a"), visit(path="/b")])
     return Path(lake.visit_files("acme", DAY, DAY)[1])
 
 
-def test_a_folder_without_a_lake_is_reported_and_unchanged(tmp_path):
+def test_a_folder_without_a_lake_is_reported_and_left_unchanged(tmp_path):
     for root in (tmp_path / "absent", tmp_path):
         with pytest.raises(BadInput, match=rf"no lake at {root}"):
             Lake(root)
@@ -58,7 +58,7 @@ def test_a_link_to_a_missing_folder_is_reported(tmp_path):
     assert not (tmp_path / "disk").exists()
 
 
-def test_a_file_in_place_of_a_lakes_folder_is_reported(lake):
+def test_a_file_in_place_of_the_lake_folder_is_reported(lake):
     for folder in (".staging", "visits", "rejects"):
         shutil.rmtree(lake.root / folder)
         (lake.root / folder).write_text("in the way")
@@ -72,7 +72,7 @@ def test_a_file_in_place_of_a_lakes_folder_is_reported(lake):
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="the superuser may write anywhere")
-def test_an_unwritable_folder_is_bad_input(tmp_path):
+def test_an_unwritable_folder_is_rejected_as_bad_input(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(BadInput, match="cannot be written"):
         Lake(tmp_path / "lake", create=True)
@@ -95,7 +95,7 @@ def test_a_network_file_system_is_recognized(tmp_path):
     assert network_file_system(tmp_path) is None
 
 
-def test_a_lake_on_a_network_is_rejected_clearly(tmp_path, monkeypatch):
+def test_a_lake_on_a_network_file_system_is_rejected(tmp_path, monkeypatch):
     monkeypatch.setattr("data.store.lake.network_file_system", lambda folder: "nfs4")
     with pytest.raises(BadInput, match=r"^the lake cannot be at \S+: nfs4 is a network file system.*local disk\.$"):
         Lake(tmp_path / "lake", create=True)
@@ -118,7 +118,7 @@ def test_seed_files_are_empty_and_have_every_column(lake):
         assert pq.read_table(seed, partitioning=None).equals(schema.empty_table())
 
 
-def test_a_dictionary_is_read_as_its_values(tmp_path):
+def test_a_dictionary_column_is_read_back_as_plain_values(tmp_path):
     numbered = pa.table({"domain": pa.array(["b.example", None, "a.example"]).dictionary_encode()})
     write_parquet([numbered], numbered.schema, tmp_path / "file", statistics=["domain"])
     assert pq.read_table(tmp_path / "file").equals(numbered.cast(pa.schema([("domain", pa.string())])))
@@ -138,7 +138,7 @@ def test_constant_columns_are_not_compressed(tmp_path):
     assert pq.read_table(tmp_path / "file").select([*values]).to_pydict() == values
 
 
-def test_only_a_lost_or_damaged_seed_file_is_written_again(lake, reopened):
+def test_only_a_lost_or_damaged_seed_file_is_rewritten(lake, reopened):
     seed = Path(lake.seed_visits)
     before, written_at = seed.read_bytes(), seed.stat().st_mtime_ns
     reopened()
@@ -151,7 +151,7 @@ def test_only_a_lost_or_damaged_seed_file_is_written_again(lake, reopened):
         assert Path(reopened().seed_visits).read_bytes() == before
 
 
-def test_landed_visits_are_read_by_day_after_the_seed(lake):
+def test_a_days_files_follow_the_seed_once_visits_have_landed(lake):
     assert lake.visit_files("acme", DAY, DAY) == [lake.seed_visits]
     assert link_files(lake, "acme") == ((lake.seed_links,), (lake.seed_link_changes,))
     land(lake, "acme", [visit(path="/a"), visit(path="/b"), visit(path="/c", visited_at=datetime(2026, 3, 5))])
@@ -307,7 +307,7 @@ def test_a_lake_without_visits_gets_a_new_manifest(lake, reopened, lose):
 
 
 def wait_for(lock):
-    """Start a thread that waits for a lock of a lake."""
+    """Start a thread that waits for one of the lake's locks."""
 
     def take():
         with lock():
@@ -319,7 +319,7 @@ def wait_for(lock):
 
 
 def may_rewrite(lake, organization):
-    """Whether the lock for rewriting these files is free."""
+    """Return whether the lock for rewriting these files is free."""
     with lake.rewrite_lock(False, organization) as has_lock:
         return has_lock
 
@@ -337,7 +337,7 @@ def test_a_long_wait_for_a_lock_is_logged(lake, monkeypatch, caplog):
     ]
 
 
-def test_a_rewrite_of_all_organizations_excludes_any_other(lake):
+def test_a_rewrite_of_all_organizations_excludes_all_others(lake):
     with lake.rewrite_lock(organization="acme"):
         assert [may_rewrite(lake, name) for name in ("other", "acme", None)] == [True, False, False]
     with lake.rewrite_lock():

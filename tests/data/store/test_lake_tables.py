@@ -1,4 +1,4 @@
-"""The release of a lake: when it is stored, when it is used, and invalid releases."""
+"""The release in a lake: when it is stored, when it is used, and which releases are rejected."""
 
 import pytest
 
@@ -44,7 +44,7 @@ def test_the_source_of_names_is_reported(lake):
     assert names_in_use(lake) == Names(str(lake.released), "2099-01-02")
 
 
-def test_a_release_has_the_checksum_of_its_file(lake):
+def test_the_checksum_of_a_release_is_that_of_its_file(lake):
     assert sha256_of_release(lake) == ""
     store(lake)
     assert sha256_of_release(lake) == sha256_of(NEWER)
@@ -57,7 +57,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("content", "sha256", "message"), REFUSED.values(), ids=REFUSED)
-def test_a_rejected_release_keeps_the_last_one(lake, content, sha256, message):
+def test_the_last_release_stays_when_another_is_rejected(lake, content, sha256, message):
     store(lake)
     with pytest.raises(BadInput, match=message):
         store_release(lake, "https://new.example/rules.toml", content, sha256 or sha256_of(content))
@@ -76,33 +76,33 @@ def test_after_an_upgrade_the_shipped_tables_are_used(lake):
     assert names_in_use(lake).is_outdated
 
 
-def test_the_release_of_this_version_changes_nothing(lake):
+def test_storing_the_shipped_release_changes_nothing(lake):
     store(lake, shipped_release())
     assert rules_version_of(lake) == rules_version()
     assert not names_in_use(lake).is_outdated
 
 
 @pytest.mark.parametrize("content", [b"[[agent]]\n" + NEWER, b"\0" * 100])
-def test_a_damaged_release_is_rejected_by_its_path(lake, content):
+def test_the_error_about_a_damaged_release_names_its_path(lake, content):
     lake.released.write_bytes(content)
     with pytest.raises(BadInput, match=r"rules\.toml"):
         lake_tables(lake)
 
 
-def test_a_release_stored_meanwhile_is_used(lake):
+def test_a_release_stored_after_the_tables_were_read_is_used(lake):
     current = CurrentTables(lake)
     store(lake)
     assert agents(current.current())[0] == "Newcomer"
 
 
-def test_a_reclassification_shows_the_changes_of_a_release(lake):
+def test_a_reclassification_shows_what_a_release_changes(lake):
     land(lake, "acme", [visit(user_agent="Newcomer/1.0", bot_category="other_bot", rules_version=rules_version())])
     store(lake)
     changes = Reclassifier(lake).run(["acme"], dry_run=True).changes
     assert changes == {CategoryChange("other_bot", "ai_training"): {"Newcomer/1.0": 1}}
 
 
-def test_a_backup_has_the_release(lake, tmp_path):
+def test_a_backup_contains_the_release(lake, tmp_path):
     store(lake)
     back_up(lake, tmp_path / "copy")
     assert (tmp_path / "copy/rules.toml").read_bytes() == NEWER

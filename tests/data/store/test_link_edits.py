@@ -1,4 +1,4 @@
-"""Edits of links write a small file of changes, until the changes are folded into the base file."""
+"""Edits to links write a small file of changes, until these are folded into the base file."""
 
 import random
 from concurrent.futures import ThreadPoolExecutor
@@ -35,7 +35,7 @@ SOME = [{"short_code": code, "target_url": f"https://shop.example/{code}"} for c
 
 @pytest.fixture
 def edited(lake):
-    """A lake with three links in its base file; since then, one was changed, one removed and one added."""
+    """A lake with three links in its base file; one has since been changed, one removed, and another added."""
     links(lake, "acme", SOME)
     put(lake, "a", "https://shop.example/new")
     remove(lake, "b")
@@ -79,7 +79,7 @@ def test_an_edit_leaves_the_base_file_unchanged(lake):
     assert pq.read_metadata(changes_path(lake)).num_rows == 1
 
 
-def test_an_edit_of_many_links_writes_a_few_kilobytes(lake):
+def test_an_edit_among_many_links_writes_a_few_kilobytes(lake):
     links(lake, "acme", [{"short_code": f"c{number}", "target_url": "https://x.example"} for number in range(50_000)])
     put(lake, "c7", "https://shop.example/new")
     assert changes_path(lake).stat().st_size < 5_000
@@ -222,7 +222,7 @@ def test_a_failed_edit_keeps_the_earlier_links(edited, module, is_done, work):
     assert list(edited.staging.iterdir()) == []
 
 
-def test_an_edit_of_links_changed_meanwhile_is_rejected(edited):
+def test_an_edit_to_links_that_have_since_changed_is_rejected(edited):
     read = edited.manifest.links.live("acme")
     put(edited, "e", "https://shop.example/e")
     for write in (lay_over, replace_links):
@@ -241,7 +241,7 @@ def test_older_unknown_files_are_deleted_by_an_edit(edited):
 
 @contextmanager
 def older(lake, kept):
-    """Restore an older manifest of the lake, without the number that shows its age; open the lake."""
+    """Restore an older manifest into the lake, without the number that shows its age; open the lake."""
     lake.manifest.close()
     put_back(kept, lake.root)
     (lake.root / "generation").unlink()
@@ -287,7 +287,7 @@ def test_folding_over_an_older_manifest_keeps_newer_edits(edited, caplog):
     assert "acme: links newer than the manifest are in use again: links/organization=acme/" in caplog.text
 
 
-def test_a_swept_file_of_an_older_manifest_stops_no_edit(edited):
+def test_an_older_manifest_with_a_swept_file_prevents_no_edit(edited):
     kept = kept_manifest(edited.root)
     fold_links(edited, "acme")
     expected = targets(edited) | {("e", ""): "https://shop.example/e"}
@@ -308,7 +308,7 @@ def test_a_damaged_live_file_is_not_skipped(edited):
     assert newer.exists()
 
 
-def test_damage_of_newer_links_is_reported_by_an_edit(edited):
+def test_an_edit_reports_damage_to_newer_links(edited):
     kept = kept_manifest(edited.root)
     put(edited, "e", "https://shop.example/e")
     flip(changes_path(edited))
@@ -361,20 +361,20 @@ def test_a_rebuild_reports_changes_without_their_base_file(edited):
         assert [finding.path.rpartition("/")[2] for finding in verify_lake(again).findings] == [name]
 
 
-def test_damaged_changes_are_found(edited):
+def test_damaged_changes_are_reported(edited):
     flip(changes_path(edited))
     with pytest.raises(LakeDamaged, match=changes_path(edited).name):
         links_of(edited, "acme")
     assert [edited.root / finding.path for finding in verify_lake(edited).findings] == [changes_path(edited)]
 
 
-def test_a_backup_has_edited_links(edited, tmp_path):
+def test_a_backup_contains_edited_links(edited, tmp_path):
     back_up(edited, tmp_path / "copy")
     with opened(tmp_path / "copy") as copy:
         assert targets(copy) == AFTERWARDS
 
 
-def test_a_published_copy_has_edited_links(edited, tmp_path):
+def test_a_published_copy_contains_edited_links(edited, tmp_path):
     LakePublisher(edited, str(tmp_path / "target")).publish("acme")
     (published,) = (tmp_path / "target" / "acme" / "links").glob("*.parquet")
     rows = pq.read_table(published, partitioning=None).to_pylist()
@@ -410,7 +410,7 @@ def test_a_copy_without_the_latest_edits_is_behind(lake, tmp_path):
     assert finding.reason == "is behind: visits or links have changed since; `traffic publish` copies them"
 
 
-def test_concurrent_edits_of_several_programs_are_all_applied(lake):
+def test_concurrent_edits_by_several_programs_are_all_applied(lake):
     links(lake, "acme", SOME)
     codes = [f"n{number}" for number in range(40)]
 

@@ -1,4 +1,4 @@
-"""Files of links: identified by checksum, replaced completely or not at all, and searched by URLs in any spelling."""
+"""Link files are identified by checksum, replaced completely or not at all, and searched by URL in any spelling."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import product

@@ -1,4 +1,4 @@
-"""Tags of links: kept by edits, folding, backups, rebuilds and copies; files of earlier versions have none."""
+"""Link tags are kept by edits, folding, backups, rebuilds and copies; files from earlier versions have none."""
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -30,7 +30,7 @@ FIRST = [{"short_code": code, "target_url": f"https://shop.example/{code}", "tag
 
 @pytest.fixture
 def tagged(lake):
-    """A lake with three links in its base file and one in its file of changes; one link was changed, too."""
+    """A lake with three links in its base file, one of them changed since, and a fourth in its file of changes."""
     links(lake, "acme", [row | {"tags": row["tags"] or None} for row in FIRST])
     put(lake, "c", tags=[])
     put(lake, "c", tags=["mail"])
@@ -53,7 +53,7 @@ def test_every_reader_of_links_returns_their_tags(tagged):
     assert {code: link_of(tagged, "acme", code, "").tags for code in TAGS} == TAGS
 
 
-def test_changing_tags_keeps_the_time_of_a_link(tagged):
+def test_changing_the_tags_of_a_link_keeps_its_creation_time(tagged):
     before = link_of(tagged, "acme", "a", "")
     later = new_link("a", "", before.target_url, NOW + timedelta(1), ["x"])
     assert edit_links(tagged, "acme", [LinkEdit("a", "", later)]) == [(before, replace(before, tags=("x",)))]
@@ -66,7 +66,7 @@ def test_an_edit_without_tags_keeps_tags(tagged):
     assert tags_of(tagged) == TAGS
 
 
-def test_an_edit_sees_tags_of_earlier_edits(tagged):
+def test_an_edit_sees_tags_from_earlier_edits(tagged):
     tag = new_link("a", "", "https://shop.example/a", NOW, ["new"])
     move = new_link("a", "", "https://shop.example/moved", NOW)
     edit_links(tagged, "acme", [LinkEdit("a", "", tag), LinkEdit("a", "", move)])
@@ -98,7 +98,7 @@ def test_files_alone_restore_tags(tagged):
         assert tags_of(again) == TAGS
 
 
-def test_a_published_copy_has_tags(tagged, tmp_path):
+def test_a_published_copy_contains_tags(tagged, tmp_path):
     LakePublisher(tagged, str(tmp_path / "copy")).publish("acme")
     (path,) = (tmp_path / "copy").rglob("links/*.parquet")
     found = {row["short_code"]: tuple(row["tags"] or ()) for row in pq.read_table(path, partitioning=None).to_pylist()}
@@ -114,13 +114,13 @@ def sql_tags(lake, **files):
         return dict(shell.execute("SELECT short_code, tags FROM links_in_scope").fetchall())
 
 
-def test_sql_has_tags_and_null_without_any(tagged):
+def test_sql_returns_tags_or_null_if_there_are_none(tagged):
     assert sql_tags(tagged) == {code: [*tags] or None for code, tags in TAGS.items()}
 
 
 @pytest.fixture
 def untagged(tagged, tmp_path):
-    """Return the paths of the lake's files of links as earlier versions wrote them, without tags."""
+    """Write copies of the lake's link files as earlier versions wrote them, without tags; return their paths."""
     live = tagged.manifest.links.live("acme")
     paths = LinkPaths(str(tmp_path / "whole.parquet"), str(tmp_path / "old.changes.parquet"))
     for file, path in zip(live, paths, strict=True):
@@ -143,7 +143,7 @@ def test_sql_reads_files_without_tags(tagged, untagged):
 
 @pytest.fixture
 def imported(tagged, tmp_path):
-    """Import the text of a CSV file; return the tags of all links afterwards."""
+    """Return a function that imports CSV text and returns the tags of all links afterwards."""
 
     def imported(text, **how):
         file = tmp_path / "links.csv"
@@ -191,7 +191,7 @@ def words(lake, tag):
     return LinkIndex(lake).links("acme").with_tag(tag)
 
 
-def test_an_index_has_the_links_of_a_tag(tagged):
+def test_an_index_has_the_links_with_a_tag(tagged):
     assert words(tagged, "spring") == ("a d", 2)
     assert words(tagged, "Spring") == words(tagged, "x") == ("", 0)
 
@@ -210,7 +210,7 @@ def test_a_tag_with_too_many_links_is_only_counted(tagged, monkeypatch):
     assert words(tagged, "<b>") == ("d", 1)
 
 
-def test_links_without_tags_have_no_tag(lake):
+def test_no_tag_is_found_if_links_have_none(lake):
     assert LinkIndex(lake).links("acme").with_tag("a") == ("", 0)
     links(lake, "acme", [{"short_code": "a", "target_url": "https://shop.example/"}])
     assert words(lake, "a") == ("", 0)

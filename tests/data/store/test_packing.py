@@ -47,7 +47,7 @@ def test_repeated_values_are_packed_once():
 
 
 def body_of(content):
-    """Return a body with this content."""
+    """Return a packed body with this content."""
     plain = msgspec.msgpack.encode(content)
     return struct.pack(">II", len(plain), crc32(plain)) + pa.compress(plain, "lz4", asbytes=True)
 
@@ -77,13 +77,13 @@ def test_bodies_with_different_columns_form_one_table():
 
 
 @pytest.mark.parametrize("more", [{}, {"columns": 7}])  # whatever else changed
-def test_a_body_of_a_newer_program_is_not_called_damaged(more):
+def test_a_body_from_a_newer_program_is_not_called_damaged(more):
     newer = {"version": SCHEMA_VERSION + 1, "columns": {"made_up": [1]}, "numbers": [], "shared": {}} | more
     with pytest.raises(NewerVersion, match=r"newer version of this program .*; upgrade\.$"):
         unpack(body_of(newer))
 
 
-def test_no_changed_byte_is_unpacked_as_a_visit():
+def test_a_changed_byte_never_changes_an_unpacked_visit():
     chance, body = random.Random(1), packed([visit(path=f"/{number}") for number in range(50)]).body
     for _ in range(2_000):
         damaged = bytearray(body)

@@ -103,7 +103,7 @@ def test_every_column_lands_unchanged(lake):
     assert sorted(rows_of(lake), key=str) == sorted(expected, key=str)
 
 
-def test_visits_of_many_senders_land_sorted_in_one_file(lake):
+def test_visits_from_many_senders_land_sorted_in_one_file(lake):
     for code, second in (("b", 3), (None, 0), ("a", 9), ("b", 1), ("a", 2)):
         row = visit(short_code=code, visited_at=datetime(2026, 3, 4, 0, 0, second))
         pending.enqueue(lake.manifest, [("acme", packed([row]))], NOW)
@@ -114,7 +114,7 @@ def test_visits_of_many_senders_land_sorted_in_one_file(lake):
 
 
 @pytest.mark.parametrize(("most", "files"), [(1, 7), (2, 4), (3, 3), (6, 2), (7, 1), (100, 1)])
-def test_many_visits_are_moved_a_part_at_a_time_oldest_first(lake, monkeypatch, most, files):
+def test_many_visits_are_moved_in_parts_oldest_first(lake, monkeypatch, most, files):
     monkeypatch.setattr(pending, "MAX_VISITS_PER_TRANSACTION", most)
     for number in range(7):
         keep(lake, f"/{number}")
@@ -123,7 +123,7 @@ def test_many_visits_are_moved_a_part_at_a_time_oldest_first(lake, monkeypatch, 
     assert len(lake.manifest.files.live("acme")) == files
 
 
-def test_visits_of_long_texts_are_moved_within_80_mb(lake):
+def test_visits_with_long_strings_are_moved_within_80_mb(lake):
     for first in range(0, 100_000, 1_000):
         rows = [visit(path=f"/{number}", user_agent=f"{number:x>300}") for number in range(first, first + 1_000)]
         pending.enqueue(lake.manifest, [("acme", packed(rows))], NOW)
@@ -137,7 +137,7 @@ def test_visits_of_long_texts_are_moved_within_80_mb(lake):
     assert counted.max_memory() < 80_000_000
 
 
-def test_only_a_part_of_the_visits_is_unpacked_at_once(lake, monkeypatch):
+def test_only_some_of_the_visits_are_unpacked_at_a_time(lake, monkeypatch):
     monkeypatch.setattr(pending, "PIECE_VISITS", 3)
     table_of, pieces = pending.table_of, []
 
@@ -199,7 +199,7 @@ def test_visits_survive_any_order_of_enqueues_and_flushes(lake, steps, most):
 
 @contextmanager
 def failing_writer(lake, monkeypatch, statement, is_done=False, times=1):
-    """Make a statement of the manifest's writing connection fail this number of times."""
+    """Make a statement on the manifest's writing connection fail this many times."""
     execute, left = database_of(lake.manifest)._writer.execute, [*range(times)]
 
     def failing(sql, *args):
@@ -225,8 +225,9 @@ def three_files(lake):
 
 
 def assert_all_wait_and_then_land_once(lake, left=0):
-    """Check that nothing has landed, that this number of files is left over, and that the next flush needs no
-    others."""
+    """Check that nothing has landed, that this many files are left over, and that the next flush needs no further
+    files.
+    """
     assert waiting(lake) == ["/a", "/b", "/c", "/d"]
     assert (paths(lake), paths(lake, "other")) == ({}, {})
     staged, moved = strays(lake)
@@ -266,7 +267,7 @@ def test_a_failure_of_the_manifest_keeps_all_visits_pending(three_files, monkeyp
     assert_all_wait_and_then_land_once(three_files)
 
 
-def test_the_next_flush_overwrites_files_of_failed_commits(three_files, monkeypatch):
+def test_the_next_flush_overwrites_files_from_failed_commits(three_files, monkeypatch):
     with failing_writer(three_files, monkeypatch, "COMMIT", times=9), pytest.raises(sqlite3.OperationalError):
         pending.flush_all(three_files)
     assert_all_wait_and_then_land_once(three_files, left=3)
@@ -320,8 +321,8 @@ def test_unreadable_visits_stay_pending_without_blocking(lake):
 # Concurrent flushes
 
 
-def test_flushers_at_the_same_time_move_every_visit_once(lake, reopened, monkeypatch):
-    """tests/faults/test_chaos.py kills processes that do this while visits arrive."""
+def test_concurrent_flushers_move_every_visit_once(lake, reopened, monkeypatch):
+    """In tests/faults/test_chaos.py, processes that do this are killed while visits arrive."""
     monkeypatch.setattr(pending, "MAX_VISITS_PER_TRANSACTION", 10)
     for number in range(40):
         keep(lake, f"/{number}", organization=("acme", "other")[number % 2])
@@ -337,7 +338,7 @@ def test_flushers_at_the_same_time_move_every_visit_once(lake, reopened, monkeyp
     assert strays(lake) == ([], set())
 
 
-def test_organizations_are_unpacked_and_written_in_turn(lake, monkeypatch):
+def test_organizations_are_unpacked_and_written_one_by_one(lake, monkeypatch):
     for organization in ("acme", "other"):
         keep(lake, "/", organization=organization)
     steps = []
@@ -351,7 +352,7 @@ def test_organizations_are_unpacked_and_written_in_turn(lake, monkeypatch):
     assert steps == ["unpacked", "written"] * 2
 
 
-def test_a_second_flush_leaves_nothing_and_moves_no_later_visit(lake, reopened, monkeypatch):
+def test_a_flush_beaten_by_another_moves_no_later_visit(lake, reopened, monkeypatch):
     keep(lake, "/old")
     rows = lake.manifest.pending
     move = rows.land
@@ -378,7 +379,7 @@ SECRETS = ("canary-user", "canary-password", "canary-query", "canary-part", "can
            "canary-referrer-query")  # fmt: skip
 
 
-def test_addresses_and_secrets_of_requests_do_not_reach_the_disk(lake, monkeypatch):
+def test_addresses_and_secrets_in_requests_never_reach_the_disk(lake, monkeypatch):
     intake = LiveIngest(lake, now=lambda: NOW)
     whole = {
         "url": "https://canary-user:canary-password@go.example/canary-path?q=canary-query&utm_source=x#canary-part",

@@ -1,7 +1,8 @@
-"""Tasks that rewrite files of days: the state after they fail, are stopped or killed, and their memory.
+"""Tasks that rewrite days: the state after they fail or are stopped or killed, and the memory that they need.
 
 No day is ever half rewritten, and the next run does the rest. At each step, some tasks fail and the others are killed;
-with `TRAFFIC_FAULTS=all`, each task does both. Memory grows with the visits of a day where spilling cannot replace it.
+with `TRAFFIC_FAULTS=all`, each task both fails and is killed. Memory grows with a day's visits where spilling cannot
+replace it.
 """
 
 import fcntl
@@ -50,7 +51,7 @@ def reclassify(lake, **how):
 
 @pytest.fixture(scope="module")
 def day_by_day():
-    """Merge days one by one, like large days."""
+    """Merge days one by one, as large days are merged."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(merge_plan, "VISITS_AT_ONCE", 0)
         yield
@@ -58,7 +59,7 @@ def day_by_day():
 
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory):
-    """A closed lake of three days in five files, with visits classified by older rules."""
+    """A closed lake with three days in five files, and visits classified by older rules."""
     root = tmp_path_factory.mktemp("mixed") / "lake"
     with opened(root, create=True) as lake:
         for number, (day, gone, kept) in enumerate(FILES):
@@ -72,7 +73,7 @@ RUNS = (compact, erase, reclassify)
 
 @pytest.fixture(scope="module", params=RUNS, ids=lambda run: run.__name__)
 def case(request, mixed, day_by_day, tmp_path_factory):
-    """A closed lake to be copied, the task for it, and its visits and epoch before and after."""
+    """A closed lake to copy, the task to run on a copy, and the lake's visits before and after with the epoch after."""
     module = {compact: "compaction", erase: "erasure", reclassify: "reclassification"}[request.param]
     with opened(shutil.copytree(mixed, tmp_path_factory.mktemp("case") / "done")) as lake:
         before = landed(lake)
@@ -85,7 +86,8 @@ def case(request, mixed, day_by_day, tmp_path_factory):
 
 def assert_whole_and_finished_by_the_next_run(case, lake, has_strays=False):
     """Check that each day is unchanged or complete, that nothing else exists, and that another run completes the
-    rest."""
+    rest.
+    """
     left = landed(lake)
     done = [day for day in case.before if left.get(day) == case.after.get(day)]
     wanted = case.before | {day: case.after.get(day) for day in done}
@@ -166,10 +168,10 @@ REWRITES = {
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """Closed lakes with a day of two files, to be copied.
+    """Closed lakes to copy, each with one day in two files.
 
-    The visits of one were classified by older rules. The visits of the other have a kilobyte of random text each; some
-    belong to no link, and some to a link with a code above every character.
+    In one lake, the visits were classified by older rules. In the other, each visit has a kilobyte of random text; some
+    visits are to no link, and some to a link whose code sorts after every character.
     """
     draw, codes = random.Random(1), [None, "a", "b", "\U0010ffff", "\U0010ffffz"]
     kinds = {
@@ -218,8 +220,8 @@ def long_texts(made, tmp_path):
         yield lake
 
 
-def test_long_texts_are_merged_in_ranges_when_memory_is_short(long_texts, monkeypatch):
-    """Anyone on the internet can send them; without this, no visit of that day would ever be merged."""
+def test_long_strings_are_merged_in_ranges_when_memory_is_short(long_texts, monkeypatch):
+    """Anyone on the internet can send such strings; without ranges, no visit of that day would ever be merged."""
     monkeypatch.setattr(engines, "MIN_MEMORY", 17 << 20)
     before = rows_of(long_texts)
     with monkeypatch.context() as patch:
@@ -245,7 +247,7 @@ def test_many_visits_are_merged_in_ranges(lake, monkeypatch, visits, ranges):
     assert len(rows_of(lake)) == 2
 
 
-def test_long_texts_are_erased_when_memory_is_short(long_texts, monkeypatch):
+def test_long_strings_are_erased_when_memory_is_short(long_texts, monkeypatch):
     Compactor(long_texts, lambda: NOW).run()
     before = rows_of(long_texts)
     monkeypatch.setattr(engines, "MIN_MEMORY", 15 << 20)
@@ -258,7 +260,7 @@ def test_long_texts_are_erased_when_memory_is_short(long_texts, monkeypatch):
     assert rows_of(long_texts) == [row for row in before if row["visitor"] != 1]
 
 
-def test_long_texts_are_reclassified_when_memory_is_short(long_texts, monkeypatch):
+def test_long_strings_are_reclassified_when_memory_is_short(long_texts, monkeypatch):
     Compactor(long_texts, lambda: NOW).run()
     before = rows_of(long_texts)
     expected = Reclassifier(long_texts, lambda: NOW).run(["acme"], dry_run=True)
@@ -290,7 +292,9 @@ def test_long_texts_are_reclassified_when_memory_is_short(long_texts, monkeypatc
     ],
 )
 def test_a_policy_decides_which_tasks_wait(lake, policy, may_land, may_rewrite):
-    """`rewrite_each` takes the locks of merging and judging, and skips organizations that others rewrite."""
+    """The locks for merging and judging are taken by `rewrite_each`, which skips organizations that others are
+    rewriting.
+    """
     free = []
 
     def look(_):

@@ -1,4 +1,4 @@
-"""The status of a lake: exact numbers, in a short time, however many files there are."""
+"""The status of a lake has exact numbers and takes a short time, however many files there are."""
 
 import sqlite3
 from contextlib import closing
@@ -36,7 +36,7 @@ def size_of(lake, organization):
 
 
 def at(*days_ago, hour=1):
-    """Return visits from this number of days before today, at an hour and half a minute past it."""
+    """Return a visit for each of these numbers of days ago, half a minute past the hour."""
     moments = [TODAY - timedelta(days, hours=12 - hour, seconds=-30) for days in days_ago]
     return [visit(visited_at=moment) for moment in moments]
 
@@ -87,7 +87,7 @@ def test_a_damaged_file_makes_the_counted_visits_unknown(lake):
     assert (found.organizations["acme"].counted_visits, found.total.counted_visits) == (None, None)
 
 
-def test_organizations_and_their_total_are_summed_up(lake):
+def test_the_status_has_numbers_by_organization_and_in_total(lake):
     for name, visits in (
         ("acme", at(5, 5, 3, hour=4) + at(0, hour=7)),
         ("acme", at(5, hour=2) + at(0, 0, 0, hour=9)),
@@ -150,7 +150,7 @@ def test_dead_files_are_counted_separately(lake):
     assert found.organizations["other"] == OrganizationStatus()
 
 
-def test_the_oldest_check_is_of_a_live_file(lake):
+def test_the_oldest_check_is_that_of_a_live_file(lake):
     land(lake, "acme", at(4, 3, 2, 1))
     one, two, three, _ = sorted(lake.manifest.files.live("acme"), key=lambda file: file.day)
     for file, days in ((one, 9), (two, 8), (three, 7)):
@@ -159,7 +159,7 @@ def test_the_oldest_check_is_of_a_live_file(lake):
     assert status_of(lake, NOW).oldest_check_at == NOW - timedelta(8)
 
 
-def test_the_oldest_salt_is_reported_by_its_age_only(lake):
+def test_only_the_age_of_the_oldest_salt_is_reported(lake):
     salts = daily_salts(lake.salts, [date(2026, 3, 9)], NOW - timedelta(hours=30))
     salts |= daily_salts(lake.salts, [date(2026, 3, 10)], NOW)
     found = status_of(lake, NOW)
@@ -197,7 +197,7 @@ def test_the_latest_time_recorded_by_a_fast_clock_is_reported(lake, record):
     ],
     ids=["missing", "overwritten", "another name of a column in its footer"],
 )
-def test_a_damaged_file_only_makes_a_time_unknown(lake, damage):
+def test_a_damaged_file_makes_only_a_time_unknown(lake, damage):
     land(lake, "acme", at(5))
     (first,) = lake.manifest.files.live("acme")
     damage(lake.root / first.path)
@@ -235,7 +235,7 @@ def test_the_status_shows_when_lists_were_last_refreshed(lake):
     assert status_of(lake, NOW).agents_refreshed_at == NOW - timedelta(2)
 
 
-def test_visits_by_older_rules_must_be_reclassified(lake):
+def test_visits_classified_by_older_rules_must_be_reclassified(lake):
     for rules, is_due in ((rules_version(), False), ("000000000000", True)):
         land(lake, "acme", [{**row, "rules_version": rules} for row in at(1)])
         assert status_of(lake, NOW).reclassify_due == is_due

@@ -21,7 +21,7 @@ FAR = timedelta(days=36_500)
 
 
 def unregister(lake):
-    """Remove the newest file from the manifest, so that it is like an older manifest."""
+    """Remove the newest file from the manifest, which is then like an older manifest; return the file's path."""
     (path,) = database_of(lake.manifest).rows("SELECT path FROM files ORDER BY id DESC LIMIT 1")[0]
     with database_of(lake.manifest).transaction() as db:
         db.execute("DELETE FROM files WHERE path = ?", [path])
@@ -55,7 +55,7 @@ def test_an_unknown_file_is_moved_when_a_day_old(lake, caplog):
 
 
 def test_a_file_with_a_time_in_the_future_counts_as_old(lake):
-    """It was written while the clock was ahead."""
+    """The file was written while the clock was ahead."""
     for ahead in (timedelta(minutes=1), timedelta(minutes=10)):
         land(lake, "acme", [visit()])
         path = unregister(lake)
@@ -87,7 +87,7 @@ def test_a_file_registered_after_being_listed_stays(lake, monkeypatch, work):
 
 @pytest.fixture
 def left(lake):
-    """The file that a merge of two files had moved into place when it was killed."""
+    """The file that a merge of two files had moved into place when the merge was killed."""
     for path in ("/a", "/b"):
         land(lake, "acme", [visit(path=path)])
     before = set(lake.root.glob("visits/organization=acme/*/*"))

@@ -44,7 +44,7 @@ def compact(lake, at=NOW, threads=1, **how):
 
 
 def files_on(lake, day):
-    """Return the live files of a day of March."""
+    """Return the live files for a day in March."""
     return [file for file in files_of(lake) if file.day == date(2026, 3, day)]
 
 
@@ -53,7 +53,7 @@ def names(lake):
 
 
 def day_of(day, number=0, **columns):
-    """Return a visit on a day of March."""
+    """Return a visit on a day in March."""
     return visit(visited_at=datetime(2026, 3, day, 12, 0, number % 60), path=f"/{day}-{number}", **columns)
 
 
@@ -69,7 +69,7 @@ ALL = [name for name in ENTRIES if ENTRIES[name].shape != "parts"]  # with these
 
 
 def test_merging_changes_no_answer_and_no_column(lake, tmp_path):
-    """The sample has three past days and today, with the visits of each day spread over 15 files or more."""
+    """The sample has three past days and today, with the visits of each day spread over at least 15 files."""
     with opened(tmp_path / "source", create=True) as source:
         Sample(visits=600, last_day=TODAY, days=4, links=30).write(tmp_path / "access.log")
         Importer(source).run(tmp_path / "access.log", ACME)
@@ -174,8 +174,8 @@ def test_a_past_day_with_recent_visits_is_not_yet_merged(lake):
     assert patient.run().files_before == 3
 
 
-def test_a_visit_of_a_busy_day_is_written_a_few_times():
-    """A file every ten seconds, merged every thirty, in a model of merging."""
+def test_a_visit_on_a_busy_day_is_written_only_a_few_times():
+    """In this model of merging, a file lands every ten seconds, and files are merged every thirty."""
     file = LandedFile("acme", TODAY, "", 0, 0, "", 0, 0, NOW)
     chance, files, written, landed = random.Random(7), [], 0, 0
     for number in range(2_160):  # for a quarter of the day
@@ -192,7 +192,7 @@ def test_a_visit_of_a_busy_day_is_written_a_few_times():
 
 @pytest.fixture
 def day_by_day(monkeypatch):
-    """Merge days one by one, like large days."""
+    """Merge days one by one, as large days are merged."""
     monkeypatch.setattr(merge_plan, "VISITS_AT_ONCE", 0)
 
 
@@ -222,7 +222,7 @@ def test_a_run_opens_one_engine_for_all_days(lake, monkeypatch):
     assert len(engines) == 1
 
 
-def test_small_past_days_of_one_organization_are_merged_at_once():
+def test_small_past_days_of_an_organization_are_merged_together():
     file = LandedFile("acme", TODAY, "", 0, 0, "", 0, 0, NOW)
 
     def merge(day, organization="acme", is_past=True, files=1, **one):
@@ -273,14 +273,16 @@ def test_a_merge_keeps_the_file_of_an_unfinished_line_separate(lake, load):
 
 @pytest.fixture
 def two_days(lake, day_by_day):
-    """A lake with two past days of three files each, which are merged day by day; its files, and its visits' paths."""
+    """A lake with two past days of three files each, which are merged day by day; also its files and its visits'
+    paths.
+    """
     for day in (4, 5):
         land_files(lake, day, 3)
     return lake, names(lake), paths(lake)
 
 
 def assert_as_before_or_done(two_days, done):
-    """Check that this number of days is merged, that the others are unchanged, and that the next run does the rest."""
+    """Check that this many days are merged, that the others are unchanged, and that the next run does the rest."""
     lake, before, told = two_days
     assert paths(lake) == told
     assert sorted(numbers(lake).values()) == sorted([1] * done + [3] * (2 - done))
@@ -442,7 +444,7 @@ def test_files_that_change_during_a_merge_wait_for_the_next_run(two_days, monkey
     assert (numbers(lake), paths(lake)) == ({4: 1, 5: 1}, told + Counter(landed))
 
 
-def test_files_that_were_erased_meanwhile_are_not_damage(two_days):
+def test_files_erased_during_a_merge_do_not_count_as_damaged(two_days):
     lake, _, _ = two_days
 
     def erase(done, _):
@@ -458,7 +460,7 @@ def test_files_that_were_erased_meanwhile_are_not_damage(two_days):
 
 
 def listing(lake):
-    """Return every file of the lake except the databases."""
+    """Return every file in the lake except the databases."""
     return {
         str(path.relative_to(lake.root))
         for path in lake.root.rglob("*")

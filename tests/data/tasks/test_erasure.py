@@ -151,7 +151,7 @@ def test_an_erasure_keeps_the_other_visits_in_order(shared_lake, names, batches,
     assert {file.path: file for file in erased.after} == {path: files_after[path] for path in new}
 
 
-def test_a_dry_run_and_nothing_to_erase_change_nothing_on_disk(lake):
+def test_a_dry_run_or_an_erasure_without_matches_changes_no_file(lake):
     land(lake, "acme", [visit(visited_at=at(day), short_code="a") for day in (3, 4)])
     before, files = bytes_on_disk(lake), files_of(lake)
     told = erase(lake, dry_run=True, short_code="a", before=date(2026, 3, 4))
@@ -175,7 +175,7 @@ def test_an_erasure_reports_files_with_the_hashes_of_their_bytes(lake):
 # Lifetime of files
 
 
-def test_files_stay_longer_than_a_query_and_are_deleted_then(lake):
+def test_erased_files_outlast_running_queries_before_deletion(lake):
     land(lake, "acme", [visit(visited_at=at(3), short_code=code) for code in "ab"])
     (file,) = files_of(lake)
     with closing(Warehouse(lake)) as warehouse:
@@ -194,7 +194,7 @@ def test_files_stay_longer_than_a_query_and_are_deleted_then(lake):
         assert warehouse.answer(overview, warehouse.snapshot(scope))["total_visits"] == 1
 
 
-def test_an_erasure_includes_dead_files_of_its_days(lake):
+def test_an_erasure_includes_dead_files_for_its_days(lake):
     for name in ("acme", "other"):
         for _ in range(2):
             land(lake, name, [visit(visited_at=at(day), short_code="a") for day in (3, 4)])
@@ -209,7 +209,7 @@ def test_an_erasure_includes_dead_files_of_its_days(lake):
     assert {path: dead_files(lake)[path] for path in moved} == dict.fromkeys(moved, NOW + erasing.GRACE)
 
 
-def test_the_write_ahead_log_is_emptied_unless_it_is_read(lake):
+def test_the_write_ahead_log_is_emptied_unless_it_is_being_read(lake):
     land(lake, "acme", [visit()])
     log = lake.root / "manifest.sqlite-wal"
     with closing(sqlite3.connect(lake.root / "manifest.sqlite")) as reader:
@@ -226,7 +226,7 @@ def test_the_write_ahead_log_is_emptied_unless_it_is_read(lake):
 # Damage
 
 
-def test_a_damaged_file_ends_an_erasure_that_keeps_its_progress(lake):
+def test_an_erasure_ended_by_a_damaged_file_keeps_its_progress(lake):
     for day in (3, 4, 5):
         land(lake, "acme", [visit(visited_at=at(day), short_code=code, path=f"/{day}{code}") for code in "ab"])
     damaged = lake.root / files_of(lake)[1].path
@@ -257,7 +257,7 @@ def line(path="/abc", day=17, agent="Mozilla/5.0", referrer="-", host="go.exampl
     )
 
 
-def test_erased_visits_do_not_return_with_their_log(lake, load):
+def test_erased_visits_do_not_return_if_their_log_is_imported(lake, load):
     log = line("/gone") + line("/kept") + line("/gone", day=18)
     load(log)
     assert erase_and_delete(lake, short_code="gone").visits == 2
@@ -295,7 +295,7 @@ def test_after_a_failed_erasure_the_rest_of_a_line_lands(lake, load):
     assert paths(lake) == ["/cut", "/kept"]
 
 
-def test_an_erasure_keeps_the_lock_of_a_living_engine(lake):
+def test_an_erasure_keeps_the_lock_of_a_running_engine(lake):
     engine = duckdb.connect()
     spill_folder(lake.staging, engine)
     delete_files(lake, [], datetime.now(UTC) + timedelta(seconds=1))
@@ -355,7 +355,7 @@ WAITING = packed(CANARIES * 50)
 
 
 def traces(root):
-    """Return which of WORDS occur in which files of a folder, in their bytes or in compressed content."""
+    """Return which WORDS occur in which files in a folder, in their bytes or in compressed content."""
     found = {}
     for path in root.rglob("*"):
         if path.is_file():
@@ -399,7 +399,7 @@ def strewn(lake, load):
 
 
 @pytest.mark.parametrize("criteria", [{"domain": "canary.example"}, {"before": date(2015, 5, 19)}])
-def test_erased_visits_leave_no_byte_in_the_folder(lake, strewn, criteria):
+def test_erased_visits_leave_no_trace_in_the_folder(lake, strewn, criteria):
     there = traces(lake.root)
     for place, files in strewn.items():
         assert files & there.keys(), place
@@ -436,13 +436,13 @@ def test_files_staged_during_the_deletion_are_kept(lake):
 
 
 def stored_texts(path):
-    """Return every text in the dictionaries of a Parquet file, used by a row or not."""
+    """Return every string in a Parquet file's dictionaries, whether or not a row uses it."""
     table = pq.read_table(path, read_dictionary=pq.read_schema(path).names)
     columns = [column for column in table.columns if pa.types.is_dictionary(column.type)]
     return {text for column in columns for chunk in column.chunks for text in chunk.dictionary.to_pylist()}
 
 
-def test_an_erasure_removes_texts_shared_with_other_days(lake, tmp_path):
+def test_an_erasure_removes_strings_shared_with_other_days(lake, tmp_path):
     log = tmp_path / "access.log"
     log.write_text(line("/canary", 17) + line("/kept", 18))
     Importer(lake).run(log, Options("acme"))

@@ -1,4 +1,4 @@
-"""Visitors who never sent headers that their browser always sends are programs, if others sent them."""
+"""Visitors without the headers that their browser always sends are programs, if other visitors sent these headers."""
 
 import json
 from contextlib import closing
@@ -80,7 +80,7 @@ def test_people_stay_people_despite_visitors_without_headers(lake):
     assert signals_of(lake, 1) == set()
 
 
-def test_headers_of_one_day_do_not_affect_another(lake):
+def test_headers_on_one_day_do_not_affect_another(lake):
     yesterday = NOON - timedelta(days=1)
     land(lake, "acme", [*PEOPLE, page(9, BARE, visited_at=yesterday), page(9, PAGE)])
     assert signals_of(lake) & BOTH == set()
@@ -104,7 +104,7 @@ def caddy_line(address, headers, second):
 
 
 def nginx_line(address, headers, second):
-    """Return a line of a `log_format` of nginx in JSON, in which headers that were not sent are empty."""
+    """Return a line in an nginx `log_format` that writes JSON, where headers that were not sent are empty."""
     named = {f"http_{name.lower().replace('-', '_')}": headers.get(name, "") for name in SENT}
     return json.dumps({
         "remote_addr": address, "time_iso8601": f"2026-03-04T12:00:{second:02}+00:00", "scheme": "https",

@@ -1,4 +1,4 @@
-"""Judging days by networks: behaviour of visitors from hosting networks, and browsers from bots' networks."""
+"""Judging days by networks: the behaviour of visitors from hosting networks, and browsers from bots' networks."""
 
 import pytest
 
@@ -11,7 +11,7 @@ HOSTED = BITS["from_hosting"]
 
 
 def asked(path, visitor=1, version=144, signals=HOSTED, **columns):
-    """Return a request of a visitor, by default from a hosting network, for a page that was served."""
+    """Return a visitor's request for a page that was served, by default from a hosting network."""
     return asked_by(path, visitor, version, signals, **columns)
 
 
@@ -20,7 +20,7 @@ def fleet(visitors, path="/", **columns):
 
 
 def elsewhere(visitors):
-    """Return visits by this number of visitors from other networks, with the same user agent."""
+    """Return visits by this many visitors from other networks, with the same user agent."""
     return [asked("/", 10 + number, signals=None) for number in range(visitors)]
 
 
@@ -57,7 +57,7 @@ SINGLE = {
 
 
 @pytest.mark.parametrize(("visits", "is_single"), SINGLE.values(), ids=SINGLE)
-def test_a_hosted_visitor_of_one_page_is_single(lake, visits, is_single):
+def test_a_hosted_visitor_with_one_page_is_single(lake, visits, is_single):
     assert ("hosting_single" in judged(lake, visits)[1]) is is_single
 
 

@@ -1,4 +1,4 @@
-"""Judging days by visitors who use HTTP/1 where others use HTTP/2 or 3."""
+"""Judging days by visitors that use HTTP/1 where others use HTTP/2 or 3."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def old(path, **columns):
 
 
 def with_old_readers(agents):
-    """Return visits by ten browsers, of which some load pages and files by HTTP/1."""
+    """Return visits by ten browsers, some of which load pages and files over HTTP/1."""
     return [visit | {"protocol": "HTTP/2" if visit["visitor"] >= 100 + agents else "HTTP/1.1"} for visit in readers(10)]
 
 
@@ -55,7 +55,7 @@ BARE = {
 
 
 @pytest.mark.parametrize(("visits", "is_bare"), BARE.values(), ids=BARE)
-def test_a_page_without_files_by_http_1_is_bare(lake, visits, is_bare):
+def test_a_page_without_files_over_http_1_is_bare(lake, visits, is_bare):
     assert ("old_protocol_bare" in judged(lake, visits)[1]) is is_bare
 
 

@@ -1,4 +1,4 @@
-"""Judging past days, compared with an independent recount, and the time when a day is judged."""
+"""Judging past days: a comparison with an independent recount, and when a day is judged."""
 
 import json
 from collections import Counter
@@ -43,7 +43,7 @@ def judge(lake, now=TODAY):
 
 
 def signals_by(lake, key="path"):
-    """Return the names of the signals of each visit, by one of its columns."""
+    """Return the names of each visit's signals, by the value in one of its columns."""
     names = {}
     for row in rows_of(lake):
         names[row[key]] = {signal.name for signal in SIGNALS if row["signals"] & signal.bit}
@@ -72,7 +72,9 @@ HEADERS = ["https", "plain_http", "fetch_absent", "fetch_sent", "language_absent
 
 
 def some_facts(random):
-    """Generate signals with which a visitor's visits may land: an attack and, for some visitors, facts of headers."""
+    """Generate signals with which a visitor's visits may land: an attack and, for some visitors, facts about
+    headers.
+    """
     never = random.choice([[], ["fetch_sent"], ["language_sent"], ["fetch_sent", "language_sent"], HEADERS])
     names = [name for name in HEADERS if name not in never]
     return lambda: sum(recount.BITS[name] for name in names if random.random() < 0.5)
@@ -110,7 +112,7 @@ def some_day(random):
 
 
 def loads_ahead(random, visitor, domains):
-    """Generate requests of a visitor with a browser that loads some pages ahead, with whole seconds or without."""
+    """Generate a visitor's requests from a browser that loads some pages ahead, at whole seconds or at any time."""
     spread, digits = random.choice([10, 100, 20_000]), random.choice([0, 6])
     for _ in range(random.choice([2, 5, 40])):
         path, bits = random.choice([("/p1", AHEAD), ("/p2", AHEAD), ("/p1", 0), ("/p3", 0), ("/a.js", FILE), *MIXED])
@@ -119,7 +121,7 @@ def loads_ahead(random, visitor, domains):
 
 
 def comes_from_hosting(random, visitor, domains):
-    """Generate requests of a visitor, usually from a hosting network; some networks are a known bot's."""
+    """Generate a visitor's requests, usually from a hosting network; some networks are those of a known bot."""
     bits = random.choice([[FROM_HOSTING], [FROM_HOSTING, 0], [recount.BITS["from_bot"], FROM_HOSTING]])
     paths = random.choice([["/p1", "/"], ["/", "/favicon.ico"], ["/p9", "/a.js", "/"]])
     agent = random.choice([*[f"rare {random.choice('ab')}"] * 2, f"rare {visitor}", NEW, OLD])
@@ -131,7 +133,7 @@ def comes_from_hosting(random, visitor, domains):
 
 
 def comes_by_a_protocol(random, visitor):
-    """Generate requests of a visitor with a current browser, some by one version of HTTP only."""
+    """Generate a visitor's requests from a current browser, in some cases over one version of HTTP only."""
     newer = visitor % 5
     protocols = random.choice([["HTTP/2"], ["HTTP/2", "HTTP/3"]] if newer else [["HTTP/1.1"], ["HTTP/1.0", "HTTP/2"]])
     agent, paths = NEW.replace("145", str(130 + newer)), ["/", "/a.js", "/b.css"] if newer else ["/", "/c"]
@@ -233,7 +235,7 @@ SESSIONS = [
 
 
 @pytest.mark.parametrize(("changes", "is_probed"), SESSIONS)
-def test_one_probe_in_a_long_session_is_an_operators(lake, changes, is_probed):
+def test_one_probe_in_a_long_session_comes_from_the_operator(lake, changes, is_probed):
     files, seconds, probes, again, status = (
         {"files": 20, "seconds": 600, "probes": 1, "again": 0, "status": 200} | changes
     ).values()
@@ -244,7 +246,7 @@ def test_one_probe_in_a_long_session_is_an_operators(lake, changes, is_probed):
     assert ("probed" in signals_by(lake, "visitor")[1]) is is_probed
 
 
-def test_errors_are_pages_missed_by_one_visitor_only(lake):
+def test_only_pages_missed_by_a_single_visitor_are_errors(lake):
     links(lake, "acme", [{"short_code": "own", "target_url": "https://shop.example/"}])
     gone = [at(n, path="/gone", status=404, visitor=visitor) for visitor in (1, 2, 3) for n in range(6)]
     own = [at(n, path="/own", short_code="own", status=404, visitor=4) for n in range(6)]
@@ -347,7 +349,7 @@ def test_a_reclassified_day_is_judged_again(lake):
 
 
 def judged_before(lake, version):
-    """Judge a past day like another version of the program."""
+    """Judge a past day as another version of the program does."""
     land(lake, "acme", [probe(0), at(1, path="/b")])
     judge(lake)
     with database_of(lake.manifest).transaction() as db:
@@ -360,25 +362,25 @@ def test_a_day_judged_by_a_newer_version_stays_unchanged(lake):
     assert versions(lake) == [BEHAVIOUR_VERSION + 1]
 
 
-def test_a_day_of_an_older_version_is_judged_again(lake):
+def test_a_day_judged_by_an_older_version_is_judged_again(lake):
     judged_before(lake, BEHAVIOUR_VERSION - 1)
     assert judge(lake).judged == 1
     assert versions(lake) == [BEHAVIOUR_VERSION]
 
 
-def test_unjudged_days_precede_days_of_older_versions(lake):
+def test_unjudged_days_precede_days_judged_by_older_versions(lake):
     judged_before(lake, BEHAVIOUR_VERSION - 1)
     land(lake, "acme", [visit(visited_at=NOON + timedelta(hours=-24), path="/c")])
     due = days_to_merge(lake, TODAY, timedelta(0), None, BEHAVIOUR_VERSION)
     assert [merge.files[0].behaviour_version for merge in due] == [0, BEHAVIOUR_VERSION - 1]
 
 
-def test_a_lower_version_keeps_days_that_any_version_judged(lake):
+def test_version_1_skips_days_that_any_version_has_judged(lake):
     judged_before(lake, BEHAVIOUR_VERSION - 1)
     assert days_to_merge(lake, TODAY, timedelta(0), None, 1) == []
 
 
-def test_a_comparison_equals_judging_again(lake):
+def test_a_comparison_finds_what_judging_again_would_change(lake):
     judged_before(lake, BEHAVIOUR_VERSION - 1)
     (file,) = lake.manifest.files.live("acme")
     found = compare_judgements(lake, "acme", lambda: TODAY)
@@ -401,7 +403,7 @@ def test_the_visit_of_an_unfinished_line_is_judged_separately(lake):
     assert files[False].visits == 1
 
 
-def test_the_switch_raises_the_epoch_and_is_kept(lake):
+def test_switching_behaviour_is_recorded_and_raises_the_epoch(lake):
     assert lake.manifest.behaviour.is_used("acme")
     for on in (False, False, True):
         before = lake.manifest.organizations.epoch("acme")

@@ -1,4 +1,6 @@
-"""Pages that a browser loaded ahead, and whether a past day shows them as opened. test_judging.py recounts them."""
+"""Pages that a browser loaded ahead, and whether a past day shows that they were opened. test_judging.py recounts
+them.
+"""
 
 import sqlite3
 from contextlib import closing
@@ -16,7 +18,9 @@ AHEAD, FILE = BITS["loaded_ahead"], BITS["file"]
 
 
 def judged(lake, requests, **columns):
-    """Return the unfollowed paths among requests by second: `+` marks pages loaded ahead, files have a dot."""
+    """Return the unfollowed paths among requests, each with its second: `+` marks pages loaded ahead, and files have a
+    dot.
+    """
     visits = []
     for second, path in requests:
         bits = (AHEAD if path.startswith("+") else 0) | (FILE if "." in path else 0)

@@ -1,4 +1,4 @@
-"""Reclassification: the values that it changes and keeps, and the state after a failure."""
+"""Reclassification: which values it changes and keeps, and the state after a failure."""
 
 from collections import Counter, defaultdict
 from contextlib import contextmanager
@@ -124,7 +124,7 @@ def _as_shipped(under):
 
 @pytest.fixture(scope="module")
 def import_into(tmp_path_factory):
-    """Import a text as a log, with one importer for each lake and rules."""
+    """Import text as a log, with one importer for each lake and set of rules."""
     log, importers = tmp_path_factory.mktemp("logs") / "access.log", {}
 
     def import_into(lake, text, organization, log_format="auto"):
@@ -139,7 +139,7 @@ def import_into(tmp_path_factory):
 
 @pytest.fixture
 def load(lake, import_into):
-    """Import a text as a log."""
+    """Import text as a log."""
     return lambda text, organization="acme", log_format="combined": import_into(lake, text, organization, log_format)
 
 
@@ -168,7 +168,7 @@ def without(days, *names):
 
 
 def are_unfinished(lake):
-    """Return whether each file contains an unfinished last line; files that do come last."""
+    """Return, for each file, whether it contains an unfinished last line; files that do come last."""
     return sorted(file.unfinished_of is not None for file in files_of(lake))
 
 
@@ -328,7 +328,7 @@ def test_every_visit_is_reclassified_independently(shared_lake, under, names, mo
     assert result.changed == sum(agents.total() for agents in changes.values())
 
 
-def test_only_files_with_a_visit_of_other_rules_are_rewritten(lake, classifier):
+def test_only_files_with_visits_under_other_rules_are_rewritten(lake, classifier):
     today = {"rules_version": classifier.rules_version}
     land(lake, "acme", [visit(path="/today", **today)])
     land(lake, "acme", [visit(path="/both", **today), visit(path="/both")])
@@ -374,8 +374,8 @@ def test_a_reclassified_agent_stays_verified_or_contradicted(lake, under, before
     assert (result.rewritten, result.changed) == (1, before != after)
 
 
-def test_results_of_addresses_are_kept_without_addresses(lake, load, under):
-    """Results are verified and contradicted agents, and agents with a browser's user agent."""
+def test_results_from_addresses_are_kept_without_the_addresses(lake, load, under):
+    """These results are verified and contradicted agents, and agents with a browser's user agent."""
     networks = {"openai-gptbot": "20.42.10.0/24", "openai-chatgpt-user": "20.42.20.0/24"}
     lists = [row for row in reference.load(IpList, "ip_lists") if row.name in networks]
     body = '{{"prefixes": [{{"ipv4Prefix": "{}"}}]}}'.format
@@ -423,7 +423,7 @@ TOLD_BY_WHAT_IS_NOT_KEPT = [
 """The query, user agent and referrer of a request, and columns of its visit."""
 
 
-def test_results_of_unstored_request_parts_are_kept(lake, load, under):
+def test_results_from_unstored_request_parts_are_kept(lake, load, under):
     count = len(TOLD_BY_WHAT_IS_NOT_KEPT)
     for_each = enumerate(TOLD_BY_WHAT_IS_NOT_KEPT)
     load("".join(line(f"/{n}{query}", agent=agent, referrer=sent) for n, (query, agent, sent, _) in for_each))
@@ -511,7 +511,7 @@ def test_only_named_organizations_are_reclassified(lake, load, under):
 
 
 @pytest.mark.parametrize("is_of_old_rules", [True, False])
-def test_a_damaged_file_ends_a_run_that_keeps_its_progress(lake, classifier, is_of_old_rules):
+def test_a_run_ended_by_a_damaged_file_keeps_its_progress(lake, classifier, is_of_old_rules):
     current = {} if is_of_old_rules else {"rules_version": classifier.rules_version}
     for day, version in ((3, {}), (4, {}), (4, current), (5, {})):
         land(lake, "acme", [visit(user_agent=GPTBOT, visited_at=datetime(2026, 3, day), **version)])

@@ -31,7 +31,7 @@ SHORTLY = NOW + timedelta(seconds=15)
 
 
 def days_of(lake, organization="acme"):
-    """Return the number of visits of each day."""
+    """Return the number of visits on each day."""
     return Counter(row["visited_at"].day for row in rows_of(lake, organization))
 
 
@@ -40,7 +40,7 @@ def fill(lake, organization, *days):
 
 
 def there(lake):
-    """Return every file of visits, except files without visits that only record removals."""
+    """Return every visit file, except those without visits, which only record removals."""
     files = {path.relative_to(lake.root).as_posix() for path in lake.root.glob("visits/organization=[!_]*/*/*.parquet")}
     return files - {path for (path,) in database_of(lake.manifest).rows("SELECT path FROM files WHERE visits = 0")}
 
@@ -119,7 +119,7 @@ def test_retention_does_not_wait_for_an_import(lake):
     assert apply_retention(lake, 3, NOW).ended == [ExpiredVisits("acme", 1, 2, 1)]
 
 
-def test_a_file_that_an_import_replaces_meanwhile_is_left_to_it(lake, monkeypatch):
+def test_a_file_that_another_program_replaces_is_left_to_it(lake, monkeypatch):
     fill(lake, "acme", 1, 2)
     exchange, calls = lake.manifest.replace, []
 
@@ -169,7 +169,7 @@ def unknown_copy(lake, organization, folder="unknown"):
 
 
 @pytest.mark.parametrize("folder", ["unknown", "visits"])
-def test_expired_unknown_files_lose_visits_but_keep_records(lake, folder):
+def test_expired_unknown_files_lose_visits_but_keep_their_record(lake, folder):
     fill(lake, "acme", 9)
     young = unknown_copy(lake, "acme", folder)
     fill(lake, "acme", 1)
@@ -184,7 +184,7 @@ def test_expired_unknown_files_lose_visits_but_keep_records(lake, folder):
     assert [read_visit_file(path).footer for path in copies] == footers
 
 
-def test_unreadable_unknown_files_of_old_days_are_deleted(lake):
+def test_unreadable_unknown_files_for_old_days_are_deleted(lake):
     fill(lake, "acme", 1)
     copy = unknown_copy(lake, "acme")
     copy.write_bytes(copy.read_bytes()[:-9])
@@ -192,7 +192,7 @@ def test_unreadable_unknown_files_of_old_days_are_deleted(lake):
     assert not copy.exists()
 
 
-def test_unknown_files_of_other_organizations_expire(lake):
+def test_unknown_files_of_unregistered_organizations_expire(lake):
     fill(lake, "acme", 1)
     copy = unknown_copy(lake, "acme")
     moved = Path(str(copy).replace("=acme", "=lost"))
@@ -205,7 +205,7 @@ def test_unknown_files_of_other_organizations_expire(lake):
 # A clock that may be ahead
 
 
-def test_visits_in_unknown_files_support_the_clock(lake):
+def test_visits_in_unknown_files_confirm_the_clock(lake):
     fill(lake, "acme", 1)
     old = unknown_copy(lake, "acme")
     with database_of(lake.manifest).transaction() as db:
@@ -231,7 +231,7 @@ def test_a_clock_a_day_ahead_of_all_records_is_a_problem(lake):
     assert clock_problem(lake, NOW + timedelta(days=2.6)).endswith("and old days were last deleted on 2026-03-11")
 
 
-def test_visits_and_runs_in_the_future_do_not_support_the_clock(lake):
+def test_visits_and_runs_in_the_future_do_not_confirm_the_clock(lake):
     fill(lake, "acme", 5, 31)
     apply_retention(lake, 3, NOW + timedelta(days=300), dry_run=True)
     assert "never deleted" in clock_problem(lake, NOW)
