@@ -77,7 +77,7 @@ class ArrivalCounts:
         return [name for (name,) in self._database.rows("SELECT DISTINCT organization FROM arrivals")]
 
     def silences(self, organization: str, zone: str, now: datetime) -> list[Silence]:
-        """Return an organization's silent sources, with hours in its zone; reports are not silent while visits are
+        """Return an organization's silent sources, by hours in its zone; reports are not silent while visits are
         pending.
         """
         return silences(self._database.rows(_BY_HOUR, {"organization": organization}), zone, now)
@@ -121,7 +121,7 @@ def _hour(moment: datetime) -> int:
 
 
 def _visits(by_hour: Mapping[int, int], begin: int, weeks: int, zone: str) -> int:
-    """Return the number of visits in six hours: those from `begin`, but some weeks earlier at the same local time."""
+    """Return the number of visits in the six hours that begin some weeks before `begin`, at the same local time."""
     moment = _EPOCH + begin * _HOUR
     earlier = moment - timedelta(weeks=weeks)
     shift = (utc_offset(moment, zone) - utc_offset(earlier, zone)) // 60

@@ -24,7 +24,7 @@ class Copy(NamedTuple):
     is_putting: bool = False  # objects are being written, or were when a program was killed
     settles_at: datetime | None = None
     """Time until which objects written by a killed program may still appear; None if no such objects are expected."""
-    content: str = ""  # the SHA-256 of the names of its files of visits; "": unknown, such as for a copy by 1.0.0
+    content: str = ""  # the SHA-256 of its visit files' names; "": unknown, as in copies made by 1.0.0
 
     @property
     def upload_problem(self) -> str:

@@ -87,6 +87,6 @@ class Coverage:
         return parse_time(newest) if newest else None
 
     def uncovered_days(self, organization: str, domain: str, first: date, last: date) -> frozenset[date]:
-        """Return the days from `first` to `last` that are not covered: visits are missing, or there were none."""
+        """Return the days from `first` to `last` that are not covered: their visits are missing, or there were none."""
         days = {first + timedelta(number) for number in range((last - first).days + 1)}
         return frozenset(days - self.covered_days(organization, domain, first, last))

@@ -19,7 +19,7 @@ MIGRATIONS: Final = tuple(read_sql("data.manifest", f"sql/manifest_{one}") for o
 
 
 class Database:
-    """An open database. Thread-safe; several processes may open it at once."""
+    """An open database. It is thread-safe, and several processes may open it at the same time."""
 
     def __init__(self, path: Path, refuse_new: str = "", connect: Connect = open_database) -> None:
         """Open or create the database, with the arguments of open_database. Raises LakeDamaged if a newer version wrote
@@ -36,7 +36,7 @@ class Database:
         self._writing = threading.Lock()
 
     def reader(self) -> sqlite3.Connection:
-        """Open another connection for reading; the caller closes it. Raises OSError like `transaction`."""
+        """Open another connection for reading; the caller closes it. Raises OSError as `transaction` does."""
         self.check_identity()
         connection = self._connect(self.path, MIGRATIONS, "")
         connection.create_function("today_in", 2, _today_in, deterministic=True)
@@ -58,7 +58,7 @@ class Database:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Prevent other processes from moving and registering files. Raises OSError like `transaction`."""
+        """Prevent other processes from moving and registering files. Raises OSError as `transaction` does."""
         with self._writing, transaction(self._writer):
             self.check_identity()
             yield

@@ -1,4 +1,4 @@
-"""What organizations exclude: files, if they choose to set them aside, and the owner's visits, by rules."""
+"""What each organization excludes: visits to files, if it sets them aside, and the owner's visits, by rules."""
 
 import sqlite3
 from datetime import UTC, datetime

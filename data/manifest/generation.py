@@ -23,7 +23,8 @@ from data.manifest.database import MIGRATIONS, Connect, Database
 
 _LOG: Final = logging.getLogger(__name__)
 _MAX_UPGRADE_WAIT_SECONDS: Final = 5.0
-"""Maximum time to wait until no other program has the lake open: a starting program soon closes it, a server does not.
+"""Maximum time to wait until no other program has the lake open: a program that is starting soon closes it, but a
+server does not.
 """
 _NUMBER_OF_CHANGES: Final = "SELECT number FROM generation"
 _REMEDY: Final = "nothing is written until all programs are stopped and `traffic rebuild` is run"

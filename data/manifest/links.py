@@ -104,7 +104,7 @@ class LinkFiles:
         changes: int,
         made: Collection[str] = (),
     ) -> None:
-        """Move a file into place with `move` and make it the file of changes, which contains `changes` of them.
+        """Move a file into place with `move` and make it the file of changes; `changes` is how many it has.
 
         `made` and the exceptions are the same as for `replace`.
         """
@@ -143,7 +143,7 @@ class LinkFiles:
 def insert_links(db: sqlite3.Connection, organization: str, links: LiveLinks, now: datetime) -> None:
     """Register the live files of an organization's links. The caller has begun a transaction.
 
-    The number and age of the changes are unknown, so they are soon folded.
+    The number and age of the changes are unknown, so the changes are soon folded.
     """
     if links.whole:
         insert(db, LINK_FILES, [(organization, *links.whole, format_time(now))])

@@ -18,9 +18,9 @@ from data.manifest.database import Database
 class ObjectVersion(NamedTuple):
     """A version of a log object."""
 
-    bucket: str  # s3://bucket, or file:// for a file of a drop folder
+    bucket: str  # s3://bucket, or file:// for a file in a drop folder
     key: str
-    etag: str  # differs between contents of the key
+    etag: str  # differs if the key's content differs
 
 
 class Batch(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -43,7 +43,7 @@ class Batch(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def continued_batch(prefixes: Iterable[Batch], size: int, domain: str) -> Batch | None:
-    """Return which of the imports of its prefixes content of `size` bytes continues; None if the content is new.
+    """Return the import that content of `size` bytes continues, out of the imports of its prefixes; None if it is new.
 
     Of equally long imports, one with this domain is chosen. If no import has visits (the content may be only a header
     that many files share), only an import of the whole content counts, and its domain does not.

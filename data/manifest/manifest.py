@@ -40,7 +40,7 @@ _SHRINK_WAIT: Final = timedelta(seconds=0.2)
 
 
 class Manifest:
-    """An open manifest. Thread-safe; several processes may open it at once."""
+    """An open manifest. It is thread-safe, and several processes may open it at the same time."""
 
     def __init__(
         self, path: Path, refuse_new: str = "", connect: Connect = open_database, *, is_shared: bool = False
@@ -129,7 +129,7 @@ class Manifest:
     def replace(
         self, files: Sequence[LandedFile], move: Move, policy: Policy, now: datetime, grace: timedelta
     ) -> list[LandedFile]:
-        """Replace live files of one organization atomically and return the new files; the old are deletable after
+        """Replace live files of one organization atomically and return the new files. The old can be deleted after
         `grace`.
 
         Raises Conflict unless all the files are live.

@@ -10,7 +10,8 @@ from data.manifest.database import Database
 from data.manifest.logs import Batch, ObjectVersion, batch_of, insert_objects
 
 BEGINNINGS: Final = (*range(64, 4_096, 64), *accumulate(repeat(4_096, 64), lambda length, _: length * 5 // 4))
-"""Lengths in bytes of the prefixes to record of an object's content; short lengths are close, to tell short logs apart.
+"""Lengths in bytes of the recorded prefixes of an object's content. Short lengths are close together, to tell short
+logs apart.
 """
 _DIGITS: Final = 8  # hexadecimal digits of each SHA-256 that are kept
 

@@ -59,8 +59,9 @@ class Organizations:
     def state(self, organization: str) -> OrganizationState:
         """Return an organization's epoch and zone, and the lake's revision.
 
-        Called before every answer, on the server's event loop: it takes microseconds and does not wait for other reads.
-        Raises OSError (ESTALE) if the manifest was moved or replaced, since SQLite would go on using the old file.
+        This is called before every answer, on the server's event loop, so it takes only microseconds and does not wait
+        for other reads. Raises OSError (ESTALE) if the manifest was moved or replaced, since SQLite would go on using
+        the old file.
         """
         self._database.check_identity()
         with self._reading:

@@ -91,7 +91,7 @@ class Pending:
         """Return an id that is higher than all previous ids."""
         ((last,),) = db.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'pending'").fetchall()
         if not self._session:
-            random_bits = secrets.randbits(8)  # so that copies of a manifest opened at once use different ids
+            random_bits = secrets.randbits(8)  # so that copies of a manifest, opened together, use different ids
             self._session = max(int(time.time()) << 8, session_of(last) + 1) + random_bits
         return max(int(last) + 1, self._session << SESSION_BITS)
 

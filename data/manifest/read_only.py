@@ -25,7 +25,8 @@ def connect_read_only(path: Path, scratch: Path) -> sqlite3.Connection:
     """Open a database for reading only. Raises sqlite3.Error or OSError.
 
     If SQLite cannot read the log in place, because it cannot create the shared memory (-shm), the database is copied
-    with its log into the folder `scratch`. It is opened as immutable only without a log, which SQLite would ignore.
+    with its log into the folder `scratch`. It is opened as immutable only if there is no log, since SQLite would ignore
+    a log.
     """
     try:
         return _connect(path, "mode=ro")

@@ -32,7 +32,7 @@ from data.store.unknown import partition_of
 
 
 class RebuildResult(NamedTuple):
-    """Totals of the new manifest."""
+    """The totals of the new manifest, the damaged files, and where the old manifest is kept."""
 
     files: int
     visits: int

@@ -16,7 +16,7 @@ MIN_MEMORY: Final = 192 << 20
 """DuckDB's memory limit in bytes, above which it spills into the lake's staging folder.
 
 With this limit, merging and counting a day of five million visits takes at most 501 MB for the whole process; with a
-limit of 160 MB it takes 479 MB, with 256 MB 564 MB, and with 512 MB 806 MB.
+limit of 160 MB it takes 479 MB, with 256 MB it takes 564 MB, and with 512 MB it takes 806 MB.
 """
 MEMORY_PER_VISIT: Final = 32
 """Bytes for each visit rewritten or counted at the same time, if their sum exceeds MIN_MEMORY: each spilled part still

@@ -1,4 +1,4 @@
-"""The tables that a lake adds to the shipped ones, read from its folder: `agents.toml` and `rules.toml`."""
+"""The tables in a lake's folder that extend or replace the shipped tables: `agents.toml` and `rules.toml`."""
 
 import hashlib
 import logging

@@ -47,7 +47,7 @@ class StagedFile(NamedTuple):
     name: str = ""  # name of the file at its final path, without suffix; "": the same as in the staging folder
     behaviour_version: int = 0  # as in LandedFile
     facts: int = 0  # as in LandedFile
-    is_overwriting: bool = False  # whether a file with this name exists that no manifest knows
+    is_overwriting: bool = False  # whether a file with this name exists that the manifest does not list
 
 
 class Landing:
@@ -76,7 +76,7 @@ class Landing:
         self._span = "", ""  # the times of the first and the last visit
         self.arrived = Counter[int]()
         """The number of staged visits by hour, without the visit from an unfinished line, which will land again."""
-        self._excluded = Counter[Exclusion]()  # also without the visit of an unfinished line
+        self._excluded = Counter[Exclusion]()  # also without the visit from an unfinished line
 
     def stage(self, visits: pa.Table, unfinished: bool = False, excluded: ExcludedVisits = NONE_EXCLUDED) -> None:
         """Write a table with the schema VISITS_OF_DAYS, sorted by day, into one file for each day.
@@ -116,7 +116,8 @@ class Landing:
         first_at, last_at = span(self._span, *before)
         batch = replace(batch, id=self.batch, first_at=first_at, last_at=last_at)
         has_line = continues and self._lake.manifest.files.with_unfinished_line(continues.id)
-        # if the line's file were rewritten meanwhile, a rebuild would keep that newer file instead of the landed file
+        # if the line's file were rewritten in the meantime, a rebuild would keep that newer file instead of the landed
+        # file
         with self._lake.rewrite_lock(organization=self.organization) if has_line else nullcontext():
             unfinished = self._lake.manifest.files.with_unfinished_line(continues.id) if continues else []
             if unfinished and not self._staged:  # record that they were removed without a replacement

@@ -24,7 +24,7 @@ LINKS: Final = pa.schema(
         ("domain", pa.string()),  # "": the link works on every domain
         ("target_url", pa.string()),
         ("created_at", pa.timestamp("us")),  # UTC
-        ("tags", pa.list_(pa.string())),  # sorted; null: the link has none, like all links in files of 1.0.0
+        ("tags", pa.list_(pa.string())),  # sorted; null: the link has none, like all links in files from 1.0.0
     ]
 )
 """The columns of an organization's base file of links."""
@@ -42,7 +42,7 @@ class LakeFolders:
     """
 
     def __init__(self, root: Path, seeds: Path) -> None:
-        """Name the folders of the lake at `root`. `seeds` is the folder for seeds and staged files: `root`, unless the
+        """Set the paths in the lake at `root`. `seeds` is the folder for seeds and staged files: `root`, unless the
         lake is read-only.
         """
         self.root, self.seeds = root, seeds
@@ -88,14 +88,15 @@ class LakeFolders:
 
 
 def spill_folder(staging: Path, engine: object) -> tuple[str, Callable[[], object]]:
-    """Return a new folder into which an engine of this process can spill, and a function to call when it is closed.
+    """Return a new folder into which an engine of this process can spill, and a function to call once the engine is
+    closed.
 
     In one folder, DuckDB would mix up the files of two engines. DuckDB creates the folder only when it spills. Until
     the engine is closed or freed, a locked file shows that the folder is in use. Leftovers from processes that have
     ended are deleted first.
     """
     name, held = f"{os.getpid()}-{uuid.uuid4().hex}", ExitStack()
-    with suppress(OSError):  # a full disk: leftovers of this engine are deleted after a day
+    with suppress(OSError):  # a full disk: leftovers from this engine are deleted after a day
         delete_abandoned(staging)
         lock = staging / f"{SPILL_LOCK}{name}"
         handle = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -225,7 +225,7 @@ def _write(
 def _clear_left(lake: Lake, organization: str) -> None:
     """Delete files that are not in the manifest, so that no rebuild mistakes them for the newest files."""
     if left := _unknown(lake, organization):
-        with suppress(sqlite3.OperationalError), lake.manifest.exclusive():  # no other process moves files meanwhile
+        with suppress(sqlite3.OperationalError), lake.manifest.exclusive():  # no other process moves files during this
             for name in left:
                 if not lake.manifest.files.is_registered(name):
                     (lake.root / name).unlink(missing_ok=True)

@@ -14,13 +14,13 @@ from data.disk.files import READ_ERRORS, RegisteredFile
 from data.manifest.links import LiveLinks
 
 SEQUENCE: Final = "traffic.sequence"
-"""The footer key of a number that increases with each file."""
+"""The footer key for a number that increases with each file."""
 WHOLE: Final = "traffic.whole"
-"""The footer key, in a file of changes, of the name of its base file."""
+"""The footer key, in a file of changes, for the name of its base file."""
 OF_CHANGES: Final = ".changes.parquet"
 """The suffix of the names of files of changes."""
 _IMPORTED_AT: Final = "traffic.imported_at"
-"""The footer key of a time, which files from 1.0.0 have instead of a number."""
+"""The footer key for a time, which files from 1.0.0 have instead of a number."""
 
 
 def newest_links(root: Path) -> dict[str, LiveLinks]:

@@ -115,8 +115,8 @@ def rewrite(
     """Replace live files of an organization atomically with the files that `produce` stages; return the new files.
 
     `produce` runs under the locks of the policy, so it must list the files there. The old files are deleted after
-    `grace`. If the rewrite fails or is killed, they stay live. Raises Conflict if a file was replaced in the meantime,
-    and the exceptions of `produce`.
+    `grace`. If the rewrite fails or is killed, the old files stay live. Raises Conflict if a file was replaced in the
+    meantime, and the exceptions of `produce`.
     """
     work = Rewrite(lake)
     try:

@@ -132,7 +132,8 @@ def write_seed(lake: LakeFolders, schema: Schema) -> None:
 def write_rollup(relations: Iterable[RelationRows], schema: Schema, path: Path) -> None:
     """Write and sync the rows of all relations. Each row group contains rows of only one relation.
 
-    The rows are not compressed: they take 40 % more space, which is little beside the visits, but less time to read.
+    The rows are not compressed: they take 40 % more space, which is little compared with the visits, but less time to
+    read.
     """
     parts = chain.from_iterable(map(_row_groups, relations, repeat(schema)))  # a loop would keep rows for too long
     write_parquet(parts, schema, path, statistics=_STATISTICS, row_group=ROW_GROUP, compression="none")

@@ -163,7 +163,7 @@ def marks_all_files(lake: Lake, organization: str) -> bool:
     """Return whether all stored visits of an organization were classified by the current shipped rules, which mark
     files.
 
-    This is also False if more than MAX_FOOTERS files would have to be read, or if a file cannot be read.
+    Also returns False if more than MAX_FOOTERS files would have to be read, or if a file cannot be read.
     """
     stored, shipped = lake.manifest.files.oldest(MAX_FOOTERS + 1, organization), rules_version()
     return len(stored) <= MAX_FOOTERS and all(

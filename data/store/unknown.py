@@ -36,7 +36,7 @@ def unknown_files(lake: Lake, organization: str = "") -> list[Path]:
     if not unknown:
         return []
     no_moves = nullcontext() if lake.is_read_only else lake.manifest.locked()
-    with no_moves:  # no other process moves files meanwhile: check again
+    with no_moves:  # no other process moves files during this check
         return [
             path for path in unknown if path.is_file() and not lake.manifest.files.is_registered(_relative(lake, path))
         ]

@@ -41,8 +41,8 @@ from data.tasks.merge_plan import MergeGroup, concurrent_groups, days_to_merge, 
 _RANGES: Final = (1, 2, 4, 8, 16, 64, 256)
 """The numbers of ranges in which visits are merged: if memory runs out, the next number is tried."""
 RANGE_VISITS: Final = 66_000
-"""Number of visits sorted at once, or an eighth of all visits: for 528,000 visits, this takes 154 MB instead of 308, in
-the same time."""
+"""Number of visits sorted at a time, or an eighth of all visits if that is more: for 528,000 visits, this takes 154 MB
+instead of 308, in the same time."""
 COMMAND_THREADS: Final = 2
 """Number of threads for commands, which serve no requests: a million visits over 90 days are judged in 2.3 s instead of
 4.0, with 360 MB instead of 240."""
@@ -152,7 +152,7 @@ class Compactor:
             (root / name).unlink(missing_ok=True)
         manifest.files.purge(dead)
         count = len(dead) + clear_unknown(self._lake)
-        with manifest.locked():  # no other process moves files meanwhile
+        with manifest.locked():  # no other process moves files during this
             rollups = list((root / "rollups").glob("organization=[!_]*/month=*/*.parquet"))
             leftovers = [path for path in rollups if not manifest.files.is_registered(str(path.relative_to(root)))]
         delete_abandoned(self._lake.staging)
@@ -160,7 +160,7 @@ class Compactor:
             with suppress(FileNotFoundError):
                 if not path.is_file() or path.name.startswith(SPILL_LOCK):  # a running engine has locked it
                     continue
-                if path.stat().st_mtime > (now + TOLERANCE).timestamp():  # it may be in use: it is not deleted at once
+                if path.stat().st_mtime > (now + TOLERANCE).timestamp():  # it may be in use: delete it in a day
                     os.utime(path, (now.timestamp(), now.timestamp()))
                 elif path.stat().st_mtime < (now - ABANDONED_AFTER).timestamp():
                     leftovers.append(path)
@@ -240,7 +240,7 @@ def merge_day(lake: Lake, organization: str, day: str, now: str, quiet_seconds: 
 def merged_visits(
     engine: duckdb.DuckDBPyConnection, files: Mapping[str, object], ranges: int, days: Sequence[date | None] | None
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield the visits in files, read range by range and sorted, in batches with the number of the output file.
+    """Read the visits in files range by range; yield them sorted, in batches, each with the number of its output file.
 
     With `days` (the day of each file), the visits get the signals found by `judge`.
     """

@@ -21,8 +21,9 @@ from data.store.layout import delete_abandoned
 NICENESS: Final = 5
 """How much nicer the process is than the server, as for queries: the event loop and arriving visits have priority."""
 MAX_VISITS_IN_SERVER: Final = 50_000
-"""Maximum number of visits that a server merges, counts or reads for detectors without a separate process. Its memory
-grows by 125 MB while merging 112,000 visits, and by 160 MB while counting 670,000; a process takes 0.3 s to start."""
+"""Maximum number of visits that a server merges, counts or reads for detectors without a separate process. The server's
+memory grows by 125 MB while merging 112,000 visits, and by 160 MB while counting 670,000; a process takes 0.3 s to
+start."""
 RETRY_SECONDS: Final = 3_600.0
 """Time after a failed call (for lack of memory, for example) during which the call fails again without a process."""
 _ERRORS: Final = {error.__name__: error for error in (Conflict, LakeDamaged)}

@@ -37,7 +37,7 @@ class ExpiredVisits(NamedTuple):
 
 @dataclass(frozen=True)
 class RetentionResult:
-    """The expired visits, or in a dry run, the visits that would expire."""
+    """The visits that expired or, in a dry run, would expire."""
 
     before: date  # the first day that is kept; if zones differ, the earliest such day
     ended: list[ExpiredVisits]

@@ -120,7 +120,7 @@ def test_a_followed_log_is_dated_in_its_zone_across_midnight(lake, tmp_path):
     assert [(file.day.day, file.visits) for file in lake.manifest.files.live("acme")] == [(3, 1), (4, 1)]
 
 
-def test_salts_of_two_zones_differ_and_live_48_hours(lake):
+def test_salts_for_two_zones_differ_and_last_48_hours(lake):
     day = date(2026, 3, 4)
     first = {zone: daily_salts(lake.salts, [day], NOW, zone)[day] for zone in (PAGO, KIRITIMATI)}
     assert first[PAGO] != first[KIRITIMATI]

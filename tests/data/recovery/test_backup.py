@@ -335,7 +335,7 @@ def test_links_replaced_during_a_backup_are_copied_as_they_were(lake, tmp_path):
 # Kills and concurrent programs
 
 
-def test_leftovers_from_killed_backups_are_removed_others_kept(lake, tmp_path):
+def test_only_leftovers_from_dead_backups_are_removed(lake, tmp_path):
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     gone = [f"copy.partial-{ended.pid}", f"copy.partial-{os.getpid()}", f"copy.partial-{10**30}"]
@@ -346,8 +346,8 @@ def test_leftovers_from_killed_backups_are_removed_others_kept(lake, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"lake", "copy", *kept}
 
 
-def test_backups_under_load_are_snapshots_of_the_lake(tmp_path, monkeypatch):
-    monkeypatch.setattr("data.tasks.compaction.READERS_GRACE", timedelta(0))  # merged files may be deleted at once
+def test_backups_made_under_load_are_consistent_snapshots(tmp_path, monkeypatch):
+    monkeypatch.setattr("data.tasks.compaction.READERS_GRACE", timedelta(0))  # merged files may be deleted immediately
     root, log, stop, done = tmp_path / "lake", tmp_path / "access.log", threading.Event(), Counter()
     Lake(root, create=True).manifest.close()
 

@@ -172,7 +172,7 @@ def test_an_older_manifest_hides_newer_visits_until_a_rebuild(root, history):
     assert answers(root) == before
 
 
-def test_a_rebuild_of_a_healthy_manifest_loses_nothing(root):
+def test_rebuilding_a_healthy_manifest_loses_nothing(root):
     with opened(root) as lake:
         Compactor(lake).run()
         lake.manifest.behaviour.switch("acme", on=False)
@@ -235,7 +235,7 @@ def test_a_manifest_from_a_newer_program_is_left_unchanged(root):
     assert (root / "manifest.sqlite").read_bytes() == content
 
 
-def test_an_unreadable_manifest_is_not_mistaken_for_lost(root):
+def test_an_unreadable_manifest_is_not_mistaken_for_a_lost_one(root):
     with opened(root) as lake:
         add_pending(lake, "waiting")
     content = (root / "manifest.sqlite").read_bytes()
@@ -343,7 +343,7 @@ def test_a_log_imported_again_counts_once_and_completely(lake, tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("is_merged", [False, True])
-def test_pending_visits_of_an_older_manifest_count_once(lake, is_merged):
+def test_pending_visits_in_an_older_manifest_count_once(lake, is_merged):
     """Two of the visits were already in a file, together with a visit that is not in the older manifest."""
     add_pending(lake, "a", "b")
     older = kept_manifest(lake.root)

@@ -151,7 +151,7 @@ def test_only_a_lost_or_damaged_seed_file_is_rewritten(lake, reopened):
         assert Path(reopened().seed_visits).read_bytes() == before
 
 
-def test_a_days_files_follow_the_seed_once_visits_have_landed(lake):
+def test_files_of_landed_visits_are_listed_after_the_seed(lake):
     assert lake.visit_files("acme", DAY, DAY) == [lake.seed_visits]
     assert link_files(lake, "acme") == ((lake.seed_links,), (lake.seed_link_changes,))
     land(lake, "acme", [visit(path="/a"), visit(path="/b"), visit(path="/c", visited_at=datetime(2026, 3, 5))])
@@ -162,7 +162,7 @@ def test_a_days_files_follow_the_seed_once_visits_have_landed(lake):
     assert paths == {DAY: [["/a", "/b"]], LATER: [["/c"]]}
 
 
-def test_a_landed_file_has_statistics_of_the_filter_columns(lake, landed):
+def test_a_landed_file_has_statistics_for_the_filter_columns(lake, landed):
     assert landed.parent == lake.root / "visits/organization=acme/day=2026-03-04"
     assert pq.ParquetFile(landed).schema_arrow.equals(VISITS)
     (file,) = lake.manifest.files.live("acme", DAY, DAY)
@@ -244,7 +244,7 @@ def test_opening_a_lake_replaces_a_seed_with_other_columns(lake, reopened, name)
     path = Path(getattr(lake, name))
     columns, older = pq.read_schema(path), pq.read_schema(path).remove(2)
     write_parquet([older.empty_table()], older, path)
-    with ThreadPoolExecutor(8) as pool:  # a program that opens it meanwhile finds either seed, complete
+    with ThreadPoolExecutor(8) as pool:  # each program finds a complete seed, old or new
         for _ in pool.map(reopened, [lake.root] * 8):
             assert pq.read_schema(path).equals(columns)
     assert not list(lake.staging.glob("seed-*"))
@@ -303,7 +303,7 @@ def test_a_lake_without_visits_gets_a_new_manifest(lake, reopened, lose):
     assert reopened(lake.root, create=True).manifest.organizations.names() == []
 
 
-# Locks between programs: long waits are logged, and programs that do not wait are told at once
+# Locks between programs: long waits are logged, and programs that do not wait are told immediately
 
 
 def wait_for(lock):

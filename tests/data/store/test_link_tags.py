@@ -161,13 +161,13 @@ WITH_TAGS = (
 
 
 @pytest.mark.parametrize("is_replacing", [False, True])
-def test_an_import_without_tags_keeps_its_links_tags(imported, is_replacing):
+def test_an_import_without_tags_keeps_the_tags_of_its_links(imported, is_replacing):
     others = {} if is_replacing else {code: TAGS[code] for code in "bd"}
     assert imported(PLAIN, replace=is_replacing) == others | {code: TAGS[code] for code in "ac"}
 
 
 @pytest.mark.parametrize("is_replacing", [False, True])
-def test_an_import_with_tags_sets_its_links_tags(imported, is_replacing):
+def test_an_import_with_tags_sets_the_tags_of_its_links(imported, is_replacing):
     others = {} if is_replacing else {code: TAGS[code] for code in "bd"}
     assert imported(WITH_TAGS, replace=is_replacing) == others | {"a": ("new",), "c": (), "e": ("x", "y")}
 

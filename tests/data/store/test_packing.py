@@ -33,7 +33,7 @@ ROWS = st.lists(st.fixed_dictionaries(COLUMNS), min_size=1, max_size=8).map(lamb
 
 @given(st.lists(ROWS, min_size=1, max_size=4))
 @tried(20)
-def test_visits_of_several_packs_are_unpacked_in_order(packs):
+def test_visits_from_several_packs_are_unpacked_in_order(packs):
     table = table_of([unpack(packed(rows).body) for rows in packs])
     assert table.cast(VISITS_OF_DAYS).column_names == VISITS_OF_DAYS.names
     assert table.to_pylist() == [{"day": row["day"], **row} for rows in packs for row in rows]

@@ -37,7 +37,7 @@ def rows(path):
     return [row["path"] for row in pq.ParquetFile(path).read().to_pylist()]
 
 
-def test_an_unknown_file_is_moved_when_a_day_old(lake, caplog):
+def test_an_unknown_file_is_moved_when_it_is_a_day_old(lake, caplog):
     land(lake, "acme", [visit()])
     path = unregister(lake)
     content = path.read_bytes()
@@ -98,7 +98,7 @@ def left(lake):
 
 
 @pytest.mark.parametrize("lost", ["nothing", "a file", "a row"])
-def test_files_of_a_killed_merge_are_deleted_if_sources_are_live(lake, left, lost):
+def test_files_from_killed_merges_are_swept_if_sources_are_live(lake, left, lost):
     if lost == "a row":
         unregister(lake)
     elif lost == "a file":

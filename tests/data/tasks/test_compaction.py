@@ -99,7 +99,7 @@ def test_merging_changes_no_answer_and_no_column(lake, tmp_path):
     assert swept == 15 * 3 + 20 + 1  # the file of a day that was today
     assert answers(lake, SCOPE, ALL) == before
     assert visits() == visits_before
-    assert lake.manifest.organizations.epoch("acme") == 1 + 2  # the switch, three days judged at once, and one
+    assert lake.manifest.organizations.epoch("acme") == 1 + 2  # the switch, three days judged together, and one
     for file in files_of(lake):
         written = pq.ParquetFile(lake.root / file.path)
         assert written.schema_arrow.equals(VISITS)
@@ -165,7 +165,7 @@ def test_a_past_day_with_recent_visits_is_not_yet_merged(lake):
     land_files(lake, 4, 3)
     assert patient.run() == CompactionResult()
     land_files(lake, 4, 10)
-    assert patient.run().files_before == 13  # like on an open day
+    assert patient.run().files_before == 13  # as on an open day
     land_files(lake, 4, 2)
     assert Compactor(lake, lambda: NOW).run().files_before == 3
     assert numbers(lake) == {4: 1}
@@ -196,7 +196,7 @@ def day_by_day(monkeypatch):
     monkeypatch.setattr(merge_plan, "VISITS_AT_ONCE", 0)
 
 
-def test_organizations_with_most_files_are_merged_first(lake):
+def test_organizations_with_the_most_files_are_merged_first(lake):
     files = {"a": 2, "b": 4, "c": 3, "d": 1}
     for organization, number in files.items():
         land_files(lake, 1, number, organization)
@@ -525,7 +525,7 @@ def test_files_dated_by_a_fast_clock_are_swept_within_a_day(lake):
         assert Compactor(lake, lambda: NOW + later).sweep() == swept  # noqa: B023
 
 
-def test_files_of_a_running_import_are_not_swept(lake, reopened, load, monkeypatch):
+def test_files_from_a_running_import_are_not_swept(lake, reopened, load, monkeypatch):
     other, swept, threads = reopened(), [], []
     hashing, moving = landing.sha256_of, landing.move_durably
 

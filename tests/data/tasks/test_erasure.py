@@ -236,7 +236,7 @@ def test_an_erasure_ended_by_a_damaged_file_keeps_its_progress(lake):
     assert erase(lake, short_code="a").visits == 2
 
 
-def test_complete_days_are_erased_despite_damaged_files(lake):
+def test_whole_days_are_erased_despite_damaged_files(lake):
     for day in (3, 4, 5):
         land(lake, "acme", [visit(visited_at=at(day), path=f"/{day}")])
     first, second, _ = [lake.root / file.path for file in files_of(lake)]
@@ -257,7 +257,7 @@ def line(path="/abc", day=17, agent="Mozilla/5.0", referrer="-", host="go.exampl
     )
 
 
-def test_erased_visits_do_not_return_if_their_log_is_imported(lake, load):
+def test_erased_visits_do_not_return_if_their_log_is_reimported(lake, load):
     log = line("/gone") + line("/kept") + line("/gone", day=18)
     load(log)
     assert erase_and_delete(lake, short_code="gone").visits == 2

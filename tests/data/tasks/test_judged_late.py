@@ -59,7 +59,7 @@ UNSERVED = {
 
 
 @pytest.mark.parametrize(("visits", "is_unserved"), UNSERVED.values(), ids=UNSERVED)
-def test_a_late_browser_without_answers_is_unserved(lake, visits, is_unserved):
+def test_a_late_browser_that_is_served_nothing_is_unserved(lake, visits, is_unserved):
     assert ("superseded_unserved" in judged(lake, visits)[1]) is is_unserved
 
 

@@ -74,7 +74,7 @@ UNSERVED = {
 
 
 @pytest.mark.parametrize(("visits", "is_unserved"), UNSERVED.values(), ids=UNSERVED)
-def test_a_hosted_visitor_without_answers_is_unserved(lake, visits, is_unserved):
+def test_a_hosted_visitor_that_is_served_nothing_is_unserved(lake, visits, is_unserved):
     assert ("hosting_unserved" in judged(lake, visits)[1]) is is_unserved
 
 
@@ -120,5 +120,5 @@ def test_a_hosted_visit_by_an_old_browser_is_superseded(lake, columns, is_supers
         ({"signals": BITS["from_vpn"]}, set()),
     ],
 )
-def test_a_browser_from_a_bots_network_is_a_bot(lake, columns, names):
+def test_a_browser_from_the_network_of_a_bot_is_a_bot(lake, columns, names):
     assert judged(lake, [asked("/", **{"signals": BITS["from_bot"]} | columns)]) == {1: names}

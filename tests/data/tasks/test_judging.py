@@ -147,7 +147,7 @@ def comes_by_a_protocol(random, visitor):
     [(SEEDS, 1, 10**6), ((4,), 16, 10**6), ((5, 6), 1, 0)],
     ids=["at once", "in ranges", "day by day"],
 )
-def test_visits_of_past_days_get_the_signals_of_a_recount(lake, monkeypatch, seeds, ranges, most):
+def test_visits_on_past_days_get_the_same_signals_as_a_recount(lake, monkeypatch, seeds, ranges, most):
     monkeypatch.setattr(compaction, "_RANGES", (ranges,))
     monkeypatch.setattr(merge_plan, "VISITS_AT_ONCE", most)
     links(lake, "acme", [{"short_code": f"p{number}", "target_url": "https://shop.example/"} for number in range(3)])
@@ -160,7 +160,7 @@ def test_visits_of_past_days_get_the_signals_of_a_recount(lake, monkeypatch, see
             land(lake, "acme", visits[number::parts])
     before = lake.manifest.organizations.epoch("acme")
     assert judge(lake).judged == len(days)
-    assert lake.manifest.organizations.epoch("acme") - before == (1 if most else len(days))  # at once
+    assert lake.manifest.organizations.epoch("acme") - before == (1 if most else len(days))  # 1: judged together
     for day, visits in days.items():
         columns = [name for name in visits[0] if name not in {"day", "organization"}]
         wanted = recount.judged(visits, releases, ("p0", "p1", "p2"), BrowserEngines())
@@ -261,7 +261,7 @@ def test_only_pages_missed_by_a_single_visitor_are_errors(lake):
     assert found == {(5, recount.BITS["errors"]), (8, recount.BITS["errors"])}
 
 
-def test_a_browser_becomes_outdated_on_a_day(lake):
+def test_a_browser_becomes_outdated_on_a_certain_day(lake):
     for day in (3, 4):
         land(lake, "acme", [visit(visited_at=datetime(2022, 2, day), path=f"/{day}", user_agent=OLD)])
     judge(lake)
@@ -390,7 +390,7 @@ def test_a_comparison_finds_what_judging_again_would_change(lake):
     assert lake.manifest.files.live("acme") == [file]
 
 
-def test_the_visit_of_an_unfinished_line_is_judged_separately(lake):
+def test_the_visit_from_an_unfinished_line_is_judged_separately(lake):
     for row in (probe(0), at(1, path="/last")):
         land(lake, "acme", [row])
     with database_of(lake.manifest).transaction() as db:

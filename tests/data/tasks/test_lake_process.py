@@ -89,7 +89,7 @@ def test_a_call_is_not_retried_for_an_hour_after_a_kill(lake, slow_start, monkey
     message = "^the process for merge_day acme 2026-03-04 exited with status -9, probably out of memory.$"
     with pytest.raises(TrafficError, match=message):
         merge_while(merging, lambda: os.kill(merging._running.pid, signal.SIGKILL))
-    monkeypatch.undo()  # a process starts at once
+    monkeypatch.undo()  # a process starts immediately
     first = merging._running
     with pytest.raises(TrafficError, match=message):
         merging.run(*MERGE[:3], (NOW + timedelta(minutes=30)).isoformat(), "0")

@@ -54,7 +54,7 @@ def test_later_requests_show_which_pages_were_opened(lake, requests, unfollowed)
 
 
 @pytest.mark.parametrize("other", [{"visitor": 2}, {"domain": "other.example"}], ids=["visitor", "domain"])
-def test_other_visitors_do_not_show_a_page_as_opened(lake, other):
+def test_other_visitors_do_not_show_that_a_page_was_opened(lake, other):
     land(lake, "acme", [visit(visited_at=NOON + timedelta(minutes=1), path="/b", **{"visitor": 1} | other)])
     assert judged(lake, [(0, "/"), (1, "+/a")]) == ["/a"]
 
@@ -63,7 +63,7 @@ def test_visits_without_an_address_are_not_judged(lake):
     assert judged(lake, [(0, "/"), (1, "+/a")], visitor=None) == []
 
 
-def test_a_page_in_another_file_shows_a_page_as_opened(lake):
+def test_a_page_in_another_file_shows_that_a_page_was_opened(lake):
     land(lake, "acme", [visit(visited_at=NOON + timedelta(minutes=1), visitor=1, short_code=None, path="/b")])
     assert judged(lake, [(0, "/"), (1, "+/a")]) == []
 

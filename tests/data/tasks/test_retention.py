@@ -60,7 +60,7 @@ def test_today_in_utc_and_the_days_before_it_are_kept(lake, now, days, first):
 NAMES = ("acme", "other", "young")
 
 
-def test_organizations_expire_separately_with_one_new_epoch(lake):
+def test_organizations_expire_separately_each_with_one_new_epoch(lake):
     for name, *days in (("acme", 1, 2), ("acme", 2, 9), ("other", 1), ("young", 10)):
         fill(lake, name, *days)
     before = [lake.manifest.files.live(name) for name in NAMES]
