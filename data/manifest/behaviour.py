@@ -31,5 +31,5 @@ class Behaviour:
 
 
 def unjudged_days(files: Iterable[LandedFile]) -> set[date]:
-    """Return the days with live files of unjudged visits; today's visits are always unjudged."""
+    """Return the days of the live files that have unjudged visits; today's visits are always unjudged."""
     return {file.day for file in files if file.visits and not file.behaviour_version}

@@ -69,8 +69,8 @@ def read_old_manifest(path: Path) -> OldManifest | None:
         cause = error.__cause__ if isinstance(error, LakeDamaged) else error
         if isinstance(cause, OSError) or (getattr(cause, "sqlite_errorcode", 0) & 0xFF) in _NO_DAMAGE:
             raise LakeDamaged(
-                f"{path} cannot be read now ({error.__cause__ or error}), but may be intact; fix the cause, or move it "
-                "away, and rebuild again."
+                f"{path} cannot be read now ({error.__cause__ or error}), but may be intact; fix the cause or "
+                "move the file away, then rebuild again."
             ) from error
         return None
 

@@ -1,4 +1,4 @@
-"""What each organization excludes: visits to files, if it sets them aside, and the owner's visits, by rules."""
+"""What each organization excludes: requests for files, if it sets them aside, and the owner's visits, by rules."""
 
 import sqlite3
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ class Exclusions:
         self._database = database
 
     def are_files_aside(self, organization: str) -> bool:
-        """Return whether answers leave out visits to files; by default, these visits are counted."""
+        """Return whether answers leave out requests for files; by default, these are counted."""
         return bool(self._database.rows("SELECT 1 FROM files_aside WHERE organization = ?", [organization]))
 
     def bits_aside(self, organization: str) -> int:
@@ -35,7 +35,7 @@ class Exclusions:
         return OWN | BITS["file"] if self.are_files_aside(organization) else OWN
 
     def switch_files(self, organization: str, *, aside: bool) -> None:
-        """Leave visits to files out of answers, or count them. Raises BadInput for an invalid name."""
+        """Leave requests for files out of answers, or count them. Raises BadInput for an invalid name."""
         check_organization(organization)
         with self._database.transaction() as db:
             if aside:

@@ -93,7 +93,7 @@ def generation_problem(database: Database, root: Path) -> str:
 
 
 def older_manifest_problem(number: int, newest: int, root: Path) -> str:
-    """Return the problem that the manifest's number alone shows; it must be read after `newest`, the copy's number."""
+    """Return the problem shown by the manifest's number alone, which must be read after the copy's number, `newest`."""
     if newest <= number:
         return ""
     return (

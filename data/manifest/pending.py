@@ -115,7 +115,9 @@ class Pending:
         return bool(self._database.rows("SELECT 1 FROM pending WHERE received_at <= ? LIMIT 1", [latest]))
 
     def oldest(self, after: int, until: int | None, most: int) -> list[PendingBatch]:
-        """Return the oldest rows of one session with ids after `after` and up to `until`, stopping at `most` visits."""
+        """Return the oldest rows of one session with ids after `after` and up to `until`, stopping once they have
+        `most` visits.
+        """
         rows = self._database.rows(
             "SELECT id, organization, visits, received_at, body FROM "
             "(SELECT *, sum(visits) OVER (ORDER BY id) AS so_far FROM pending WHERE id > ? AND id <= ?) "

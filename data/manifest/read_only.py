@@ -81,7 +81,7 @@ def _copy_database(path: Path, scratch: Path) -> Path:
                 shutil.copyfile(source, copy)
         if _state(path) == before:
             return target
-    raise OSError(f"{path} is being written; try again later")
+    raise OSError(f"{path} is being written to; try again later")
 
 
 def _state(path: Path) -> list[tuple[int, int]]:

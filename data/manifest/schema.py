@@ -86,7 +86,7 @@ def open_database(path: Path, migrations: Sequence[str], refuse_new: str = "") -
         if refuse_new and is_alone and path.stat().st_size % page_size:  # SQLite would read zeros
             raise LakeDamaged(f"{path} is truncated, {refuse_new}")
         if mode != "wal":
-            raise LakeDamaged(f"{path} cannot keep a write-ahead log here; put the lake on a local disk.")
+            raise LakeDamaged(f"{path} cannot use a write-ahead log here; put the lake on a local disk.")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA secure_delete = ON")  # overwrite deleted rows: pending visits are stored here
         _migrate(db, path, migrations, refuse_new)

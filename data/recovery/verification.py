@@ -161,7 +161,9 @@ def _footer_problem(file: LandedFile, footer: pq.FileMetaData, schema: pa.Schema
     if problem := version_problem(max(version, file.schema_version)):
         return problem
     if version != file.schema_version:
-        return f"contains visits of schema version {version}, but the manifest says {file.schema_version}"
+        return f"contains visits of schema version {version}, but the manifest records {file.schema_version}"
     if {field.name: field.type for field in schema} != {field.name: field.type for field in visits_schema(version)}:
         return "has unexpected columns"
-    return "" if visits == file.visits else f"contains {plural(visits, 'visit')}, but the manifest says {file.visits:,}"
+    return (
+        "" if visits == file.visits else f"contains {plural(visits, 'visit')}, but the manifest records {file.visits:,}"
+    )

@@ -62,7 +62,7 @@ def read_download(file: Path) -> Download:
             ) from error
         found = database.first_country()
         if found is None:
-            raise BadInput(f"{file} has no countries; `traffic countries` names databases that have them.")
+            raise BadInput(f"{file} does not contain countries; `traffic countries` lists databases that do.")
         return Download(content, database.description, *found)
 
 

@@ -77,7 +77,7 @@ def _raise_for(unreadable: _DamagedBatches) -> None:
         visits, ids = sum(batch.visits for batch in damaged), ", ".join(str(batch.id) for batch in damaged[:5])
         organizations = ", ".join(sorted({batch.organization for batch in damaged}))
         raise LakeDamaged(
-            f"{plural(visits, 'visit')} of {organizations} without a file yet cannot be read (in the "
+            f"{plural(visits, 'pending visit')} of {organizations} cannot be read (in the "
             f"manifest's table pending: {ids}); restore the lake from a backup."
         )
     if unreadable:

@@ -89,7 +89,7 @@ REGISTERED = {
     ),
     "of another version": (
         of_version(0),
-        f"contains visits of schema version 0, but the manifest says {SCHEMA_VERSION}",
+        f"contains visits of schema version 0, but the manifest records {SCHEMA_VERSION}",
     ),
     "of no version": (of_version(""), "cannot be read: invalid literal"),
     "without a column": (rewritten(lambda table: table.remove_column(3)), "has unexpected columns"),
@@ -191,7 +191,7 @@ def test_a_file_with_the_wrong_number_of_visits_is_reported(lake):
     file = files(lake)[2]
     with database_of(lake.manifest).transaction() as db:
         db.execute("UPDATE files SET visits = 1234 WHERE path = ?", [file.path])
-    assert damaged(lake) == {file.path: "contains 6 visits, but the manifest says 1,234"}
+    assert damaged(lake) == {file.path: "contains 6 visits, but the manifest records 1,234"}
 
 
 @pytest.mark.parametrize(
@@ -344,5 +344,5 @@ def test_unreadable_pending_visits_are_reported(lake):
         db.execute("UPDATE pending SET body = x'00'")
     ((path, reason),) = verify_lake(lake).findings
     assert path == "manifest.sqlite"
-    assert reason.startswith("1 visit of acme without a file yet cannot be read (in the m")
+    assert reason.startswith("1 pending visit of acme cannot be read (in the m")
     assert verify_lake(lake, "other").findings == []

@@ -303,7 +303,7 @@ def test_unreadable_visits_stay_pending_without_blocking(lake):
         ((key,),) = db.execute(f"UPDATE pending SET body = x'00' WHERE id = ({second}) RETURNING id").fetchall()
     for _ in range(2):
         with pytest.raises(
-            LakeDamaged, match=rf"^1 visit of acme without a file yet .* \(in the manifest's table pending: {key}\)"
+            LakeDamaged, match=rf"^1 pending visit of acme cannot be read \(in the manifest's table pending: {key}\)"
         ):
             pending.flush_all(lake)
         assert (paths(lake), paths(lake, "other")) == ({"/a": 1, "/b": 1, "/c": 1}, {"/d": 1})
@@ -314,7 +314,7 @@ def test_unreadable_visits_stay_pending_without_blocking(lake):
     keep(lake, "/e", organization="other")
     with database_of(lake.manifest).transaction() as db:
         db.execute("UPDATE pending SET body = x'00'")
-    with pytest.raises(LakeDamaged, match=r"^2 visits of acme, other without a file yet"):
+    with pytest.raises(LakeDamaged, match=r"^2 pending visits of acme, other cannot be read"):
         pending.check_pending(lake.manifest)
 
 
