@@ -118,7 +118,7 @@ def _begin_log(db: sqlite3.Connection) -> str:
 def disk_problem(error: Exception) -> str:
     """Return the remedy for an SQLite error caused by the disk; "" for other errors."""
     if (getattr(error, "sqlite_errorcode", 0) & 0xFF) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-        return f"the disk is full or fails ({error}); free some space or check the disk, then try again"
+        return f"the disk is full or fails ({error}); free space or check the disk, then try again"
     return ""
 
 
