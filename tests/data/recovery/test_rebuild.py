@@ -378,7 +378,7 @@ def test_pending_visits_in_an_older_manifest_count_once(lake, is_merged):
     ],
 )
 def test_a_grown_log_counts_once_if_the_answer_is_yes(lake, tmp_path, program, history):
-    """The older manifest has its first lines, as well as visits from the same days that were merged with them."""
+    """The older manifest has the log's first lines, as well as visits from the same days that were merged with them."""
     log = tmp_path / "a.log"
 
     def land_log(lake, visits, cut=0):

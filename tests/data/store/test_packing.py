@@ -23,7 +23,7 @@ VALUES = {
     "int64": st.integers(-(2**63), 2**63 - 1),
     "bool": st.booleans(),
 }
-"""Values by the type of their column."""
+"""The values that a column may have, by its type."""
 COLUMNS = {field.name: st.none() | VALUES[str(field.type)] for field in VISITS if field.name != "visited_at"} | {
     "visited_at": st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1)),
     "utc_offset": st.none() | st.integers(-720, 840),

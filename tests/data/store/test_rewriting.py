@@ -73,7 +73,7 @@ RUNS = (compact, erase, reclassify)
 
 @pytest.fixture(scope="module", params=RUNS, ids=lambda run: run.__name__)
 def case(request, mixed, day_by_day, tmp_path_factory):
-    """A closed lake to copy, the task to run on a copy, and the lake's visits before and after with the epoch after."""
+    """A closed lake to copy, the task to run on a copy, the lake's visits before and after, and its epoch after."""
     module = {compact: "compaction", erase: "erasure", reclassify: "reclassification"}[request.param]
     with opened(shutil.copytree(mixed, tmp_path_factory.mktemp("case") / "done")) as lake:
         before = landed(lake)
@@ -113,7 +113,7 @@ FAILING = [
     ("data.manifest.manifest", "insert_files", 2),
     ("manifest", "replace", 2),
 ]
-"""The owners of failing functions: before the work, or after each step of the second day."""
+"""Functions that fail, each with its owner: before the work, or after each step on the second day."""
 
 
 @pytest.mark.parametrize("place", range(len(FAILING)), ids=[f"{name}-{call}" for _, name, call in FAILING])
@@ -156,7 +156,7 @@ def test_a_stopped_drop_follower_resumes_where_it_stopped(case, tmp_path):
 # Memory
 
 VISITS = 2_000
-"""Number of visits in each of two files of the day."""
+"""Number of visits in each of the day's two files."""
 
 REWRITES = {
     "compaction": lambda lake: Compactor(lake, lambda: NOW).run().partitions,

@@ -5,12 +5,12 @@ import pytest
 from tests.support.judged import CHROME, FILES, asked, judged, readers
 
 LATE, NEXT = CHROME(139), CHROME(140)
-"""A version that was superseded half a year before, and the next version."""
+"""A version that had been superseded for half a year, and the next version."""
 LATE_PHONE = (
     "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.5 "
     "Mobile/15E148 Safari/604.1"
 )
-"""It was superseded in September 2024, and updates itself later than others."""
+"""A browser that was superseded in September 2024 and updates itself later than others."""
 SUPPORTED = "Mozilla/5.0 (X11; rv:128.0) Gecko/20100101 Firefox/128.0"
 FILE_ALONE = FILES[1:]
 

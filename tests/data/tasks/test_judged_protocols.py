@@ -6,7 +6,7 @@ from data.signals import BITS
 from tests.support.judged import FILES, asked, judged, readers
 
 SAFARI_16 = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 Version/16.0 Safari/605.1.15"
-"""It supports HTTP/2, but is older than the versions in engines.toml."""
+"""A browser that supports HTTP/2, but is older than the versions in engines.toml."""
 MODERN = readers(3, protocol="HTTP/2")
 
 

@@ -63,7 +63,7 @@ def probe(second=0, **columns):
 
 CATEGORIES = ["human", "human", "ai_referral", "search_crawler"]
 SEEDS = (2, 16, 21)
-"""Seeds of some_day which together give every signal."""
+"""Seeds for some_day that together give every signal."""
 AGENTS = [*[NEW] * 6, OLD, None, "curl/8", "A", "B", FIREFOX]
 FROM_HOSTING = recount.BITS["from_hosting"]
 AHEAD, FILE = recount.BITS["loaded_ahead"], recount.BITS["file"]
@@ -81,7 +81,7 @@ def some_facts(random):
 
 
 def some_day(random):
-    """Generate visits of one day in which each signal occurs or almost occurs."""
+    """Generate one day's visits, in which each signal occurs or almost occurs."""
     statuses = random.choice([[404, 200, 301], [301, 302], [200, 304, 301], [None, 403]])
     domains = random.choice([[None], ["go.example", "www.example"], ["go.example", None]])
     probes = [f"/.env{number}" for number in range(random.choice([1, 6]))]
@@ -192,7 +192,7 @@ def test_an_office_of_a_hundred_stays_human_despite_a_scanner(lake):
 
 
 WALKS = [(200, 1, True), (200, 3, False), (799, 3, False), (800, 3, True), (800, 4, False)]
-"""Pages, the seconds between them, and whether that is a sweep."""
+"""Pages, the seconds between them, and whether they are a sweep."""
 
 
 @pytest.mark.parametrize(("pages", "pause", "is_sweep"), WALKS)
@@ -231,7 +231,7 @@ SESSIONS = [
     ({"status": 404}, True),
     ({"again": 60}, False),  # the same target again
 ]
-"""Long sessions with one probe, by their differences, and whether they are probed."""
+"""Changes to a long session with one probe, and whether its visitor then gets the signal `probed`."""
 
 
 @pytest.mark.parametrize(("changes", "is_probed"), SESSIONS)

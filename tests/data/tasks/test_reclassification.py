@@ -31,7 +31,7 @@ from tests.support.visits import land, links, visit
 
 NEWTHING = f"{CHROME} Newthing/2.0"
 CLASSIFIED = (*Classification._fields, "referrer_type", "is_malicious", "rules_version")
-"""The columns that follow from the rules."""
+"""The columns whose values depend on the rules."""
 
 FACT = 'evidence = "https://new.example"\nchecked = 2026-11-20\n'
 NEW_AGENT = (
