@@ -1,1 +1,1 @@
-"""Shared parts of the service: settings, its database, requests, page layout, command line."""
+"""Shared parts of the service: settings, the control database, requests, page layout, the command line."""

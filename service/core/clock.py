@@ -1,4 +1,4 @@
-"""The clock of the service, and the format of times in control.sqlite, output and log."""
+"""The service's clock, and the format of times in control.sqlite, output and the log."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -8,25 +8,25 @@ from msgspec import Meta
 
 Clock = Callable[[], datetime]
 Time = Annotated[datetime, Meta(tz=True)]
-"""A time in a JSON body: RFC 3339, with its offset."""
+"""A time in a JSON body, in RFC 3339 with an offset."""
 
 
 def utc_now() -> datetime:
-    """The current time in UTC."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
 def to_text(moment: datetime, precision: str = "seconds") -> str:
     """Format a UTC time according to RFC 3339: 2026-11-20T10:00:00Z. Such strings sort like their times.
 
-    A time without a zone is in UTC. `precision` is the `timespec` of `datetime.isoformat`.
+    A time without a zone is taken as UTC. `precision` is the `timespec` of `datetime.isoformat`.
     """
     in_utc = moment.astimezone(UTC) if moment.tzinfo else moment
     return f"{in_utc.replace(tzinfo=None).isoformat(timespec=precision)}Z"
 
 
 def hour_text(moment: datetime) -> str:
-    """The beginning of the hour of a time, formatted by `to_text`."""
+    """Return the start of the hour that contains a time, formatted by `to_text`."""
     return to_text(moment.replace(minute=0, second=0))
 
 

@@ -1,4 +1,4 @@
-"""The SQLite database of the service, control.sqlite: API keys, sessions, shares, jobs and hooks. No visits."""
+"""The service's SQLite database, control.sqlite: API keys, sessions, shares, jobs and hooks, but no visits."""
 
 import hashlib
 import shutil
@@ -21,7 +21,7 @@ from service.core.threads import Arguments, Result, in_thread
 
 CONTROL: Final = "control.sqlite"
 MIGRATIONS: Final = tuple(read_sql("service.core", f"control_{number}") for number in (1, 2, 3, 4))
-"""Entry n migrates version n to n + 1; only append."""
+"""Entry n migrates version n to version n + 1; only append entries."""
 READ_THREADS: Final = 4
 _LOST_KEYS: Final = "so its API keys are lost: restore it from a backup, or delete it and create new keys."
 
@@ -29,12 +29,12 @@ _LOST_KEYS: Final = "so its API keys are lost: restore it from a backup, or dele
 class ControlDatabase:
     """The open and migrated control.sqlite of a lake. Safe to use from several threads and processes.
 
-    A missing database is created. If the lake was opened read-only, an empty temporary database replaces it, and writes
-    raise sqlite3.OperationalError.
+    A missing database is created; if the lake was opened read-only, an empty temporary database takes its place. In a
+    lake opened read-only, writes raise sqlite3.OperationalError.
 
-    A write may wait for a minute, for another process or for the disk. A read never waits for writes or other reads: it
-    has its own connection. Both block, so an event loop awaits `read` and `write`, which run in threads.
-    Writers wait for each other, so a transaction should only read and write rows: parse and compute before it.
+    A write may wait up to a minute for another process or for the disk. A read has its own connection, so it never
+    waits for writes or other reads. Both block, so an event loop awaits `read` and `write`, which run in threads.
+    Writers wait for each other, so a transaction should only read and write rows; parse and compute before it.
     """
 
     def __init__(self, lake: Lake) -> None:
@@ -65,17 +65,17 @@ class ControlDatabase:
         return await in_thread(self._read_threads, work, *arguments)
 
     async def write(self, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
-        """Do work that changes the database, and return its result; calls run in a thread, one after another."""
+        """Run work that changes the database, and return its result; calls run in a thread, one after another."""
         return await in_thread(self._write_thread, work, *arguments)
 
     def write_later(self, work: Callable[[*Arguments], object], *arguments: *Arguments) -> None:
-        """Like `write`, but without waiting for the result or for errors; for data that is only informative."""
+        """Run work like `write`, but without waiting for its result or errors; for data that is only informative."""
         self._write_thread.submit(work, *arguments)
 
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Run one statement; return its rows. Statements that begin with SELECT are reads.
 
-        A write raises the exceptions of `transaction`.
+        A write raises the same exceptions as `transaction`.
         """
         if sql.startswith("SELECT"):
             with self._readers.borrow() as reader:
@@ -85,12 +85,12 @@ class ControlDatabase:
             return self._writer.execute(sql, parameters).fetchall()
 
     def organizations_with_keys(self) -> set[str]:
-        """All organizations that have or had an API key."""
+        """Return all organizations that have or had an API key."""
         return {name for (name,) in self.rows("SELECT DISTINCT organization FROM keys")}
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """A write transaction, committed at the end of the context or rolled back on any error.
+        """Open a write transaction, which is committed at the end of the context, or rolled back on any error.
 
         Raises OSError (ESTALE) if the database was moved or replaced: SQLite would keep writing to the old file.
         """
@@ -100,7 +100,7 @@ class ControlDatabase:
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
-        """A read transaction: all statements of the context read the same state."""
+        """Open a read transaction, in which all statements read the same state."""
         with self._readers.borrow() as reader:
             reader.execute("BEGIN")
             try:
@@ -141,5 +141,5 @@ def read_control(lake: Lake) -> Iterator[sqlite3.Connection | None]:
 
 
 def sha256(secret: str) -> str:
-    """The digest of a secret, which is stored instead of the secret."""
+    """Return the digest that is stored instead of a secret."""
     return hashlib.sha256(secret.encode()).hexdigest()

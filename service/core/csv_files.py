@@ -19,14 +19,14 @@ _FORMULA: Final = re.compile(
     """,
     re.VERBOSE,
 )
-"""The places where a spreadsheet would start to read a formula, whatever separates its cells."""
+"""Matches where a spreadsheet would start to read a formula, whichever character separates its cells."""
 
 
 def csv_of(names: Sequence[str], rows: Iterable[Mapping[str, Any]], *, is_raw: bool = False) -> bytes:
-    """Return rows in the format of RFC 4180, after a line with the names of the columns; empty without names.
+    """Return rows as CSV according to RFC 4180, after a line with the names of the columns; empty without names.
 
-    Text gets an apostrophe wherever a spreadsheet would begin to read a formula, unless it is for programs
-    (`is_raw`). Lists and objects are JSON.
+    Text gets an apostrophe wherever a spreadsheet would begin to read a formula, unless the CSV is for programs
+    (`is_raw`). Lists and objects are written as JSON.
     """
     text = io.StringIO()
     if names:
@@ -37,7 +37,7 @@ def csv_of(names: Sequence[str], rows: Iterable[Mapping[str, Any]], *, is_raw: b
 
 
 def cell(value: object, *, is_raw: bool) -> object:
-    """A value for a CSV cell."""
+    """Convert a value for a CSV cell."""
     if isinstance(value, datetime):
         return to_text(value)
     if isinstance(value, list | tuple | dict | bool):

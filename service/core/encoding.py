@@ -1,4 +1,4 @@
-"""Encodes answers as JSON, with the same bytes over HTTP and on the command line; reads records of control.sqlite."""
+"""Encodes answers as JSON, with the same bytes over HTTP and on the command line; reads records from control.sqlite."""
 
 from collections.abc import Iterable
 from datetime import date, time
@@ -17,14 +17,15 @@ _OPTIONS: Final = orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z | orjson.OPT_OMIT_MICR
 
 
 def encode(answer: Result) -> bytes:
-    """An answer as JSON; times are RFC 3339 in UTC with Z and whole seconds."""
+    """Encode an answer as JSON; times are RFC 3339 in UTC with Z and whole seconds."""
     return orjson.dumps(answer, option=_OPTIONS, default=_plain)
 
 
 def plain(value: Any, depth: int = 0) -> Any:  # noqa: ANN401  # whatever SQL holds
-    """Convert a value of a user's own SQL to a JSON value; values without a JSON type become text.
+    """Convert a value from a user's own SQL to a JSON value; values without a JSON type become text.
 
-    So do numbers of more than 64 bits, numbers that are not finite, keys of a MAP, and values nested below MAX_DEPTH.
+    Numbers of more than 64 bits, numbers that are not finite, keys of a MAP, and values nested below MAX_DEPTH become
+    text, too.
     """
     if isinstance(value, dict) and depth < MAX_DEPTH:
         return {_key(key): plain(inner, depth + 1) for key, inner in value.items()}
@@ -44,9 +45,9 @@ def plain(value: Any, depth: int = 0) -> Any:  # noqa: ANN401  # whatever SQL ho
 
 
 def record(kind: type[Record], row: Iterable[object]) -> Record:
-    """Build a record from stored values in the order of its fields, with times as text and JSON decoded.
+    """Build a record from stored values in the order of its fields, with times as text and JSON already decoded.
 
-    Raises NewerVersion.
+    Raises NewerVersion if the values do not fit the record.
     """
     try:
         return msgspec.convert(dict(zip(kind.__struct_encode_fields__, row, strict=True)), kind)
@@ -56,17 +57,17 @@ def record(kind: type[Record], row: Iterable[object]) -> Record:
 
 
 def _key(key: object) -> str:
-    """The key of a MAP as text: its JSON without quotation marks."""
+    """Return the key of a MAP as text: its JSON without quotation marks."""
     known = plain(key)
     return known if isinstance(known, str) else encode(known).decode().strip('"')
 
 
 MAX_DEPTH: Final = 100
-"""Maximum levels of nested values that are encoded as JSON."""
+"""Maximum number of levels of nested values that are encoded as JSON."""
 _MIN_INTEGER: Final = -(2**63)
 _MAX_INTEGER: Final = 2**64 - 1
 _ESCAPES: Final = {byte: f"\\x{byte:02X}" for byte in range(256) if not 32 <= byte < 127 or byte in b"\\'\""}
-"""The text for each byte of a BLOB, as in DuckDB."""
+"""The escape sequence for each byte of a BLOB that needs one, as in DuckDB."""
 
 
 def _plain(value: object) -> float | str:

@@ -1,4 +1,4 @@
-"""The log: one JSON object per line. It contains no data of clients: no token, address, raw path or parameter.
+"""The log: one JSON object per line, without clients' data: no token, address, raw path or parameter.
 
 A background thread writes the lines, so a slow reader of the log does not delay requests.
 """
@@ -47,7 +47,7 @@ class Log:
             self._dropped += 1
 
     def request(self, request_id: str, outcome: Outcome, seconds: float) -> None:
-        """Add the line of a request; `request_id` is the X-Request-Id of its response."""
+        """Add the line for a request; `request_id` is the X-Request-Id of its response."""
         method, route, status, organization = outcome
         fields = {"method": method, "route": route, "status": status, "ms": round(1000 * seconds, 2)}
         self.line("info", "request", id=request_id, **fields, organization=organization)
@@ -77,20 +77,22 @@ class Log:
 
 
 class LogHandler(logging.Handler):
-    """Writes warnings and errors from Python's logging, of libraries and of data/, to the log."""
+    """Forwards warnings and errors in Python's logging, from libraries and from data/, to the log."""
 
     def __init__(self, log: Log) -> None:
         super().__init__(logging.WARNING)
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Add the line of a warning or an error."""
+        """Add the line for a warning or an error."""
         fields = error_fields(record.exc_info[1]) if record.exc_info and record.exc_info[1] else {}
         self._log.line(record.levelname.lower(), record.name, message=record.getMessage(), **fields)
 
 
 def error_fields(error: BaseException) -> dict[str, object]:
-    """The logged fields of an unexpected error: type and stack. Not its message, which may contain a client's data."""
+    """Return the log fields of an unexpected error: its type and stack, but not its message, which may contain a
+    client's data.
+    """
     frames = traceback.extract_tb(error.__traceback__)[-8:]
     locations = [f"{frame.filename.rpartition('site-packages/')[2]}:{frame.lineno} {frame.name}" for frame in frames]
     return {"error": type(error).__name__, "places": locations}

@@ -1,4 +1,4 @@
-"""Parsers for the settings of mail: an SMTP server as a URL, and the addresses of each organization."""
+"""Parsers for the mail settings: an SMTP server as a URL, and the addresses of each organization."""
 
 import re
 from dataclasses import dataclass, field
@@ -26,12 +26,12 @@ class SmtpServer:
 
 
 def parse_smtp(text: str) -> SmtpServer:
-    """Parse a mail server. Raises BadInput without quoting the text, which has a password."""
+    """Parse the URL of a mail server. Raises BadInput without quoting the URL, which may contain a password."""
     try:
         url = urlsplit(text)
         host, port = url.hostname or "", url.port
     except ValueError:
-        raise BadInput(f"no valid host or port; {_WRITTEN_LIKE}.") from None
+        raise BadInput(f"the URL has no valid host or port; {_WRITTEN_LIKE}.") from None
     user, password = unquote(url.username or ""), unquote(url.password or "")
     if url.scheme not in {"smtp", "smtps"} or not host or port == 0 or url.path.strip("/") or url.query or url.fragment:
         raise BadInput(f"this is not the URL of an SMTP server; {_WRITTEN_LIKE}.")
@@ -42,7 +42,7 @@ def parse_smtp(text: str) -> SmtpServer:
 
 
 def parse_recipients(text: str) -> dict[str, tuple[str, ...]]:
-    """The addresses of each organization. Raises BadInput."""
+    """Parse the addresses of each organization. Raises BadInput."""
     recipients: dict[str, tuple[str, ...]] = {}
     for part in filter(None, map(str.strip, text.split(";"))):
         organization, equals, addresses = part.partition("=")
@@ -55,7 +55,7 @@ def parse_recipients(text: str) -> dict[str, tuple[str, ...]]:
 
 
 def parse_addresses(text: str) -> tuple[str, ...]:
-    """Mail addresses, separated by commas. Raises BadInput, also if there is none."""
+    """Parse mail addresses, separated by commas. Raises BadInput, also if there are none."""
     addresses = tuple(dict.fromkeys(map(str.strip, text.split(","))))
     for address in addresses:
         if not _ADDRESS.fullmatch(address):
@@ -64,8 +64,8 @@ def parse_addresses(text: str) -> tuple[str, ...]:
 
 
 def parse_sender(text: str) -> str:
-    """One mail address, or nothing. Raises BadInput."""
+    """Parse one mail address, or none. Raises BadInput."""
     addresses = parse_addresses(text) if text else ("",)
     if len(addresses) > 1:
-        raise BadInput(f"{text!r} must be one address.")
+        raise BadInput(f"{text!r} must be a single address.")
     return addresses[0]

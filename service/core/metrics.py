@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 
 _LOG: Final = logging.getLogger(__name__)
 BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Upper bounds of the histogram of request times, in seconds."""
+"""Upper bounds of the buckets in the histogram of request times, in seconds."""
 
 
 class ObservedMetric(NamedTuple):
@@ -31,7 +31,7 @@ class ObservedMetric(NamedTuple):
 
 
 class Metrics:
-    """Counts requests cheaply; everything else is computed at a scrape."""
+    """Counts requests cheaply; everything else is computed at each scrape."""
 
     def __init__(self, metrics: Iterable[ObservedMetric]) -> None:
         self._requests: Counter[tuple[str, str, int]] = Counter()
@@ -55,7 +55,8 @@ class Metrics:
         self._metrics.append(metric)
 
     async def text(self) -> bytes:
-        """All metrics, in Prometheus' text format. Metrics with a failing callback are left out, and logged once."""
+        """Return all metrics in Prometheus' text format. A metric with a failing callback is left out, and logged once.
+        """
         values = []
         for metric in self._metrics:
             try:

@@ -9,14 +9,14 @@ from service.core.settings import setting
 
 _ROOT: Final = Path(__file__).parents[2]
 _PROGRAM: Final = ("uv", "run", "traffic") if (_ROOT / "pyproject.toml").exists() else ("traffic",)
-"""In a clone, uv runs it; installed, it has its name."""
+"""In a clone, uv runs the program; when installed, it runs by its name."""
 DEFAULT_LAKE: Final = Path(setting("lake").default)
 _WITHOUT_LAKE: Final = ("demo", "agents release", "formats explain")
-"""The commands that have no --lake."""
+"""The commands without a --lake flag."""
 
 
 def command_line(lake: Path, *words: object) -> str:
-    """Return a command of the program as a line for a shell, with the lake if that is not the default."""
+    """Return a command of the program as a line for a shell, with the lake unless it is the default."""
     line = shlex.join([*_PROGRAM, *map(str, words)])
     is_default = lake.absolute() == DEFAULT_LAKE.absolute()
     has_lake = not is_default and not " ".join(map(str, words)).startswith(_WITHOUT_LAKE)

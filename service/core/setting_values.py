@@ -1,4 +1,4 @@
-"""Parsers for the texts of settings. Each raises BadInput; the setting adds its name to the message."""
+"""Parsers for the values of settings. Each raises BadInput; the setting adds its name to the message."""
 
 import ipaddress
 import re
@@ -29,13 +29,13 @@ class PinnedFile(NamedTuple):
 
 
 def optional(parse: Callable[[str], Value]) -> Callable[[str], Value | None]:
-    """A parser that returns None for an empty text, and otherwise the result of `parse`."""
+    """Return a parser that returns None for empty text, and otherwise the result of `parse`."""
     return lambda text: parse(text) if text else None
 
 
 def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
-    """A parser of whole numbers in ASCII digits, without leading zeros."""
-    expected = f"{least}, or more" if most is None else f"{least} to {most}"
+    """Return a parser for whole numbers in ASCII digits, without leading zeros."""
+    expected = f"{least} or more" if most is None else f"{least} to {most}"
 
     def parse(text: str) -> int:
         if not re.fullmatch(r"0|[1-9]\d{0,14}", text, re.ASCII) or not least <= int(text) <= (most or int(text)):
@@ -46,14 +46,14 @@ def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
 
 
 def parse_switch(text: str) -> bool:
-    """Parse on or off, in all words accepted by flags of commands."""
+    """Parse on or off, in any word that command flags accept."""
     if text.lower() not in _SWITCHES:
         raise BadInput(f"{text!r} must be on or off.")
     return _SWITCHES[text.lower()]
 
 
 def parse_networks(text: str) -> tuple[Network, ...]:
-    """Networks in CIDR notation, or single addresses, separated by commas."""
+    """Parse networks in CIDR notation, or single addresses, separated by commas."""
     try:
         return tuple(map(ipaddress.ip_network, _parts(text)))
     except ValueError as error:
@@ -61,10 +61,12 @@ def parse_networks(text: str) -> tuple[Network, ...]:
 
 
 def parse_origin(text: str) -> str:
-    """The origin of web pages as browsers send it: in lower case, and without the default port of its scheme."""
+    """Parse the origin of web pages; return it as browsers send it: in lower case, and without its scheme's default
+    port.
+    """
     found = _ORIGIN.fullmatch(text.lower())
     if not found:
-        hint = "" if text.isascii() else " (letters beyond ASCII as xn--…)"
+        hint = "" if text.isascii() else " (non-ASCII letters as xn--…)"
         raise BadInput(f"{text!r} is not an origin; write it like https://app.example, without a path{hint}.")
     scheme, host, port = found.groups()
     try:
@@ -79,18 +81,18 @@ def parse_origin(text: str) -> str:
 
 
 def parse_origins(text: str) -> tuple[str, ...]:
-    """Origins separated by commas."""
+    """Parse origins separated by commas."""
     return tuple(map(parse_origin, _parts(text)))
 
 
 def parse_public_url(text: str) -> str:
-    """An origin, which may end with slashes, or nothing."""
+    """Parse an origin, which may end with slashes, or empty text."""
     origin = text.rstrip("/")
     return parse_origin(origin) if origin else ""
 
 
 def parse_base_path(text: str) -> str:
-    """The prefix of all paths, without a final slash: empty, or like /v1."""
+    """Parse the prefix of all paths; return it without a final slash: empty, or like /v1."""
     path = "/" + text.strip("/")
     if any(character in path for character in "?#{} ") or "//" in path:
         raise BadInput(f"{text!r} must be a plain path like /v1.")
@@ -98,7 +100,7 @@ def parse_base_path(text: str) -> str:
 
 
 def parse_short_code_pattern(text: str) -> str:
-    """A regular expression of RE2 with one group."""
+    """Parse an RE2 regular expression with one group."""
     if text == SHORT_CODE_PATTERN:
         return text
     from data.rules.patterns import check_short_code_pattern  # noqa: PLC0415  # slow, and rarely needed
@@ -107,27 +109,29 @@ def parse_short_code_pattern(text: str) -> str:
 
 
 def parse_organization(text: str) -> str:
-    """The name of an organization, or nothing."""
+    """Parse the name of an organization, or empty text."""
     if text and not is_organization(text):
         raise BadInput(f"{text!r} is not a valid organization name.")
     return text
 
 
 def parse_engine(text: str) -> str:
-    """The URL of a Spark Connect server, or nothing. It may contain a token, so the message does not quote it."""
+    """Parse the URL of a Spark Connect server, or empty text. A URL may contain a token, so the message does not quote
+    it.
+    """
     if text and not _ENGINE.fullmatch(text):
         raise BadInput("this is not a Spark Connect URL; write it like sc://host:15002.")
     return text
 
 
 def parse_memory(text: str) -> str:
-    """An amount of memory in DuckDB's notation."""
+    """Parse an amount of memory in DuckDB's notation; return it as text."""
     bytes_of_memory(text)
     return text
 
 
 def parse_algorithms(text: str) -> tuple[str, ...]:
-    """One or more of JWT_ALGORITHMS, separated by commas."""
+    """Parse one or more of JWT_ALGORITHMS, separated by commas."""
     names = tuple(dict.fromkeys(_parts(text)))
     if not names or not set(names) <= set(JWT_ALGORITHMS):
         raise BadInput(f"{text!r} must be one or more of {', '.join(JWT_ALGORITHMS)}, separated by commas.")
@@ -135,12 +139,12 @@ def parse_algorithms(text: str) -> tuple[str, ...]:
 
 
 def parse_roles(text: str) -> tuple[str, ...]:
-    """Roles in lower case, separated by commas."""
+    """Parse roles separated by commas; return them in lower case."""
     return tuple(dict.fromkeys(part.lower() for part in _parts(text)))
 
 
 def is_allowed_url(address: str) -> bool:
-    """Whether an operator's address may be fetched: https, or http on this machine."""
+    """Return whether an address from the operator may be fetched: https, or http on this machine."""
     try:
         parts = urlsplit(address)
         host = parts.hostname
@@ -152,18 +156,18 @@ def is_allowed_url(address: str) -> bool:
 
 
 def parse_pinned_file(text: str) -> PinnedFile:
-    """An https URL with the SHA-256 of the file, such as `https://host/file#sha256=…`."""
+    """Parse an https URL with the SHA-256 of the file, such as `https://host/file#sha256=…`."""
     url, _, fragment = text.partition("#")
     found = re.fullmatch("sha256=([0-9a-fA-F]{64})", fragment, re.ASCII)
     if not is_allowed_url(url):
         raise BadInput(f"{url!r} is not an https address; write one like https://host/rules.toml#sha256=….")
     if not found:
-        raise BadInput(f"{text!r} does not end with #sha256= and 64 hexadecimal digits; add the checksum of the file.")
+        raise BadInput(f"{text!r} does not end with #sha256= and 64 hexadecimal digits; add the file's checksum.")
     return PinnedFile(url, found[1].lower())
 
 
 def parse_scopes(text: str) -> str:
-    """Scopes of OpenID Connect, separated by single spaces."""
+    """Parse OpenID Connect scopes; return them separated by single spaces."""
     scopes = text.split()
     if "openid" not in scopes:
         raise BadInput(f"{text!r} must contain openid.")

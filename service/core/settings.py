@@ -1,7 +1,7 @@
-"""Every setting of the project, declared once, as a field of Settings: its parser, its default and its meaning.
+"""Every setting of the project, declared once as a field of Settings, with its parser, its default and its meaning.
 
-Its environment variable, command-line flags, the messages about its values and the table in
-service/core/settings.md are derived from it.
+The environment variables, command-line flags, messages about values and the table in service/core/settings.md are
+derived from these fields.
 """
 
 # ruff: noqa: RUF009  # _row calls dataclasses.field
@@ -50,7 +50,9 @@ def _row(
     needs: tuple[str, ...] = (),
     is_secret: bool = False,
 ) -> Value:
-    """A field of Settings. Commands can set it by `flag`. If it is set, the settings in `needs` must be set, too."""
+    """Return a field of Settings. Commands can set it by `flag`. If it is set, the settings in `needs` must be set,
+    too.
+    """
     metadata = {"parse": parse, "meaning": meaning, "default": default, "flag": flag, "needs": needs}
     return field(default_factory=lambda: parse(default), repr=not is_secret, metadata=metadata)
 
@@ -60,8 +62,8 @@ class Settings:
     """The validated settings of one server."""
 
     # fmt: off
-    lake: Path = _row(Path, "folder of visits, manifest, links, API keys and jobs", "data/lake", flag="--lake")
-    host: str = _row(str, "address that the server listens on; `::`: all of IPv6 and IPv4", "127.0.0.1", flag="--host")
+    lake: Path = _row(Path, "folder for visits, manifest, links, API keys and jobs", "data/lake", flag="--lake")
+    host: str = _row(str, "address that the server listens on; `::`: all IPv6 and IPv4", "127.0.0.1", flag="--host")
     port: int = _row(
         whole_number(0, 65_535), "port that the server listens on; 0: any free port", "8000", flag="--port")
     monitor_port: int | None = _row(
@@ -80,10 +82,10 @@ class Settings:
         "commas (`10.0.0.0/8,::1`); empty: none for the server, private and loopback addresses in logs",
         flag="--trusted-proxies")
     hook_networks: tuple[Network, ...] = _row(
-        parse_networks, "networks of your own that Agent Hooks may reach, also by plain http, separated by commas "
-        "(`192.168.7.0/24`); empty: public addresses by https only")
+        parse_networks, "your own networks that Agent Hooks may reach, even by plain http, separated by commas "
+        "(`192.168.7.0/24`); empty: only public addresses, by https")
     values: Path | None = _row(
-        optional(Path), "file with the value of one visit of each category, like queries/traffic_values.toml",
+        optional(Path), "file with the value of a visit in each category, like queries/traffic_values.toml",
         flag="--values")
     memory: str = _row(
         parse_memory, "memory that queries may use before they spill to disk; increase it for large lakes", "300MB",
@@ -111,7 +113,7 @@ class Settings:
         parse_switch, "whether import and follow leave out images, icons, stylesheets, scripts, source maps and fonts: "
         "on or off", "off", flag="--skip-assets")
     geoip: Path | None = _row(
-        optional(Path), "country database in MaxMind's format; empty: the database of `traffic countries`",
+        optional(Path), "country database in MaxMind's format; empty: the database set up by `traffic countries`",
         flag="--geoip")
     rules: PinnedFile | None = _row(
         optional(parse_pinned_file), "newer tables of agents and referrers, which `traffic agents refresh` fetches, as "
@@ -123,17 +125,17 @@ class Settings:
     jwt_audience: str = _row(str, "required `aud` of the provider's tokens")
     jwt_algorithms: tuple[str, ...] = _row(
         parse_algorithms, "allowed signature algorithms, separated by commas", ",".join(JWT_ALGORITHMS))
-    jwt_lifetime: int = _row(whole_number(1, 720), "maximum hours from `iat` to `exp`", "24")
+    jwt_lifetime: int = _row(whole_number(1, 720), "maximum number of hours from `iat` to `exp`", "24")
     jwt_organization_claim: str = _row(str, "claim with the caller's organization", "org_id")
     jwt_role_claim: str = _row(str, "claim with the caller's role; without it the caller is a viewer", "role")
     jwt_writers: tuple[str, ...] = _row(
         parse_roles, "roles that may write, separated by commas; all others are viewers; empty: every role but viewer")
     jwt_organization: str = _row(
-        parse_organization, "organization for tokens without that claim; empty: they are rejected")
+        parse_organization, "organization for tokens without an organization claim; empty: such tokens are rejected")
     oidc_client_id: str = _row(
         str, "client id for signing in at the identity provider; empty: disabled",
         needs=("jwks", "jwt_issuer", "public_url"))
-    oidc_client_secret: str = _row(str, "secret of that client; empty: a public client", is_secret=True)
+    oidc_client_secret: str = _row(str, "secret of the OIDC client; empty: a public client", is_secret=True)
     oidc_scopes: str = _row(
         parse_scopes, "scopes to request from the provider, separated by spaces; must include `openid`",
         "openid profile")
@@ -146,7 +148,7 @@ class Settings:
     mail_to: Mapping[str, tuple[str, ...]] = _row(
         parse_recipients, "recipients of weekly reports: `acme=ops@acme.example,anna@acme.example; other=x@y.example`",
         needs=("smtp",))
-    mail_from: str = _row(parse_sender, "sender of these mails")
+    mail_from: str = _row(parse_sender, "sender of the weekly reports")
     # fmt: on
 
 
@@ -166,7 +168,7 @@ class Setting(NamedTuple):
         return f"TRAFFIC_{self.name.upper()}"
 
     def read(self, text: str) -> Any:  # noqa: ANN401  # as the field of Settings
-        """Parse a text. Raises BadInput naming the variable, and the flag if there is one."""
+        """Parse a value. Raises BadInput that names the variable, and the flag if there is one."""
         try:
             return self.parse(text)
         except BadInput as error:
@@ -183,9 +185,9 @@ def setting(name: str) -> Setting:
 
 
 def read_settings(environ: Mapping[str, str], **flags: str) -> Settings:
-    """Read the settings from `flags`, by name, and otherwise from `environ`; an empty text counts as unset.
+    """Read the settings from `flags`, by name, and otherwise from `environ`; an empty value counts as unset.
 
-    Raises BadInput naming the variable.
+    Raises BadInput that names the variable.
     """
     texts = {one.name: flags.get(one.name, environ.get(one.variable, "")).strip() or one.default for one in SETTINGS}
     for one in SETTINGS:
@@ -196,7 +198,7 @@ def read_settings(environ: Mapping[str, str], **flags: str) -> Settings:
 
 
 def cluster_options(settings: Settings) -> "ClusterOptions | None":
-    """Return the cluster that the settings name (TRAFFIC_ENGINE and related settings); None if they name none."""
+    """Return the cluster given by TRAFFIC_ENGINE and related settings; None if these are not set."""
     from queries import ClusterOptions  # noqa: PLC0415  # slow, and commands import this file
 
     if not settings.engine:

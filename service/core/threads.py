@@ -11,11 +11,11 @@ from typing import Final, TypeVar, TypeVarTuple
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 NICENESS: Final = 5
-"""Niceness of query threads, added to the process's own: next to another program's busy thread, each gets a quarter of
-a core.
+"""Niceness of query threads, added to that of the process: next to another program's busy thread, each gets a quarter
+of a core.
 
-With 10 it gets a tenth, and queries on a busy machine exceed their time limit. Only for threads that hardly ever hold
-the interpreter's lock: a thread that holds it while other threads have the core stops the event loop.
+With 10, each would get a tenth, and queries on a busy machine would exceed their time limit. Only for threads that
+rarely hold the interpreter's lock: a thread that holds it while other threads have the core stops the event loop.
 """
 
 
@@ -49,7 +49,7 @@ async def in_daemon_thread(work: Callable[[*Arguments], Result], *arguments: *Ar
 def lower_priority() -> None:
     """Lower the priority of this thread and the threads that it will start.
 
-    Only Linux has a priority of each thread; a sandbox that forbids the system call keeps them all equal.
+    Only Linux has a priority per thread; in a sandbox that forbids the system call, all threads keep the same priority.
     """
     if sys.platform == "linux":
         niceness = os.getpriority(os.PRIO_PROCESS, os.getpid()) + NICENESS

@@ -107,7 +107,7 @@ def test_an_invalid_or_oversized_body_has_no_effect(client, send, route):
     assert state(client) == before
 
 
-ANOTHER = "Use an API key, or an identity token of another role."
+ANOTHER = "Use an API key, or an identity token with another role."
 WRITES = {"error": "Viewers cannot write.", "message": ANOTHER}
 HOOKS = {"error": "Viewers may neither see nor change hooks.", "message": ANOTHER}
 KEYS = {

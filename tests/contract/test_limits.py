@@ -71,7 +71,7 @@ def test_sixty_requests_are_answered_and_the_next_is_429(asked, clock):
     assert list(body) == ["error", "message", "retryAfter", "limit", "remaining"]
     assert (body["retryAfter"], body["limit"], body["remaining"]) == (44_750, 60, 0)
     assert isinstance(body["error"], str)
-    assert body["message"] == "Wait 45 s: at most 60 requests per minute are allowed for each source address."
+    assert body["message"] == "Wait 45 s: at most 60 requests per minute are allowed from each source address."
 
 
 def test_every_response_has_each_rate_limit_header_once(asked, clock, shared_lake):

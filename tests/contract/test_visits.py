@@ -188,7 +188,7 @@ NOT_JSON = {
     "message": "Send an array of objects, or one object on each line.",
 }
 ENCODED = {"error": "Content-Encoding is not supported.", "message": "Send it without Content-Encoding."}
-VIEWER = {"error": "Viewers cannot write.", "message": "Use an API key, or an identity token of another role."}
+VIEWER = {"error": "Viewers cannot write.", "message": "Use an API key, or an identity token with another role."}
 VIEWERS = ("", "viewer", "Viewer")
 """Roles that may only read."""
 TOO_MANY = {"error": "The body holds more than 10,000 visits.", "message": "Send it in several requests."}

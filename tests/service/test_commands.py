@@ -264,7 +264,7 @@ def test_a_command_that_creates_a_lake_reports_it(tmp_path, monkeypatch, command
     (tmp_path / "links.csv").write_text("short_code,target_url\na,https://shop.example/\n")
     words = [str(tmp_path / word) if word.endswith(".csv") else word for word in command]
     told = [program(*words, "--lake", tmp_path / "new").err.partition("\n") for _ in range(2)]
-    assert told[0][0] == f"No lake at {tmp_path / 'new'} yet: a new one is created."
+    assert told[0][0] == f"No lake at {tmp_path / 'new'} yet: creating a new one."
     assert told[1][0] != told[0][0]
 
 

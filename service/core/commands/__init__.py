@@ -1,1 +1,1 @@
-"""Flags, formats of answers and printing that several commands share."""
+"""Flags, output formats and printing shared by several commands."""

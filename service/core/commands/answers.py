@@ -15,7 +15,8 @@ FORMATS: Final = ("table", "json", "csv", "parquet")
 
 
 def select_columns(answer: "Result", names: str) -> "Result":
-    """Return the answer with only the columns in `names`, separated by commas and in this order; all if it is empty.
+    """Return the answer with only the columns in `names`, which commas separate, in that order; with all if it is
+    empty.
 
     Raises BadInput for an unknown name, or if the answer has several parts.
     """
@@ -23,7 +24,7 @@ def select_columns(answer: "Result", names: str) -> "Result":
     if not chosen:
         return answer
     if parts := parts_of(answer):
-        raise BadInput(f"--columns is for one table; choose one with --part: {', '.join(parts)}.")
+        raise BadInput(f"--columns applies to a single table; choose one with --part: {', '.join(parts)}.")
     rows = answer if isinstance(answer, list) else [answer]
     unknown = [name for name in chosen if rows and name not in rows[0]]
     if unknown:
@@ -37,7 +38,7 @@ def check_format(output: str, formats: Sequence[str] = FORMATS, *, is_raw: bool 
     if output not in formats:
         raise BadInput(f"{output!r} is not an output format; use {', '.join(formats[:-1])} or {formats[-1]}.")
     if is_raw and output != "csv":
-        raise BadInput("--raw needs --format csv; no other format changes text.")
+        raise BadInput("--raw needs --format csv; only CSV escapes formulas.")
 
 
 def check_parts(answer: "Result", output: str) -> None:
@@ -51,8 +52,8 @@ def print_answer(
 ) -> None:
     """Write an answer to stdout in one of FORMATS. Raises BadInput if the format cannot represent it.
 
-    `is_wide`: tables are not fitted to the width of a terminal. `is_raw`: formulas in CSV are not escaped. `nothing`:
-    the message on stderr instead of an empty table.
+    `is_wide`: do not fit tables to the width of a terminal. `is_raw`: do not escape formulas in CSV. `nothing`: the
+    message to write to stderr instead of an empty table.
     """
     from service.core.encoding import encode
 
@@ -76,7 +77,7 @@ def print_answer(
 
 
 def print_csv(names: Sequence[str], rows: Iterable[Mapping[str, Any]], is_raw: bool = False) -> None:
-    """Write rows to stdout as CSV. `is_raw`: formulas are not escaped."""
+    """Write rows to stdout as CSV. `is_raw`: do not escape formulas."""
     from service.core.csv_files import csv_of
 
     _write_text(csv_of(names, rows, is_raw=is_raw))

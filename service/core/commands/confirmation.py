@@ -1,4 +1,4 @@
-"""Asks for confirmation before deletions, and for choices."""
+"""Asks users to confirm deletions, and to choose values."""
 
 import sys
 from collections.abc import Callable
@@ -13,12 +13,12 @@ Answer = TypeVar("Answer")
 
 
 def can_ask() -> bool:
-    """Whether a user can answer on a terminal."""
+    """Return whether a user can answer on a terminal."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def may_ask(yes: bool) -> bool:
-    """Whether a user can answer and has not passed --yes."""
+    """Return whether a user can answer and has not passed --yes."""
     return not yes and can_ask()
 
 

@@ -1,4 +1,4 @@
-"""The parameters of the API as options of the commands that print numbers."""
+"""The API's parameters as options of the commands that print numbers."""
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 
 class WithParameters(Command):
-    """A command with an option for each parameter of the API; its context object is a dict of their values by name.
+    """A command with an option for each API parameter; its context object maps the parameters' names to their values.
 
-    The options are created on demand, so that other commands start without this import.
+    The options are created on demand, so that other commands start without importing them.
     """
 
     left_out: ClassVar[tuple[str, ...]] = ()
-    """Parameters without an option."""
+    """Names of parameters without an option."""
 
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401  # of private types
-        """All arguments and options; `--help` is the last."""
+        """Return all arguments and options, with `--help` last."""
         *own, help_option = super().get_params(ctx)
         options = [
             TyperOption(
@@ -35,7 +35,7 @@ class WithParameters(Command):
         return [*own, *options, help_option]
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401  # of a private type
-        """Run the command. Warn if only one of the two dates is given: it has no effect."""
+        """Run the command. Warn if only one of the two dates is given, since it has no effect."""
         ctx.obj = {row.name: ctx.params.pop(row.name) for row in self._parameters()}
         for given, missing in (("start", "end"), ("end", "start")):
             if ctx.obj[f"{given}_date"] and not ctx.obj[f"{missing}_date"]:

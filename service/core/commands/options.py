@@ -1,4 +1,4 @@
-"""Flags and arguments shared by several commands, and functions to open the named lake."""
+"""Flags and arguments shared by several commands, and functions that open a command's lake."""
 
 import re
 from collections.abc import Callable
@@ -19,12 +19,12 @@ DEFAULT_LAKE = program.DEFAULT_LAKE
 
 
 def value_name(name: str) -> str:
-    """The metavar of a flag or parameter in the help: the last word of its name, in capitals."""
+    """Return the metavar that the help shows for a flag or parameter: the last word of its name, in capitals."""
     return name.replace("_", "-").rpartition("-")[2].upper()
 
 
 def flag(name: str) -> Any:  # noqa: ANN401  # as typer.Option
-    """The flag of a setting, which can also be set by its environment variable."""
+    """Return the flag for a setting, which can also be set by its environment variable."""
     one = setting(name)
     return typer.Option(
         one.flag, envvar=one.variable, help=one.meaning, metavar=value_name(one.flag), show_default=True
@@ -32,13 +32,13 @@ def flag(name: str) -> Any:  # noqa: ANN401  # as typer.Option
 
 
 class Command(TyperCommand):
-    """A command with the last word of each flag as its metavar in the help, as in `--short-code CODE`.
+    """A command with help that shows the last word of each flag as its metavar, as in `--short-code CODE`.
 
-    Its messages name its lake in the commands that they recommend.
+    The commands that its messages recommend name its lake.
     """
 
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401  # of private types
-        """All arguments and options; `--help` is the last."""
+        """Return all arguments and options, with `--help` last."""
         params = super().get_params(ctx)
         for option in params:
             if isinstance(option, TyperOption) and not option.is_flag:
@@ -52,7 +52,7 @@ class Command(TyperCommand):
 
 
 class CommandRow(NamedTuple):
-    """A command in the table of a room; a group of commands is a typer.Typer."""
+    """A command in a room's table of commands; a group of commands is a typer.Typer instead."""
 
     run: Callable[..., None]
     cls: type[Command] = Command
@@ -60,13 +60,13 @@ class CommandRow(NamedTuple):
 
 LakeOption = Annotated[Path, flag("lake")]
 OrganizationOption = Annotated[str, typer.Option("--org", help="organization: 1 to 64 of A-Z a-z 0-9 _ -")]
-OnlyOrganizationOption = Annotated[str, typer.Option("--org", help="only this organization; without it, all of them")]
+OnlyOrganizationOption = Annotated[str, typer.Option("--org", help="only this organization (default: all)")]
 FormatOption = Annotated[str, typer.Option("--format", help="table, json, csv or parquet")]
 RawOption = Annotated[bool, typer.Option("--raw", help="csv for programs: do not escape spreadsheet formulas")]
 
 
 def day_of(flag: str, text: str) -> date:
-    """The day given by a flag. Raises BadInput."""
+    """Return the day given by a flag. Raises BadInput unless it is written like 2026-11-20."""
     try:
         if re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
             return date.fromisoformat(text)
@@ -76,30 +76,30 @@ def day_of(flag: str, text: str) -> date:
 
 
 def is_new(lake: Path) -> bool:
-    """Whether this path has no lake yet."""
+    """Return whether this path has no lake yet."""
     return not ((lake / "manifest.sqlite").exists() or (lake / "visits").exists())
 
 
 def created_lake(lake: Path) -> Lake:
-    """Return the lake; create it, with a message, if this path has none yet."""
+    """Return the lake at this path; if there is none yet, announce and create it."""
     announce_new_lake(lake)
     return Lake(lake, create=True)
 
 
 def announce_new_lake(lake: Path) -> None:
-    """Print to stderr that a new lake is about to be created, since the path may be mistyped."""
+    """Print to stderr that a new lake is about to be created if this path has none yet: the path may be mistyped."""
     if is_new(lake):
-        inform(f"No lake at {lake.absolute()} yet: a new one is created.")
+        inform(f"No lake at {lake.absolute()} yet: creating a new one.")
 
 
 def chosen_organizations(lake: Lake, organization: str) -> list[str]:
-    """The given organization, or all organizations with visits. Raises BadInput if it does not exist."""
+    """Return the given organization, or all organizations if none is given. Raises BadInput if it does not exist."""
     return [existing_organization(lake, organization)] if organization else lake.manifest.organizations.names()
 
 
 def existing_organization(lake: Lake, organization: str) -> str:
-    """Return an organization with visits, links or an API key in the lake. Raises BadInput with similar names
-    otherwise.
+    """Return the organization if it has visits, links or an API key in the lake; otherwise raise BadInput with similar
+    names.
     """
     known = lake.manifest.organizations.names()
     if check_organization(organization) in known or lake.links_folder(organization).exists():
@@ -118,7 +118,7 @@ def existing_organization(lake: Lake, organization: str) -> str:
 
 
 def open_lake(lake: Path, organization: str, must_write: bool = False) -> Lake:
-    """Open the lake, read-only unless `must_write`. Raises BadInput if it has no such organization."""
+    """Open the lake, read-only unless `must_write`. Raises BadInput if the lake has no such organization."""
     opened = Lake(lake, must_write=must_write)
     existing_organization(opened, organization)
     return opened

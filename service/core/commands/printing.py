@@ -1,4 +1,4 @@
-"""Output of commands: consoles, progress bars and text formatting."""
+"""Command output: consoles, progress bars and text formatting."""
 
 import re
 import sys
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 LAKE: Final = ContextVar("LAKE", default=DEFAULT_LAKE)
-"""The lake of the command that runs."""
+"""The lake of the running command."""
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def console(is_wide: bool = False) -> "Console":
-    """A console on stdout, for tables. If stdout is piped or `is_wide`, lines are not truncated to a terminal's
-    width.
+    """Return a console on stdout, for tables. If stdout is piped or `is_wide` is set, lines are not truncated to the
+    width of a terminal.
     """
     from rich.console import Console
 
@@ -32,24 +32,24 @@ def console(is_wide: bool = False) -> "Console":
 
 
 def inform(text: str) -> None:
-    """Write a message to stderr, without rich: loading it takes longer than reading a small log."""
+    """Write a message to stderr without rich, which takes longer to load than a small log takes to read."""
     typer.echo(pasteable(text), err=True)
 
 
 def pasteable(text: str) -> str:
-    """Return a message with its commands, between backticks, in a form that runs when pasted into a shell."""
+    """Return a message with the commands between its backticks in a form that runs when pasted into a shell."""
     return change_code(partial(runnable, partial(command_line, LAKE.get())), text)
 
 
 def messages() -> "Console":
-    """A console on stderr, for output other than lines of text."""
+    """Return a console on stderr, for output other than lines of text."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def print_rows(names: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table of texts to stdout; untrusted texts cannot control the terminal."""
+    """Print a table of strings to stdout; untrusted text cannot control the terminal."""
     from rich.table import Table
 
     table = Table(*names, box=None)
@@ -60,7 +60,7 @@ def print_rows(names: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 @contextmanager
 def progress_bar(text: str, is_bytes: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar while in this context. Yields a function to call with the completed and the total amount.
+    """Show a progress bar while in this context. Yields a function to call with the completed and the total amounts.
 
     Shows nothing, and does not wait for rich to load, if stderr is not a terminal.
     """
@@ -85,5 +85,5 @@ def escaped(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Untrusted text with control characters replaced, so that it cannot control the terminal."""
+    """Replace control characters in untrusted text, so that it cannot control the terminal."""
     return _CONTROLS.sub("\ufffd", text)

@@ -1,4 +1,4 @@
-"""Answers as tables: fitted into the width of a terminal, or whole when stdout is piped."""
+"""Answers as tables: fitted to the width of a terminal, or whole when stdout is piped."""
 
 import re
 import sys
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 _GAP: Final = 2
 _MIN_TEXT: Final = 12
-"""Minimum width of a shortened text, in terminal cells."""
+"""Minimum width of shortened text, in terminal cells."""
 _PRINTED_ROWS: Final = 1_000
-"""Number of rows printed at a time: rich needs several kB for each."""
+"""Number of rows printed at a time: rich needs several kB of memory for each."""
 _LEFT_OUT_LAST: Final = ("visits", "percentage")
 
 
 @dataclass(frozen=True)
 class PrintedColumn:
-    """A printed column: the lines of its header, its texts, and its width in terminal cells."""
+    """A printed column: the lines of its header, the text of its cells, and its width in terminal cells."""
 
     name: str
     cells: tuple[str, ...]
@@ -35,7 +35,7 @@ class PrintedColumn:
 
     @property
     def least(self) -> int:
-        """The minimum width: with texts shortened as much as allowed."""
+        """The minimum width, with text shortened as much as allowed."""
         return min(self.width, _MIN_TEXT) if self.is_text else self.width
 
 
@@ -43,22 +43,22 @@ def print_table(answer: "Result", is_wide: bool = False) -> None:
     """Print an answer to stdout, fitted to the width of a terminal unless `is_wide`; omitted columns are named on
     stderr.
 
-    The parts of an answer are printed one after another, under their names.
+    The parts of an answer are printed one after another, each under its name.
     """
     _print(answer, "", None if is_wide or not sys.stdout.isatty() else console().width)
 
 
 def parts_of(answer: "Result") -> dict[str, "Result"]:
-    """The members of an answer that are answers themselves."""
+    """Return the members of an answer that are themselves answers."""
     members = answer.items() if isinstance(answer, dict) else ()
     return {name: member for name, member in members if isinstance(member, list | dict)}
 
 
 def fit(rows: Sequence[dict[str, Any]], width: int | None) -> tuple[list[PrintedColumn], list[str]]:
-    """The columns of a table that is at most `width` cells wide, and the names of the omitted columns.
+    """Return the columns of a table that is at most `width` cells wide, and the names of the omitted columns.
 
-    First headers are broken after underscores, then columns are omitted from the right (the first column, visits and
-    percentage last), then texts are shortened in the middle, the widest first. If `width` is None, there is no limit.
+    First, headers are broken after underscores; then columns are omitted from the right (the first column, visits and
+    percentage last); then text is shortened in the middle, the widest first. If `width` is None, there is no limit.
     """
     from rich.cells import cell_len
 
@@ -81,7 +81,7 @@ def fit(rows: Sequence[dict[str, Any]], width: int | None) -> tuple[list[Printed
 
 
 def shorten(text: str, width: int) -> str:
-    """A text of at most `width` terminal cells: … replaces the omitted middle."""
+    """Shorten a text to at most `width` terminal cells, with … in place of the omitted middle."""
     from rich.cells import cell_len
 
     if cell_len(text) <= width:
@@ -96,7 +96,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def text_of(value: object) -> str:
-    """A value as readable text, without control characters."""
+    """Return a value as readable text, without control characters."""
     from service.core.encoding import encode, plain
 
     match value:
@@ -177,7 +177,7 @@ def _name_parts(name: str) -> list[str]:
 
 
 def _wrap(column: PrintedColumn, width: int) -> PrintedColumn:
-    """The column with its header and its cells wrapped to a width."""
+    """Return the column with its header wrapped, and its cells shortened, to a width."""
     lines: list[str] = []
     for word in _name_parts(column.name):
         if lines and len(lines[-1]) + len(word) <= width:

@@ -1,1 +1,1 @@
-"""HTTP: one path for every request, from the bytes of a query to the bytes of an answer."""
+"""HTTP: the path that every request takes, from the bytes of a query to the bytes of an answer."""

@@ -1,4 +1,4 @@
-"""Reads JSON bodies of requests: up to a maximum size, valid JSON in UTF-8, and only of the declared type."""
+"""Reads JSON bodies of requests, which must not exceed a maximum size and must be UTF-8 JSON of a declared type."""
 
 import re
 from collections.abc import AsyncIterator
@@ -18,9 +18,10 @@ _WHERE: Final = re.compile(r" - at `\$\.?(.*)`$")
 
 @asynccontextmanager
 async def received_bytes(request: Request, max_bytes: int) -> AsyncIterator[bytes]:
-    """Yield the body of a request, in memory until the with block ends.
+    """Yield the body of a request, which stays in memory until the with block ends.
 
-    Raises BodyTooLarge as soon as it is larger, InvalidBody if it is cut off, and Overloaded if it is evicted.
+    Raises BodyTooLarge as soon as the body exceeds `max_bytes`, InvalidBody if it is cut off, and Overloaded if it is
+    evicted.
     """
     bodies: ReceivedBodies = request.scope["bodies"]
     too_large = BodyTooLarge(f"The body is larger than {max_bytes >> 10} KiB.", "Send less text.")
@@ -30,8 +31,7 @@ async def received_bytes(request: Request, max_bytes: int) -> AsyncIterator[byte
 
 @asynccontextmanager
 async def received_json(request: Request, max_bytes: int, fix: str) -> AsyncIterator[Any]:
-    """Yield the JSON value in the body of a request, of at most `max_bytes`; `fix` tells the client what to send
-    instead.
+    """Yield the JSON value in a request body of at most `max_bytes`; `fix` tells the client what to send instead.
 
     Raises the exceptions of `received_bytes`, and InvalidBody for anything that is not JSON, including encodings other
     than UTF-8 and nesting that the parser rejects (deeper than 1,024).
@@ -46,8 +46,8 @@ async def received_json(request: Request, max_bytes: int, fix: str) -> AsyncIter
 
 @asynccontextmanager
 async def received_object(request: Request, kind: type[Body], max_bytes: int) -> AsyncIterator[Body]:
-    """Yield the JSON object in the body of a request. Raises like `received_json`, and InvalidBody if it is not a
-    `kind`.
+    """Yield the JSON object in a request body. Raises the exceptions of `received_json`, and InvalidBody if the object
+    is not a valid `kind`.
     """
     fields = msgspec.structs.fields(kind)
     names = ", ".join(field.encode_name + ("" if field.required else " (optional)") for field in fields)

@@ -15,7 +15,7 @@ class Caller:
 
     @property
     def turn(self) -> tuple[str, bool]:
-        """The client for scheduling work of this caller: its organization, with low priority for a share."""
+        """The scheduler's client for this caller's work: the organization, with low priority for a share."""
         return self.organization, self.is_share
 
     @property

@@ -11,7 +11,7 @@ VARY: Final[Mapping[str, str]] = {"Vary": "Accept-Encoding"}
 GZIP: Final[Mapping[str, str]] = {**VARY, "Content-Encoding": "gzip"}
 """The headers of a compressed response."""
 MIN_BYTES: Final = 1_000
-"""Minimum size to compress: a smaller body fits into one packet with its headers anyway."""
+"""Minimum size of a body to compress: a smaller one fits into one packet with its headers anyway."""
 _LEVEL: Final = 6
 _CODING: Final = re.compile(r"\s*([^\s;]+)\s*(?:;\s*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*)?", re.IGNORECASE)
 
@@ -22,12 +22,12 @@ def compress(body: bytes) -> bytes:
 
 
 def negotiated(headers: Iterable[tuple[bytes, bytes]], body: bytes) -> tuple[bytes, Mapping[str, str]]:
-    """The body for a client with these request headers, and the headers of its encoding. Blocks."""
+    """Return the body as encoded for a client with these request headers, and the response headers to match. Blocks."""
     return (compress(body), GZIP) if wants_gzip(headers, body) else (body, VARY)
 
 
 def wants_gzip(headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bool:
-    """Whether to compress a body for a client with these request headers."""
+    """Return whether to compress a body for a client with these request headers."""
     accepted = b""
     for name, value in headers:  # in one function, since every cached answer passes here
         if name == b"accept-encoding":
@@ -37,7 +37,7 @@ def wants_gzip(headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bool:
 
 @lru_cache(256)
 def _prefers_gzip(accepted: bytes) -> bool:
-    """Whether a client prefers gzip at least as much as identity, by its Accept-Encoding (RFC 9110, 12.5.3)."""
+    """Return whether a client's Accept-Encoding (RFC 9110, 12.5.3) prefers gzip at least as much as identity."""
     weights = {}
     for part in accepted.decode("latin-1").lower().split(","):
         if coding := _CODING.fullmatch(part):

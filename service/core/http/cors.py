@@ -1,4 +1,4 @@
-"""CORS: lets pages of other sites call the API from a browser. Every response is JSON, as elsewhere."""
+"""CORS: lets pages from other sites call the API in a browser. Every response is JSON, as elsewhere."""
 
 from typing import Final
 
@@ -17,14 +17,14 @@ _OF_THE_BODY: Final = ("content-length", "content-type")
 
 
 class JsonCorsMiddleware(CORSMiddleware):
-    """Starlette's CORS middleware for pages of `origins`, except that it answers preflights in JSON instead of text."""
+    """Starlette's CORS middleware for pages from `origins`, which answers preflights in JSON instead of text."""
 
     def __init__(self, app: ASGIApp, origins: tuple[str, ...]) -> None:
         exposed = ["ETag", *(name.decode() for name in RATE_LIMIT_HEADERS)]
         super().__init__(app, origins, METHODS, REQUEST_HEADERS, expose_headers=exposed)
 
     def preflight_response(self, request_headers: Headers) -> Response:
-        """The response to a preflight: 200, or 400 if the page may not send the request."""
+        """Return the response to a preflight: 200, or 400 if the page may not send the request."""
         decided = super().preflight_response(request_headers)
         headers = {name: value for name, value in decided.headers.items() if name not in _OF_THE_BODY}
         if decided.status_code == 200:

@@ -1,4 +1,4 @@
-"""Makes an endpoint for each operation: it checks and reads the request, and encodes the answer."""
+"""Makes an endpoint for each operation, which checks and reads the request, and encodes the answer."""
 
 from collections.abc import Iterable
 from contextlib import nullcontext
@@ -19,7 +19,7 @@ from service.core.http.routing import Endpoint
 
 
 def routes_of(base: str, operations: Iterable[tuple[Operation, Handler]]) -> list[Route]:
-    """Return a route for each path of the operations, which their handlers answer."""
+    """Return a route for each path of the operations; the handlers answer its requests."""
     endpoints: dict[str, dict[str, Endpoint]] = {}
     for one, handler in operations:
         method, path = one.route.split()
@@ -35,9 +35,9 @@ def _by_method(endpoints: dict[str, Endpoint]) -> Endpoint:
 
 
 def endpoint_of(one: Operation, handler: Handler) -> Endpoint:
-    """The endpoint of an operation; if its handler raises BadInput, it raises InvalidBody.
+    """Return the endpoint of an operation, which raises InvalidBody if the handler raises BadInput.
 
-    The version of the result is also the entity tag.
+    The version of the result, if it has one, is also the entity tag.
     """
     status = int(next(iter(one.answers)))
 

@@ -22,11 +22,11 @@ Problem
 ├── TooSlow             500  a query ran out of time
 ├── TooMuchMemory       500  a query ran out of memory
 ├── Interrupted         500  an answer was interrupted by another program or query
-├── Overloaded          503  too many queries at a time
+├── Overloaded          503  too many concurrent queries
 ├── ClusterDown         503  the query cluster is not available
-├── LakeReplaced        503  the lake that was opened has been replaced
+├── LakeReplaced        503  the open lake was moved or replaced
 ├── ProviderUnavailable 503  the identity provider does not answer
-└── StorageUnavailable  503  the disk is full or fails, or the lake cannot be written now
+└── StorageUnavailable  503  the disk is full or fails, or the lake cannot be written to now
 """
 
 import errno
@@ -37,7 +37,7 @@ from data import OutdatedManifest
 
 
 class Problem(Exception):
-    """Base class of errors that are sent to the client: what is wrong, and what to do."""
+    """Base class of the errors sent to clients, each with what is wrong and what to do."""
 
     status: ClassVar[int] = 500
     error: ClassVar[str] = "The request failed."
@@ -52,7 +52,7 @@ class Problem(Exception):
         text: str = "",
         **more: object,
     ) -> None:
-        """Arguments not given default to the class's. `more` are further members of the body.
+        """Omitted arguments default to the class's attributes. `more` are further members of the body.
 
         `text` is what str() returns instead of error and message. For a Problem that is also BadInput or another
         TrafficError, it is only the reason: pages and commands print it without the advice for callers of the API.
@@ -88,7 +88,7 @@ class CrossOriginRefused(Problem):
 
 
 class Unauthorized(Problem):
-    """The only reason that the response reveals is an expired API key."""
+    """The response reveals the reason only if it is an expired API key."""
 
     status = 401
     error = "Authentication failed."
@@ -99,7 +99,7 @@ class Unauthorized(Problem):
 class Forbidden(Problem):
     status = 403
     error = "Viewers cannot write."
-    message = "Use an API key, or an identity token of another role."
+    message = "Use an API key, or an identity token with another role."
 
 
 class NotFound(Problem):
@@ -115,21 +115,21 @@ class MethodNotAllowed(Problem):
 
 class RequestTimeout(Problem):
     status = 408
-    message = "Send it without pauses."
+    message = "Send the request without pauses."
 
 
 class StateConflict(Problem):
     """The body has the job's current status and version."""
 
     status = 409
-    message = "Fetch the job again and decide by its current status."
+    message = "Fetch the job again and decide based on its current status."
 
 
 class PreconditionFailed(Problem):
     """Nothing was changed. For a job, the body has its current status and version."""
 
     status = 412
-    message = "Fetch it again and retry with its current ETag, or without If-Match."
+    message = "Fetch the link or job again and retry with its current ETag, or without If-Match."
 
 
 class BodyTooLarge(Problem):
@@ -162,7 +162,7 @@ class ClientDisconnected(Problem):
 
 
 class InternalError(Problem):
-    message = "Retry; the server's log has the cause for the operator."
+    message = "Retry; the operator can find the cause in the server's log."
 
 
 class TooSlow(Problem):
@@ -176,10 +176,10 @@ class TooMuchMemory(Problem):
 
 
 class Interrupted(Problem):
-    """The files or the database of the query were changed or locked meanwhile, or another query ended the engine."""
+    """The query's files or database were changed or locked while it ran, or another query ended the engine."""
 
     error = "The answer was interrupted."
-    message = "Retry in a few seconds; the server's log has the cause for the operator."
+    message = "Retry in a few seconds; the operator can find the cause in the server's log."
 
 
 class Overloaded(Problem):
@@ -221,7 +221,7 @@ class StorageUnavailable(Problem):
     def __init__(self, error: Exception) -> None:
         reason, remedy = "the disk is full or fails", ""
         if isinstance(error, OutdatedManifest):
-            reason = "the manifest of the lake is older than its files"
+            reason = "the lake's manifest is older than its files"
             remedy = ", when the operator has stopped the service and run `traffic rebuild`"
         elif getattr(error, "errno", 0) == errno.ESTALE:
             reason, remedy = "the lake was moved or replaced", ", when the operator has restarted the service"
@@ -229,6 +229,6 @@ class StorageUnavailable(Problem):
 
 
 def sentence(error: Exception | str) -> str:
-    """The message of an error, capitalized for a response."""
+    """Return the message of an error, capitalized for a response."""
     text = str(error)
     return text[:1].upper() + text[1:]

@@ -16,11 +16,11 @@ Change = TypeVar("Change")
 Outcome = TypeVar("Outcome")
 
 STORAGE_ERRORS: Final = (OSError, sqlite3.OperationalError, OutdatedManifest)
-"""Exceptions raised while nothing can be stored."""
+"""Exceptions raised when nothing can be stored."""
 
 
 class GroupCommit(Generic[Change, Outcome]):
-    """A thread that commits all waiting changes of a group together; groups take turns. Belongs to one event loop."""
+    """A thread that commits all waiting changes of a group together; groups take turns. For use in one event loop."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class GroupCommit(Generic[Change, Outcome]):
         thread: ThreadPoolExecutor,
         needs_rest: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`make` makes changes of a group durable, all or none, in the thread.
+        """`make` runs in the thread and makes a group's changes durable, all or none.
 
         After its changes, a group rests for as long as they took if `needs_rest` returns true.
         """
@@ -37,15 +37,17 @@ class GroupCommit(Generic[Change, Outcome]):
         self._needs_rest = needs_rest
         self._scheduler = Scheduler(1)
         self._pending: dict[str, list[tuple[Change, asyncio.Future[Outcome]]]] = {}
-        """Waiting changes by group, each with the future of its outcome."""
+        """Waiting changes by group, each with a future for its outcome."""
         self._making = set[asyncio.Task[None]]()
 
     def count_pending(self, group: str) -> int:
-        """Number of waiting changes of a group."""
+        """Return the number of waiting changes in a group."""
         return len(self._pending.get(group, ()))
 
     async def add(self, group: str, change: Change) -> Outcome:
-        """Make a change durably. If it raises StorageUnavailable or an exception of `make`, nothing was changed."""
+        """Make a change durable; return its outcome. If this raises StorageUnavailable or an exception of `make`,
+        nothing was changed.
+        """
         done: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         if group not in self._pending:
             self._pending[group] = []

@@ -1,4 +1,4 @@
-"""The outermost middleware: rate limit, request id, security headers, log and metrics of every request."""
+"""The outermost middleware: rate limit, request id, security headers, log and metrics for every request."""
 
 import itertools
 import secrets
@@ -29,7 +29,7 @@ RawHeaders = list[tuple[bytes, bytes]]
 
 
 class RequestMiddleware:
-    """The outermost ASGI application. Applies the rate limit, and assigns an id to, counts and logs every request."""
+    """The outermost ASGI application. Applies the rate limit to each request, gives it an id, counts it and logs it."""
 
     def __init__(
         self,
@@ -45,8 +45,8 @@ class RequestMiddleware:
     ) -> None:
         """`route_of` returns the route of a path, as shown in logs and metrics, or "" if there is none.
 
-        `monitor` is the application for the monitor port; the server reads it from here. `renders_refusals` returns
-        whether the application itself renders rejections for a path, as pages.
+        `monitor` is the application for the monitor port, which the server reads from here. `renders_refusals` returns
+        whether the application renders the rejections for a path itself, as pages.
         """
         self._renders_refusals = renders_refusals or (lambda _: False)
         self.limiter = limiter
@@ -60,7 +60,7 @@ class RequestMiddleware:
         self._prefix = secrets.token_hex(4)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request to the application, or answer 429."""
+        """Pass the request to the application, or answer with 429."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -99,7 +99,9 @@ class RequestMiddleware:
         self._record(request_id, outcome, time.perf_counter() - started_at)
 
     def rejected(self, client: tuple[str, int] | None, problem: Problem) -> tuple[Problem, RawHeaders]:
-        """Count and log a request that could not be parsed. Returns the problem and the headers to answer with."""
+        """Count and log a request that could not be parsed. Returns the problem to send, and the headers to send with
+        it.
+        """
         decision = self.limiter.check({"client": client, "headers": []})
         request_id, headers = self._identify(decision)
         answer = problem if decision.accepted else self.limiter.refusal(decision)
@@ -107,12 +109,12 @@ class RequestMiddleware:
         return answer, [_JSON, *headers]
 
     def _identify(self, decision: RateLimitDecision) -> tuple[str, RawHeaders]:
-        """The id of a request, and the headers that are added to its response."""
+        """Return the id of a request, and the headers to add to its response."""
         request_id = f"{self._prefix}{next(self._request_counter):08x}"
         return request_id, [(b"x-request-id", request_id.encode()), *_SECURITY, *self.limiter.headers(decision)]
 
     def _record(self, request_id: str, outcome: Outcome, seconds: float) -> None:
-        """Add a request to metrics and log. Route and method are known names, never text from the client."""
+        """Add a request to the metrics and the log. Route and method are known names, never text from the client."""
         self.metrics.count(outcome.route, outcome.method, outcome.status, seconds)
         if self._log:
             self._log.request(request_id, outcome, seconds)

@@ -1,4 +1,4 @@
-"""The operations of the API besides the reports, one row each: the source of routes and OpenAPI."""
+"""The API's operations other than the reports, one row each: the source of routes and OpenAPI."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class Operation(NamedTuple):
 
     @property
     def error_statuses(self) -> list[str]:
-        """The statuses of its errors, in addition to the statuses of every operation."""
+        """The statuses of the operation's errors, in addition to the statuses of every operation."""
         possible = {"403": self.check is not any_caller, "404": "{" in self.route, "413": self.body is not None}
         return [*(status for status, is_possible in possible.items() if is_possible), *self.errors.split()]
 
@@ -55,7 +55,7 @@ class Call:
 
     request: Request
     body: Any = None
-    """The decoded body, as the operation declares it; None if the handler reads it."""
+    """The decoded body, of the type that the operation declares; None if the handler reads the body."""
 
     @property
     def caller(self) -> Caller:
@@ -77,13 +77,13 @@ class Call:
 Handler = Callable[[Call], Awaitable[object]]
 """Answers a call with a value to encode as JSON, or with a whole response."""
 RoomHandler = Callable[[Part, Call], Awaitable[object]]
-"""A handler that gets its part of the service before the call."""
+"""A handler that is also passed its room's part of the service, before the call."""
 
 
 class Operations(Generic[Part]):
     """The operations of one room, each with its handler.
 
-    A handler gets the part of the service for its room, then the call.
+    A handler is called with the room's part of the service, then the call.
     """
 
     def __init__(self) -> None:
@@ -103,5 +103,5 @@ class Operations(Generic[Part]):
         return add
 
     def bound(self, part: Part) -> list[tuple[Operation, Handler]]:
-        """The operations, each with its handler bound to this part of the service."""
+        """Return the operations, each with its handler bound to this part of the service."""
         return [(one, partial(handler, part)) for one, handler in self._handlers]

@@ -1,4 +1,4 @@
-"""Limits on concurrent queries: at most one more than the number of cores run at once, and at most MAX_REQUESTS
+"""Limits concurrent queries: at most one more than there are cores run at the same time, and at most MAX_REQUESTS
 requests of an organization run or wait.
 
 Queries on a cluster have their own threads and queue, so that a slow or unreachable cluster does not block the others.
@@ -28,14 +28,15 @@ CLUSTER_THREADS: Final = 8
 """Maximum number of concurrent queries on a cluster. They cost this machine little."""
 
 TEXT_THREADS: Final = 2
-"""Threads that render pages and other texts: they hold the interpreter's lock, which the event loop needs, too.
+"""Number of threads that render pages and other text: they hold the interpreter's lock, which the event loop needs,
+too.
 
-An organization's texts, like its live visits, rest half of the time while queries of others run.
+While queries of other organizations run, an organization's rendering, like its live visits, rests half of the time.
 """
 
 
 class Pool:
-    """A thread pool that organizations use in turn. Belongs to one event loop."""
+    """A thread pool that organizations use in turn. For use in one event loop."""
 
     def __init__(
         self,
@@ -46,7 +47,7 @@ class Pool:
     ) -> None:
         """`initializer` runs first in each thread; queries have a low priority.
 
-        After its work, an organization rests for as long as it took if `needs_rest` returns true.
+        After its work, an organization rests for as long as the work took if `needs_rest` returns true.
         """
         self._needs_rest = needs_rest
         self.executor = ThreadPoolExecutor(threads, thread_name_prefix=name, initializer=initializer)
@@ -68,15 +69,15 @@ class Pool:
         self._scheduler.release(organization, rest_seconds)
 
     def serves_others(self, organization: str) -> bool:
-        """Whether work of other organizations runs or waits."""
+        """Return whether other organizations have work that runs or waits."""
         return self._scheduler.serves_others(organization)
 
     def is_full(self, organization: str, is_share: bool) -> bool:
-        """Whether MAX_REQUESTS of an organization, or of its shares, are admitted now."""
+        """Return whether MAX_REQUESTS requests of an organization, or of its shares, are admitted now."""
         return self._requests[organization, is_share] >= MAX_REQUESTS
 
     def admit(self, organization: str, is_share: bool) -> None:
-        """Admit one request. Raises Overloaded if MAX_REQUESTS are admitted already."""
+        """Admit one request. Raises Overloaded if MAX_REQUESTS are already admitted."""
         if self.is_full(organization, is_share):
             raise Overloaded
         self._requests[organization, is_share] += 1
@@ -102,14 +103,14 @@ class Pool:
 
 
 class Workers(Pool):
-    """The thread pools: queries on this machine, queries on a cluster, texts, and short work."""
+    """The thread pools: for queries on this machine and on a cluster, rendering, writes of jobs, and short work."""
 
     def __init__(self) -> None:
         super().__init__((os.cpu_count() or 1) + 1, "query")
         self.cluster = Pool(CLUSTER_THREADS, "cluster")
         self.texts = Pool(TEXT_THREADS, "text", None, self.serves_others)
         self.writes = Pool(1, "job-write", None, self.serves_others)
-        """For writes of jobs, which wait for each other anyway."""
+        """For writes of jobs, which have to wait for each other anyway."""
         self._probe_thread = ThreadPoolExecutor(1, thread_name_prefix="probe")
 
     def open_engine(self, engine: Callable[[], Result]) -> Result:

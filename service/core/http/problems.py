@@ -8,9 +8,9 @@ from queries import ClusterTimeout, EngineLost, FilesGone, InvalidParameter, Out
 from service.core.http.errors import InternalError, Interrupted, ParameterRefused, Problem, TooMuchMemory, TooSlow
 
 TEMPORARY: Final = (QueryTimeout, OutOfMemory, FilesGone, EngineLost, Conflict, sqlite3.OperationalError)
-"""Exceptions of the floors below after which a retry may succeed. They are logged, too."""
+"""Exceptions from the lower floors after which a retry may succeed. They are also logged."""
 PROBLEMS: Final = (Problem, InvalidParameter, *TEMPORARY)
-"""Exceptions of endpoints and pages that are shown to clients."""
+"""Exceptions from endpoints and pages that are shown to clients."""
 
 
 def problem_of(error: Exception) -> Problem:
@@ -22,8 +22,8 @@ def problem_of(error: Exception) -> Problem:
         case InvalidParameter():
             problem = ParameterRefused(error.problem, error.remedy)
         case ClusterTimeout():
-            message = "Its results so far are cached for five minutes: retry."
-            problem = TooSlow("The cluster took too long and was stopped.", message)
+            message = "Retry: its results so far are cached for five minutes."
+            problem = TooSlow("The query on the cluster took too long and was stopped.", message)
         case QueryTimeout():
             problem = TooSlow()
         case OutOfMemory():

@@ -30,9 +30,9 @@ class RateLimitDecision(NamedTuple):
 
 
 class RateLimiter:
-    """Applies the limit to requests, and makes the headers and the error of responses.
+    """Applies the rate limit to requests, and makes the headers and the error for responses.
 
-    The algorithm is "sliding log": the times of accepted requests are stored, so it is exact.
+    The algorithm is a "sliding log": the times of accepted requests are stored, so it is exact.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class RateLimiter:
         self._times: OrderedDict[str, list[float]] = OrderedDict()
 
     def __len__(self) -> int:
-        """Number of tracked sources."""
+        """Return the number of tracked sources."""
         return len(self._times)
 
     def check(self, scope: Scope) -> RateLimitDecision:
@@ -74,14 +74,16 @@ class RateLimiter:
         return RateLimitDecision(accepted, LIMIT - len(times), times[0] + WINDOW_SECONDS - now)
 
     def refusal(self, decision: RateLimitDecision) -> RateLimited:
-        """The error for a request that was not accepted."""
+        """Return the error for a request that was not accepted."""
         wait = _milliseconds(decision)
-        rule = f"at most {LIMIT} requests per minute are allowed for each source address."
+        rule = f"at most {LIMIT} requests per minute are allowed from each source address."
         message = f"Wait {math.ceil(wait / 1000)} s: {rule}"
         return RateLimited(message=message, retryAfter=wait, limit=LIMIT, remaining=0)
 
     def headers(self, decision: RateLimitDecision) -> list[tuple[bytes, bytes]]:
-        """The four headers of a response. Reset is Unix time in seconds, Retry-After seconds to wait."""
+        """Return the four rate limit headers of a response. Reset is Unix time in seconds, Retry-After the seconds to
+        wait.
+        """
         reset = math.ceil(self._wall_clock() + decision.wait_seconds)
         wait = 0 if decision.remaining else math.ceil(_milliseconds(decision) / 1000)
         values = (LIMIT, decision.remaining, reset, wait)
@@ -100,8 +102,8 @@ class SourceResolver:
         self._resolve_hop = lru_cache(4_096)(self._resolve_hop_uncached)
 
     def of(self, scope: Scope) -> str:
-        """The source of a request; behind trusted proxies, the last address in X-Forwarded-For that is not a trusted
-        proxy.
+        """Return the source of a request; behind trusted proxies, the last address in X-Forwarded-For that is not a
+        trusted proxy.
         """
         peer = scope["client"][0] if scope.get("client") else ""
         source, is_trusted = self._resolve_hop(peer) or (peer, False)
@@ -118,12 +120,12 @@ class SourceResolver:
         return source
 
     def is_trusted(self, peer: str) -> bool:
-        """Whether an address belongs to a trusted proxy."""
+        """Return whether an address belongs to a trusted proxy."""
         hop = self._resolve_hop(peer)
         return hop is not None and hop[1]
 
     def _resolve_hop_uncached(self, text: str) -> tuple[str, bool] | None:
-        """The source of an address, and whether that is a trusted proxy; None if `text` is not an IP address."""
+        """Return the source of an address, and whether it is a trusted proxy; None if `text` is not an IP address."""
         address = parse_address(text)
         if address is None:
             return None

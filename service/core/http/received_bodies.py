@@ -1,4 +1,4 @@
-"""The bodies of requests in memory: bounded for each organization and in total, and fairly between organizations."""
+"""Request bodies in memory: limited for each organization and in total, and shared fairly between organizations."""
 
 import asyncio
 from collections import Counter
@@ -14,12 +14,13 @@ from starlette.types import Scope
 from service.core.http.errors import BodyTooLarge, InvalidBody, Overloaded
 
 MAX_BYTES: Final = 32 << 20
-"""Maximum size of all bodies. It may be exceeded, since organizations below their equal share are never rejected."""
+"""Maximum total size of all bodies. It may be exceeded, since organizations below their equal share are never rejected.
+"""
 MAX_ORGANIZATION_BYTES: Final = 16 << 20
-"""Maximum size of the bodies of one organization, or of one client address before authentication."""
+"""Maximum total size of the bodies of one organization, or of one client address before authentication."""
 
 FIRST_BYTES: Final = 65_536
-"""Size of the first part of a body, read at once; most bodies are not larger."""
+"""Size of the first part of a body, which is read without a pause; most bodies are not larger."""
 
 
 @dataclass(eq=False)
@@ -33,13 +34,13 @@ class _Body:
 
 
 class ReceivedBodies:
-    """Counts the bytes of request bodies by owner, and evicts unfinished bodies past a limit.
+    """Counts the bytes of request bodies by owner, and evicts unfinished bodies when a limit is exceeded.
 
-    An owner is an organization, or a client address before authentication. Past the limit of one owner, its oldest
+    An owner is an organization, or a client address before authentication. Past the limit for one owner, its oldest
     unfinished body is evicted; past the total limit, the oldest unfinished body of the owner with the most bytes above
-    its equal share. The request of an evicted body is answered with Overloaded. After the first FIRST_BYTES
-    of a body, the event loop takes one chunk of each owner's bodies at a time and handles other work in between.
-    Belongs to one event loop.
+    its equal share. A request with an evicted body is answered with Overloaded. After the first FIRST_BYTES of a body,
+    the event loop takes one chunk of each owner's bodies at a time and handles other work in between. For use in one
+    event loop.
     """
 
     def __init__(
@@ -55,7 +56,8 @@ class ReceivedBodies:
         self._unfinished: dict[str, dict[_Body, None]] = {}
         """Unfinished bodies by owner, oldest first."""
         self._turns = WeakValueDictionary[str, asyncio.Lock]()
-        """Locks by owner, held for one round of the event loop by the body that has just taken a chunk."""
+        """Locks by owner; the body that has just taken a chunk holds its owner's lock for one round of the event loop.
+        """
 
     @property
     def bytes_held(self) -> int:
@@ -93,7 +95,7 @@ class ReceivedBodies:
                         async with turn:
                             await asyncio.sleep(0)
         except ClientDisconnect as error:
-            raise InvalidBody("Incomplete body: shorter than Content-Length.", "Send all of it.") from error
+            raise InvalidBody("Incomplete body: shorter than Content-Length.", "Send the whole body.") from error
         except TimeoutError as error:  # eviction is the only deadline
             raise Overloaded from error
         if body.is_evicted:  # it became complete
@@ -130,7 +132,7 @@ class ReceivedBodies:
                 del self._unfinished[body.owner]
 
     def _release(self, body: _Body) -> None:
-        """Subtract the bytes of a body from the counts."""
+        """Subtract a body's bytes from the counts."""
         self._held[body.owner] -= body.size
         body.size = 0
         if not self._held[body.owner]:

@@ -30,5 +30,5 @@ def _encode_header(name: str, value: str) -> tuple[bytes, bytes]:
 
 
 def render(problem: Problem) -> JsonResponse:
-    """The response for a problem; all errors have this form."""
+    """Return the response for a problem; all errors have this form."""
     return JsonResponse(orjson.dumps(problem.body), problem.status, problem.headers)

@@ -19,7 +19,8 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 class RouteTable(Router):
     """Routes in a dict by path; only paths with a parameter are matched one by one with regular expressions.
 
-    Exceptions in PROBLEMS become the response. RequestMiddleware logs those in TEMPORARY, and handles all others.
+    Exceptions in PROBLEMS become the response. RequestMiddleware logs those in TEMPORARY, and handles all other
+    exceptions.
     """
 
     def __init__(
@@ -35,12 +36,12 @@ class RouteTable(Router):
         self._with_parameters = [route for route in all_routes if "{" in route.path]
 
     def path_of(self, path: str) -> str:
-        """The path of the matching route as declared, such as /settings/api-keys/{id}; "" if there is none."""
+        """Return the path of the matching route as declared, such as /settings/api-keys/{id}; "" if there is none."""
         route = self._route_of(path)
         return route.path if route else ""
 
     async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or handle the lifespan events of the server."""
+        """Answer a request, or handle the server's lifespan events."""
         if scope["type"] != "http":
             await super().app(scope, receive, send)
             return
@@ -57,7 +58,7 @@ class RouteTable(Router):
             raise failure
 
     async def response(self, scope: Scope, receive: Receive) -> Response:
-        """The response of the endpoint. Raises NotFound, MethodNotAllowed, and the exceptions of the endpoint."""
+        """Return the endpoint's response. Raises NotFound, MethodNotAllowed, and the exceptions of the endpoint."""
         route = self._route_of(scope["path"])
         if route is None:
             raise NotFound(message=f"The routes are listed at {self._base_path}/openapi.json.")

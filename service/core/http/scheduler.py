@@ -1,4 +1,4 @@
-"""A scheduler of slots: organizations take turns when there are more clients than slots."""
+"""A scheduler for slots: organizations take turns when there are more clients than slots."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -6,11 +6,11 @@ from itertools import takewhile
 from typing import Final, NamedTuple
 
 RECENT_SECONDS: Final = 5.0
-"""How long an organization counts as active after the release of its last slot."""
+"""How long an organization counts as active after it releases its last slot."""
 
 
 class _QueuedClient(NamedTuple):
-    """A client of an organization that waits for a slot."""
+    """A client of an organization, waiting for a slot."""
 
     is_share: bool
     given: asyncio.Future[None]
@@ -34,17 +34,17 @@ class _Queue:
 
 
 class Scheduler:
-    """Grants slots to organizations in turn. Belongs to one event loop.
+    """Grants slots to organizations in turn. For use in one event loop.
 
     An organization with fewer slots than others goes first. An organization with a slot gets another only if one more
-    stays free for others, and more than half of all slots only if no other organization asked for one recently. While
-    it rests, it gets none. Within one organization, shares come last.
+    stays free for others, and more than half of all slots only if no other organization asked for one recently. An
+    organization that rests gets no slot. Within one organization, shares come last.
     """
 
     def __init__(self, slots: int) -> None:
         self._slots = self._free = slots
         self._left_at: dict[str, float] = {}
-        """Times when idle organizations released their last slot, in this order."""
+        """Times when idle organizations released their last slot, the earliest first."""
         self._may_rest = True
         self._queues: dict[str, _Queue] = {}
         """Queues by organization, in the order of their turns."""
@@ -78,12 +78,12 @@ class Scheduler:
         self._forget_if_idle(organization)
 
     def end_rests(self) -> None:
-        """End all rests, now and from now on."""
+        """End all current rests, and ignore later ones."""
         self._may_rest = False
         self._give()
 
     def serves_others(self, organization: str) -> bool:
-        """Whether other organizations wait or have a slot."""
+        """Return whether other organizations have a slot or wait for one."""
         return any(queue.slots or queue.first for name, queue in self._queues.items() if name != organization)
 
     def _end_rest(self, organization: str) -> None:
@@ -116,7 +116,7 @@ class Scheduler:
         return found
 
     def _others_ask(self) -> bool:
-        """Whether several organizations wait, have a slot, or had one recently."""
+        """Return whether several organizations wait for a slot, have one, or had one recently."""
         since = asyncio.get_running_loop().time() - RECENT_SECONDS
         for organization in [*takewhile(lambda name: self._left_at[name] <= since, self._left_at)]:
             del self._left_at[organization]

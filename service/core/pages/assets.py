@@ -1,7 +1,7 @@
 """The stylesheet, the script and the icon of the pages.
 
-A first view takes two requests: the page and its stylesheet, which is compressed once, and named by a hash of its
-content so that browsers cache it forever. Script and icon are small enough to be part of each page.
+A first view takes two requests: one for the page and one for its stylesheet, which is compressed once, and named by a
+hash of its content so that browsers cache it forever. The script and the icon are small enough to be part of each page.
 """
 
 import base64
@@ -28,7 +28,7 @@ _CACHE_CONTROL: Final = "public, max-age=31536000, immutable"
 
 
 def source_of(text: str) -> str:
-    """The source of an inline style or script in a Content-Security-Policy: the hash of its text."""
+    """Return the source of an inline style or script for a Content-Security-Policy: the hash of its text."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 

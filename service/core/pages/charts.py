@@ -1,8 +1,8 @@
 """Charts as SVG, drawn on the server: rows of an answer in, markup out.
 
-A chart is hidden from screen readers; the table below it has the same content. Colours are in app.css: classes name the
-meaning of a shape (people, ai, other). Text is never stretched: labels are at percentages of
-the real width, and only the shapes between them are stretched.
+Charts are hidden from screen readers; the table below each has the same content. Colours are in app.css: classes name
+the meaning of a shape (people, ai, other). Text is never stretched: labels are at percentages of the real width, and
+only the shapes between them are stretched.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -42,7 +42,7 @@ _HATCH: Final = Markup(
     '<rect class="{id}" width="2.5" height="5"/></pattern>'
 )
 _HATCHES: Final = _HATCH.format(id="hatch") + _HATCH.format(id="void")
-"""Hatchings: in the colour of the background over columns, in the colour of lines elsewhere."""
+"""Hatchings: over columns in the colour of the background, elsewhere in the colour of lines."""
 _HATCHED: Final = Markup('<rect class="{kind}" x="{x}%" y="{y}" width="{width}%" height="{height}" fill="url(#{id})"/>')
 _SHIPPED: Final = Markup(
     '<line class="shipped" x1="{x}%" x2="{x}%" y1="0" y2="{y}"/>'
@@ -76,12 +76,12 @@ def time_series(
     missing: Collection[int] = (),
     marks: Mapping[int, str] = _NO_MARKS,
 ) -> Markup:
-    """Columns of people, AI-related and other visits for each hour, day, week or month. Empty without rows.
+    """Draw columns of people, AI-related and other visits for each hour, day, week or month. Empty without rows.
 
     `rows` have total_visits, human_clicks and ai_visits, the earliest first. `previous` are the rows of the previous
-    period, drawn as a dashed line over the columns with the same numbers. Incomplete columns (`partial`) are hatched;
-    columns that have not begun (`ahead`) or that no log covers (`missing`) are hatched over the full height of the
-    chart. `marks` are short texts at the top of columns, each with a line down to the base line.
+    period, drawn as a dashed line over the columns in the same positions. Incomplete columns (`partial`) are hatched;
+    columns for times that have not begun (`ahead`) or that no log covers (`missing`) are hatched over the full height
+    of the chart. `marks` are short texts at the top of columns, each with a line down to the base line.
     """
     if not rows:
         return _NOTHING
@@ -108,13 +108,13 @@ def time_series(
 
 
 def _dashed_line(values: Sequence[float], highest: int) -> Markup:
-    """A dashed line through the middles of columns."""
+    """Draw a dashed line through the centres of columns."""
     points = (f"{10 * i + 5},{_number(HEIGHT - _pixels(value, highest))}" for i, value in enumerate(values))
     return _PREVIOUS.format(points=" ".join(points))
 
 
 def columns(values: Sequence[tuple[str, float]], kind: str) -> Markup:
-    """One column for each (label, amount) in the order given, such as the hours of a day. Empty without values."""
+    """Draw one column for each (label, amount) in the order given, such as the hours of a day. Empty without values."""
     if not values:
         return _NOTHING
     counts = [count for _, count in values]
@@ -126,10 +126,10 @@ def columns(values: Sequence[tuple[str, float]], kind: str) -> Markup:
 def measured_days(
     days: Sequence[tuple[date, int, int]], shipped_on: date, expected: Sequence[float] | None = None
 ) -> Markup:
-    """Columns of events (as ai) and visits beyond them (as other) for each day, and a line on the day of shipping.
+    """Draw columns of events (as ai) and visits beyond them (as other) for each day, and a line on the day of shipping.
 
     `days` are (day, events, visits), the earliest first, and contain `shipped_on`. Events need not be among the visits.
-    `expected` are the events of each day at the rate of other subjects, drawn as a dashed line.
+    `expected` are the numbers of events on each day at the rate of other subjects, drawn as a dashed line.
     """
     events = [count for _, count, _ in days]
     others = [max(visits - count, 0) for _, count, visits in days]
@@ -145,7 +145,7 @@ def measured_days(
 
 
 def bar(percentage: float | None, kind: str) -> Markup:
-    """A bar filled to a percentage between 0 and 100, in the colour of the kind; empty for None.
+    """Draw a bar filled to a percentage between 0 and 100, in the colour of the kind; empty for None.
 
     A share above 0 takes at least LEAST percent, so that it is visible.
     """
@@ -153,7 +153,7 @@ def bar(percentage: float | None, kind: str) -> Markup:
 
 
 def split_bar(people: int, ai: int, other: int) -> Markup:
-    """A full bar divided into people, AI-related and other visits; empty without visits."""
+    """Draw a full bar divided into people, AI-related and other visits; empty without visits."""
     total = people + ai + other
     counts = {"people": people, "ai": ai, "other": other}
     words = f"{people:,} by people, {ai:,} by AI, {other:,} by other bots"
@@ -161,7 +161,7 @@ def split_bar(people: int, ai: int, other: int) -> Markup:
 
 
 def sparkline(values: Sequence[int]) -> Markup:
-    """A chart as high as a line of text, from 0 to the largest value, with a dot at its end. Empty without values."""
+    """Draw a line as high as text, from 0 to the largest value, with a dot at its end. Empty without values."""
     if not values:
         return _NOTHING
     step = 72 / max(len(values) - 1, 1)
@@ -175,14 +175,14 @@ def sparkline(values: Sequence[int]) -> Markup:
 
 
 def multiples(series: Mapping[str, Sequence[int]]) -> Markup:
-    """A line for each name next to its last value, the largest sum first, each on its own scale."""
+    """Draw a line for each name next to its last value, the largest sum first, each on its own scale."""
     ordered = sorted(series.items(), key=lambda item: -sum(item[1]))
     items = [_MULTIPLE.format(name=name, line=sparkline(values), last=f"{values[-1]:,}") for name, values in ordered]
     return _MULTIPLES.format(items=joined(*items))
 
 
 def compact(count: int) -> str:
-    """A count with three digits at most and its unit: 950, 1.5k, 20M. The exact number is in the table."""
+    """Format a count with at most three digits and a unit: 950, 1.5k, 20M. The exact number is in the table."""
     size = float(count)
     for unit in ("", "k", "M", "G", "T"):
         if size < 999.5 or unit == "T":
@@ -192,12 +192,12 @@ def compact(count: int) -> str:
 
 
 def _number(value: float) -> str:
-    """A coordinate with two decimals at most."""
+    """Format a coordinate with at most two decimals."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def _gridlines(highest: int) -> list[int]:
-    """The gridlines of a scale from 0 to at least highest: round numbers, including the base line."""
+    """Return the gridlines of a scale from 0 to at least `highest`: round numbers, including the base line."""
     least = max(ceil(highest / 4), 1)
     magnitude = 10 ** (len(str(least)) - 1)
     step = next(step for step in (1 * magnitude, 2 * magnitude, 5 * magnitude, 10 * magnitude) if step >= least)
@@ -205,12 +205,12 @@ def _gridlines(highest: int) -> list[int]:
 
 
 def _pixels(count: float, top: int) -> float:
-    """The height of a count on a scale with the top gridline at `top`."""
+    """Return the height of a count on a scale with the top gridline at `top`."""
     return HEIGHT * count / top
 
 
 def _stack(series: Sequence[tuple[str, Sequence[float]]], top: int) -> Markup:
-    """One path for each (kind, counts), stacked on the previous series."""
+    """Draw one path for each (kind, counts), stacked on the previous series."""
     count = len(series[0][1])
     gap = 1 if count <= 120 else 0
     base = [0.0] * count
@@ -228,19 +228,19 @@ def _stack(series: Sequence[tuple[str, Sequence[float]]], top: int) -> Markup:
 
 
 def _hatching(kind: str, column: int, count: int, height: float, pattern: str = "hatch") -> Markup:
-    """The hatching over one of `count` columns."""
+    """Draw the hatching over one of `count` columns."""
     share = 100 / count
     x, y = _number(share * column), _number(TOP + HEIGHT - height)
     return _HATCHED.format(kind=kind, x=x, y=y, width=_number(share), height=_number(height), id=pattern)
 
 
 def _stretch(count: int, shapes: Markup) -> Markup:
-    """Shapes of a chart with this many columns, each ten units wide, stretched to the real width."""
+    """Stretch the shapes of a chart with this many columns, each ten units wide, to the real width."""
     return _STRETCHED.format(top=TOP, width=10 * count, height=HEIGHT, shapes=shapes)
 
 
 def _frame(count: int, scale: Sequence[int], shapes: Markup, labels: Iterable[Label]) -> Markup:
-    """The whole chart."""
+    """Draw the whole chart: the gridlines of a scale, the shapes and the labels."""
     grid, texts = _NOTHING, _NOTHING
     for value in scale:
         grid += _GRIDLINE.format(y=_number(TOP + HEIGHT - _pixels(value, scale[-1])), text=compact(value))
@@ -253,7 +253,7 @@ def _frame(count: int, scale: Sequence[int], shapes: Markup, labels: Iterable[La
 
 
 def _bar(shares: Iterable[tuple[str, float]], words: str = "") -> Markup:
-    """A bar of adjacent parts, each with a class and a width in percent. `words` are its text for screen readers."""
+    """Draw a bar of adjacent parts, each with a class and a width in percent. `words` is text for screen readers."""
     role = f'role="img" aria-label="{words}"' if words else 'aria-hidden="true"'
     x = 0.0
     parts = ""

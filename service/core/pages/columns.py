@@ -1,4 +1,4 @@
-"""Labels of fields on pages, and the content of their cells."""
+"""Labels for fields on pages, and the contents of table cells."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -50,10 +50,10 @@ _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "detection_method": {"ip_range": "address", "utm": "utm tag", "heuristic": "pattern", "edge": "CDN"},
 }  # fmt: skip
-"""Words by field and value, shown instead of the value."""
+"""Words shown instead of values, by field and value."""
 
 _MAX_UNCUT: Final = 30
-"""Maximum length of a text that is never cut; longer texts, and all links, are cut after three lines."""
+"""Maximum length of text that is never cut; longer text, and every link, is cut after three lines."""
 _CUT: Final = Markup('<span class="cut">%s</span>')
 _BADGE: Final = Markup('<span class="badge %s"><span aria-hidden="true">%s</span> %s</span>')
 _CHANGE: Final = Markup('<data value="%s"><span aria-hidden="true">%s</span> %s</data>')
@@ -71,13 +71,13 @@ _FIELDS_OF_KIND: Final = {
 }
 _KIND_OF_FIELD: Final = {name: kind for kind, names in _FIELDS_OF_KIND.items() for name in names.split()}
 _KIND_OF_TYPE: Final = {"VARCHAR": "text", "DATE": "day", "TIMESTAMP": "time", "BOOLEAN": "flag", "VARCHAR[]": "list"}
-"""Kinds by SQL type, for other fields; all others are numbers."""
+"""Kinds of all other fields, by SQL type; a field with any other type is a number."""
 _CSS: Final = {
     **dict.fromkeys(("decimal", "percent", "size"), "number"),
     **dict.fromkeys(("flag", "list", "word"), "text"),
     "month": "day",
 }
-"""The CSS class of the cells of a kind, if it differs from the kind."""
+"""The CSS class for cells of a kind, if its name differs from the kind's."""
 
 
 @dataclass(frozen=True)
@@ -90,14 +90,14 @@ class TableColumn:
 
     @cached_property
     def css(self) -> str:
-        """The CSS class of the column's cells."""
+        """The CSS class of the cells in the column."""
         return "address" if self.field == "target_url" else _CSS.get(self.kind, self.kind)
 
 
 SHARE_OF_PEOPLE: Final = TableColumn("share_of_people", "Share", "share")
 """The share of visits by people, which is in no report: reports have percentages of all visits."""
 PROOF: Final = TableColumn("proof", "Proof", "text")
-"""The number of verified, signed and merely claimed fetches, and of contradicted visits."""
+"""The numbers of verified, signed and merely claimed fetches, and of contradicted visits."""
 PEOPLE_VISITORS: Final = TableColumn("people_visitors", "Visitors", "number")
 """The visitors among people and AI referrals, for answers that also count all visitors."""
 OTHER: Final = TableColumn("other_visits", "Other bots", "number")
@@ -106,20 +106,20 @@ PREVIOUS: Final = TableColumn("previous_visits", "Period before", "number")
 """All visits in the corresponding hour or day of the previous period."""
 
 BEFORE: Final = TableColumn("before", "Before", "number")
-"""The count of a row in the previous period."""
+"""A row's count in the previous period."""
 CHANGE: Final = TableColumn("change", "Change", "change")
-"""The change of that count in percent: infinite for new rows, None if unknown."""
+"""The change in a row's count since the previous period, in percent: infinite for new rows, None if unknown."""
 
 
 def column_of(field: Field) -> TableColumn:
-    """The column for a field of an answer."""
+    """Return the column for a field of an answer."""
     label = LABELS.get(field.name) or field.name.replace("_", " ").capitalize()
     kind = _KIND_OF_FIELD.get(field.name) or _KIND_OF_TYPE.get(field.kind.sql, "number")
     return TableColumn(field.name, label, kind)
 
 
 def cell(column: TableColumn, value: object, color: str, href: str) -> Markup:
-    """The content of a cell. The value in the API is the `value` of its <data> element, or its text."""
+    """Return the content of a cell. The API's value is the `value` of its <data> element, or its text."""
     text = plain(column, value)
     match column.kind:
         case "badge" if value in _SIGNS:  # a sign, hidden from screen readers, and the word
@@ -142,7 +142,7 @@ def cell(column: TableColumn, value: object, color: str, href: str) -> Markup:
 
 
 def plain(column: TableColumn, value: object) -> str:
-    """The content of a cell as plain text."""
+    """Return the content of a cell as plain text."""
     if word := _WORDS.get(column.field, {}).get(str(value)):
         return word
     return _FORMATS[column.kind](value)
@@ -153,7 +153,7 @@ def _text(value: object) -> str:
 
 
 def _data(value: object, text: str) -> Markup:
-    """A value as in the API, and its displayed text."""
+    """Return a <data> element with the API's value and the displayed text."""
     raw = value if isinstance(value, int | float) else escape("" if value is None else value)
     return Markup(f'<data value="{raw}">{escape(text)}</data>')  # noqa: S704  # a number, or escaped
 

@@ -1,31 +1,31 @@
-"""Formats numbers, days, times and words of the API for pages."""
+"""Formats numbers, days, times and the API's words for pages."""
 
 from datetime import date, datetime
 from math import inf
 
 
 def humanize(value: str) -> str:
-    """A word of the API as readable text: AI assistant for ai_assistant."""
+    """Format a word of the API as readable text: AI assistant for ai_assistant."""
     return " ".join({"ai": "AI", "seo": "SEO"}.get(word, word) for word in value.split("_"))
 
 
 def number(value: float | None) -> str:
-    """A number with separators: 1,234 or 1,234.5; an en dash for None."""
+    """Format a number with separators: 1,234 or 1,234.5; an en dash for None."""
     return "–" if value is None else f"{value:,}"
 
 
 def decimal(value: float | None) -> str:
-    """A number with two decimals: 12.30; an en dash for None."""
+    """Format a number with two decimals: 12.30; an en dash for None."""
     return "–" if value is None else f"{value:,.2f}"
 
 
 def percent(value: float | None) -> str:
-    """A percentage: 12.30 %; an en dash for None."""
+    """Format a percentage: 12.30 %; an en dash for None."""
     return "–" if value is None else f"{value:,.2f} %"
 
 
 def change_in_words(tenths: int) -> tuple[str, str]:
-    """A change in tenths of a percent, as an arrow and words: ↑ and 12.3 % more."""
+    """Format a change in tenths of a percent as an arrow and words: ↑ and 12.3 % more."""
     if not tenths:
         return "→", "unchanged"
     size = f"{abs(tenths) // 10:,}.{abs(tenths) % 10} %"
@@ -33,19 +33,21 @@ def change_in_words(tenths: int) -> tuple[str, str]:
 
 
 def change(percentage: float | None) -> str:
-    """A change in words, after an arrow or a sign: ↑ 12.3 % more, or ★ new if it is infinite; an en dash for None."""
+    """Format a change in percent as an arrow or sign and words: ↑ 12.3 % more, or ★ new if infinite; an en dash for
+    None.
+    """
     if percentage is None:
         return "–"
     return "★ new" if percentage == inf else " ".join(change_in_words(round(10 * percentage)))
 
 
 def short_day(value: date) -> str:
-    """A day without its year: 4 Mar."""
+    """Format a day without its year: 4 Mar."""
     return f"{value.day} {value:%b}"
 
 
 def day(value: str | date | None) -> str:
-    """A day: 4 Mar 2026; an en dash for None."""
+    """Format a day: 4 Mar 2026; an en dash for None."""
     if not value:
         return "–"
     parsed = date.fromisoformat(value) if isinstance(value, str) else value
@@ -53,19 +55,19 @@ def day(value: str | date | None) -> str:
 
 
 def month(value: str) -> str:
-    """A month: Mar 2026."""
+    """Format a month: Mar 2026."""
     return f"{date.fromisoformat(value):%b %Y}"
 
 
 def span(start: date, end: date) -> str:
-    """A span of days: 4 Mar 2026, or 4 Mar – 8 Mar 2026."""
+    """Format a span of days: 4 Mar 2026, or 4 Mar – 8 Mar 2026."""
     if start == end:
         return day(start)
     return f"{short_day(start) if start.year == end.year else day(start)} – {day(end)}"
 
 
 def moment(value: str | datetime | None) -> str:
-    """A time in UTC: 4 Mar 2026 12:30; an en dash for None."""
+    """Format a time in UTC: 4 Mar 2026 12:30; an en dash for None."""
     if not value:
         return "–"
     parsed = datetime.fromisoformat(value) if isinstance(value, str) else value
@@ -73,12 +75,12 @@ def moment(value: str | datetime | None) -> str:
 
 
 def time_of_day(value: str) -> str:
-    """The hour and the minute of a time in UTC: 12:30."""
+    """Format the hour and the minute of a time in UTC: 12:30."""
     return f"{datetime.fromisoformat(value):%H:%M}"
 
 
 def size(value: int) -> str:
-    """A size in bytes: 12 B, 1.2 kB, 3.4 MB; an en dash for 0, the size in logs without sizes."""
+    """Format a size in bytes: 12 B, 1.2 kB, 3.4 MB; an en dash for 0, which logs without sizes give."""
     if not value:
         return "–"
     amount, unit = float(value), "B"

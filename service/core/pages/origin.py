@@ -1,4 +1,4 @@
-"""Determines the origin of the pages for a browser, and whether a request comes from them (CSRF)."""
+"""Determines the pages' origin as a browser sees it, and whether a request comes from these pages (CSRF)."""
 
 from starlette.requests import Request
 
@@ -8,26 +8,28 @@ from service.core.settings import Settings
 
 
 class OriginChecker:
-    """Derives the origin of the pages from requests, and rejects writes caused by other sites."""
+    """Derives the pages' origin from requests, and rejects writes caused by other sites."""
 
     def __init__(self, settings: Settings, sources: SourceResolver) -> None:
         self._public_url = settings.public_url
         self._sources = sources
 
     def is_https(self, request: Request) -> bool:
-        """Whether the browser uses https, by TRAFFIC_PUBLIC_URL, or by X-Forwarded-Proto of a trusted proxy."""
+        """Return whether the browser uses https, according to TRAFFIC_PUBLIC_URL or a trusted proxy's
+        X-Forwarded-Proto.
+        """
         if self._public_url:
             return self._public_url.startswith("https://")
         peer, protocols = request.client.host if request.client else "", request.headers.get("x-forwarded-proto", "")
         return self._sources.is_trusted(peer) and protocols.split(",")[0].strip() == "https"
 
     def origin(self, request: Request) -> str:
-        """The origin at which the browser sees the pages, such as https://traffic.example."""
+        """Return the origin at which the browser sees the pages, such as https://traffic.example."""
         scheme = "https" if self.is_https(request) else "http"
         return self._public_url or f"{scheme}://{request.headers.get('host', '')}"
 
     def is_exposed(self, request: Request) -> bool:
-        """Whether the cookie and the pages cross a network unencrypted: by plain http, to another machine."""
+        """Return whether the cookie and the pages cross a network unencrypted: by plain http, to another machine."""
         source = self._sources.of(request.scope)  # ::1 belongs to the source ::/64 of the rate limiter
         return not self.is_https(request) and source != "::/64" and not source.startswith("127.")
 

@@ -20,7 +20,7 @@ from service.core.pages.markup import with_code
 from service.core.program import runnable
 
 FOLDERS: Final = sorted(Path(__file__).parents[2].glob("**/templates"))
-"""The templates of this room, and of each room that has pages."""
+"""The template folders of this room and of each other room with pages."""
 _POLICY: Final = (
     f"default-src 'none'; script-src {source_of(SCRIPT)}; style-src 'self'; img-src data:; form-action 'self'; "
     "base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -36,10 +36,10 @@ _HEADERS: Final = {
 
 
 def headers_of(embedders: Iterable[str] = ()) -> dict[str, str]:
-    """Headers of every response under /app/, in addition to the headers of all responses of the server.
+    """Return the headers of every response under /app/, in addition to those that the server adds to all responses.
 
-    Only pages of the origins `embedders` may embed the response. X-Frame-Options cannot name origins, so it is sent
-    only if embedding is forbidden.
+    Only pages from the origins in `embedders` may embed the response. X-Frame-Options cannot name origins, so it is
+    sent only if embedding is forbidden.
     """
     origins = " ".join(embedders)
     if origins:
@@ -48,7 +48,7 @@ def headers_of(embedders: Iterable[str] = ()) -> dict[str, str]:
 
 
 def environment() -> Environment:
-    """The Jinja2 environment, with autoescaping, and with the formats of numbers and times as filters."""
+    """Return the Jinja2 environment, with autoescaping, and with the formats for numbers and times as filters."""
     jinja = Environment(
         loader=FileSystemLoader(FOLDERS, encoding="utf-8"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, auto_reload=False,
@@ -71,12 +71,12 @@ def environment() -> Environment:
 
 
 class Renderer:
-    """Renders the templates of the pages in threads. Templates are compiled when they are first used."""
+    """Renders the page templates in threads. A template is compiled when it is first used."""
 
     def __init__(
         self, root: str, texts: Pool, command: Callable[..., str], countries: CountryDatabase | None = None
     ) -> None:
-        """`root` is the path of the pages, without a final slash. Pages name the provider of `countries`.
+        """`root` is the path of the pages, without a final slash. Pages name the provider of the database `countries`.
 
         `command` returns the shell line for the words of a command.
         """
@@ -114,11 +114,11 @@ class Renderer:
         return Response(body, status, headers, "text/html")
 
     def render(self, template: str, context: Mapping[str, Any]) -> bytes:
-        """The page, not compressed. Blocks."""
+        """Render a page, without compressing it. Blocks."""
         return self._environment.get_template(template).render(context).encode()
 
 
 def turn_of(request: Request) -> tuple[str, bool]:
-    """The client for scheduling the rendering: the caller, or no organization before sign-in."""
+    """Return the scheduler's client for the rendering: the caller, or no organization before sign-in."""
     caller: Caller | None = request.scope.get("caller")
     return caller.turn if caller else ("", False)

@@ -1,4 +1,4 @@
-"""The units of a chart over time (hours, days, weeks or months), and the incomplete units."""
+"""The units of a chart over time (hours, days, weeks or months), and which units are incomplete."""
 
 from calendar import monthrange
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Any, Final
 from service.core.pages.formats import short_day
 
 Label = tuple[int, str, bool]
-"""A label under a column: the number of the column, the text, and whether narrow screens show it, too."""
+"""A label under a column: the number of the column, the text, and whether narrow screens show it as well."""
 
 MAX_LABELS: Final = 9
 HOURS_UP_TO: Final = 2
@@ -22,19 +22,19 @@ FIELD_OF: Final = {"hour": "date", "day": "date", "week": "week", "month": "mont
 
 
 def unit_for(days: int) -> str:
-    """The unit for drawing a number of days: hour, day or month."""
+    """Return the unit for drawing a number of days: hour, day or month."""
     return "hour" if days <= HOURS_UP_TO else "day" if days < MONTHS_FROM else "month"
 
 
 def last_day_of(unit: str, first: date) -> date:
-    """The last day of a unit that begins on a day."""
+    """Return the last day of a unit that begins on a day."""
     if unit == "month":
         return first.replace(day=monthrange(first.year, first.month)[1])
     return first + timedelta(6) if unit == "week" else first
 
 
 def days_of(unit: str, first: date) -> list[date]:
-    """The days of a unit that begins on a day."""
+    """Return the days of a unit that begins on a day."""
     return [first + timedelta(number) for number in range((last_day_of(unit, first) - first).days + 1)]
 
 
@@ -51,12 +51,12 @@ class ChartDays:
 
     @property
     def last_day(self) -> date:
-        """The last past day shown."""
+        """The last day shown that is over."""
         return min(self.end, self.today - timedelta(1))
 
     @property
     def whole_weeks(self) -> list[str]:
-        """The Mondays of the weeks that are over, completely shown and covered."""
+        """The Mondays of the weeks that are over, and completely shown and covered."""
         monday = self.start + timedelta(-self.start.weekday() % 7)
         weeks = ((self.last_day - monday).days + 1) // 7
         mondays = [monday + timedelta(7 * number) for number in range(max(weeks, 0))]
@@ -64,7 +64,7 @@ class ChartDays:
 
     @property
     def uncovered_days(self) -> int:
-        """Number of days that are not covered."""
+        """The number of shown days that are not covered."""
         return sum(self.start <= day <= self.end for day in self.uncovered)
 
     @property
@@ -73,7 +73,7 @@ class ChartDays:
         return self.end >= self.today and not self.has_today
 
     def is_whole(self, unit: str, row: Mapping[str, Any]) -> bool:
-        """Whether the unit of a row is over, completely shown and covered."""
+        """Return whether a row's unit is over, and completely shown and covered."""
         first = date.fromisoformat(row[FIELD_OF[unit]])
         if unit == "hour" and first == self.today:
             return bool(row["hour"] < self.hours_begun - 1)
@@ -81,11 +81,11 @@ class ChartDays:
         return is_inside and self.uncovered.isdisjoint(days_of(unit, first))
 
     def lacks_part(self, unit: str, row: Mapping[str, Any]) -> bool:
-        """Whether a day of the unit of a row is not covered."""
+        """Return whether any day in a row's unit is not covered."""
         return not self.uncovered.isdisjoint(days_of(unit, date.fromisoformat(row[FIELD_OF[unit]])))
 
     def is_missing(self, unit: str, row: Mapping[str, Any]) -> bool:
-        """Whether a row counts nothing because none of its shown days is covered."""
+        """Return whether a row counts nothing because none of its shown days is covered."""
         days = days_of(unit, date.fromisoformat(row[FIELD_OF[unit]]))
         shown = (day for day in days if self.start <= day <= self.end)
         return not row["total_visits"] and all(
@@ -93,12 +93,14 @@ class ChartDays:
         )
 
     def is_ahead(self, unit: str, row: Mapping[str, Any]) -> bool:
-        """Whether the unit that a row counts has not begun."""
+        """Return whether a row's unit has not begun."""
         return unit == "hour" and row["date"] == self.today.isoformat() and row["hour"] >= self.hours_begun
 
 
 def day_labels(days: Sequence[str]) -> list[Label]:
-    """At most nine labels of days: each day, every second, Mondays or firsts of a month, whichever fits first."""
+    """Return at most nine labels of days: every day, every second day, Mondays, or firsts of a month, whichever fits
+    first.
+    """
     dates = [date.fromisoformat(day) for day in days]
     choices = (
         range(len(dates)),
@@ -112,7 +114,7 @@ def day_labels(days: Sequence[str]) -> list[Label]:
 
 
 def hour_labels(days: Sequence[str]) -> list[Label]:
-    """Labels of the hours of these days, 24 each: the day at midnight, and every sixth hour."""
+    """Return labels for the hours of these days, 24 each: the day at midnight, and every sixth hour."""
     return [
         (24 * number + hour, f"{hour:02}:00" if hour else short_day(date.fromisoformat(day)), hour % 12 == 0)
         for number, day in enumerate(days)
@@ -121,7 +123,7 @@ def hour_labels(days: Sequence[str]) -> list[Label]:
 
 
 def month_labels(months: Sequence[str]) -> list[Label]:
-    """At most nine labels of months, at equal distances that divide a year, or labels of years."""
+    """Return at most nine labels of months, at equal distances that divide a year, or labels of years."""
     dates = [date.fromisoformat(month) for month in months]
     chosen: list[int] = []
     for every in (1, 2, 3, 6, 12, 24, 60):

@@ -18,7 +18,7 @@ from tests.support.visits import land, visit
 
 MARCH = "start_date=2026-03-01&end_date=2026-03-31"
 NOTHING_KEPT = {
-    "error": "Nothing was stored: the manifest of the lake is older than its files.",
+    "error": "Nothing was stored: the lake's manifest is older than its files.",
     "message": "Retry later, when the operator has stopped the service and run `traffic rebuild`.",
 }
 
