@@ -55,7 +55,7 @@ def parse_recipients(text: str) -> dict[str, tuple[str, ...]]:
 
 
 def parse_addresses(text: str) -> tuple[str, ...]:
-    """Parse mail addresses, separated by commas. Raises BadInput, also if there are none."""
+    """Parse mail addresses, separated by commas. Raises BadInput if one is invalid, or if there are none."""
     addresses = tuple(dict.fromkeys(map(str.strip, text.split(","))))
     for address in addresses:
         if not _ADDRESS.fullmatch(address):

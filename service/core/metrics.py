@@ -55,8 +55,7 @@ class Metrics:
         self._metrics.append(metric)
 
     async def text(self) -> bytes:
-        """Return all metrics in Prometheus' text format. A metric with a failing callback is left out, and logged once.
-        """
+        """Return all metrics in Prometheus' text format. Those with a failing callback are omitted and logged once."""
         values = []
         for metric in self._metrics:
             try:

@@ -61,9 +61,7 @@ def parse_networks(text: str) -> tuple[Network, ...]:
 
 
 def parse_origin(text: str) -> str:
-    """Parse the origin of web pages; return it as browsers send it: in lower case, and without its scheme's default
-    port.
-    """
+    """Parse an origin; return it as browsers send it, in lower case and without its scheme's default port."""
     found = _ORIGIN.fullmatch(text.lower())
     if not found:
         hint = "" if text.isascii() else " (non-ASCII letters as xn--…)"

@@ -168,7 +168,7 @@ class Setting(NamedTuple):
         return f"TRAFFIC_{self.name.upper()}"
 
     def read(self, text: str) -> Any:  # noqa: ANN401  # as the field of Settings
-        """Parse a value. Raises BadInput that names the variable, and the flag if there is one."""
+        """Parse a value. Raises BadInput with the name of the variable, and of the flag if there is one."""
         try:
             return self.parse(text)
         except BadInput as error:
@@ -187,7 +187,7 @@ def setting(name: str) -> Setting:
 def read_settings(environ: Mapping[str, str], **flags: str) -> Settings:
     """Read the settings from `flags`, by name, and otherwise from `environ`; an empty value counts as unset.
 
-    Raises BadInput that names the variable.
+    Raises BadInput with the name of the variable.
     """
     texts = {one.name: flags.get(one.name, environ.get(one.variable, "")).strip() or one.default for one in SETTINGS}
     for one in SETTINGS:

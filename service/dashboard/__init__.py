@@ -1,1 +1,1 @@
-"""Pages of numbers: panels of reports, shared pages, downloads."""
+"""Pages with numbers: panels of reports, shared pages, downloads."""

@@ -1,6 +1,6 @@
 """The list of changes: new names, and the names that rose and fell most since the previous period.
 
-A rise or fall must be significant by the permutation test that outcomes of jobs use (service/jobs/rates.py): the days
+A rise or fall must be significant by the permutation test that job outcomes also use (service/jobs/rates.py): the days
 of both periods are cut into blocks, and their order is compared with all permutations. The error rate applies to the
 whole list.
 """
@@ -28,7 +28,7 @@ MIN_NEW: Final = 5
 WRONG: Final = 0.1
 """Maximum share of lists that name a change although nothing happened."""
 _LEAST_DEVIATIONS: Final = 1.5
-"""Minimum difference, in standard deviations, for a permutation test; smaller differences are common by chance."""
+"""Minimum difference, in standard deviations, for a permutation test; smaller differences often arise by chance."""
 
 
 class NamedChange(NamedTuple):
@@ -43,7 +43,7 @@ class NamedChange(NamedTuple):
 
 
 def changes_of(rows: Sequence[Mapping[str, Any]], comparison: Comparison) -> list[NamedChange]:
-    """Return the changes in the rows of visits-by-name and visits-by-link for both periods; most visits come first."""
+    """Return the changes in both periods' rows of visits-by-name and visits-by-link, by kind, the largest first."""
     before, now = (_days(scope.start_date, scope.end_date) for scope in (comparison.before, comparison.now))
     counts: dict[tuple[str, str, str], dict[str, int]] = defaultdict(dict)
     for row in rows:
@@ -76,14 +76,14 @@ def _days(first: date, last: date) -> list[str]:
 
 
 def _blocks(days: Sequence[int]) -> list[int]:
-    """Return the sums of at most MAX_BLOCKS runs of days of nearly equal length."""
+    """Return the sums of at most MAX_BLOCKS runs of days, nearly equal in length."""
     count = min(len(days), MAX_BLOCKS)
     bounds = [len(days) * number // count for number in range(count + 1)]
     return [sum(days[first:last]) for first, last in pairwise(bounds)]
 
 
 def _is_real(early: Sequence[int], late: Sequence[int], significance: float, *, up: bool) -> bool:
-    """Return whether less than this share of all permutations of the blocks of days show as large a change."""
+    """Return whether at most this share of all permutations of the blocks of days shows as large a change."""
     before, now = _blocks(early), _blocks(late)
     mean = (sum(before) + sum(now)) / (2 * len(now))
     deviation = sqrt(sum((count - mean) ** 2 for count in (*before, *now)))

@@ -13,7 +13,7 @@ from service.core.commands.options import DEFAULT_LAKE, CommandRow, LakeOption, 
 
 
 class ReportCommand(WithParameters):
-    """Numbers of the overview cover every traffic type."""
+    """A command without --traffic-type, since the overview's numbers cover every traffic type."""
 
     left_out = ("traffic_type",)
 

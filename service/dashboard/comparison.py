@@ -16,8 +16,8 @@ from service.reports.filters import Filters
 REST: Final = "(other)"
 """Name of the last row of a bounded answer."""
 MAX_ROWS: Final = {"top-links": 100, "paths": 100, "source-links": 20, "tags": 1_000}
-"""Maximum number of rows of an answer, as in its SQL, without the last row for all others; for links, of one
-platform."""
+"""Maximum number of rows of an answer, as in its SQL, not counting the last row for all others; for source-links, of
+one platform."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Comparison:
         return f"{_span(self.now)} against {_span(self.before)}"
 
     def change(self, name: str, now: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, str] | None:
-        """Return the change of a field of the overview, with an arrow and a word; None if it was 0 before."""
+        """Return the change in a field of the overview, as an arrow and words; None if the field was 0 before."""
         if not before[name]:
             return None
         tenths = change_in_tenths(now[name], before[name])
@@ -47,8 +47,8 @@ class Comparison:
 def complete_days(scope: Scope, today: date, stored: StoredSpan, missing: frozenset[date]) -> Comparison | None:
     """Return the comparison for a scope, up to the last complete day that is judged and not `missing` (without a log).
 
-    Returns None without such a day, if the days before precede the first visit, or if another of the days is not
-    judged: bots in disguise would count as people on one side only.
+    Returns None if there is no such day, if the days before precede the first visit, or if another of the days is
+    missing or not judged: bots in disguise would count as people on one side only.
     """
     unjudged = stored.unjudged | missing
     end = min(scope.end_date, today - timedelta(1))
@@ -66,7 +66,7 @@ def complete_days(scope: Scope, today: date, stored: StoredSpan, missing: frozen
 def compared_pair(
     entry: Entry, filters: Filters, comparison: Comparison
 ) -> tuple[tuple[Entry, Scope], tuple[Entry, Scope]]:
-    """Return the two requests that compare an answer: for the days, and for the days before."""
+    """Return the two requests that compare an answer: one for the days, and one for the days before."""
     scope, spans = filters.scope_for(entry), (comparison.now, comparison.before)
     now, before = (replace(scope, start_date=span.start_date, end_date=span.end_date) for span in spans)
     return (entry, now), (entry, before)
@@ -83,7 +83,7 @@ def compared_rows(
     """Return the rows with `before`, their `figure` in the previous period, and `change`, in percent.
 
     `before` is 0 for a row without visits then, and None for a row that the earlier answer may have left out or put
-    under others; `change` is infinite for a new row, and None where `before` is.
+    under others; `change` is infinite for a new row, and None where `before` is None.
     """
     names = names_of(entry)
     found = {tuple(row[name] for name in names): row[figure] for row in before}
@@ -100,7 +100,10 @@ def compared_rows(
 
 
 def change_in_tenths(now: int, before: int) -> int:
-    """Return the change in tenths of a percent, rounded half away from zero, -1,000 only to 0; `before` is not 0."""
+    """Return the change in tenths of a percent, rounded half away from zero, but to -1,000 only if `now` is 0.
+
+    `before` must not be 0.
+    """
     size = (2_000 * abs(now - before) + before) // (2 * before)
     if now >= before:
         return size

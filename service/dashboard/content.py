@@ -69,12 +69,12 @@ class Newest(NamedTuple):
 
 @dataclass(frozen=True)
 class PageContent:
-    """A page of panels for some filters: first the answers that it needs, then the variables of its template."""
+    """The content of a page for some filters: first the answers that it needs, then the variables of its template."""
 
     page: Page
     filters: Filters
     stored: StoredSpan | None
-    """None: the page shows only its own days: no comparison, and no hint at other days with visits."""
+    """None: the page shows only the chosen days, without a comparison or a hint at other days with visits."""
     links: CellLinks | None = None
     """The addresses that cells and tiles link to; None: there are no links."""
     hours_begun: int = 24
@@ -86,19 +86,19 @@ class PageContent:
     evidence: Evidence = field(default_factory=dict)
     """The evidence by day, as returned by `evidence_by_day`."""
     listing: Listing | None = None
-    """The part of the list of all links, on pages with that list."""
+    """The part of the list of all links to show, on pages that have the list."""
     events: Sequence[Mark] | None = None
-    """Events for the marks of the main chart; None: it has no marks."""
+    """Events for the marks of the main chart; None: the chart has no marks."""
     compares_links: bool = False
     """Whether the list of changes includes links."""
     broken: Sequence[Mark] = ()
     """Undecided jobs about failing requests, newest first."""
     job_cells: Callable[[Mapping[str, Any]], Markup] | None = None
-    """Renders the cell about a row's job, in panels with that column."""
+    """Renders the cell about a row's job, in panels with a column for jobs."""
 
     @cached_property
     def comparison(self) -> Comparison | None:
-        """Return the days to compare tiles and tables with; None if there are none, or nothing to compare."""
+        """Return the days to compare tiles and tables with; None if there are no such days, or nothing is compared."""
         if not self.stored or not (self.page.is_dashboard or self.filters.compares):
             return None
         return complete_days(self._scope, self.filters.today, self.stored, self.uncovered)
@@ -134,7 +134,7 @@ class PageContent:
 
     @cached_property
     def _members(self) -> list[Wanted]:
-        """Return the members of the dashboard's answer, in their order."""
+        """Return the members of the dashboard's answer, in order."""
         return [(part, self._scope) for _, part in DASHBOARD.members] if self.page.is_dashboard else []
 
     @cached_property
@@ -151,11 +151,11 @@ class PageContent:
         return PageAnswers([*self.wanted, *self._members], [*loaded, *members])
 
     def answer(self, answers: PageAnswers, name: str) -> Any:  # noqa: ANN401  # as JSON has it
-        """Return the answer of this name for the days of the page."""
+        """Return the answer with this name for the days of the page."""
         return answers[ENTRIES[name], self.selection.scope_for(ENTRIES[name])]
 
     def filled(self, loaded: Sequence[Any]) -> dict[str, Any]:
-        """Return the variables of the template: tiles and panels."""
+        """Return the variables of the template, such as tiles and panels."""
         answers, is_dashboard = self.answers(loaded), self.page.is_dashboard
         first, last = self._scope.start_date, min(self._scope.end_date, self.filters.today - timedelta(1))
         filled = [panel.render(answers, self.selection) for panel in self.panels]
@@ -183,7 +183,7 @@ class PageContent:
         return {"domains": sorted({row["domain"] for row in links}), "links": [row["short_code"] for row in links]}
 
     def _target(self, answers: PageAnswers) -> str:
-        """Return the target of the page's link; "" if the stored links have no target for it, or several."""
+        """Return the target of the page's link; "" if the stored links have none for it, or several."""
         if self.page is not LINK:
             return ""
         targets = {row["target_url"] for row in self.answer(answers, "top-links")} - {"unknown"}
@@ -199,7 +199,7 @@ class PageContent:
         return " ".join(sentences)
 
     def lacking_evidence_in_words(self) -> str:
-        """Return a sentence with the number of compared days without evidence that others have; "" for none."""
+        """Return a sentence with the number of compared days without evidence that other days have; "" for none."""
         return lacking_in_words(self.comparison, self.evidence)
 
     @property
@@ -211,7 +211,7 @@ class PageContent:
         )
 
     def tiles(self, loaded: Sequence[Any]) -> list[Tile]:
-        """Return the figures above the panels; changes are over complete days."""
+        """Return the figures above the panels, with their changes over complete days."""
         answers, has_links = self.answers(loaded), self.links is not None
         if not self.page.is_dashboard:
             figures = self.answer(answers, OVERVIEW_ROW.name) if self.page.tiles else {}
@@ -225,7 +225,9 @@ class PageContent:
         return filled_tiles(TILES, figures_of(self._scope), compared, self.filters, has_links=has_links)
 
     def _elsewhere(self, answers: PageAnswers) -> dict[str, str] | None:
-        """Return the days with visits if this selection has none: a text, and the query string that shows them."""
+        """Return a hint at the days with visits if this selection has none: its text, its link, and the link's query
+        string.
+        """
         if not self.page.is_dashboard or not self.stored or self.answer(answers, "traffic-overview")["total_visits"]:
             return None
         first, last = self.stored.first_day, self.stored.last_day
@@ -238,20 +240,20 @@ class PageContent:
 
 
 def uncovered(lake: Lake, filters: Filters) -> frozenset[date]:
-    """Return the past days without a log or report, among the days of these filters and as many before."""
+    """Return the past days covered by neither a log nor a report, out of the filters' days and as many before them."""
     first, last = filters.earlier[0], min(filters.scope.end_date, filters.today - timedelta(1))
     return lake.manifest.coverage.uncovered_days(filters.organization, filters.scope.domain or "", first, last)
 
 
 def newest_visit(lake: Lake, filters: Filters) -> Newest | None:
-    """Return the newest visit of the organization, or of the domain of these filters."""
+    """Return the newest visit to the organization, or to the domain of these filters."""
     organization = filters.organization
     at = lake.manifest.coverage.newest_at(organization, filters.scope.domain or "")
     return Newest(at, lake.manifest.organizations.today(organization, at)) if at else None
 
 
 def check_paths(lake: Lake, scope: Scope) -> None:
-    """Raise InvalidParameter if paths of these days would be counted from too many visits."""
+    """Raise InvalidParameter if the paths for these days would be counted from too many visits."""
     if scope.short_code is not None:
         return
     visits = sum(file.visits for file in lake.live_files(scope.organization, scope.start_date, scope.end_date))
@@ -264,6 +266,6 @@ def check_paths(lake: Lake, scope: Scope) -> None:
 
 
 def suggestions(rows: Rows) -> dict[str, list[str]]:
-    """Domains and links to choose from in the filters: `rows` are the rows of filter-values."""
+    """Return domains and links to choose from in the filters; `rows` are the rows of filter-values."""
     values = {row["filter"]: row["values"][:MAX_SUGGESTIONS] for row in rows}
     return {"domains": values["domain"], "links": values["short_code"]}

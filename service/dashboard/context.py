@@ -28,7 +28,7 @@ from service.reports.filters import Filters
 
 
 class DashboardContext(PageContext):
-    """The parts that pages of numbers share. Belongs to one event loop."""
+    """The parts that pages with numbers share. For use in one event loop."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class DashboardContext(PageContext):
         self.shares = ShareStore(services.control, services.clock)
 
     async def filters(self, request: Request, group: str = "") -> Filters:
-        """Return the filters of a page for the organization of the session; `group` is the page's default.
+        """Return the filters of a page for the session's organization; `group` is the page's default.
 
         Raises InvalidParameter.
         """
@@ -56,12 +56,12 @@ class DashboardContext(PageContext):
         return await self.in_thread(request, Filters.parse, query_string, organization, today, self.targets, group)
 
     async def load(self, request: Request, wanted: Sequence[tuple[Entry, Scope]]) -> list[Any]:
-        """Return the decoded answers of the pairs, in order."""
+        """Return the decoded answers to the wanted pairs, in order."""
         bodies = await self.bodies(request, wanted)
         return await self.in_thread(request, decoded, bodies)
 
     async def bodies(self, request: Request, wanted: Sequence[tuple[Entry, Scope]]) -> list[bytes]:
-        """Return the answers of the pairs as JSON, in order."""
+        """Return the answers to the wanted pairs as JSON, in order."""
         return await self.answers.get(wanted, request.scope["caller"].is_share)
 
     async def made_job(self, request: Request, make: Callable[[Jobs, Actor, datetime], JobRecord]) -> Response:
@@ -71,13 +71,13 @@ class DashboardContext(PageContext):
         try:
             job = await services.workers.writes.compute(*turn_of(request), work)
         except BadInput as error:
-            raise InvalidBody(f"Nothing was done: {error}", "Go back and correct it.") from error
+            raise InvalidBody(f"Nothing was done: {error}", "Go back and correct the form.") from error
         except JobConflict as error:
             raise StateConflict(f"Nothing was done: {error}") from error
         return RedirectResponse(f"{self.root}/jobs/{job.id}#implementation", 303)
 
     def numbers_layout(self, request: Request, path: str, filters: Filters) -> dict[str, Any]:
-        """Return the variables of layout.html for a page of numbers with these filters."""
+        """Return the variables of layout.html for a page with numbers and these filters."""
         query = replace(filters, by="").query_string(traffic_type=None, short_code=None, target_url=None)
         return {**self.layout(request, path, query), "filters": filters}
 

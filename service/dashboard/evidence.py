@@ -1,6 +1,6 @@
-"""Request headers and networks of each day's visits: evidence by which more machines are recognized.
+"""Request headers and networks in each day's visits: evidence that reveals more bots.
 
-A chart and a comparison say so if some of their days have evidence that others lack.
+Charts and comparisons carry a note if some of their days have evidence that other days lack.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,15 +16,13 @@ from service.jobs.reader import Mark
 from service.reports.filters import Filters
 
 Evidence: TypeAlias = Mapping[date, int]
-"""For each day with visits, the bits of `_KINDS` that some of them have."""
+"""For each day with visits, the bits of `_KINDS` that some of its visits have."""
 _KINDS: Final = ((HEADERS, "request headers"), (NETWORKS, "networks"))
 """Facts by which days are judged, each with its name in marks and notes."""
 
 
 def evidence_by_day(lake: Lake, filters: Filters) -> Evidence:
-    """Return the evidence of past days, among the days of these filters and as many before; empty if days are not
-    judged.
-    """
+    """Return the evidence of past days, among the filters' days and as many before; empty if days are not judged."""
     if not lake.manifest.behaviour.is_used(filters.organization):
         return {}
     first, last = filters.earlier[0], min(filters.scope.end_date, filters.today - timedelta(1))
@@ -46,7 +44,7 @@ def evidence_marks(filters: Filters, evidence: Evidence) -> Iterator[Mark]:
 
 
 def lacking_in_words(comparison: Comparison | None, evidence: Evidence) -> str:
-    """Return a sentence with the number of compared days without evidence that others have; "" for none or all."""
+    """Return a sentence with the number of compared days without evidence that other days have; "" for none or all."""
     if comparison is None:
         return ""
     first, last = comparison.before.start_date, comparison.now.end_date
@@ -58,4 +56,4 @@ def lacking_in_words(comparison: Comparison | None, evidence: Evidence) -> str:
             found.append(f"1 compared day lacks {name}" if lacking == 1 else f"{lacking:,} compared days lack {name}")
     if not found:
         return ""
-    return f"{' and '.join(found)}, so fewer bots are recognized there: counts of people differ."
+    return f"{' and '.join(found)}, so fewer bots are recognized on such days, and counts of people differ."

@@ -13,7 +13,7 @@ _SENT: Final = {"ai_visits": "Sent by AI"}
 
 @dataclass(frozen=True)
 class Group:
-    """A value of traffic_group: its legend, its color, and the fields that are 0 in all its rows."""
+    """A value of traffic_group: its legend, its color, and the fields that are 0 in all of its rows."""
 
     legend: tuple[tuple[str, str], ...]  # the class and the name of each part of a column
     color: str  # of charts that do not distinguish classes

@@ -28,9 +28,9 @@ _PANEL: Final = WithJobs.of(
     "path domain ai_referrals agent_fetches visitors ai_source last_seen",
     color="ai",
     is_wide=True,
-    hint="They got 404 or 410, no link has them, and no request for them succeeded in this period.",
-    note="The 100 with the most people sent; addresses without people were fetched by assistants "
-    "for a user, or by coding agents. A page that was deleted before this period looks the same.",
+    hint="These addresses got 404 or 410, no link has them, and no request for them succeeded in this period.",
+    note="The 100 to which most people were sent; those without people were fetched by assistants "
+    "for a user, or by coding agents. A page deleted before this period looks the same.",
     empty="In this period, no AI referral, assistant or coding agent got 404 or 410 at an address that no link has and "
     "for which no request succeeded.",
 )
@@ -45,7 +45,7 @@ _CLAIM: Final = Markup(
 
 
 def _finding(filters: Filters, row: Mapping[str, Any]) -> Finding:
-    """Return a row as a detector's finding: an invented link if people were sent there, else a broken link."""
+    """Return a row as a detector's finding: an invented link if people were sent there, otherwise a broken link."""
     kind = "invented_link" if row["ai_referrals"] else "broken_link"
     domain = None if row["domain"] == "unknown" else row["domain"]
     weight = 7 * (row["agent_fetches"] + 10 * row["ai_referrals"]) / filters.days
@@ -56,7 +56,7 @@ def _finding(filters: Filters, row: Mapping[str, Any]) -> Finding:
 async def job_cells(
     context: DashboardContext, request: Request, filters: Filters
 ) -> Callable[[Mapping[str, Any]], Markup]:
-    """Return the renderer of the job of an address: its status, and a button for editors until it is decided."""
+    """Return a function that renders an address's job: its status, and a button for editors until it is decided."""
     may_write, query = request.scope["session"].caller.may_write, request.url.query
     known = await context.control.read(context.job_reader.by_fingerprint, filters.organization)
 
@@ -71,7 +71,7 @@ async def job_cells(
 
 
 async def claim(context: DashboardContext, request: Request) -> Response:
-    """Claim the address with the fingerprint in the form, and show the redirect form of its job."""
+    """Claim the address with the fingerprint in the form, and redirect to the implementation form of its job."""
     address = (await editors_form(request)).get("address", "")
     filters, entry = await context.filters(request), ENTRIES["invented-links"]
     scope = filters.scope_for(entry)
@@ -79,7 +79,7 @@ async def claim(context: DashboardContext, request: Request) -> Response:
     (rows,) = await context.load(request, [(entry, scope)])
     finding = next((one for row in rows if fingerprint_of(one := _finding(filters, row)) == address), None)
     if finding is None:
-        raise InvalidBody("This address is not in the list any more.", "Go back and reload the page.")
+        raise InvalidBody("This address is no longer in the list.", "Go back and reload the page.")
     days = {"start_date": str(scope.start_date), "end_date": str(scope.end_date)}
     others = {name: text for name, text in filters.parameters.items() if name != "range"}
     command = commands(context, request, entry, replace(filters, parameters=others | days))["query"]

@@ -25,7 +25,7 @@ _SORTABLE: Final = {
 
 @dataclass(frozen=True)
 class Listing:
-    """The part of the list that the address of a page requests."""
+    """The part of the list that a page's address requests."""
 
     filters: Filters
     given: dict[str, str]
@@ -51,14 +51,14 @@ class Listing:
         return cls(filters, given, given.get("search", ""), "visits" in given, sort, order, int(part))
 
     def scope(self, scope: Scope) -> Scope:
-        """Return the scope of the answer that has this part."""
+        """Return the scope of the answer with this part."""
         return replace(
             scope, search=self.search or None, unvisited=self.is_unvisited or None, sorted_by=self.sort,
             ascending=self.order == "ascending", skipped=self.first - 1,
         )  # fmt: skip
 
     def whole(self, scope: Scope) -> Scope:
-        """Return the scope of the answer with all parts, up to the limit of a file."""
+        """Return the scope of the answer with all parts, up to the limit for a file."""
         return replace(self.scope(scope), skipped=0, shown=MAX_ROWS)
 
     @property

@@ -23,7 +23,7 @@ _BY_MINUTE: Final = ENTRIES["visits-by-minute"]
 
 
 async def live_page(context: DashboardContext, request: Request) -> Response:
-    """Return the visits of the last 30 minutes, minute by minute."""
+    """Return the page with the visits of the last 30 minutes, minute by minute."""
     view = await View.start(context, request, LIVE)
     if view.stored.is_empty:
         return await view.response("start.html")

@@ -10,7 +10,7 @@ from service.jobs.reader import Mark
 from service.reports.filters import Filters
 
 MAX_MARKS: Final = 5
-"""Maximum number of marks; the last groups all the rest."""
+"""Maximum number of marks; the last one groups all others."""
 NEW_AFTER: Final = timedelta(7)
 """An agent is new if the page shows at least this many covered days before its first visit."""
 
@@ -22,7 +22,7 @@ def marks_of(
     agents: Sequence[Mapping[str, Any]],
     events: Sequence[Mark],
 ) -> list[Mark]:
-    """Return the marks in scope, by day; `agents` has the rows of bot-traffic, `events` are of any day."""
+    """Return the marks in scope, in order of days; `agents` has the rows of bot-traffic, `events` may be on any day."""
     scope, found = filters.scope, [*evidence_marks(filters, evidence)]
     for first, last in _runs(day for day in uncovered if scope.start_date <= day <= scope.end_date):
         number = (last - first).days + 1
@@ -38,7 +38,7 @@ def marks_of(
         before = (first - timedelta(number) for number in range(1, NEW_AFTER.days + 1))
         is_new = first - NEW_AFTER >= scope.start_date and uncovered.isdisjoint(before)
         if is_new and agent not in {"unknown", "(other)"}:
-            text = f"{formats.day(first)}: first visit of {agent}"
+            text = f"{formats.day(first)}: first visit by {agent}"
             found.append(Mark(first, text, f"agents{filters.query_string(agent=agent)}"))
     found += events
     return sorted((mark for mark in found if scope.start_date <= mark.day <= scope.end_date), key=lambda mark: mark.day)
@@ -56,7 +56,7 @@ def _runs(days: Iterable[date]) -> list[tuple[date, date]]:
 
 
 def grouped_marks(marks: Sequence[Mark]) -> list[Sequence[Mark]]:
-    """Return the marks in at most MAX_MARKS groups: single marks, with all the rest in the last group."""
+    """Return the marks in at most MAX_MARKS groups: one mark in each, and all others in the last."""
     if len(marks) <= MAX_MARKS:
         return [[mark] for mark in marks]
     return [*([mark] for mark in marks[: MAX_MARKS - 1]), marks[MAX_MARKS - 1 :]]

@@ -1,4 +1,4 @@
-"""The pages of numbers that the navigation names, in its order."""
+"""The pages with numbers that the navigation names, in order."""
 
 from typing import Final
 
@@ -19,9 +19,9 @@ NAMED: Final = (
         tiles=OF_AI,
     ),
     Page("agents", "Agents", "Every automated visitor, and how sure we are who it is.", panels.AGENTS_PAGE, "g n"),
-    Page("people", "People", "The origins of people, and their devices.", panels.PEOPLE, "g e", group="people"),
+    Page("people", "People", "Where people come from, and their devices.", panels.PEOPLE, "g e", group="people"),
     Page("times", "Times", "When visits happen.", panels.TIMES, "g t", group="people"),
-    Page("links", "Links", "Every link, whether it was visited in this period or not.", panels.LINKS, "g l"),
+    Page("links", "Links", "Every link, whether or not it was visited in this period.", panels.LINKS, "g l"),
     Page("paths", "Paths", "Requests by people, AI and others, and their responses.", panels.PATHS_PAGE, "g p"),
     Page("domains", "Domains", "Visits by domain, and their estimated value.", panels.DOMAINS, "g d"),
 )

@@ -1,4 +1,4 @@
-"""A panel: the answers that it requests, and how it shows their rows: a table, perhaps a chart above it, and notes."""
+"""A panel: the answers that it requests, and how it shows their rows: in a table, perhaps with a chart and notes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,7 +26,7 @@ _TEXTS: Final = frozenset(("text", "list", "word", "badge"))
 
 
 class PageAnswers:
-    """The answers of a page by their requests."""
+    """The answers for a page, by request."""
 
     def __init__(self, wanted: Iterable[Wanted], loaded: Iterable[Any]) -> None:
         self._found = {key_of(pair): answer for pair, answer in zip(wanted, loaded, strict=True)}
@@ -56,11 +56,11 @@ class Selection:
     listing: Listing | None = None
     evidence: Evidence = field(default_factory=dict)
     events: Sequence[Mark] | None = None
-    """Events for the marks of the main chart; None: it has no marks."""
+    """Events for the marks of the main chart; None: the chart has no marks."""
     marks: Sequence[Sequence[Mark]] = ()
-    """The marks of the main chart in groups, in order; the last group may have several."""
+    """The marks of the main chart in groups, in order; the last group may have several marks."""
     compares_links: bool = False
-    """Whether the list of changes includes links: comparing them costs as much as everything else."""
+    """Whether the list of changes includes links: comparing links costs as much as everything else together."""
     broken: Sequence[Mark] = ()
     """Undecided jobs about failing requests, newest first."""
     job_cells: Callable[[Row], Markup] | None = None
@@ -77,7 +77,7 @@ class Selection:
 
     @property
     def uncovered(self) -> frozenset[date]:
-        """Days covered by neither a log nor a report."""
+        """Return the days covered by neither a log nor a report."""
         return self.days.uncovered if self.days else frozenset()
 
 
@@ -126,7 +126,7 @@ class Panel:
     empty: str = "No visits of this kind in this period."
 
     chart_name: ClassVar[str] = ""
-    """The name of its chart; the table below the chart is collapsed."""
+    """The name of the panel's chart; the table below a chart is collapsed."""
     drawn: ClassVar[frozenset[str]] = frozenset()
     """The columns of the table that the chart draws."""
     figures: ClassVar[tuple[str, ...]] = ("visits", "agent_fetches")
@@ -136,17 +136,17 @@ class Panel:
     added: ClassVar[tuple[TableColumn, ...]] = ()
     """Additional columns, which the answer does not have."""
     is_list: ClassVar[bool] = False
-    """Whether it is a part of the list of all links, which the server searches and sorts."""
+    """Whether the panel is a part of the list of all links, which the server searches and sorts."""
     has_jobs: ClassVar[bool] = False
-    """Whether it has a column with the job about each row, and a button that creates it."""
+    """Whether the panel has a column with the job about each row, and a button that creates the job."""
     has_lines: ClassVar[bool] = True
-    """Whether its rows are exactly the answer's, so that other programs can print them."""
+    """Whether the panel's rows are exactly the answer's, so that other programs can print them."""
     is_in_text: ClassVar[bool] = True
-    """Whether a report in plain text has its table."""
+    """Whether a plain-text report includes the panel's table."""
 
     @classmethod
     def of(cls, name: str, title: str, fields: str = "", **more: object) -> Self:
-        """Return the panel of an endpoint's answer; `fields` is a list separated by spaces."""
+        """Return the panel for an endpoint's answer; `fields` is a list separated by spaces."""
         return cls(ENTRIES[name], title, tuple(fields.split()), **more)  # type: ignore[arg-type]
 
     @property
@@ -200,7 +200,7 @@ class Panel:
         selection: Selection,
         **more: Any,  # noqa: ANN401  # members of FilledPanel
     ) -> FilledPanel:
-        """Return the panel with all of its `rows`, with only the `shown` rows in the table."""
+        """Return the panel drawn from all of its `rows`, with only the `shown` rows in the table."""
         last, group = selection.job_cells if self.has_jobs else None, selection.group
         legend = self.legend(columns, selection)
         columns, has_split = group.columns(columns), self.has_split and group.has_split
@@ -220,7 +220,7 @@ class Panel:
         return ()
 
     def compared(self, rows: Sequence[Row], before: Sequence[Row]) -> list[Row]:
-        """Return the rows next to the rows of the previous period."""
+        """Return the rows compared with the rows of the previous period."""
         return compared_rows(self.entry, self.figure, rows, before)
 
     def columns(self) -> tuple[TableColumn, ...]:
@@ -233,13 +233,13 @@ class Panel:
         return (*shown[:1], *visits, *texts, *shown[1 + len(texts) + len(visits) :]) if visits else tuple(shown)
 
     def _compared_columns(self, columns: Sequence[TableColumn]) -> tuple[TableColumn, ...]:
-        """Return the columns that name a row, its figure, and its figure before."""
+        """Return the columns with the names of a row, its figure, its figure before, and the change."""
         first, *others = (column for column in columns if column.field in names_of(self.entry))
         (figure,) = (column for column in columns if column.field == self.figure)
         return (first, figure, BEFORE, CHANGE, *others)
 
     def text_rows(self, answers: PageAnswers, selection: Selection) -> Sequence[Row]:
-        """Return the rows of its table in plain text."""
+        """Return the rows of the panel's table in a plain-text report."""
         return self.rows_of(answers[self.entry, selection.scope_for(self.entry)])
 
     def rows_of(self, answer: Sequence[Row]) -> Sequence[Row]:
@@ -251,7 +251,7 @@ class Panel:
         return len(rows)
 
     def missing(self, _rows: Sequence[Row], _selection: Selection) -> frozenset[int]:
-        """Return the numbers of the rows with days that no log covers."""
+        """Return the numbers of the rows without a covered day."""
         return frozenset()
 
     def chart(self, _columns: Sequence[TableColumn], _rows: Sequence[Row], _selection: Selection) -> Markup:
@@ -262,7 +262,7 @@ class Panel:
         """Return the notes below the table."""
         missing = selection.days.uncovered_days if selection.days else 0
         if missing and any(column.field == "avg_visits" for column in self.columns()):
-            return [f"Averages count {plural(missing, 'day')} on which data is missing.", self.note]
+            return [f"Averages include {plural(missing, 'day')} on which data is missing.", self.note]
         return [self.note]
 
     def nothing(self, rows: Sequence[Row], _selection: Selection) -> Mapping[str, str] | None:

@@ -1,4 +1,4 @@
-"""Kinds of panels that are more than a table: with a chart, or with their own rows."""
+"""Kinds of panels that are more than a table of an answer: with a chart, or with rows of their own."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,13 +21,13 @@ _PER_ANSWER: Final = "visits_per_answer"
 
 
 def _share(part: int, whole: int) -> float:
-    """Return the percentage of a part, rounded half up to two decimals, as in answers."""
+    """Return the percentage that a part has of a whole, rounded half up to two decimals, as in answers."""
     return (20_000 * part + whole) // (2 * whole) / 100
 
 
 @dataclass(frozen=True)
 class _Charted(Panel):
-    """A panel with the columns in the order of the answer, for its chart, and without comparison of rows."""
+    """A panel with a chart, with columns in the order of the answer, and without a comparison of rows."""
 
     is_compared: bool = False
     leading: ClassVar[tuple[str, ...]] = ()
@@ -50,20 +50,20 @@ class WeeksByName(_Charted):
         return multiples({name: [found.get(week, 0) for week in weeks] for name, found in counts.items()})
 
     def notes(self, _rows: Sequence[Row], selection: Selection) -> Sequence[str]:
-        """Note if no week is complete."""
+        """Return the notes, including one if no week is complete."""
         has_none = selection.days and not selection.days.whole_weeks
         return ["No complete week in this period." if has_none else "", self.note]
 
 
 @dataclass(frozen=True)
 class Purposes(_Charted):
-    """A line for each number of the answer, over the complete days or weeks."""
+    """A line for each numeric column of the answer, over the complete days or weeks."""
 
     unit: str = "day"
     chart_name: ClassVar[str] = "purposes"
 
     def chart(self, columns: Sequence[TableColumn], rows: Sequence[Row], selection: Selection) -> Markup:
-        """Return a line for each number, over the rows that are complete and covered."""
+        """Return a line for each numeric column, over the rows that are complete and covered."""
         counted, days = [column for column in columns if column.kind == "number"], selection.days
         drawn = [
             row
@@ -103,7 +103,7 @@ class Weekdays(_Charted):
 
 @dataclass(frozen=True)
 class OfPeople(Panel):
-    """Rows with visits by people only, ranked by these visits before the limit applies."""
+    """Only rows with visits by people, ranked by these visits before the limit applies."""
 
     color: str = "people"
     empty: str = "No visits by people in this period."
@@ -112,7 +112,7 @@ class OfPeople(Panel):
     added: ClassVar[tuple[TableColumn, ...]] = (SHARE_OF_PEOPLE,)
 
     def rows_of(self, answer: Sequence[Row]) -> Sequence[Row]:
-        """Return the rows with people, largest first, each with its share of all people."""
+        """Return the rows with visits by people, the largest first, each with its share of all such visits."""
         whole = sum(int(row["human_clicks"]) for row in answer)
         by_people = [row for row in answer if row["human_clicks"]]
         ranked = sorted(by_people, key=lambda row: (REST in row.values(), -int(row["human_clicks"])))
@@ -121,44 +121,46 @@ class OfPeople(Panel):
 
 @dataclass(frozen=True)
 class CountryMap(OfPeople):
-    """Countries of people, with a map."""
+    """The countries that people come from, with a map."""
 
     chart_name: ClassVar[str] = "map"
 
     def chart(self, _columns: Sequence[TableColumn], rows: Sequence[Row], _selection: Selection) -> Markup:
-        """Return the map of the world."""
+        """Return the world map."""
         people = {str(row["country"]): int(row["human_clicks"]) for row in rows}
         return world_map(people, {str(row["country"]): str(row["country_name"]) for row in rows})
 
     def nothing(self, rows: Sequence[Row], selection: Selection) -> Mapping[str, str] | None:
-        """Return a text that explains why no country is known, if none is."""
+        """Explain why no country is known, if none is."""
         if not rows or any(row["country"] != "unknown" for row in rows):
             return super().nothing(rows, selection)
         text, command = "These visits have no country.", ""
         if selection.links:
-            text = "Addresses are not kept, so past visits stay without countries. For new ones:"
+            text = "Addresses are not kept, so past visits remain without countries. For new visits, run:"
             command = "traffic countries"
         return {"title": "Countries are unknown", "text": text, "command": command}
 
 
 @dataclass(frozen=True)
 class Agents(Panel):
-    """Agents, with notes: their total bytes, why some are unknown, and a hint until one is verified."""
+    """Agents, with notes on their total bytes, on why some are unknown, and on how to verify agents until one is
+    verified.
+    """
 
     def notes(self, rows: Sequence[Row], selection: Selection) -> Sequence[str]:
-        """Sum up visits and bytes, and explain unknown agents, and how agents are verified until one is."""
+        """Sum up visits and bytes, explain unknown agents, and explain how to verify agents until one is verified."""
         notes = [self.note]
         if "bytes_sent" in self.fields:
             visits, sent = (sum(int(row[name]) for row in rows) for name in ("visits", "bytes_sent"))
             notes.insert(0, f"In total: {plural(visits, 'visit')}{f', {formats.size(sent)}' if sent else ''}.")
         if any(row["agent"] == "unknown" for row in rows):
             notes.append(
-                "Unknown agents give no name: they request what only scanners request, are browsers in disguise, have "
+                "Unknown agents give no name: they request what only scanners request, pretend to be browsers, have "
                 "no user agent, or show another sign of a program."
             )
         if selection.links and not any(row["confidence"] in _JUDGED_BY_ADDRESS for row in rows):
             notes.append(
-                "No agent is verified: fetch the addresses that operators publish with `traffic agents refresh`."
+                "No agent is verified: run `traffic agents refresh` to fetch the addresses that operators publish."
             )
         return notes
 
@@ -170,7 +172,9 @@ class Operators(Panel):
     added: ClassVar[tuple[TableColumn, ...]] = (PROOF,)
 
     def filled(self, answer: Sequence[Row], selection: Selection, before: Sequence[Row] | None = None) -> FilledPanel:
-        """Return the panel, without visits per answer if days are missing, since it would compare different days."""
+        """Return the panel, without visits per answer if days are missing, since that figure would compare different
+        days.
+        """
         if selection.days and selection.days.uncovered_days:
             answer = [{**row, _PER_ANSWER: None} for row in answer]
         return super().filled(answer, selection, before)
@@ -187,7 +191,7 @@ class Operators(Panel):
 
 
 def _proof(row: Row) -> str:
-    """Return the numbers of fetches that are verified, signed and merely claimed, and of contradicted visits."""
+    """Return in words how many fetches are verified, signed and merely claimed, and how many visits contradicted."""
     counts = {name: int(row[name]) for name in ("verified", "signed")}
     counts["claimed"] = int(row["agent_fetches"]) - sum(counts.values())
     counts["under a fake name"] = int(row["contradicted"])
@@ -199,7 +203,7 @@ class Referrers(Panel):
     """Referring hosts, with the organization's own hosts as one row."""
 
     def rows_of(self, answer: Sequence[Row]) -> Sequence[Row]:
-        """Return the rows, the internal ones summed up, largest first."""
+        """Return the rows with the internal ones summed up in one row, the largest first."""
         own = [row for row in answer if row["referrer_type"] == "internal"]
         if not own:
             return answer
@@ -211,7 +215,7 @@ class Referrers(Panel):
         return sorted([merged, *others], key=lambda row: (REST in row.values(), -int(row["visits"])))
 
     def compared(self, rows: Sequence[Row], before: Sequence[Row]) -> list[Row]:
-        """Return the rows next to the rows of the previous period, in which own hosts are summed up, too."""
+        """Return the rows compared with those of the previous period, in which the internal ones are summed up, too."""
         return super().compared(rows, self.rows_of(before))
 
 
@@ -226,7 +230,7 @@ class Values(Panel):
 
 @dataclass(frozen=True)
 class Domains(Panel):
-    """Domains with their visitors among people, from the same answer for people only."""
+    """Domains with their visitors among people, which come from the same answer for people only."""
 
     added: ClassVar[tuple[TableColumn, ...]] = (PEOPLE_VISITORS,)
 
@@ -237,7 +241,7 @@ class Domains(Panel):
         return wanted if wanted[1:] else [*wanted, (self.entry, replace(scope, traffic_group="people"))]
 
     def render(self, answers: PageAnswers, selection: Selection) -> FilledPanel:
-        """Return the domains with their visitors among people; None for a domain that may be in (other) there."""
+        """Return the domains with their visitors among people: None for a domain that may be in (other) there."""
         (wanted, of_people), compared = self.wants(selection), selection.filters.compares and selection.comparison
         if compared:
             return super().render(answers, selection)
@@ -252,13 +256,13 @@ class Domains(Panel):
 
 @dataclass(frozen=True)
 class LinkList(Panel):
-    """A part of all links."""
+    """A part of the list of all links."""
 
     is_compared: bool = False
     is_list: ClassVar[bool] = True
 
     def wants(self, selection: Selection) -> list[Wanted]:
-        """Return the part of the full list of links that the URL of the page asks for."""
+        """Return the part of the list of all links that the page's URL requests."""
         scope = selection.scope_for(self.entry)
         return [(self.entry, selection.listing.scope(scope) if selection.listing else scope)]
 

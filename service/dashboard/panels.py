@@ -1,4 +1,4 @@
-"""The panels of pages: the answer of each panel, the fields to show, and the text for an empty answer."""
+"""The panels of all pages: the answer of each panel, the fields to show, and the text for an empty answer."""
 
 from dataclasses import replace
 from typing import Final
@@ -45,7 +45,7 @@ HOURS: Final = Hours.of("hourly-activity", "Hours", all_on="times")
 
 CHANGED: Final = WhatChanged.of(
     "visits-by-name", "What changed", color="plain",
-    hint="Rises and falls are larger than chance explains.",
+    hint="Rises and falls are larger than chance would explain.",
     empty="Nothing is new, and nothing rose or fell more than by chance.",
 )
 
@@ -54,13 +54,13 @@ LINK: Final = (
     TIME_SERIES, AI_SOURCES, AGENTS, REFERRERS, COUNTRIES, DEVICES, HOURS,
     Panel.of(
         "link-operators", "Read before people came", is_wide=True, color="ai",
-        hint="Read by AI before its first visitor came, and how often that would be by chance.",
-        note="More than by chance does not prove that people came because of it.",
+        hint="Reads by AI before the first person that it sent, and how many there would be by chance.",
+        note="More reads than by chance do not prove that people came because of them.",
         empty="No visits by AI agents, or people sent by them, in this period.",
     ),
     Panel.of(
         "link-agents", "AI agents", is_wide=True, color="ai",
-        hint="Every agent seen in this period, whether it read this link or not.",
+        hint="Every agent seen in this period, whether or not it read this link.",
         empty="No AI agent was seen in this period.",
     ),
 )
@@ -70,12 +70,12 @@ AI: Final = (
         "operator agent_fetches ai_referrals asked visits_per_answer indexed trained coding bytes_sent proof",
         is_wide=True, color="ai",
         hint="The operators of agents, the pages they read and why, and the people they send.",
-        note="Verified: by its address. Signed: a signature names it. Claimed: only its user agent does. "
-        "Fake name: its name, from other addresses. A page that is read need not be quoted.",
+        note="Verified: by its address. Signed: a signature names it. Claimed: only its user agent names it. "
+        "Fake name: its name, but from other addresses. A page that is read need not be quoted.",
     ),
     Panel.of(
         "ai-to-human-conversion", "Platforms", is_wide=True, color="ai",
-        hint="Pages that each platform's agents read, and people whom it sends.",
+        hint="Pages that each platform's agents read, and the people it sends.",
         note="The two are independent: a page that is read need not lead to a visit.",
     ),
     Purposes.of(
@@ -91,8 +91,8 @@ AI: Final = (
     ),
     Panel.of(
         "ai-texts", "Markdown and llms.txt", is_wide=True, color="ai", is_left_out=True,
-        hint="Requests by agents for files written for them, whether these exist or not.",
-        note="4xx: missing or refused. A page may be sent as Markdown under its usual path, too.",
+        hint="Requests by agents for files written for them, whether or not the files exist.",
+        note="4xx: missing or refused. A page may also be sent as Markdown under its usual path.",
     ),
 )
 AI_DETAILS: Final = (
@@ -113,18 +113,18 @@ AI_DETAILS: Final = (
     ),
     Panel.of(
         "ai-confidence", "How sure", color="ai", is_wide=True,
-        hint="The evidence that each visit is AI's.",
+        hint="The evidence that each visit is by AI.",
         note="AI traffic is a lower bound: agents that pretend to be browsers are counted as people.",
     ),
     Panel.of(
         "device-by-ai-source", "Devices by platform", color="ai", is_wide=True, hint="Shares are within each platform.",
     ),
 )
-"""Panels of a separate page, for less frequent questions about AI."""
+"""Panels on a separate page, for less frequent questions about AI."""
 PATHS: Final = Panel.of(
     "paths", "Paths", "path visits percentage errors_4xx errors_5xx last_visit", is_wide=True, has_search=True,
-    hint="Requested paths, whether they are links or not.",
-    note="The 100 paths with the most visits, counted from the visits.",
+    hint="Requested paths, whether or not they are links.",
+    note="The 100 paths with the most visits, counted from the stored visits.",
 )
 PATHS_PAGE: Final = (
     replace(PATHS, has_split=True),
@@ -185,15 +185,15 @@ PEOPLE: Final = (
     ),
 )
 TIMES: Final = (
-    Hours.of("hourly-activity", "Hours", hint="All visits of an hour."),
-    Weekdays.of("daily-activity", "Weekdays", hint="Average visits of a day."),
+    Hours.of("hourly-activity", "Hours", hint="All visits in each hour of the day."),
+    Weekdays.of("daily-activity", "Weekdays", hint="Average visits on each day of the week."),
     Panel.of(
         "weekend-vs-weekday", "Weekends", "period days visits avg_visits human_clicks ai_visits other_visits",
         is_wide=True, is_compared=False,  # equal spans have unequal numbers of these days
     ),
     Panel.of(
         "peak-times", "Busiest hours", "day_name hour avg_visits visits human_clicks ai_visits", is_wide=True,
-        hint="Ranked by visits each time the hour occurs.",
+        hint="Ranked by average visits each time the hour occurs.",
     ),
 )
 TAGS: Final = Panel.of(
@@ -203,14 +203,14 @@ TAGS: Final = Panel.of(
 LINKS_BY_TAG: Final = (
     replace(
         TAGS, limit=1_000, is_left_out=False, has_search=True,
-        empty="In this period, no link with a tag was visited. The page of a link sets its tags.",
+        empty="No link with a tag was visited in this period. A link's tags are set on its page.",
     ),
 )
 LINKS: Final = (
     LinkList.of(
         "all-links", "All links", "short_code visits human_clicks ai_visits other_visits people_visitors domain "
         "target_url tags last_visit created_at", is_wide=True, has_split=True, empty="No links found.",
-        note="Stored links, and short codes that were answered. CSV has all, or the first 100,000.",
+        note="Stored links, and short codes that were answered. CSV has all of them, or the first 100,000.",
     ),
 )
 DOMAINS: Final = (
@@ -221,7 +221,7 @@ DOMAINS: Final = (
     ),
     Values.of(
         "traffic-value-breakdown", "Estimated value", is_wide=True, is_left_out=True,
-        hint="Visits times the value of one visit, as TRAFFIC_VALUES sets it.",
+        hint="Visits times the value of one visit, as set by TRAFFIC_VALUES.",
     ),
 )
 # fmt: on

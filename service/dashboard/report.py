@@ -27,10 +27,10 @@ from service.jobs.reader import Mark
 from service.reports.filters import CHIPS, Filters
 
 ROWS: Final = 50
-"""Minimum number of rows in its tables, since a report has no links to further rows."""
+"""Minimum limit on the rows of a table, since a report has no links to further rows."""
 TEXT_ROWS: Final = 10
 MAX_TEXT_WIDTH: Final = 40
-"""Maximum number of characters of a column in plain text."""
+"""Maximum number of characters in a plain-text column."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Report:
         cancelled: threading.Event | None = None,
         broken: Sequence[Mark] = (),
     ) -> Self:
-        """Load the answers; `parameters` are parameters of the API, and empty ones have no effect.
+        """Load the answers; `parameters` are API parameters, and empty ones have no effect.
 
         `cancelled` is passed to `Warehouse.answer`; `broken` comes from JobReader. Raises InvalidParameter and the
         exceptions of `Warehouse.answer`, and BadInput for a damaged country database.
@@ -127,7 +127,7 @@ class Report:
 
 
 def _table(panel: Panel, rows: Sequence[Any]) -> Iterator[str]:
-    """Yield the first rows of a panel in columns as wide as their content."""
+    """Yield the lines of a table with the first rows of a panel, in columns as wide as their content."""
     columns = panel.columns()
     if not rows:
         yield panel.empty
@@ -144,7 +144,7 @@ def _table(panel: Panel, rows: Sequence[Any]) -> Iterator[str]:
         )
         yield "  ".join(padded).rstrip()
     if len(rows) > TEXT_ROWS:
-        yield f"The first {TEXT_ROWS} of {len(rows):,}."
+        yield f"The first {TEXT_ROWS} of {len(rows):,} rows."
 
 
 def _clean(text: str) -> str:

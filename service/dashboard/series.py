@@ -23,7 +23,7 @@ _PLACES: Final = 10
 
 
 def apart(columns: Sequence[int], count: int) -> dict[int, str]:
-    """Return the labels of marks by column, earliest first; marks too close to read share the place of the first."""
+    """Return the labels of marks by column, the earliest first; marks too close to read share the first one's place."""
     groups: list[list[int]] = []
     for number, column in enumerate(columns):
         if groups and column - columns[groups[-1][0]] < count / _PLACES:
@@ -73,7 +73,7 @@ class TimeSeries(Panel):
         return frozenset(number for number, row in enumerate(rows) if days and days.is_missing(self.unit, row))
 
     def chart(self, _columns: Sequence[TableColumn], rows: Sequence[Row], selection: Selection) -> Markup:
-        """Return the columns, hatched where they are incomplete, and the numbers of the marks."""
+        """Return the columns, hatched where they are incomplete, with the numbers of the marks."""
         days, unit = selection.days, self.unit
         if days is None:
             return Markup("")
@@ -110,23 +110,23 @@ class TimeSeries(Panel):
 
 @dataclass(frozen=True)
 class MainSeries(TimeSeries):
-    """All visits by the unit that suits the days, with the previous period, and with marks."""
+    """All visits by the unit that suits the number of days, with the previous period and with marks."""
 
     def fitted(self, filters: Filters) -> Panel:
-        """Return the visits by hour, day or month, whichever suits the days."""
+        """Return the visits by hour, day or month, whichever suits the number of days."""
         unit = unit_for(filters.days)
         name = "time-series" if unit == "day" else f"visits-by-{unit}"
         return replace(self, entry=ENTRIES[name], title=f"Visits by {unit}", unit=unit)
 
     def wants(self, selection: Selection) -> list[Wanted]:
-        """Return the requests for visits of the days and of the days before, and for the agents, for marks."""
+        """Return the requests for visits on these days and on the days before, and for the agents that marks need."""
         wanted = [(self.entry, selection.scope_for(self.entry))]
         if selection.comparison and self.unit != "month":  # months of two spans do not begin alike
             wanted.append((self.entry, selection.comparison.before))
         return wanted if selection.events is None else [*wanted, (_AGENTS, selection.scope_for(_AGENTS))]
 
     def render(self, answers: PageAnswers, selection: Selection) -> FilledPanel:
-        """Return the panel with the previous period as a line, and the marks of its days."""
+        """Return the panel with the previous period as a line, and with the marks of its days."""
         found = [answers[pair] for pair in self.wants(selection)]
         if selection.events is not None:
             filters, agents = selection.filters, found.pop()

@@ -1,4 +1,4 @@
-"""Settings > Shares."""
+"""The page Settings > Shares."""
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -17,7 +17,7 @@ TABS = (PageLink("settings/shares", "Shares"),)
 
 
 def routes(context: DashboardContext) -> list[Route]:
-    """Return the routes of shares."""
+    """Return the routes for shares."""
     pages, root = _SharePages(context), f"{context.root}/settings/shares"
     return [
         Route(root, pages.shares, methods=["GET", "POST"]),

@@ -1,6 +1,6 @@
-"""The page of a share: the overview and the links within its fixed filters, for all who have its address.
+"""The page of a share: the overview and the links within its fixed filters, for anyone with its address.
 
-It needs no session and reads no cookie. No parameter changes what it shows, and no link leads from it.
+The page needs no session and reads no cookie. No parameter changes what it shows, and it links to no other page.
 """
 
 from dataclasses import replace
@@ -23,7 +23,7 @@ from service.dashboard.shares import Share
 from service.reports.filters import Filters
 
 MAX_KEPT: Final = 64
-"""Number of shares with a cached last page, of about 100 kB each."""
+"""Maximum number of shares with a cached page, of about 100 kB each."""
 _LINKS: Final = replace(
     panels.TOP_LINKS, title="Top links", limit=100, is_wide=True, has_search=True, all_on="",
     fields=(
@@ -35,7 +35,7 @@ PAGE: Final = replace(
     OVERVIEW,
     panels=(*(one for one in OVERVIEW.panels if one.entry is not _LINKS.entry and one is not panels.CHANGED), _LINKS),
 )
-"""The overview with all links instead of the first ones. It needs one answer, the dashboard, and shows no other."""
+"""The overview with up to 100 links instead of ten. It needs and shows only one answer, the dashboard's."""
 
 
 _MadeOf = tuple[Share, str, PageContent, list[bytes]]
@@ -43,12 +43,13 @@ _MadeOf = tuple[Share, str, PageContent, list[bytes]]
 
 
 def endpoint(context: DashboardContext) -> Endpoint:
-    """Return the page of a share. Like any unknown path, a wrong, expired or revoked secret is NotFound.
+    """Return the endpoint for the page of a share. A wrong, expired or revoked secret is NotFound, like any unknown
+    path.
 
     A page is rendered again only if something that it depends on has changed, since the address may be public.
     """
     kept: LRUCache[str, tuple[_MadeOf, bytes, bytes]] = LRUCache(MAX_KEPT)
-    """By the id of the share: everything that its page depends on, the page, and the compressed page."""
+    """Everything that a page depends on, the page, and the compressed page, by the share's id."""
 
     async def shared(request: Request) -> Response:
         share = await context.control.read(context.shares.share, request.path_params["secret"])

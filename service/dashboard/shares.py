@@ -1,6 +1,6 @@
 """Shares: links that show numbers within fixed filters without a sign-in. Only hashes of their secrets are stored.
 
-They are rows of control.sqlite. All functions block, so they run in threads, never on the event loop.
+Shares are rows of control.sqlite. All functions block, so they run in threads, never on the event loop.
 """
 
 import re
@@ -64,14 +64,14 @@ class ShareStore:
     def create(self, organization: str, created_by: str, fields: Mapping[str, str]) -> str:
         """Create a share from the fields of a form and return its secret, which is not stored. Raises BadInput.
 
-        In addition to the fields that `fixed_filters` reads, there are `name`, `days` (number of days until it expires;
-        empty: never) and `embedders` (origins, separated by spaces or commas).
+        In addition to the fields that `fixed_filters` reads, the form has `name`, `days` (number of days until it
+        expires; empty: never) and `embedders` (origins, separated by spaces or commas).
         """
         name, filters, days = fields.get("name", "").strip(), fixed_filters(fields), fields.get("days", "").strip()
         if not 1 <= len(name) <= 100 or not name.isprintable():
             raise BadInput("a share's name must be 1 to 100 printable characters.")
         if days and (not re.fullmatch(r"[1-9]\d{0,3}", days, re.ASCII) or int(days) > MAX_SHARE_DAYS):
-            raise BadInput(f"the days are {days!r}; they must be a number from 1 to {MAX_SHARE_DAYS}, or empty.")
+            raise BadInput(f"the number of days is {days!r}; it must be from 1 to {MAX_SHARE_DAYS}, or empty.")
         embedders = fields.get("embedders", "").lower().replace(",", " ").split()
         origins = list(dict.fromkeys(map(parse_origin, embedders)))
         if len(origins) > MAX_EMBEDDERS:
@@ -86,7 +86,7 @@ class ShareStore:
         return secret
 
     def share(self, secret: str) -> Share | None:
-        """Return the valid share with this secret; None for any other text, and if the share is revoked or expired."""
+        """Return the active share with this secret; None for any other text, or if the share is revoked or expired."""
         parameters = [to_text(self._clock()), sha256(secret)]
         rows = self.database.rows(_SELECT + "WHERE sha256 = ? AND state = 'active'", parameters)
         return Share(*rows[0]) if rows else None

@@ -1,4 +1,4 @@
-"""Tables drawn from rows of an answer, and the addresses that their cells lead to."""
+"""Tables drawn from rows of an answer, and the addresses that their cells link to."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -23,14 +23,14 @@ _ANY_DOMAIN: Final = "(any)"
 OWN_SITE: Final = "(own site)"
 """Shown once for all hosts of the organization that link to each other."""
 _NO_DOMAIN: Final = frozenset((None, "", "unknown", REST, _ANY_DOMAIN))
-"""Values in the column of domains that a link's page does not filter by."""
+"""Values in the domain column that a link's page does not filter by."""
 _CSS_CLASSES: Final = ("address", "text", "text long", "number", "change", "day", "time", "badge", "share", "split")
 _ROW_HEADS: Final = {css: Markup('<th scope="row" class="%s">') % css for css in _CSS_CLASSES}
 _CELLS: Final = {css: Markup('<td class="%s">') % css for css in _CSS_CLASSES}
 _END_ROW_HEAD, _END_CELL, _END_ROW = Markup("</th>"), Markup("</td>"), Markup("</tr>")
 _ROW, _REST_ROW = Markup("<tr>"), Markup('<tr class="rest">')
 _SPLIT: Final = Markup('<data value="%.4f">%s</data>')
-"""A bar of the classes of visits, sorted by the share of people."""
+"""A bar divided by class of visits, which sorts by the share of people."""
 _NOT_COVERED: Final = Markup(' <span class="badge">no data</span>')
 _LONG_RUN: Final = re.compile(r"[^\s/-]{19}")
 """A run of letters that may be broken in a narrow column."""
@@ -44,9 +44,9 @@ LINKED_FIELDS: Final = {
 }
 """Fields with cells that lead to a separate page or filter this page, each with its filter."""
 SUBJECT_PATHS: Final = {"ai_source": "ai", "operator": "operators", "agent": "agents"}
-"""Parameters with a page for each value, and the path of these pages after /app/."""
+"""Parameters with a page for each value, each with the path of its pages after /app/."""
 _OF_SUBJECT: Final = {"agent": "agent", "link": "short_code", "referrer": "referrer"}
-"""The field with the names of each kind of change."""
+"""The field that holds the name of a change, by its subject."""
 _LINK_UNKNOWN: Final = frozenset(
     row.name for row in PARAMETERS.values() if row.links_unknown and (row.kind == "word" or row.name == "domain")
 )
@@ -107,7 +107,7 @@ class Table:
     """Renders the last cell of each row."""
 
     def body(self, rows: Sequence[Row], missing: Collection[int] = ()) -> Markup:
-        """Return the rows as HTML; `missing` has the positions of rows with days that no file covers."""
+        """Return the rows as HTML; `missing` has the positions of rows without a covered day."""
         return joined(*(self._row(row, is_missing=number in missing) for number, row in enumerate(rows)))
 
     def _row(self, row: Row, *, is_missing: bool) -> Markup:

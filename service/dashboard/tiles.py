@@ -19,7 +19,7 @@ TILES: Final = (
     (READ_BY_AI, "Read by AI", "ai", "ai"),
     ("other_visits", "Other bots", "other", "agents?traffic_type=other"),
 )
-"""The figures of an overview: field of its answer or of `people`, label, color, and the linked page and query."""
+"""The figures of an overview: the field of its answer or of `people`, label, color, and the linked page and query."""
 OF_AI: Final = (
     ("ai_assistant_requests", "Assistants", "ai", "agents?traffic_type=ai_assistant"),
     ("ai_training_requests", "For training", "ai", "agents?traffic_type=ai_training"),
@@ -33,7 +33,7 @@ _OF_GROUP: Final = {
     "ai": frozenset((READ_BY_AI, _SENT[0], *_REQUESTS)),
     "bots": frozenset(("other_visits",)),
 }
-"""The figures of a traffic_group; others would be 0, as if there were no such visits."""
+"""The figures shown for a traffic_group; all others would be 0, as if there were no such visits."""
 
 Figures = Mapping[str, Any]
 """The answers traffic-overview and people combined. Visitors are people, and people sent by AI."""
@@ -53,12 +53,12 @@ class Tile:
 
     @property
     def text(self) -> str:
-        """Return the figure in words: 1,234, at least 1,234, or an en dash."""
+        """Return the figure as text: 1,234, at least 1,234, or an en dash."""
         return "–" if self.value is None else f"{'at least ' if self.is_least else ''}{self.value:,}"
 
 
 def with_reads(figures: Figures) -> Figures:
-    """Return the figures, and the reads by AI: visits of its agents, without the people that it sent."""
+    """Return the figures with the reads by AI added: visits by its agents, without the people that it sent."""
     return {**figures, READ_BY_AI: sum(figures[name] for name in _REQUESTS)}
 
 
@@ -70,9 +70,9 @@ def filled_tiles(
     *,
     has_links: bool,
 ) -> list[Tile]:
-    """Return every tile of the shown group; `compared` are the figures of both spans.
+    """Return every tile of the shown group; `compared` has the comparison and the figures for both spans.
 
-    Visitors have a change only if both spans count all of them.
+    Visitors have a change only if all of them are counted in both spans.
     """
     filled, chosen = [], filters.scope.traffic_group
     for field, label, color, target in tiles:
@@ -99,4 +99,4 @@ def disguised_in_words(rows: Sequence[Mapping[str, Any]]) -> str:
     total, *signals = rows
     why = ", ".join(f"{row['signal'].replace('_', ' ')} ({row['visits']:,})" for row in signals)
     words = "looks like a browser but is a bot" if total["visits"] == 1 else "look like browsers but are bots"
-    return f"{plural(total['visits'], 'visit')} {words}, as their days showed: {why}."
+    return f"{plural(total['visits'], 'visit')} {words}, judging by the whole day: {why}."

@@ -42,16 +42,16 @@ TRAFFIC_TYPES: Final = (
     ("", "All"), ("ai_assistant", "Assistants"), ("ai_training", "Training"), ("ai_coding_agent", "Coding agents"),
     ("ai_referral", "People sent by AI"), ("search_crawler", "Search crawlers"), ("other_bot", "Other"),
 )  # fmt: skip
-"""The traffic types to choose from on the page Agents, each with its label."""
+"""The traffic types to choose from on the Agents page, each with its label."""
 SUBJECTS: Final = {
     "ai_source": Page("ai", "Platform", "Pages read by this platform, and the people it sends.", panels.OF_PLATFORM),
     "operator": Page("ai", "Operator", "Pages read by the agents of this operator.", panels.OF_OPERATOR),
     "agent": Page("agents", "Agent", "Requests by this agent, and their responses.", panels.OF_AGENT),
 }
-"""The pages of single platforms, operators and agents, by the parameter that has their names."""
+"""The pages of single platforms, operators and agents, by the parameter that holds their names."""
 DETAILS: Final = Page("ai-details", "AI in detail", "", panels.AI_DETAILS)
 UNNAMED: Final = (INVENTED, DETAILS)
-"""The pages that only other pages link to."""
+"""The pages that the navigation does not name; other pages link to them."""
 LINKS: Final = next(page for page in NAMED if page.path == "links")
 LINKS_BY_TAG: Final = replace(LINKS, lead="Visits to all links of each tag.", panels=panels.LINKS_BY_TAG)
 PAGES: Final = (*NAMED, *UNNAMED, LINK, LINKS_BY_TAG, *SUBJECTS.values())
@@ -77,7 +77,7 @@ def routes(context: DashboardContext) -> list[Route]:
 
 
 async def panels_page(context: DashboardContext, request: Request, page: Page) -> Response:
-    """Return a page of panels for the organization of the session."""
+    """Return a page of panels for the session's organization."""
     view = await View.start(context, request, page)
     return await view.instead() or await view.response(page.template, **await view.content())
 
@@ -104,7 +104,7 @@ async def overview_page(context: DashboardContext, request: Request) -> Response
 
 
 def _may_compare_links(lake: Lake, filters: Filters) -> bool:
-    """Return whether the days of these filters, and as many before, have few enough visits for a page."""
+    """Return whether these days and as many before have few enough visits for a page to compare links."""
     files = lake.live_files(filters.organization, filters.earlier[0], filters.scope.end_date)
     return sum(file.visits for file in files) <= MAX_COMPARED
 
@@ -149,7 +149,7 @@ async def subject_page(context: DashboardContext, request: Request, parameter: s
 
 @dataclass(frozen=True)
 class View:
-    """One request for a page: its filters, and the days with visits of its organization."""
+    """One request for a page: its filters, and the days on which the organization has visits."""
 
     context: DashboardContext
     request: Request
@@ -161,19 +161,19 @@ class View:
 
     @property
     def answer_filters(self) -> Filters:
-        """Return the filters of the answers."""
+        """Return the filters for the answers, with the parameters of the page itself."""
         return replace(self.filters, parameters={**self.filters.parameters, **self.only})
 
     @classmethod
     async def start(cls, context: DashboardContext, request: Request, page: Page) -> "View":
-        """Read the filters. Raises InvalidParameter."""
+        """Read the filters and the days with visits. Raises InvalidParameter."""
         organization, services = request.scope["session"].organization, context.services
         stored = await context.in_thread(request, services.lake.manifest.statistics.stored_span, organization)
         return cls(context, request, page, await context.filters(request, page.group), stored)
 
     @property
     def settled(self) -> str | None:
-        """Return the address to redirect to, if the days in this address are not in their normal form."""
+        """Return the address to redirect to if the days in the requested address are not in their normal form."""
         query = self.filters.settled(self.stored.first_day)
         return None if query is None else f"{self.request.url.path}{query}"
 
@@ -184,7 +184,7 @@ class View:
         return None if self.settled is None else RedirectResponse(self.settled, 303)
 
     async def content(self, **more: Any) -> dict[str, Any]:  # noqa: ANN401  # members of PageContent
-        """Return the variables of the template: tiles and panels."""
+        """Return the variables of the template, such as tiles and panels."""
         links = CellLinks(self.context.root, self.request.url.path, self.filters)
         hours_begun = self.context.services.hours_begun(self.filters.organization)
         lake = self.context.services.lake
@@ -206,7 +206,7 @@ class View:
         filled = await self.context.in_thread(self.request, content.filled, loaded)
         notices, (many, code) = [], (self.filters.target_codes, self.filters.target_code)
         if many > 1:
-            text = f"{many:,} short codes lead to this target; these are the visits of {code}, the newest."
+            text = f"{many:,} short codes lead to this target; these are the visits to {code}, the newest."
             notices = [("plain", text)]
         asked = self.answer_filters.scope
         if why_empty := await self.context.in_thread(self.request, file_hint, lake, asked):
@@ -219,7 +219,9 @@ class View:
         return {**filled, **shown}
 
     async def _unknown_values(self) -> list[str]:
-        """Return a sentence for each filter by a value that no visit in these days has, if no visit passes them all."""
+        """Return a sentence for each filter with a value that no visit has, if no visit on these days passes all
+        filters.
+        """
 
         async def is_empty(filters: Filters) -> bool:
             (overview,) = await self.context.load(self.request, [(OVERVIEW_ROW, filters.scope_for(OVERVIEW_ROW))])

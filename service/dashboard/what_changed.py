@@ -1,4 +1,4 @@
-"""The panel of the Overview with the changes since the previous period, and with new failures."""
+"""The Overview's panel with the changes since the previous period, and with new failures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ _LINKS: Final = ENTRIES["visits-by-link"]
 MAX_COMPARED: Final = 200_000
 """Maximum number of visits in both periods for which a page compares links."""
 MAX_BROKEN: Final = 3
-"""Maximum number of jobs in the list, the newest."""
+"""Maximum number of jobs in the list, which are the newest."""
 _COLUMNS: Final = (
     TableColumn("changed", "What", "text"),
     TableColumn("named", "Name", "text"),
@@ -34,7 +34,7 @@ class WhatChanged(Panel):
     has_lines: ClassVar[bool] = False
 
     def wants(self, selection: Selection) -> list[Wanted]:
-        """Return the requests for the visits by name of both periods; none without a previous period."""
+        """Return the requests for the visits by name in both periods; none without a previous period."""
         found = selection.comparison
         if not found:
             return []

@@ -12,7 +12,7 @@ from service.core.pages.assets import FOLDER
 from service.core.pages.markup import joined
 
 SHADES: Final = 5
-"""Shades of a map, q1 to q5."""
+"""Number of shades on a map, q1 to q5."""
 
 _MAP: Final = (FOLDER / "map.svg").read_text("utf-8")
 _MAP_VIEW_BOX: Final = re.findall(r'viewBox="([^"]+)"', _MAP)[0]
@@ -35,10 +35,10 @@ _SHADED: Final = Markup('<{tag} {shape} class="q{shade}"><title>{name}: {count}<
 
 
 def world_map(counts: Mapping[str, int], names: Mapping[str, str]) -> Markup:
-    """Return a map of countries in shades q1 to q5, each from five times the visits of the previous shade on.
+    """Return a map of countries in shades q1 to q5, each of which begins at five times the visits of the shade before.
 
-    `counts` has the number of visits by ISO 3166-1 alpha-2 code; codes that are not a country, such as "unknown", are
-    ignored. `names` are the names of the countries, for the tooltips. The legend gives the counts of each shade.
+    `counts` has the number of visits by ISO 3166-1 alpha-2 code; codes that do not name a country, such as "unknown",
+    are ignored. `names` are the names of the countries, for the tooltips. The legend gives the counts of each shade.
     """
     visited = {code: count for code, count in counts.items() if count > 0 and code in MAP_SHAPES}
     highest = max(visited.values(), default=0)

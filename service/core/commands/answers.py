@@ -15,8 +15,7 @@ FORMATS: Final = ("table", "json", "csv", "parquet")
 
 
 def select_columns(answer: "Result", names: str) -> "Result":
-    """Return the answer with only the columns in `names`, which commas separate, in that order; with all if it is
-    empty.
+    """Return the answer with only the comma-separated columns in `names`, in that order, or with all if there are none.
 
     Raises BadInput for an unknown name, or if the answer has several parts.
     """

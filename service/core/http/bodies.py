@@ -1,4 +1,4 @@
-"""Reads JSON bodies of requests, which must not exceed a maximum size and must be UTF-8 JSON of a declared type."""
+"""Reads JSON request bodies, which must not exceed a maximum size and must be of a declared type, in UTF-8."""
 
 import re
 from collections.abc import AsyncIterator

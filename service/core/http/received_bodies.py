@@ -49,7 +49,7 @@ class ReceivedBodies:
         max_bytes: int = MAX_BYTES,
         max_organization_bytes: int = MAX_ORGANIZATION_BYTES,
     ) -> None:
-        """`source_of` returns the client address of a request."""
+        """`source_of` returns the client address for a request."""
         self._source_of = source_of
         self._max_bytes, self._max_organization_bytes = max_bytes, max_organization_bytes
         self._held = Counter[str]()

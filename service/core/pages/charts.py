@@ -161,7 +161,7 @@ def split_bar(people: int, ai: int, other: int) -> Markup:
 
 
 def sparkline(values: Sequence[int]) -> Markup:
-    """Draw a line as high as text, from 0 to the largest value, with a dot at its end. Empty without values."""
+    """Draw a line chart as high as text, from 0 to the largest value, ending in a dot. Empty without values."""
     if not values:
         return _NOTHING
     step = 72 / max(len(values) - 1, 1)

@@ -80,7 +80,7 @@ def time_of_day(value: str) -> str:
 
 
 def size(value: int) -> str:
-    """Format a size in bytes: 12 B, 1.2 kB, 3.4 MB; an en dash for 0, which logs without sizes give."""
+    """Format a size in bytes: 12 B, 1.2 kB, 3.4 MB; an en dash for 0, as in logs without sizes."""
     if not value:
         return "–"
     amount, unit = float(value), "B"

@@ -132,7 +132,7 @@ def test_the_form_keeps_filters_and_order(browser):
 
 def test_a_target_with_several_short_codes_has_a_note(browser):
     page = browser.read("links?target_url=https://SHOP.example/Item-1")
-    assert "3 short codes lead to this target; these are the visits of code-5, the newest." in page.text
+    assert "3 short codes lead to this target; these are the visits to code-5, the newest." in page.text
     assert [row["short_code"] for row in shown(page)] == ["code-5"]
     assert "short codes lead" not in browser.read("links?target_url=https://shop.example/Item-83").text
 

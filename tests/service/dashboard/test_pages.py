@@ -478,7 +478,7 @@ def test_days_without_a_log_are_hatched_and_not_compared(lake, browsing):
     assert gap.text == "6 Mar – 8 Mar 2026: data is missing on 3 days"
     assert gap["href"] == "/app/?start_date=2026-03-06&end_date=2026-03-08"
     assert "No comparison" in page.text
-    assert "Averages count 3 days on which data is missing." in times.one("section", id="daily-activity").text
+    assert "Averages include 3 days on which data is missing." in times.one("section", id="daily-activity").text
     assert len(weeks.one("section", id="weekly").all("rect", class_="partial")) == 2  # this week is not over
     assert "Data is missing" not in recent.text
     assert "Data is missing on 2 of 3 days. No data for today yet." in silent
@@ -538,7 +538,7 @@ def test_the_main_chart_marks_at_most_five_events(lake, browsing):
     assert marks == [
         ("7 Feb 2026: new rules for telling people from bots", "/app/settings/storage#rules"),
         (f"10 Feb 2026, shipped: {job.title}", f"/app/jobs/{job.id}"),
-        ("12 Feb 2026: first visit of New0", f"/app/agents{query}&f_agent=New0"),
+        ("12 Feb 2026: first visit by New0", f"/app/agents{query}&f_agent=New0"),
     ]
     marks, last = shown(query, 13)
     assert (len(marks), last.one("summary").text, len(last.all("a"))) == (15, "11 more", 11)
@@ -952,7 +952,7 @@ def test_the_overview_and_agents_pages_count_disguised_bots(lake, browsing):
     Compactor(lake, lambda: NOW).run()
     with browsing(lake) as browser:
         (note,) = (one.text for one in browser.read(f"?{days}").all("p", class_="note") if words in one.text)
-        assert note == ("2 visits look like browsers but are bots, as their days showed: probed (1), outdated (1).")
+        assert note == ("2 visits look like browsers but are bots, judging by the whole day: probed (1), outdated (1).")
         rows = browser.read(f"agents?{days}").one("section", id="disguised").one("tbody").all("tr")
         assert [row.text for row in rows] == ["total22", "probed11", "outdated11"]
 

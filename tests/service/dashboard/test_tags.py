@@ -95,7 +95,7 @@ def test_an_unknown_grouping_of_links_is_refused(browser):
 
 def test_an_organization_without_tags_sees_how_to_set_them(lake, acme):
     land(lake, "acme", [visit()])
-    assert "The page of a link sets its tags." in acme.read("links?by=tag").text
+    assert "A link's tags are set on its page." in acme.read("links?by=tag").text
 
 
 def test_tags_are_compared_with_the_previous_period(lake, acme):
