@@ -1,8 +1,8 @@
 """Fixtures for tests in a real browser: Chromium, a server with sample traffic, and signed-in pages.
 
-They need Debian's package chromium and the dependency group "browser"; without them they are skipped with a reason, or
-fail where TRAFFIC_TESTS is "all". Every test has its own source address, sent in X-Forwarded-For, to avoid the rate
-limit.
+They need Debian's package chromium and the dependency group "browser"; without these, the tests are skipped with a
+reason, or fail where TRAFFIC_TESTS is "all". Every test has its own source address, sent in X-Forwarded-For, to avoid
+the rate limit.
 """
 
 import io
@@ -43,7 +43,7 @@ NUMBERS = itertools.count(1)
 
 
 def missing(what):
-    """Skip, or fail if all tests were requested."""
+    """Skip the tests, or fail if all tests were requested."""
     if os.environ.get("TRAFFIC_TESTS") == "all":
         pytest.fail(f"{what}; with TRAFFIC_TESTS=all no test is skipped")
     pytest.skip(what)
@@ -85,7 +85,9 @@ class Dashboard:
         return f"{self.address}/app/enter?code={link_of(self.lake, organization, utc_now)}"
 
     def cookie(self, organization):
-        """Return the cookie of a new session, as a signed-in browser keeps it: signing in renders a page."""
+        """Return the cookie of a new session, like that of a signed-in browser, without signing in, which renders a
+        page.
+        """
         with open_store(SessionStore, self.lake) as sessions:
             secret = sessions.open_by_link(sessions.create_link(organization)).secret
         return {"name": "traffic", "value": secret, "url": self.address, "httpOnly": True, "sameSite": "Lax"}
@@ -104,8 +106,8 @@ def lake_of(folder, organization, *samples):
 
 
 def visits_of_jobs(now):
-    """Generate ten requests a day for a path that was found and redirected six days ago, and two people whom ChatGPT
-    sent to an address that never existed.
+    """Generate ten requests a day for a path that was found missing and redirected six days ago, and visits by two
+    people whom ChatGPT sent to an address that never existed.
     """
     gone = {"path": "/gone", "bot_category": "ai_assistant", "agent": "ChatGPT-User", "operator": "OpenAI",
             "agent_kind": "assistant_fetch", "detection_method": "user_agent"}  # fmt: skip
@@ -123,9 +125,9 @@ def visits_of_jobs(now):
 
 
 def jobs_of_acme(lake, now):
-    """Make three jobs of acme, and one job of HOSTILE for each word.
+    """Make three jobs for acme, and one job for HOSTILE with each word.
 
-    Return the ids of acme's shipped job that is being measured, and of the job that accepts an implementation.
+    Return the id of acme's shipped job that is being measured, and of the job that accepts an implementation.
     """
     land(lake, "acme", visits_of_jobs(now))
     with open_store(Jobs, lake) as jobs:
@@ -149,7 +151,7 @@ def jobs_of_acme(lake, now):
 
 
 def tested_hook(lake):
-    """Make two hooks of acme, the second inactive, with an unsent test; return its id."""
+    """Make two hooks for acme, the second inactive, with an unsent test; return its id."""
     with open_store(Hooks, lake) as hooks:
         hooks.create("acme", "Chat", "https://chat.example/hooks/" + "x" * 80, ["job.created", "job.approved"])
         hook, _ = hooks.create("acme", "Coding agent", "https://automation.example/hook")
@@ -176,7 +178,7 @@ def dashboard(chromium, serving, tmp_path_factory):
 
 @pytest.fixture
 def names(dashboard):
-    """The ids in addresses of pages: the most visited link, a job and a hook."""
+    """The ids in the addresses of pages: the most visited link, a job and a hook."""
     return dashboard.names
 
 
@@ -205,14 +207,14 @@ def opened(chromium, dashboard):
 
 
 def enter(page, link):
-    """Sign in by a one-time link."""
+    """Sign in with a one-time link."""
     page.goto(link)
     page.get_by_role("button", name="Sign in to").click()
     page.wait_for_url("**/app/")
 
 
 class Watched:
-    """A page of the browser, and its errors."""
+    """A page in the browser, and its errors."""
 
     def __init__(self, page, address):
         self.page = page
@@ -233,7 +235,7 @@ class Watched:
         return self.page
 
     def overflow(self):
-        """The number of pixels by which the page is wider than the window."""
+        """Return the number of pixels by which the page is wider than the window."""
         return self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
     def _heard(self, message):
@@ -247,7 +249,7 @@ class Watched:
 
 @pytest.fixture
 def axe(chromium):
-    """Check a page with axe-core: the rules of WCAG 2.2 AA and of best practice."""
+    """Check a page with axe-core: the rules of WCAG 2.2 AA and best practices."""
     try:
         from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415  # only the group has it
     except ImportError:

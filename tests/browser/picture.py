@@ -34,14 +34,14 @@ WORDS = b"tEXt", b"Description\0"
 
 
 def with_words(png: bytes, words: str) -> bytes:
-    """A PNG with a description, before its last chunk."""
+    """Return a PNG with a description added before its last chunk."""
     kind, keyword = WORDS
     body = kind + keyword + words.encode("latin-1", "replace")
     return png[:-12] + struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body)) + png[-12:]
 
 
 def take(address: str) -> None:
-    """Take the picture of the page behind a sign-in link, once jobs were found."""
+    """Take the picture of the page behind a sign-in link, once jobs have been found."""
     with tempfile.NamedTemporaryFile("w", suffix=".conf") as fonts, sync_playwright() as playwright:
         fonts.write(FONTS)
         fonts.flush()

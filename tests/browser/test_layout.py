@@ -1,4 +1,4 @@
-"""Every page in both themes and four widths: accessible, nothing overflows, no error, no other origin; tables fit."""
+"""Every page in both themes and four widths: accessible, without overflow, errors or other origins; tables fit."""
 
 import base64
 from itertools import product
@@ -61,7 +61,7 @@ COLOR = """async ([picture, x]) => {
 
 
 def color_of(page, selector, x=None):
-    """The colour drawn in the middle of an element, or at a distance in pixels from its left."""
+    """Return the colour drawn in the middle of an element, or at a distance in pixels from its left edge."""
     picture = base64.b64encode(page.locator(selector).first.screenshot()).decode()
     blank = page.context.browser.new_page()
     try:
@@ -94,7 +94,7 @@ def test_tables_do_not_scroll_sideways_on_a_laptop_or_tablet(opened, names, widt
 
 
 @pytest.mark.parametrize("width", [768, 1024, 1280])
-def test_rows_have_three_lines_at_most_and_whole_words(opened, width):
+def test_rows_have_at_most_three_lines_and_whole_words(opened, width):
     watched = opened(viewport={"width": width, "height": 900})
     for path in ("", "ai", "agents", "links", "people", "domains", "ai/ChatGPT", "operators/OpenAI", "agents/GPTBot"):
         page = watched.goto(path)
@@ -130,7 +130,7 @@ def test_a_phone_shows_heading_tabs_and_visits_without_scrolling(opened):
 
 
 @pytest.mark.parametrize(("width", "rows"), [(390, 2), (768, 1), (1280, 1)])
-def test_the_figures_of_the_overview_fill_whole_rows(opened, width, rows):
+def test_the_overview_figures_fill_whole_rows(opened, width, rows):
     page = opened(viewport={"width": width, "height": 900}).goto("")
     for part in ("label", "value"):
         tops = page.eval_on_selector_all(f".tile .{part}", "all => all.map(one => one.getBoundingClientRect().top)")
@@ -164,7 +164,7 @@ def test_comparison_tables_fit_a_phone(opened):
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if name not in OF_ACME])
-def test_attackers_texts_are_shown_as_plain_text(opened, name):
+def test_text_from_attackers_is_shown_as_plain_text(opened, name):
     watched = opened(HOSTILE)
     page = watched.goto(PAGES[name])
     for width in WIDTHS:
@@ -198,12 +198,12 @@ def test_important_pages_are_accessible_in_every_condition(opened, axe, names, n
 @pytest.mark.parametrize(
     ("organization", "path", "status"), [(None, "sign-in", 200), ("acme", "nothing", 404), ("newcomer", "", 200)]
 )
-def test_signing_in_an_error_and_the_guided_start_are_accessible(opened, axe, organization, path, status):
+def test_sign_in_error_and_guided_start_pages_are_accessible(opened, axe, organization, path, status):
     assert axe(opened(organization).goto(path, status)) == []
 
 
 @pytest.mark.parametrize("path", ["", "jobs/{job}", "jobs/{approved}", "settings/agent-hooks/{hook}"])
-def test_open_tables_commands_and_forms_are_accessible(opened, axe, names, path):
+def test_opened_tables_commands_and_forms_are_accessible(opened, axe, names, path):
     page = opened().goto(path.format(**names))
     page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
     assert axe(page) == []
@@ -216,7 +216,7 @@ def test_open_tables_commands_and_forms_are_accessible(opened, axe, names, path)
         ("settings/shares", "embedders", "https://app.example", "app.example"),
     ],
 )
-def test_new_secrets_and_refused_forms_are_accessible(opened, axe, path, field, good, bad):
+def test_pages_with_new_secrets_or_errors_are_accessible(opened, axe, path, field, good, bad):
     page = opened().goto(path)
     for value, shown in ((good, ".secret"), (bad, ".notice.bad")):
         page.fill("input[name=name]", "new")

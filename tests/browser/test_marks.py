@@ -1,4 +1,4 @@
-"""Nothing is printed over anything else or out of its card, and what a phone cuts off can be seen to go on."""
+"""Nothing is drawn over anything else or outside its card, and what a phone cuts off visibly continues."""
 
 import pytest
 
@@ -9,7 +9,7 @@ LONG = "/wp-content/plugins/hello-world/wp_filemanager_backup_of_last_year.php"
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_cut_table_has_a_visible_shade(opened, theme):
+def test_a_table_that_is_cut_off_has_a_visible_shadow(opened, theme):
     page = opened(viewport=PHONE, color_scheme=theme).goto("")
     table = "#ai-platform-market-share .scroll, #ai-sources .scroll"
     width = page.locator(table).first.evaluate("one => one.scrollWidth - one.clientWidth > 20 ? one.clientWidth : 0")
@@ -31,7 +31,7 @@ def test_a_long_organization_name_stays_beside_the_brand(opened):
     assert abs(brand["y"] + brand["height"] / 2 - name["y"] - name["height"] / 2) < 4
 
 
-def test_periods_are_in_one_line_on_a_phone(opened):
+def test_periods_fit_on_one_line_on_a_phone(opened):
     page = opened(viewport=PHONE).goto("")
     page.click(".fold > summary")
     heights = page.eval_on_selector_all(".filters .range", "all => all.map(one => one.offsetHeight)")
@@ -39,14 +39,14 @@ def test_periods_are_in_one_line_on_a_phone(opened):
 
 
 @pytest.mark.parametrize("width", [390, 768, 1280])
-def test_labels_of_a_chart_end_within_it(opened, width):
+def test_chart_labels_end_within_the_chart(opened, width):
     page = opened(viewport={"width": width, "height": 900}).goto("")
     outside = """all => all.filter(one => one.getBoundingClientRect().right
       > one.ownerSVGElement.getBoundingClientRect().right + 1).map(one => one.textContent)"""
     assert page.eval_on_selector_all("#time-series text.label", outside) == []
 
 
-def test_the_day_of_shipping_is_named_above_the_columns(opened, names):
+def test_the_shipping_day_is_labelled_above_the_columns(opened, names):
     page = opened().goto(f"jobs/{names['job']}")
     name = page.locator("text.shipped").bounding_box()
     tops = page.eval_on_selector_all("path.ai, path.other", "all => all.map(one => one.getBoundingClientRect().top)")
@@ -62,13 +62,13 @@ def test_cards_and_sentences_do_not_touch(opened, names, path):
     assert min(page.evaluate(gaps)) >= 10
 
 
-def test_the_facts_of_a_job_are_in_one_row_on_a_laptop(opened, names):
+def test_the_facts_about_a_job_fit_in_one_row_on_a_laptop(opened, names):
     page = opened().goto(f"jobs/{names['approved']}")
     tops = page.eval_on_selector_all("main > .facts dt", "all => all.map(one => one.getBoundingClientRect().top)")
     assert (len(tops), len(set(tops))) == (6, 1)
 
 
-def test_evidence_of_one_row_fits_a_phone(opened, names):
+def test_a_single_row_of_evidence_fits_a_phone(opened, names):
     page = opened(viewport=PHONE).goto(f"jobs/{names['approved']}")
     rights = page.eval_on_selector_all("dl[data-entry] dd", "all => all.map(one => one.getBoundingClientRect().right)")
     assert len(rights) > 5

@@ -10,12 +10,12 @@ from service.dashboard.report import Report
 
 
 def words(text):
-    """The text without the spaces and ligatures that fonts add."""
+    """Return the text without the spaces and ligatures that fonts add."""
     return "".join(unicodedata.normalize("NFKC", text).split())
 
 
 def not_printed(page, text):
-    """Return the cells of all tables of a page that are missing in the text of its printed version."""
+    """Return the cells of all tables on a page that are missing from the text of its printed version."""
     cells = page.locator("table.rows tr > *").all_text_contents()
     assert len(cells) > 20
     return [cell for cell in cells if words(cell) not in words(text)]
@@ -24,7 +24,7 @@ def not_printed(page, text):
 @pytest.mark.parametrize(
     ("path", "has_script"), [("", True), ("", False), ("ai", True), ("times", False), ("agents", True)]
 )
-def test_the_printed_page_has_the_text_of_every_table(opened, text_of, pictures, path, has_script):
+def test_a_printed_page_has_the_text_of_every_table(opened, text_of, pictures, path, has_script):
     page = opened(java_script_enabled=has_script, color_scheme="dark").goto(path)
     pdf = page.pdf(format="A4")
     if pictures and has_script:
@@ -32,7 +32,7 @@ def test_the_printed_page_has_the_text_of_every_table(opened, text_of, pictures,
     assert not_printed(page, text_of(pdf)) == []
 
 
-def test_the_printed_page_has_no_controls(opened, text_of):
+def test_a_printed_page_has_no_controls(opened, text_of):
     printed = words(text_of(opened().goto("").pdf(format="A4")))
     assert [control for control in ("Signout", "Runityourself", "Apply") if control in printed] == []
 
@@ -74,5 +74,5 @@ def test_a_report_opens_without_a_network_and_is_accessible(page, pictures, axe)
     assert axe(page) == []
 
 
-def test_the_print_of_a_report_has_the_text_of_every_table(page, text_of):
+def test_a_printed_report_has_the_text_of_every_table(page, text_of):
     assert not_printed(page, text_of(page.pdf(format="A4"))) == []

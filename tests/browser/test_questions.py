@@ -1,4 +1,4 @@
-"""An owner's ten questions, each answered within three clicks, with the number counted from the lines of the log."""
+"""Ten questions that owners ask, each answered within three clicks with the number counted from the log lines."""
 
 import re
 from collections import Counter
@@ -61,14 +61,14 @@ class Clicks:
             self.count += 1
 
     def values(self, entry, field):
-        """The values of a field in the table of an entry, in the API's form."""
+        """Return the values of a field in the table of an entry, in the API's form."""
         table = self.page.locator(f"table[data-entry={entry}]").first
         place = table.locator("thead th").evaluate_all("all => all.map(th => th.dataset.field)").index(field)
         cells = table.locator(f"tbody tr > :nth-child({place + 1}) data")
         return cells.evaluate_all("all => all.map(one => Number(one.value))")
 
     def column(self, entry, field):
-        """The values of a field in the table of an entry, from top to bottom."""
+        """Return the values of a field in the table of an entry, from top to bottom."""
         table = self.page.locator(f"table[data-entry={entry}]").first
         place = table.locator("thead th").evaluate_all("all => all.map(th => th.dataset.field)").index(field)
         return table.locator(f"tbody tr > :nth-child({place + 1})").all_text_contents()
@@ -159,7 +159,7 @@ def test_the_change_since_the_week_before_is_found(clicks, shop):
     assert row.locator("td").all_inner_texts()[:2] == [f"{count:,}" for count in counts]
 
 
-def test_the_cost_of_each_operators_crawlers_is_found(clicks, shop):
+def test_the_cost_of_crawlers_is_found_by_operator(clicks, shop):
     clicks.on("AI", within="nav")
     rows = recount("operators", shop.names["visits"], LAST_30_DAYS)
     for field in ("agent_fetches", "bytes_sent"):

@@ -1,4 +1,4 @@
-"""The recommended log lines of the manual, written by real servers that a real Chromium and curl visit."""
+"""The manual's recommended log lines, written by real servers that a real Chromium and curl visit."""
 
 import re
 import socket
@@ -93,7 +93,7 @@ WANTED = {
 
 
 def visit(folder, plain, tls):
-    """Let Chromium and curl visit a server over TLS and without."""
+    """Have Chromium and curl visit a server with and without TLS."""
     rules = f"--host-resolver-rules=MAP {HOST} 127.0.0.1"
     for scheme, port in (("https", tls), ("http", plain)):
         profile = f"--user-data-dir={folder}/profile-{scheme}"
@@ -122,7 +122,7 @@ def facts(lake, log, **options):
 
 @pytest.fixture
 def tls(tmp_path):
-    """The values of a configuration with TLS."""
+    """The values for a configuration with TLS."""
     return {"tls": free_port(), "certificate": Authority(tmp_path).certificate(HOST), "log": tmp_path / "visits.log"}
 
 
@@ -152,7 +152,7 @@ def haproxy(folder, tls):
 
 
 def visit_through_proxy(folder, behind, tls):
-    """Let Chromium and curl visit a server through an nginx in front of it."""
+    """Have Chromium and curl visit a server through an nginx in front of it."""
     (folder / "front").mkdir()
     front = {**tls, "tls": free_port(), "behind": behind}
     with serving("nginx", folder / "front", PROXY.format(**front)) as port:

@@ -12,7 +12,7 @@ from tests.support.visits import land, visit
 
 
 def values(page, entry, column):
-    """The visible numbers of a column of a table, from top to bottom."""
+    """Return the visible numbers in a column of a table, from top to bottom."""
     return page.eval_on_selector_all(
         f"table[data-entry='{entry}'] tbody tr:not([hidden]) > :nth-child({column}) data",
         "all => all.map(one => +one.value)",
@@ -60,7 +60,7 @@ def test_search_hides_the_rows_without_the_words(opened):
     assert all("gptbot" in text.lower() for text in rows.all_inner_texts())
 
 
-def test_a_days_tooltip_shows_the_numbers_of_its_row(opened):
+def test_the_tooltip_of_a_day_shows_the_numbers_of_its_row(opened):
     page = opened().goto("?range=7d")
     chart = page.locator("#time-series svg.series")
     box = chart.bounding_box()
@@ -137,7 +137,7 @@ def test_shortcuts_open_pages_and_ranges_until_switched_off(opened):
     assert page.url == address
 
 
-def test_a_command_is_copied(opened):
+def test_a_click_on_a_button_copies_the_command(opened):
     watched = opened()
     watched.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = watched.goto("run/time-series")

@@ -26,7 +26,7 @@ def refused(page, origin, frame):
 
 @pytest.fixture
 def shared(opened):
-    """Make a share with the form, like an editor; return its address and the HTML for embedding it."""
+    """Make a share with the form, as an editor does; return its address and the HTML for embedding it."""
 
     def shared(**fields):
         page = opened().goto("settings/shares")

@@ -1,4 +1,4 @@
-"""Complete tasks on the pages: with the keyboard alone, from the demo's link, and by an identity provider."""
+"""Whole tasks on the pages: with the keyboard alone, from the demo's link, and through an identity provider."""
 
 import re
 import shlex
@@ -30,13 +30,13 @@ def tab_to(page, selector):
 
 
 def asked(curl, key=""):
-    """The response to the request of a copied curl command; KEY is a variable of the shell."""
+    """Send the request of a copied curl command; return the response. KEY is a shell variable."""
     _, _, header, address = shlex.split(curl.replace("$KEY", key))
     name, value = header.split(": ")
     return httpx2.get(address, headers={name: value, "X-Forwarded-For": "198.51.100.77"}, trust_env=False)
 
 
-def test_a_key_is_made_used_and_revoked_with_the_keyboard_alone(opened, dashboard):
+def test_a_key_is_made_used_and_revoked_by_keyboard_alone(opened, dashboard):
     watched = opened(organization=None)
     page = watched.page
     page.goto(dashboard.entrance())
@@ -92,7 +92,7 @@ def test_the_demo_leads_to_a_key_that_a_copied_command_uses(opened):
         assert watched.problems == []
 
 
-def test_a_form_of_another_origin_makes_no_key(opened, dashboard):
+def test_a_form_on_another_origin_creates_no_key(opened, dashboard):
     watched = opened()
     watched.goto("settings/api-keys")
     form = f"<form method=post action='{dashboard.address}/app/settings/api-keys'><input name=name value=stolen></form>"
@@ -123,7 +123,7 @@ def test_an_invented_link_is_two_clicks_from_its_redirect_form(opened, axe):
 
 @pytest.fixture
 def visitor(chromium, serving, identity_provider, tmp_path):
-    """A browser at its own server, where users sign in at the provider; it can reach nothing else."""
+    """A browser for a separate server, on which users sign in at the provider; the browser can reach nothing else."""
     lake = lake_of(tmp_path, "acme", Sample(200, datetime.now(UTC).date() - timedelta(days=1), 3))
     port = str(free_port())
     address = f"http://127.0.0.1:{port}"

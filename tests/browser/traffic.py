@@ -55,7 +55,7 @@ WORDS = (
 
 
 def hostile_lines(day):
-    """A log in the combined format, with each word in path, query, referrer and user agent."""
+    """Return a log in the combined format, with each word in a path, query, referrer and user agent."""
     lines = []
     for number, word in enumerate(WORDS):
         written = word.replace('"', "%22") if number else word.replace('"', "\\x22")

@@ -1,4 +1,4 @@
-"""Charts of the dashboard: rows become SVG, exact to the pixel."""
+"""The dashboard's charts: rows become SVG, exact to the pixel."""
 
 import re
 from datetime import date, timedelta
@@ -113,7 +113,7 @@ def test_missing_and_future_days_are_hatched_differently():
     ]  # fmt: skip
 
 
-def test_a_partial_day_outside_of_the_chart_is_not_hatched():
+def test_a_partial_day_outside_the_chart_is_not_hatched():
     assert classes(parsed(series(november(3, people=4), None, ["2026-11-22"])), "partial") == []
 
 
@@ -140,7 +140,7 @@ def test_the_maximum_is_at_least_half_of_the_scale(highest):
 
 
 @examples("unit", "count", "labels")
-def test_labels_over_time_are_few_and_readable_for_any_range(unit, count, labels):
+def test_time_labels_are_few_and_readable_for_any_range(unit, count, labels):
     months = [str(date(2016 + number // 12, number % 12 + 1, 1)) for number in range(count)]
     days = [str(date(2016, 1, 1) + timedelta(number)) for number in range(count)]
     label = {"hour": spans.hour_labels, "day": spans.day_labels, "month": spans.month_labels}[unit]
@@ -160,13 +160,13 @@ def test_a_split_bar_without_visits_is_an_empty_track():
 SCRIPT = '"><script>alert(1)</script>'
 
 
-def test_a_label_of_a_column_is_escaped():
+def test_the_label_of_a_column_is_escaped():
     root = parsed(charts.columns([(SCRIPT, 1)], "people"))
     assert texts(root, "label") == [SCRIPT]
     assert not list(root.iter("script"))
 
 
-def test_a_class_of_a_bar_is_escaped():
+def test_the_class_of_a_bar_is_escaped():
     assert "<script>" not in charts.bar(5, SCRIPT)
 
 
@@ -209,7 +209,7 @@ def test_the_map_shades_the_countries_with_visits():
     assert shaded == [("q5", "United States: 3,125"), ("q1", "Singapore: 1")]
 
 
-def test_a_map_without_any_of_its_countries_has_no_legend():
+def test_a_map_without_visited_countries_has_no_legend():
     _, legend = parsed(f"<p>{world_map({'T1': 3, 'unknown': 9}, {})}</p>")
     assert len(legend) == 0
 
@@ -220,7 +220,7 @@ def test_a_count_is_written_with_its_unit(count, text):
 
 
 @pytest.mark.parametrize(("shipped_on", "x", "anchor"), [(2, "37.5%", "start"), (4, "87.5%", "end")])
-def test_the_chart_of_measured_days_marks_the_day_of_shipping(shipped_on, x, anchor):
+def test_the_chart_of_measured_days_marks_the_shipping_day(shipped_on, x, anchor):
     days = [(date(2026, 11, number), events, visits) for number, events, visits in
             ((1, 7, 10), (2, 10, 10), (3, 0, 0), (4, 5, 2))]  # fmt: skip
     root = parsed(charts.measured_days(days, date(2026, 11, shipped_on)))

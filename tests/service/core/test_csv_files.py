@@ -28,7 +28,7 @@ def test_formulas_in_csv_cells_are_escaped_with_an_apostrophe(text, cell):
 
 
 @given(st.lists(st.text(f"{FORMULAS};,\t\r\n\"' a\0\u00a0", max_size=8), min_size=2, max_size=2))
-def test_no_csv_cell_is_a_formula_with_any_separator(texts):
+def test_no_csv_cell_is_a_formula_whatever_the_separator(texts):
     body = csv_of(["a", "b"], [dict(zip("ab", texts, strict=True))])
     for separator in ",;\t":
         cells = [cell for row in cells_of(body, separator) for cell in row]

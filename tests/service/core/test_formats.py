@@ -1,4 +1,4 @@
-"""The API's words, and text with code in it, on pages."""
+"""The API's words, and text that contains code, as pages show them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every form of the pages: read completely, even if its body is late, and only from users who may send it."""
+"""Every form on the pages: read completely, even if its body is late, and only from users who may send it."""
 
 import time
 from pathlib import Path
@@ -30,7 +30,7 @@ PAUSE_SECONDS = 0.1
 
 @pytest.fixture
 def ids(lake, control):
-    """The ids in paths of forms: acme has one of everything, named "secret", and a second job, which is approved."""
+    """The ids in the paths of forms: acme has one of everything, named "secret", and a second, approved job."""
     land(lake, "acme", [visit()])
     jobs, hooks, keys, shares = Jobs(control), Hooks(control), ApiKeys(control), ShareStore(control)
     for path in ("/secret", "/secret-too"):
@@ -52,7 +52,7 @@ def late(fields):
     yield urlencode(fields).encode()
 
 
-def test_every_form_is_answered_at_once_when_its_body_is_late(lake, ids, serving):
+def test_every_form_is_answered_even_if_its_body_is_late(lake, ids, serving):
     answers = []
     with (
         serving(lake) as server,
@@ -74,7 +74,7 @@ def test_every_form_is_tested_here():
 
 @pytest.mark.parametrize(("who", "column"), [("viewer", 3), ("key", 4), ("rival", 5)])
 def test_only_editors_can_see_and_change_settings(lake, control, ids, browsing, key_of, who, column):
-    """Content made by a key's session would outlive the key, and addresses of hooks are often secrets themselves."""
+    """Content made by a key's session would outlive the key, and the addresses of hooks are often secret themselves."""
     stores = Jobs(control).of, Hooks(control).of, ShareStore(control).shares_of
     key, before = key_of(lake), [store("acme") for store in stores]
     with browsing(lake, *(("rival",) if who == "rival" else ("acme", "viewer"))) as browser:

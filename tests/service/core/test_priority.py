@@ -26,7 +26,7 @@ def threads():
     return {int(path.name) for path in Path("/proc/self/task").iterdir()}
 
 
-def test_queries_and_their_engines_threads_have_low_priority(lake):
+def test_query_threads_and_engine_threads_have_low_priority(lake):
     before = threads()
     with closing(Workers()) as workers, closing(workers.open_engine(lambda: Warehouse(lake))) as warehouse:
         started = threads() - before

@@ -1,4 +1,4 @@
-"""Bodies in memory: evictions at a limit, in random sequences of arrivals."""
+"""Request bodies in memory: evictions at a limit, in random sequences of arrivals."""
 
 import asyncio
 from contextlib import suppress
@@ -124,7 +124,7 @@ async def test_before_authentication_the_address_is_the_owner(bodies):
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 120), st.booleans()), max_size=30))
-def test_any_arrivals_keep_the_limits_and_end_at_zero(arrivals):
+def test_any_arrivals_stay_within_limits_and_end_at_zero(arrivals):
     async def run():
         bodies = ReceivedBodies(lambda _: "", ALL, EACH)
         senders = []
@@ -146,7 +146,7 @@ def test_any_arrivals_keep_the_limits_and_end_at_zero(arrivals):
 
 
 class Stream:
-    """A request with all chunks already received; counts the taken chunks."""
+    """A request with all chunks already received, which counts the chunks taken."""
 
     def __init__(self, owner, chunks):
         self._left, self.taken = chunks, 0

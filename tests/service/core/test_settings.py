@@ -40,7 +40,7 @@ def test_printed_settings_contain_no_secret():
 
 
 @examples("variable", "value")
-def test_an_invalid_value_is_rejected_naming_its_variable(variable, value):
+def test_the_error_for_an_invalid_value_names_its_variable(variable, value):
     with pytest.raises(BadInput, match=variable):
         read_settings({variable: value})
 
@@ -63,7 +63,7 @@ def test_incomplete_identity_provider_settings_are_rejected(missing):
      ("https://traffic.example:08443", "https://traffic.example:8443"), ("http://[0:0::1]:80", "http://[::1]"),
      ("https://[2001:DB8::1]:8443", "https://[2001:db8::1]:8443")],
 )  # fmt: skip
-def test_an_origin_is_normalized_like_in_browsers(given, expected):
+def test_an_origin_is_normalized_as_in_browsers(given, expected):
     assert parse_origin(given) == expected
 
 

@@ -1,4 +1,4 @@
-"""Resources of pages are small, from the same origin, and allowed by the Content-Security-Policy."""
+"""The pages' resources are small, from the same origin, and allowed by the Content-Security-Policy."""
 
 import gzip
 import re
@@ -21,7 +21,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 @pytest.mark.parametrize(
     ("name", "most"), [("app.js", 6_000), ("app.css", 8_000), ("map.svg", 13_500), ("icon.svg", 500)]
 )
-def test_a_file_is_small(name, most):
+def test_every_static_file_is_small(name, most):
     assert len(gzip.compress((STATIC / name).read_bytes(), 9)) <= most
 
 
@@ -96,7 +96,7 @@ def test_small_countries_are_circles_within_the_map(world):
         assert 0 <= int(circle.get("cy")) <= height
 
 
-def test_countries_are_drawn_by_relative_lines(world):
+def test_countries_are_drawn_with_relative_lines(world):
     paths = world.findall(f"{SVG}path")
     assert paths
     assert not [path.get("id") for path in paths if re.search(r"[^mlz\d\s-]", path.get("d"))]

@@ -1,4 +1,4 @@
-"""Fitting answers into the width of a terminal; transcripts/tables.txt shows the output."""
+"""Answers fitted to the width of a terminal; transcripts/tables.txt shows the output."""
 
 from datetime import date, datetime
 from decimal import Decimal
@@ -39,7 +39,7 @@ def names_of(columns):
     return [column.name for column in columns]
 
 
-def test_columns_are_omitted_from_the_right_key_columns_last():
+def test_columns_are_omitted_from_the_right_but_key_columns_last():
     left_out = {width: fit([ROW], width)[1] for width in (200, 80, 60, 40, 30)}
     assert left_out == {
         200: [],
@@ -83,7 +83,7 @@ def test_long_text_is_shortened_in_the_middle(text, width, shortened):
     [(None, ""), (True, "yes"), (1234, "1,234"), (12.5, "12.50"), (1234.0, "1,234.00"), (0.0001, "0.0001"),
      (Decimal("2.5"), "2.50"), (date(2026, 3, 4), "2026-03-04"), (["a", "b"], "a b")],
 )  # fmt: skip
-def test_a_value_is_printed_for_people(value, text):
+def test_a_value_is_printed_in_readable_form(value, text):
     assert text_of(value) == text
 
 

@@ -79,14 +79,15 @@ def test_a_name_without_earlier_visits_is_new():
     assert [(one.kind, one.name, one.before) for one in changes] == [("new", "name-4", 0)]
 
 
-def test_few_visits_of_a_new_name_are_not_news():
+def test_a_new_name_with_few_visits_is_not_news():
     rows = [{"subject": "agent", "name": "Once", "date": "2026-01-10", "visits": 4}]
     assert changes_of(rows, compared(7)) == []
 
 
 def drawn():
-    """Generate the twelve days before today: a referrer sends 8 visits a day, then 40; an agent appears on the last
-    six."""
+    """Generate visits on the twelve days before today: a referrer sends 8 visits a day, then 40; an agent appears on
+    the last six days.
+    """
     agent = {"bot_category": "ai_training", "agent": "GPTBot", "operator": "OpenAI", "agent_kind": "training"}
     for day in range(12):
         at = datetime(TODAY.year, TODAY.month, TODAY.day, 9) - timedelta(12 - day)
@@ -118,7 +119,7 @@ def test_the_overview_lists_changes(panel):
     ]  # fmt: skip
 
 
-def test_numbers_of_changes_equal_the_visits(panel):
+def test_the_numbers_of_a_change_equal_the_visits(panel):
     rows = [one | {"organization": "acme"} for one in drawn()]
     spans = [(TODAY - timedelta(6), TODAY - timedelta(1)), (TODAY - timedelta(12), TODAY - timedelta(7))]
     counts = [
@@ -147,7 +148,7 @@ def test_without_a_previous_period_there_are_no_changes(browser):
 
 @pytest.fixture
 def text_of(shared_lake):
-    """Return the report of some days as text."""
+    """Return the report on some days as text."""
 
     def text_of(days):
         with closing(Warehouse(shared_lake)) as warehouse:

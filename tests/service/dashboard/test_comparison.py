@@ -1,4 +1,4 @@
-"""Rows next to the previous period: both numbers equal the answers', and unknown numbers are not 0."""
+"""Rows compared with the previous period: both numbers equal the answers', and unknown numbers are not 0."""
 
 import re
 from datetime import date, datetime
@@ -22,7 +22,7 @@ AGENT = {"bot_category": "ai_assistant", "ai_source": "ChatGPT", "agent": "ChatG
 
 
 def visits_of_two_weeks():
-    """Sweden has 6 visits before and 12 now; Norway 6 before; Denmark 6 now; an agent 3 before and 2 now."""
+    """Generate two weeks: Sweden has 6 visits before and 12 now, Norway 6 before, Denmark 6 now, an agent 3 and 2."""
     for day in range(3, 16):
         countries = ("SE", "SE", "DK") if day >= 9 else ("SE", "NO")
         for second, country in enumerate(countries):

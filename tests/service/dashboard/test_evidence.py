@@ -1,4 +1,4 @@
-"""Days with request headers have more evidence: charts and comparisons over days with and without them say so."""
+"""Days with request headers have more evidence: a note says so if a chart or a comparison covers days of both kinds."""
 
 import json
 import tarfile
@@ -31,8 +31,7 @@ def days_of(*days, signals):
 
 @pytest.fixture(scope="module")
 def shared_lake(shared_lake):
-    """A lake with headers on the days from 8 to 12 March. The 11th has visits of both kinds, the 4th and 5th have
-    none."""
+    """A lake with headers from 8 to 12 March. The 11th has visits with and without them, the 4th and 5th no visits."""
     land(shared_lake, "acme", days_of(1, 2, 3, 6, 7, 11, 13, 14, signals=WITHOUT))
     land(shared_lake, "acme", days_of(8, 9, 10, 11, 12, 15, signals=WITH))
     Compactor(shared_lake, lambda: NOW).run()
@@ -93,14 +92,14 @@ SPANS = [
 
 
 @pytest.mark.parametrize(("days", "note"), SPANS)
-def test_an_overview_says_that_compared_days_lack_headers(browser, days, note):
+def test_an_overview_notes_that_compared_days_lack_headers(browser, days, note):
     page = browser.read(f"?{days}")
     assert "Changes are over complete days" in page.text
     assert [one.text for one in page.all("p", class_="note") if "headers" in one.text] == [note] * bool(note)
 
 
 @pytest.mark.parametrize(("days", "note"), SPANS)
-def test_compared_tables_say_that_days_lack_headers(browser, days, note):
+def test_compared_tables_note_that_days_lack_headers(browser, days, note):
     (text,) = [one.text for one in browser.read(f"people?{days}&compare=before").all("p", class_="note compare")]
     assert "Tables show complete days" in text
     assert (LACKS in text) == bool(note)
@@ -115,7 +114,7 @@ def test_a_page_that_compares_nothing_lacks_the_note(browser):
     assert LACKS not in browser.read(f"people?{SPANS[0][0]}").text
 
 
-def test_a_report_says_that_compared_days_lack_headers(shared_lake):
+def test_a_report_notes_that_compared_days_lack_headers(shared_lake):
     days = {"start_date": "2026-03-08", "end_date": "2026-03-10"}
     with closing(Warehouse(shared_lake)) as warehouse:
         report = Report.load(shared_lake, warehouse, "acme", days, NOW.date())
@@ -124,7 +123,7 @@ def test_a_report_says_that_compared_days_lack_headers(shared_lake):
 
 
 @pytest.mark.parametrize(("has_headers", "what"), [(True, "request headers and networks"), (False, "networks")])
-def test_a_lake_of_1_0_0_marks_its_first_day_with_evidence(tmp_path, browsing, has_headers, what):
+def test_a_lake_from_1_0_0_marks_its_first_day_with_evidence(tmp_path, browsing, has_headers, what):
     request = {"remote_ip": "198.51.100.7", "method": "GET", "host": "go.example", "uri": "/", "headers": {}}
     told = {"ts": datetime(2026, 3, 14, 12, tzinfo=UTC).timestamp(), "status": 200, "request": request}
     line = '198.51.100.7 - - [14/Mar/2026:10:05:00 +0000] "GET / HTTP/1.1" 200 1 "-" "Chrome"'

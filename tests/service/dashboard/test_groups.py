@@ -1,4 +1,4 @@
-"""The group switch of every page: the default group, and the parts of a page that are omitted for a group."""
+"""The group switch on every page: the default group, and the parts of a page that are omitted for a group."""
 
 from datetime import datetime, timedelta
 
@@ -58,17 +58,17 @@ def test_hours_are_counted_for_the_shown_group(page_of, shared_lake, query, grou
     assert rows == as_cells(answer(shared_lake, "hourly-activity", group), rows[0])
 
 
-def test_the_choice_of_all_is_kept_by_other_pages(page_of):
+def test_other_pages_keep_the_choice_of_all(page_of):
     links = page_of("times?traffic_group=all").one("nav", aria_label="Pages").all("a")
     assert all("traffic_group=all" in link["href"] for link in links[:8])
 
 
-def test_the_group_of_a_page_is_not_kept_by_other_pages(page_of):
+def test_other_pages_do_not_keep_the_default_group_of_a_page(page_of):
     links = page_of("times").one("nav", aria_label="Pages").all("a")
     assert not any("traffic_group" in link["href"] for link in links)
 
 
-def test_the_form_of_filters_keeps_the_choice_of_all(page_of):
+def test_the_filter_form_keeps_the_choice_of_all(page_of):
     form = page_of("times?traffic_group=all").one("form", class_="filters")
     assert form.one("input", name="traffic_group")["value"] == "all"
 
@@ -83,7 +83,7 @@ def test_a_page_with_all_rows_shows_the_group_of_the_panel(page_of):
     assert link["href"] == "/app/people?traffic_group=all"
 
 
-def test_the_api_does_not_take_all_as_a_group(application, shared_lake, key_of):
+def test_the_api_does_not_accept_all_as_a_group(application, shared_lake, key_of):
     headers = {"Authorization": f"Bearer {key_of(shared_lake)}"}
     assert application.get("/analytics/time-series?traffic_group=all", headers=headers).status_code == 400
 

@@ -50,7 +50,7 @@ def rows_of(browser, query=""):
 
 
 def buttons(browser, query=""):
-    """Return the buttons of the page by their path, each with the data and the target of its form."""
+    """Return the buttons on the page by their path, each with the data and the target of its form."""
     forms = [form for row in rows_of(browser, query) for form in row.all("form")]
     named = [(form.one("button"), form["action"]) for form in forms]
     return {button.text.partition(": ")[2]: (action, button["value"]) for button, action in named}
@@ -101,7 +101,7 @@ def test_repeated_clicks_create_one_approved_job(lake, acme, jobs):
     assert ("pricing-2026", target) in {(link.short_code, link.target_url) for link in links_of(lake, "acme")}
 
 
-def test_a_claim_and_a_detection_of_one_path_share_a_job(lake, acme, jobs):
+def test_a_claim_and_a_finding_about_one_path_share_a_job(lake, acme, jobs):
     lake.manifest.behaviour.switch("acme", on=False)  # so that no day waits to be judged
     with closing(Warehouse(lake)) as warehouse:
         found = detect(warehouse, DETECTORS["invented_link"], "acme", NOW.date())
@@ -116,7 +116,7 @@ def test_a_claim_and_a_detection_of_one_path_share_a_job(lake, acme, jobs):
     assert states == {(MADE_UP[0], "invented_link"): "approved", (MADE_UP[2], "broken_link"): "approved"}
 
 
-def test_a_claim_of_one_address_leaves_the_job_of_its_folder(lake, acme, jobs):
+def test_a_claim_of_one_address_keeps_the_job_about_its_folder(lake, acme, jobs):
     folder = ["/old/a", "/old/b"]
     land(lake, "acme", [row for path in folder for row in asked(path, 5, AGENT)])
     found = [Finding("broken_link", "acme", {"domain": "go.example", "path": path}, {}, 1.0) for path in folder]
@@ -135,7 +135,7 @@ def test_an_address_with_a_closed_job_has_no_button(acme, jobs):
     assert [row.one("a", href=f"/app/jobs/{job.id}").text for row in rows_of(acme)[2:]] == ["dismissed"]
 
 
-def test_a_claim_beyond_a_limit_or_of_a_missing_row_is_refused(acme, jobs, monkeypatch):
+def test_a_claim_beyond_a_limit_or_for_a_missing_row_is_refused(acme, jobs, monkeypatch):
     action, address = buttons(acme)["/pricing-2026"]
     assert acme.post(action, address="0" * 64).status_code == 400
     monkeypatch.setattr("service.jobs.store.MAX_OPEN_JOBS", 0)

@@ -72,7 +72,7 @@ def test_every_link_is_on_exactly_one_page_of_the_list(browser):
 
 
 @pytest.mark.parametrize("search", ["CODE-77", "item-7", "to.example", "spring", "A, B", "nowhere"])
-def test_link_search_ignores_case_in_all_texts_of_a_link(browser, search):
+def test_link_search_ignores_case_in_all_fields_of_a_link(browser, search):
     page = browser.read(f"links?search={search}")
     rows = expected(search=search)
     assert rows == (followed(browser, page)[:100] if rows else [])
@@ -108,12 +108,12 @@ def test_the_csv_next_to_the_first_links_has_all_links(browser):
     assert "Top 10. CSV has all." in panel.text
 
 
-def test_visitors_of_a_link_are_people_and_people_sent_by_ai(browser):
+def test_visitors_to_a_link_are_people_and_people_sent_by_ai(browser):
     heads = browser.read("links").one("section", id="all-links").all("th", data_field="people_visitors")
     assert [head.text for head in heads] == ["Visitors"]
 
 
-def test_visitors_of_the_only_domain_equal_the_overview(lake, acme):
+def test_visitors_to_the_only_domain_equal_the_overview(lake, acme):
     at = datetime(2026, 3, 14, 10)
     kinds = {"human": (1, 2, 2, 3), "ai_referral": (3, 4), "other_bot": (5, 6, 7), "ai_training": (8,)}
     land(lake, "acme", [

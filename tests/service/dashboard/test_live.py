@@ -16,7 +16,7 @@ def before(minutes, **more):
 
 @pytest.fixture
 def live(lake, browsing):
-    """Return the page of a lake with some visits."""
+    """Return the page for a lake with some visits."""
 
     def live(*visits, query=""):
         land(lake, "acme", visits)

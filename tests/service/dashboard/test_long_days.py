@@ -1,4 +1,4 @@
-"""Pages of many days: their work grows in proportion to the days, and ends when the reader leaves."""
+"""Pages over many days: their work grows in proportion to the days, and ends when the reader leaves."""
 
 import asyncio
 import gc
@@ -28,7 +28,7 @@ PLATFORMS = ("ChatGPT", "Claude", "Gemini", "Perplexity")
 
 @pytest.fixture(scope="module")
 def weekly(shared_lake):
-    """A lake with a weekly visit from each platform, where no log covers a day."""
+    """A lake with a weekly visit from each platform, in which no log covers a day."""
     weeks = range(0, 2 * DAYS, 7)
     land(
         shared_lake,

@@ -21,7 +21,7 @@ def test_the_ai_page_has_at_most_six_panels(seen, browsing):
         assert 3 < len(browser.read("ai").all("section")) <= 6
 
 
-def test_the_panel_of_values_is_shown_if_a_value_is_set(seen, browsing, tmp_path):
+def test_the_value_panel_is_shown_if_a_value_is_set(seen, browsing, tmp_path):
     worth = "".join(f"{category} = {int(category == 'human')}\n" for category in BOT_CATEGORIES)
     (tmp_path / "values.toml").write_text(f'currency = "EUR"\n[value_per_visit]\n{worth}')
     shown = []
@@ -93,14 +93,14 @@ def test_the_overview_distinguishes_unknown_agents_by_purpose(seen, browsing):
     assert [row.all("td")[2].text for row in rows] == ["in disguise", "scanner"]
 
 
-def test_a_figure_has_the_name_of_the_page_that_it_leads_to(seen, browsing):
+def test_a_figure_has_the_name_of_the_page_that_it_links_to(seen, browsing):
     with browsing(seen) as browser:
         labels = [one.text for one in browser.read("ai").one("ul", class_="tiles").all("span", class_="label")]
         tabs = [link.text for link in browser.read("agents").one("nav", class_="tabs").all("a")]
     assert labels[0] == tabs[1] == "Assistants"
 
 
-def test_the_group_is_told_once(seen, browsing):
+def test_the_chosen_group_is_named_only_once(seen, browsing):
     with browsing(seen) as browser:
         (fold,) = browser.read("people").all("details", class_="fold")
     assert "Group" not in fold.all("summary")[0].text
@@ -120,7 +120,7 @@ def test_a_comparison_is_offered_only_where_it_is_possible(seen, browsing):
     assert page.all("p", class_="compare") == []
 
 
-def test_own_hosts_are_one_referrer(seen, browsing):
+def test_own_hosts_are_shown_as_one_referrer(seen, browsing):
     internal = {"referrer_type": "internal"}
     hosts = [("go.example", internal), ("www.go.example", internal), ("news.example", {"referrer_type": "other"})]
     land(seen, "acme", [visit(visited_at=datetime(2026, 3, 13), visitor=number, referrer=host, **kind)

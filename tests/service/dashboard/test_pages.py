@@ -1,4 +1,4 @@
-"""The pages: their numbers equal the API's, they work without script, and text of strangers stays text."""
+"""The pages: their numbers equal the API's, they work without script, and text from strangers stays text."""
 
 import base64
 import csv
@@ -69,7 +69,7 @@ HOSTILE = [text.replace("LONG", 8_000 * "x") for text in tables_of(__file__)["ho
 
 
 def drawn():
-    """Generate visits of ninety days and of every kind, on two domains and three links."""
+    """Generate visits of every kind over ninety days, to two domains and three links."""
     kinds = [
         {"bot_category": "human", "referrer": "news.example", "referrer_type": "other", "country": "SE", "visitor": 1},
         {"bot_category": "human", "utm_source": "mail", "utm_medium": "email", "utm_campaign": "spring", "visitor": 2},
@@ -125,7 +125,7 @@ def api(shared_lake, application, key_of, internal):
 
 @pytest.fixture(scope="module")
 def internal(shared_lake):
-    """Query an answer without a route, over a number of days until today."""
+    """Query an answer without a route, for a number of days up to today."""
 
     def internal(name, days=30, **filters):
         scope = Scope("acme", NOW.date() - timedelta(days - 1), NOW.date(), **filters)
@@ -213,7 +213,7 @@ def test_the_page_of_a_name_shows_only_its_visits(browser, internal, path, filte
         ("agents", {"operators/Anthropic", "agents/ClaudeBot"}),
     ],
 )
-def test_platform_operator_and_agent_lead_to_each_other(browser, path, others):
+def test_platform_operator_and_agent_link_to_each_other(browser, path, others):
     links = {link["href"] for table in browser.read(path).all("tbody") for link in table.all("a")}
     found = {link.removeprefix("/app/") for link in links}
     named = {link for link in found if link.startswith(("ai/", "operators/", "agents/")) and "?" not in link}
@@ -235,11 +235,11 @@ def test_a_panel_without_a_route_names_only_its_command(shared_lake, browser):
     ]
 
 
-def test_a_panel_without_a_route_has_its_csv(browser, internal):
+def test_a_panel_without_a_route_has_a_csv_file(browser, internal):
     assert browser.csv("export/source-links.csv") == as_cells(internal("source-links"))
 
 
-def test_a_panel_without_a_route_has_its_sql(browser):
+def test_a_panel_without_a_route_has_a_page_with_its_sql(browser):
     page = browser.read("run/source-links")
     assert "FROM daily_link_sources" in page.one("pre").text
     assert "curl" not in page.text
@@ -343,7 +343,7 @@ def test_the_page_of_an_agent_has_its_paths_and_links(lake, acme):
         assert f"traffic query paths --org acme --agent {shlex.quote(agent)}" in page.text
 
 
-def test_paths_of_too_many_visits_are_refused_in_one_sentence(browser, monkeypatch):
+def test_paths_from_too_many_visits_are_refused(browser, monkeypatch):
     monkeypatch.setattr(content, "MAX_PATH_VISITS", 100)
     for path in ("paths?range=90d", "agents/GPTBot?range=90d", "export/paths.csv?range=90d"):
         told = browser.get(path)
@@ -371,7 +371,7 @@ def test_unknown_visitors_make_the_visitor_count_a_minimum(lake, browsing):
             assert tiles.one("data", data_field="unique_visitors").text == text
 
 
-def test_the_people_page_ranks_rows_by_visits_of_people(lake, acme):
+def test_the_people_page_ranks_rows_by_human_visits(lake, acme):
     at = datetime(2026, 3, 14, 10)
     people = {"SE": 3, "DE": 2, "BR": 1}
     visits = [visit(visited_at=at, country=code) for code, count in people.items() for _ in range(count)]
@@ -549,7 +549,7 @@ def test_the_main_chart_marks_at_most_five_events(lake, browsing):
     assert [page.text.count(job.title) for page in pages] == [1, 0]  # what was shipped elsewhere is not marked
 
 
-def test_a_page_about_a_file_says_that_files_are_set_aside(lake, browsing):
+def test_a_page_about_a_file_notes_that_files_are_set_aside(lake, browsing):
     land(lake, "acme", [visit(visited_at=NOW.replace(tzinfo=None), path="/a.css", signals=BITS["file"])])
     lake.manifest.exclusions.switch_files("acme", aside=True)
     with browsing(lake) as browser:
@@ -559,7 +559,7 @@ def test_a_page_about_a_file_says_that_files_are_set_aside(lake, browsing):
     assert (said in of_file, "sets files aside" in of_page) == (True, False)
 
 
-def test_changes_are_over_complete_days_that_are_judged(lake, browsing):
+def test_changes_compare_complete_days_that_are_judged(lake, browsing):
     def shown():
         with browsing(lake) as browser:
             page = browser.read("?range=7d")  # 9 to 15 March; today is the 15th
@@ -583,7 +583,7 @@ def test_changes_are_over_complete_days_that_are_judged(lake, browsing):
     assert [cell.text for cell in cells_of(row)] == ["Visits by people", "18", "12", "↑ 50.0 % more"]
 
 
-def test_there_is_no_change_without_visits_before(browser):
+def test_no_change_is_shown_without_earlier_visits(browser):
     for scope in ("?start_date=2026-03-15&end_date=2026-03-15", "?start_date=2025-12-01&end_date=2026-01-01"):
         page = browser.read(scope)
         assert not [span for span in page.all("span") if "change" in span.attributes.get("class", "").split()]
@@ -925,7 +925,7 @@ def test_a_csv_file_without_a_table_is_refused(browser, name, status):
     assert browser.get(f"export/{name}.csv").status_code == status
 
 
-def test_a_panel_has_commands_that_print_the_same(shared_lake, browser):
+def test_a_panel_has_commands_that_print_the_same_rows(shared_lake, browser):
     page = browser.read("agents?range=7d&domain=go.example&traffic_type=ai")
     lines = [one.text for one in page.one("section", id="bot-traffic").one("details", class_="yourself").all("code")]
     url = "http://testserver/analytics/bot-traffic?range=7d&domain=go.example&traffic_type=ai"
@@ -962,7 +962,7 @@ def test_the_overview_and_agents_pages_count_disguised_bots(lake, browsing):
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory, browsing):
-    """A browser over visits in which an attacker wrote every text."""
+    """A browser for visits in which an attacker wrote every text."""
     lake = Lake(tmp_path_factory.mktemp("hostile") / "lake", create=True)
     land(lake, "acme", [
         visit(path=f"/{text}", short_code=text, domain=text, referrer=text, referrer_type="other", utm_source=text,
@@ -977,7 +977,7 @@ def hostile(tmp_path_factory, browsing):
     lake.manifest.close()
 
 
-def test_text_of_strangers_stays_text_on_every_page(hostile):
+def test_text_from_strangers_stays_text_on_every_page(hostile):
     paths = [*PAGES, *SETTINGS, "link?short_code=javascript:alert(1)", "ai/%22%3E%3Cscript%3Ealert(1)",
              "?domain=%22%3E%3Cscript%3Ealert(1)%3C/script%3E&short_code=%3Cb%3E"]  # fmt: skip
     found = set()
@@ -1023,7 +1023,8 @@ VIEWERS = itertools.count(35)
 @pytest.fixture
 def first_view(browser):
     """Return the responses of a first view: the page with the most content, the path of the only file that it loads,
-    and this file."""
+    and that file.
+    """
     headers = {"Accept-Encoding": "gzip", "X-Forwarded-For": f"192.0.2.{next(VIEWERS)}"}
     response = browser.get("?range=90d", headers=headers)
     page = read(response.text)
@@ -1050,7 +1051,7 @@ def test_the_file_of_a_page_is_named_by_its_content(browser, first_view):
     assert browser.get(path.replace("app.", "app.0")).status_code == 404
 
 
-def test_the_file_of_a_page_is_kept_by_browsers(first_view):
+def test_browsers_cache_the_file_of_a_page(first_view):
     *_, style = first_view
     assert (style.status_code, style.headers["cache-control"]) == (200, "public, max-age=31536000, immutable")
 

@@ -1,4 +1,4 @@
-"""`traffic report`: one file with the numbers of the API that loads nothing else, or the same numbers as text."""
+"""`traffic report`: one file with the API's numbers that loads nothing else, or the same numbers as text."""
 
 import gzip
 import re
@@ -22,7 +22,7 @@ DAY = timedelta(days=1)
 
 
 def drawn(today):
-    """Generate visits of sixty days: people of every country, an agent, 60 links, and words of a stranger."""
+    """Generate visits on sixty days: people from every country, an agent, 60 links, and a stranger's words."""
     noon = datetime(today.year, today.month, today.day, 12)
     for number in range(360):
         code = f"link-{number % 60}" if number % 4 else "launch"
@@ -122,7 +122,7 @@ def test_days_without_visits_give_an_empty_report(report):
     assert "No visits" in report("--format", "text", *days).out
 
 
-def test_it_links_to_the_publisher_of_the_lakes_country_database(traffic, lake):
+def test_a_report_links_to_the_country_database_publisher(traffic, lake):
     land(lake, "acme", [visit()])
     lake.country_database.parent.mkdir(exist_ok=True)
     MMDBWriter(4, "DBIP-Country-Lite", ["en"], "", ipv4_compatible=False).to_db_file(str(lake.country_database))

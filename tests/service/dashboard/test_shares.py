@@ -36,7 +36,7 @@ WRONG = ("x", "a" * 43, "%00", "%ff", "..", "' OR 1=1 --", "é")
 
 
 def visits_of(domain, code, agents, days=(1, 2, 20), **more):
-    """Generate visits of a link, a number of each kind, on some days before today."""
+    """Generate visits to a link, a number of each kind, on some days before today."""
     kinds = ({"bot_category": "human", "referrer": f"{code}.example", "referrer_type": "other", "country": "SE"},
              {"bot_category": "ai_assistant", "ai_source": f"{code}-AI", "agent": f"{code}-bot", "operator": "OpenAI",
               "agent_kind": "assistant_fetch", "confidence": "high", "detection_method": "user_agent"})  # fmt: skip
@@ -48,8 +48,9 @@ def visits_of(domain, code, agents, days=(1, 2, 20), **more):
 
 @pytest.fixture(scope="module")
 def shared_lake(shared_lake):
-    """A lake where acme has visits in the scope of its shares, and similar visits on another link, domain and other
-    days."""
+    """A lake where acme has visits in the scope of its shares, and similar visits to another link, to another domain
+    and on other days.
+    """
     land(shared_lake, "acme", [*visits_of("go.example", "launch", 3), *visits_of("go.example", "docs", 5),
                                *visits_of("to.example", "launch", 7, days=(1,)),
                                *visits_of("to.example", "autumn", 2)])  # fmt: skip
@@ -129,7 +130,7 @@ def test_a_share_is_fixed_to_days_domain_and_link(share, reader, fields, visits,
 
 @pytest.fixture
 def timed(lake, browsing):
-    """An editor of acme, whose only visit was yesterday, and the clock of the server."""
+    """An editor of acme, which had its only visit yesterday, and the server's clock."""
     land(lake, "acme", visits_of("go.example", "launch", 1, days=(1,)))
     clock = Clock(NOW)
     with browsing(lake, clock=clock) as browser:
@@ -169,8 +170,8 @@ def test_a_share_refuses_every_parameter_of_the_catalog(share, reader):
         assert (page.all("table"), page.all("data"), page.all("a")) == ([], [], [])
 
 
-def test_a_share_shows_nothing_from_outside_of_its_filters(share, reader):
-    """No other link, domain, day or organization, and no comparison with the days before."""
+def test_a_share_shows_nothing_outside_its_filters(share, reader):
+    """Neither another link, domain, day or organization, nor a comparison with the days before."""
     response = reader.get(share())
     page = read(response.text)
     for word in ("docs", "autumn", "to.example", "rival", "theirs", "acme"):
@@ -186,14 +187,14 @@ def test_a_share_shows_nothing_from_outside_of_its_filters(share, reader):
     assert not re.search(r"1[0-5] Mar|Feb", read(empty.text).text)
 
 
-def test_a_share_leads_to_no_other_page(share, reader):
+def test_a_share_links_to_no_other_page(share, reader):
     page = reader.read(share())
     assert {one["href"] for one in page.all("a")} == {"#main"}
     assert page.all("form") == []
 
 
 @pytest.mark.parametrize("more", ["/", "/links", "/export/top-links.csv", "/../settings/api-keys", "/run/top-links"])
-def test_no_page_is_below_a_share(share, reader, more):
+def test_no_page_has_an_address_below_a_share(share, reader, more):
     assert reader.get(share() + more).status_code in {303, 404}
 
 
@@ -240,7 +241,7 @@ def test_a_wrong_secret_is_like_any_unknown_path(reader, share):
         assert (wrong.status_code, wrong.text) == (404, unknown.text) or (secret, wrong.status_code) == ("..", 303)
 
 
-def test_a_revoked_share_shows_nothing_from_then_on(share, browser, reader):
+def test_a_share_shows_nothing_once_it_is_revoked(share, browser, reader):
     path = share(name="to be revoked")
     assert reader.get(path).status_code == 200
     form = browser.read("settings/shares").row("to be revoked").one("form")

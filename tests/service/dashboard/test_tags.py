@@ -1,4 +1,4 @@
-"""Tags of links on pages, in CSV and in reports: set by a form, each a row that filters, and never markup."""
+"""Tags of links on pages, in CSV and in reports: set with a form, each a row that filters, and never markup."""
 
 from datetime import datetime
 
@@ -116,7 +116,7 @@ def test_tags_are_compared_with_the_previous_period(lake, acme):
 
 @pytest.fixture
 def tagged(lake):
-    """A lake with links of one short code, on every domain and on a single domain, and visits to both."""
+    """A lake with links with one short code, on every domain and on a single domain, and visits to both."""
     land(lake, "acme", [visit(short_code="a", domain=domain) for domain in ("go.example", "to.example")])
     links(lake, "acme", [*LINKS, LINKS[0] | {"domain": "to.example", "tags": None}])
     return lake
@@ -178,7 +178,7 @@ def test_an_invalid_tag_is_named_and_the_input_is_kept(tagged, acme, tags, told)
     assert tags_of(tagged) == before
 
 
-def test_a_viewer_reads_tags_and_sets_none(tagged, browsing):
+def test_a_viewer_can_read_tags_but_not_set_them(tagged, browsing):
     with browsing(tagged, "acme", "viewer") as viewer:
         page = viewer.read("link?short_code=a")
         assert page.all("section", id="tags") == []
@@ -193,7 +193,7 @@ def test_a_viewer_reads_tags_and_sets_none(tagged, browsing):
         assert tags_of(tagged) == before
 
 
-def test_another_site_sets_no_tags(tagged, acme):
+def test_another_site_cannot_set_tags(tagged, acme):
     before = tags_of(tagged)
     answer = acme.post("link?short_code=a", {"Sec-Fetch-Site": "cross-site"}, domain="", tags="x")
     assert (answer.status_code, tags_of(tagged)) == (403, before)
