@@ -10,7 +10,7 @@ from data import SHORT_CODE_PATTERN, BadInput, is_organization
 from data.text import bytes_of_memory
 
 JWT_ALGORITHMS: Final = ("RS256", "ES256", "EdDSA")
-"""Signature algorithms that may be allowed. No HS256: its secret would have to be shared with the provider."""
+"""Signature algorithms that may be allowed, without HS256: its secret would have to be shared with the provider."""
 _ENGINE: Final = re.compile(r"sc://[^/;\s]+(/(;\S*)?)?")
 _ORIGIN: Final = re.compile(r"(https?)://([a-z0-9.-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?", re.ASCII)
 _DEFAULT_PORTS: Final = {"http": "80", "https": "443"}

@@ -14,7 +14,7 @@ from service.core.pages.formats import change_in_words, short_day
 from service.reports.filters import Filters
 
 REST: Final = "(other)"
-"""Name of the last row of a bounded answer."""
+"""Name of the last row of a bounded answer, which sums up all others."""
 MAX_ROWS: Final = {"top-links": 100, "paths": 100, "source-links": 20, "tags": 1_000}
 """Maximum number of rows of an answer, as in its SQL, not counting the last row for all others; for source-links, of
 one platform."""

@@ -240,13 +240,13 @@ class PageContent:
 
 
 def uncovered(lake: Lake, filters: Filters) -> frozenset[date]:
-    """Return the past days covered by neither a log nor a report, out of the filters' days and as many before them."""
+    """Return the past days covered by neither a log nor a report, among the filters' days and as many before them."""
     first, last = filters.earlier[0], min(filters.scope.end_date, filters.today - timedelta(1))
     return lake.manifest.coverage.uncovered_days(filters.organization, filters.scope.domain or "", first, last)
 
 
 def newest_visit(lake: Lake, filters: Filters) -> Newest | None:
-    """Return the newest visit to the organization, or to the domain of these filters."""
+    """Return the newest visit of the organization, or of the filters' domain if there is one."""
     organization = filters.organization
     at = lake.manifest.coverage.newest_at(organization, filters.scope.domain or "")
     return Newest(at, lake.manifest.organizations.today(organization, at)) if at else None

@@ -30,7 +30,7 @@ def evidence_by_day(lake: Lake, filters: Filters) -> Evidence:
 
 
 def evidence_marks(filters: Filters, evidence: Evidence) -> Iterator[Mark]:
-    """Yield a mark for each day in scope with evidence that the previous day with visits lacked, or the reverse."""
+    """Yield a mark for each day in scope that has more or less evidence than the previous day with visits."""
     scope = filters.scope
     days = sorted(day for day in evidence if scope.start_date <= day <= scope.end_date)
     for before, day in pairwise(days):

@@ -1,4 +1,4 @@
-"""The page of the last 30 minutes, which refreshes itself as long as visits arrive."""
+"""The page of the last 30 minutes, which refreshes itself while visits arrive."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

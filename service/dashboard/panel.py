@@ -1,4 +1,4 @@
-"""A panel: the answers that it requests, and how it shows their rows: in a table, perhaps with a chart and notes."""
+"""A panel: the answers that it requests, and how it shows their rows in a table, perhaps with a chart and notes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -27,7 +27,7 @@ from service.jobs.reader import Mark
 from service.reports.filters import CHIPS, Filters
 
 ROWS: Final = 50
-"""Minimum limit on the rows of a table, since a report has no links to further rows."""
+"""Minimum value for the limit on a panel's rows, since a report has no links to further rows."""
 TEXT_ROWS: Final = 10
 MAX_TEXT_WIDTH: Final = 40
 """Maximum number of characters in a plain-text column."""

@@ -121,7 +121,7 @@ class MainSeries(TimeSeries):
     def wants(self, selection: Selection) -> list[Wanted]:
         """Return the requests for visits on these days and on the days before, and for the agents that marks need."""
         wanted = [(self.entry, selection.scope_for(self.entry))]
-        if selection.comparison and self.unit != "month":  # months of two spans do not begin alike
+        if selection.comparison and self.unit != "month":  # months in two spans do not begin on corresponding days
             wanted.append((self.entry, selection.comparison.before))
         return wanted if selection.events is None else [*wanted, (_AGENTS, selection.scope_for(_AGENTS))]
 

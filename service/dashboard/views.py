@@ -55,7 +55,7 @@ UNNAMED: Final = (INVENTED, DETAILS)
 LINKS: Final = next(page for page in NAMED if page.path == "links")
 LINKS_BY_TAG: Final = replace(LINKS, lead="Visits to all links of each tag.", panels=panels.LINKS_BY_TAG)
 PAGES: Final = (*NAMED, *UNNAMED, LINK, LINKS_BY_TAG, *SUBJECTS.values())
-"""All pages of panels."""
+"""All pages with panels."""
 
 
 def routes(context: DashboardContext) -> list[Route]:

@@ -16,7 +16,7 @@ _LINKS: Final = ENTRIES["visits-by-link"]
 MAX_COMPARED: Final = 200_000
 """Maximum number of visits in both periods for which a page compares links."""
 MAX_BROKEN: Final = 3
-"""Maximum number of jobs in the list, which are the newest."""
+"""Maximum number of jobs in the list: the newest ones."""
 _COLUMNS: Final = (
     TableColumn("changed", "What", "text"),
     TableColumn("named", "Name", "text"),

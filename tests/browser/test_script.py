@@ -90,7 +90,7 @@ POINT_INSIDE = """path => {
 """A visible point of a country: the middle of its box may be in another country, as with Portugal and Spain."""
 
 
-def test_a_touched_country_shows_its_number(opened):
+def test_a_tapped_country_shows_its_number(opened):
     page = opened(viewport={"width": 390, "height": 844}, has_touch=True).goto("people")
     page.touchscreen.tap(*page.locator("#geographic .q5").first.evaluate(POINT_INSIDE))
     rows = [row.locator("th, td").all_text_contents() for row in page.locator("#geographic tbody tr").all()]

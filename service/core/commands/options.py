@@ -47,7 +47,7 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401  # of private types
         """Run the command."""
-        LAKE.set(Path(ctx.params.get("lake", DEFAULT_LAKE)))  # typer makes a Path of it later
+        LAKE.set(Path(ctx.params.get("lake", DEFAULT_LAKE)))  # typer converts it to a Path later
         return super().invoke(ctx)
 
 

@@ -29,7 +29,7 @@ def negotiated(headers: Iterable[tuple[bytes, bytes]], body: bytes) -> tuple[byt
 def wants_gzip(headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bool:
     """Return whether to compress a body for a client with these request headers."""
     accepted = b""
-    for name, value in headers:  # in one function, since every cached answer passes here
+    for name, value in headers:  # in one function, since every cached answer passes through it
         if name == b"accept-encoding":
             accepted += b",%b" % value
     return accepted != b"" and len(body) >= MIN_BYTES and _prefers_gzip(accepted)

@@ -19,7 +19,7 @@ from service.core.http.routing import Endpoint
 
 
 def routes_of(base: str, operations: Iterable[tuple[Operation, Handler]]) -> list[Route]:
-    """Return a route for each path of the operations; the handlers answer its requests."""
+    """Return a route for each path of the operations; the operations' handlers answer its requests."""
     endpoints: dict[str, dict[str, Endpoint]] = {}
     for one, handler in operations:
         method, path = one.route.split()

@@ -5,7 +5,7 @@ Problem
 ├── ParameterRefused    400  a query parameter is invalid
 ├── InvalidBody         400  the body cannot be parsed
 ├── AllRefused          400  the body has visits, but none of them is valid
-├── CrossOriginRefused  400  a page of another origin may not send this request
+├── CrossOriginRefused  400  a page from another origin may not send this request
 ├── Unauthorized        401  no valid token
 ├── Forbidden           403  the caller may not do this
 ├── NotFound            404  no such route
@@ -55,7 +55,7 @@ class Problem(Exception):
         """Omitted arguments default to the class's attributes. `more` are further members of the body.
 
         `text` is what str() returns instead of error and message. For a Problem that is also BadInput or another
-        TrafficError, it is only the reason: pages and commands print it without the advice for callers of the API.
+        TrafficError, `text` is only the reason: pages and commands print it without the advice for callers of the API.
         """
         self.headers = dict(headers or self.sent_headers)
         self.body: dict[str, object] = {"error": error or self.error, "message": message or self.message, **more}
@@ -88,7 +88,7 @@ class CrossOriginRefused(Problem):
 
 
 class Unauthorized(Problem):
-    """The response reveals the reason only if it is an expired API key."""
+    """The response reveals the reason only if an API key has expired."""
 
     status = 401
     error = "Authentication failed."

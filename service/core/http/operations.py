@@ -36,7 +36,7 @@ class Operation(NamedTuple):
     check: Callable[[Caller], None] = any_caller
     body: Any = None  # the type of the request's body, or types by media type
     max_bytes: int = 0  # maximum size of the request's body; 0: the handler reads it
-    errors: str = ""  # statuses not implied by the row; 412 means that it takes If-Match
+    errors: str = ""  # statuses not implied by the row; 412 means that the operation accepts If-Match
     description: str = ""
     examples: Mapping[str, Json] = MappingProxyType({})  # of the body, by name
     is_public: bool = False

@@ -32,7 +32,7 @@ class RateLimitDecision(NamedTuple):
 class RateLimiter:
     """Applies the rate limit to requests, and makes the headers and the error for responses.
 
-    The algorithm is a "sliding log": the times of accepted requests are stored, so it is exact.
+    The algorithm is a "sliding log": the times of accepted requests are stored, so the limit is exact.
     """
 
     def __init__(

@@ -98,7 +98,7 @@ class ReceivedBodies:
             raise InvalidBody("Incomplete body: shorter than Content-Length.", "Send the whole body.") from error
         except TimeoutError as error:  # eviction is the only deadline
             raise Overloaded from error
-        if body.is_evicted:  # it became complete
+        if body.is_evicted:  # although it is complete
             raise Overloaded
         return bytes(content)
 

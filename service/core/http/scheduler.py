@@ -95,7 +95,7 @@ class Scheduler:
         """Grant free slots to waiting clients."""
         while found := self._next():
             organization, waiting = found
-            queue = self._queues[organization] = self._queues.pop(organization)  # move to the end of the turns
+            queue = self._queues[organization] = self._queues.pop(organization)  # move to the end of the queue
             queue.waiting.remove(waiting)
             queue.slots += 1
             self._free -= 1

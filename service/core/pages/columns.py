@@ -101,7 +101,7 @@ PROOF: Final = TableColumn("proof", "Proof", "text")
 PEOPLE_VISITORS: Final = TableColumn("people_visitors", "Visitors", "number")
 """The visitors among people and AI referrals, for answers that also count all visitors."""
 OTHER: Final = TableColumn("other_visits", "Other bots", "number")
-"""The visits by neither people nor AI, for answers that only have people, AI and the total."""
+"""The visits by neither people nor AI, for answers that have only people, AI and the total."""
 PREVIOUS: Final = TableColumn("previous_visits", "Period before", "number")
 """All visits in the corresponding hour or day of the previous period."""
 

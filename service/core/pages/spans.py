@@ -18,7 +18,7 @@ MONTHS_FROM: Final = 180
 """Minimum number of days drawn by the month."""
 
 FIELD_OF: Final = {"hour": "date", "day": "date", "week": "week", "month": "month"}
-"""The field of a row with the first day of its unit; for an hour, with its day."""
+"""The field of a row that holds the first day of its unit; for an hour, its day."""
 
 
 def unit_for(days: int) -> str:

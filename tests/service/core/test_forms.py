@@ -23,7 +23,7 @@ from tests.support.visits import land, visit
 
 FORMS = [*tables(__file__)["forms"]]
 """Each form, its submitted values, and the responses to an editor, a viewer, a session of a key (null: the same as for
-an editor), and an editor of another organization. Forms that end something are the last.
+an editor), and an editor of another organization. Forms that end something come last.
 """
 PAUSE_SECONDS = 0.1
 

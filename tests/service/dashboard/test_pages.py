@@ -1011,7 +1011,7 @@ def test_no_cell_of_a_csv_file_is_a_formula(hostile):
 
 
 def loaded_by(page):
-    """Return the addresses that a browser loads to show a page: of every element that loads anything."""
+    """Return the addresses that a browser loads to show a page, from every element that loads something."""
     named = (one.attributes.get("src") or one.attributes.get("href", "") for one in page.all() if one.tag in LOADING)
     return {address.partition("#")[0] for address in named if address and not address.startswith("data:")}
 
@@ -1045,7 +1045,7 @@ def test_a_first_view_uses_two_requests_of_the_rate_limit(first_view):
     assert style.headers["x-ratelimit-remaining"] == "58"
 
 
-def test_the_file_of_a_page_is_named_by_its_content(browser, first_view):
+def test_the_file_of_a_page_is_named_after_its_content(browser, first_view):
     _, path, _ = first_view
     assert re.fullmatch(r"/app/static/app\.[0-9a-f]{12}\.css", path)
     assert browser.get(path.replace("app.", "app.0")).status_code == 404

@@ -116,7 +116,7 @@ def test_tags_are_compared_with_the_previous_period(lake, acme):
 
 @pytest.fixture
 def tagged(lake):
-    """A lake with links with one short code, on every domain and on a single domain, and visits to both."""
+    """A lake with links that share one short code, on every domain and on a single domain, and visits to both."""
     land(lake, "acme", [visit(short_code="a", domain=domain) for domain in ("go.example", "to.example")])
     links(lake, "acme", [*LINKS, LINKS[0] | {"domain": "to.example", "tags": None}])
     return lake
