@@ -106,7 +106,7 @@ class Report:
         disguised = self.content.answer(answers, "disguised")
         lines += filter(None, (self.content.missing_in_words(), disguised_in_words(disguised)))
         if self.content.comparison:
-            lines.append(f"Changes are over complete days: {self.content.comparison.spans}.")
+            lines.append(f"Changes cover complete days: {self.content.comparison.spans}.")
             lines += filter(None, (self.content.lacking_evidence_in_words(),))
         for panel in self.content.panels:
             if not panel.is_in_text or not panel.wants(selection):

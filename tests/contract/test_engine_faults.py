@@ -134,7 +134,7 @@ async def test_finished_parts_of_a_timed_out_dashboard_are_kept(lake, workers):
 
 def test_a_timed_out_query_gets_a_remedy():
     assert problem_of(QueryTimeout("x")).body["message"].startswith("Request fewer days or a single link, or retry ")
-    assert problem_of(ClusterTimeout("x")).body["message"].endswith(" are cached for five minutes: retry.")
+    assert problem_of(ClusterTimeout("x")).body["message"].endswith(" are cached for five minutes.")
 
 
 def test_a_query_exceeding_memory_fails_but_the_next_is_answered(lake, opened, monkeypatch):

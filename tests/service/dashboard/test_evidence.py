@@ -94,7 +94,7 @@ SPANS = [
 @pytest.mark.parametrize(("days", "note"), SPANS)
 def test_an_overview_notes_that_compared_days_lack_headers(browser, days, note):
     page = browser.read(f"?{days}")
-    assert "Changes are over complete days" in page.text
+    assert "Changes cover complete days" in page.text
     assert [one.text for one in page.all("p", class_="note") if "headers" in one.text] == [note] * bool(note)
 
 

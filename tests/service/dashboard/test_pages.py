@@ -296,7 +296,7 @@ def test_every_page_keeps_its_filters_when_a_group_is_chosen(browser):
         page = browser.read(choices[0]["href"])
         assert page.one("nav", aria_label="Visits of").one("a", aria_current="true").text == "People"
         assert "range=7d&f_path=%2Fa&traffic_group=people" in choices[0]["href"]
-        assert "under People and under AI" in page.text
+        assert "under both People and AI" in page.text
 
 
 def test_paths_and_statuses_are_filtered_by_group(browser, internal):
@@ -482,7 +482,7 @@ def test_days_without_a_log_are_hatched_and_not_compared(lake, browsing):
     assert len(weeks.one("section", id="weekly").all("rect", class_="partial")) == 2  # this week is not over
     assert "Data is missing" not in recent.text
     assert "Data is missing on 2 of 3 days. No data for today yet." in silent
-    assert "Changes are over complete days: 13 Mar – 14 Mar against 11 Mar – 12 Mar." in recent.text
+    assert "Changes cover complete days: 13 Mar – 14 Mar against 11 Mar – 12 Mar." in recent.text
 
 
 def test_a_robots_page_without_agents_names_the_newest_visit(lake, browsing):
@@ -569,13 +569,13 @@ def test_changes_compare_complete_days_that_are_judged(lake, browsing):
     changes = ["↑ 50.0 % more 9 Mar – 14 Mar against 3 Mar – 8 Mar"]
     days = ((day, second) for day in range(3, 16) for second in range(3 if day >= 9 else 2))
     land(lake, "acme", [visit(visited_at=datetime(2026, 3, day, 12, second)) for day, second in days])
-    assert shown() == ([], ["6 past days wait to be judged: bots in disguise still count as people there."])
+    assert shown() == ([], ["6 past days wait to be judged: until then, bots in disguise count as people."])
     Compactor(lake, lambda: NOW).run()
     assert shown() == (changes, [])
     land(lake, "acme", [visit(visited_at=datetime(2026, 3, 4, 13), bot_category="other_bot")])
     assert shown() == ([], [])
     land(lake, "acme", [visit(visited_at=datetime(2026, 3, 14, 13), bot_category="other_bot")])
-    assert shown() == ([], ["1 past day waits to be judged: bots in disguise still count as people there."])
+    assert shown() == ([], ["1 past day waits to be judged: until then, bots in disguise count as people."])
     lake.manifest.behaviour.switch("acme", on=False)
     assert len(shown()[0]) == 2
     with browsing(lake) as browser:
