@@ -55,16 +55,16 @@ def parse_recipients(text: str) -> dict[str, tuple[str, ...]]:
 
 
 def parse_addresses(text: str) -> tuple[str, ...]:
-    """Parse mail addresses, separated by commas. Raises BadInput if one is invalid, or if there are none."""
+    """Parse email addresses, separated by commas. Raises BadInput if one is invalid, or if there are none."""
     addresses = tuple(dict.fromkeys(map(str.strip, text.split(","))))
     for address in addresses:
         if not _ADDRESS.fullmatch(address):
-            raise BadInput(f"{address!r} is not a mail address; write it like ops@acme.example (ASCII only).")
+            raise BadInput(f"{address!r} is not an email address; write it like ops@acme.example (ASCII only).")
     return addresses
 
 
 def parse_sender(text: str) -> str:
-    """Parse one mail address, or none. Raises BadInput."""
+    """Parse one email address, or none. Raises BadInput."""
     addresses = parse_addresses(text) if text else ("",)
     if len(addresses) > 1:
         raise BadInput(f"{text!r} must be a single address.")

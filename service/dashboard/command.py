@@ -1,4 +1,4 @@
-"""`traffic report`: the overview as one HTML file that opens without a network, or as text for a mail."""
+"""`traffic report`: the overview as one HTML file that opens without a network, or as text for an email."""
 
 import sys
 from contextlib import closing
@@ -24,7 +24,7 @@ def report(
     output: Annotated[str, typer.Option("--format", help="html or text")] = "html",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Print a report: the dashboard's overview as one HTML file that loads nothing, or as text for a mail.
+    """Print a report: the dashboard's overview as one HTML file that loads nothing, or as text for an email.
 
     Example: traffic report --org acme --range 30d > report.html
     """

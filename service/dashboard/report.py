@@ -92,7 +92,7 @@ class Report:
         return environment().get_template("report.html").render(context)
 
     def text(self) -> str:
-        """Return the report as plain text, for a mail."""
+        """Return the report as plain text, for an email."""
         heading = self._heading()
         lines = [f"{heading['title']} of {heading['organization']}, {heading['span']}"]
         lines += [f"{label}: {_clean(value)}" for label, value in heading["chosen"]]

@@ -85,9 +85,7 @@ class Dashboard:
         return f"{self.address}/app/enter?code={link_of(self.lake, organization, utc_now)}"
 
     def cookie(self, organization):
-        """Return the cookie of a new session, like that of a signed-in browser, without signing in, which renders a
-        page.
-        """
+        """Return the cookie of a new session, as a signed-in browser keeps it; signing in there would render a page."""
         with open_store(SessionStore, self.lake) as sessions:
             secret = sessions.open_by_link(sessions.create_link(organization)).secret
         return {"name": "traffic", "value": secret, "url": self.address, "httpOnly": True, "sameSite": "Lax"}
@@ -106,7 +104,7 @@ def lake_of(folder, organization, *samples):
 
 
 def visits_of_jobs(now):
-    """Generate ten requests a day for a path that was found missing and redirected six days ago, and visits by two
+    """Generate ten requests a day for a path that was missing until it was redirected six days ago, and visits by two
     people whom ChatGPT sent to an address that never existed.
     """
     gone = {"path": "/gone", "bot_category": "ai_assistant", "agent": "ChatGPT-User", "operator": "OpenAI",
@@ -127,7 +125,7 @@ def visits_of_jobs(now):
 def jobs_of_acme(lake, now):
     """Make three jobs for acme, and one job for HOSTILE with each word.
 
-    Return the id of acme's shipped job that is being measured, and of the job that accepts an implementation.
+    Return the ids of acme's shipped job that is being measured, and of the job that accepts an implementation.
     """
     land(lake, "acme", visits_of_jobs(now))
     with open_store(Jobs, lake) as jobs:
