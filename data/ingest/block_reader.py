@@ -1,6 +1,6 @@
 """Turns a block of log lines into visits: parses the lines and passes the requests to pipeline.py.
 
-Client addresses are kept in memory only: here, in client_addresses.py, and in pipeline.py, which drops them.
+Client addresses are kept only in memory: here, in client_addresses.py, and in pipeline.py, which drops them.
 """
 
 import shlex
@@ -60,19 +60,19 @@ class Options:
         if self.log_format not in known:
             raise BadInput(
                 f"{self.log_format!r} is not a known log format; use one of {', '.join(known)}. "
-                "A Parquet file is read as ndjson, a log of your own format of nginx or Apache with --log-format."
+                "Read a Parquet file as ndjson, and a log in a custom nginx or Apache format with --log-format."
             )
         if self.layout and (self.log_format != "auto" or self.columns.renamed):
             raise BadInput("--log-format describes the whole line; omit --format and --columns.")
         if self.columns.renamed and self.log_format not in ("auto", *NAMED_COLUMN_FORMATS):
-            raise BadInput(f"--columns goes with {' and '.join(NAMED_COLUMN_FORMATS)}, not with {self.log_format}.")
+            raise BadInput(f"--columns works with {' and '.join(NAMED_COLUMN_FORMATS)}, not with {self.log_format}.")
         if self.captures and (self.flag != "--captures" or self.log_format not in {"auto", "haproxy"}):
             other = self.log_format if self.flag == "--captures" else self.flag
-            raise BadInput(f"--captures goes with haproxy, not with {other}; omit one of the two.")
+            raise BadInput(f"--captures works with haproxy, not with {other}; omit one of the two.")
 
     @property
     def flag(self) -> str:
-        """The command-line flag that is required again to import later lines of this log; '' if there is none."""
+        """The command-line flag that must be given again to import later lines of this log; '' if there is none."""
         if self.layout:
             return "--log-format"
         if self.columns.renamed:
@@ -87,7 +87,7 @@ class Options:
 
     @property
     def may_be_mixed(self) -> bool:
-        """Whether lines may be in formats other than their log's: true if the user gave no format and no columns."""
+        """Whether lines may be in formats other than the log's: true if the user gave neither a format nor columns."""
         return self.reader == "auto" and not self.columns.renamed
 
     def with_flag(self, log_format: str) -> str:
@@ -97,7 +97,7 @@ class Options:
 
 @dataclass(frozen=True)
 class BlockResult:
-    """The visits of one block of a log, and statistics about its lines."""
+    """The visits in one block of a log, and statistics about the block's lines."""
 
     block: Block
     visits: pa.Table  # `day` and the columns of VISITS, sorted by day, short code and time
@@ -152,7 +152,7 @@ class BlockReader:
         return log_format
 
     def read(self, block: Block, log_format: str, options: Options) -> BlockResult:
-        """Parse and classify the lines of a block. Lines that cannot be parsed are in `rejects`."""
+        """Parse and classify the lines of a block. Lines that cannot be parsed are listed in `rejects`."""
         log_format = "w3c" if log_format == "auto" else log_format  # still auto: only directives have been read
         lines = formats.split_lines(block.text, block.first_line)
         context = self._context(block, log_format, options)
@@ -197,7 +197,7 @@ class BlockReader:
 
 
 def _guessed_format(guess: ColumnGuess, options: Options, error: formats.UnknownFormat) -> str:
-    """Return ndjson with the flag for columns guessed by name. Raises UnknownFormat for an uncertain guess."""
+    """Return ndjson with the flag for columns guessed by name. Raises UnknownFormat if the guess is uncertain."""
     if guess.rivals and not guess.missing:
         keys = "; ".join(f"{' and '.join(columns)} for {name}" for name, columns in guess.rivals.items())
         raise formats.UnknownFormat(f"{error}; its JSON has more than one key for a field: {keys}") from error
@@ -223,13 +223,13 @@ class ReaderPool:
             return reader.read(block, log_format, options)
 
     def resolve_format(self, path: Source, block: Block, log_format: str, options: Options) -> str:
-        """See BlockReader.resolve_format. Raises BadInput with the name of the log."""
+        """See BlockReader.resolve_format. Raises BadInput with the log's name in the message."""
         try:
             with self._borrowed() as reader:
                 return reader.resolve_format(block, log_format, options)
         except formats.UnknownFormat as error:
             explain = f"`traffic formats explain {shlex.quote(str(path))}`"
-            remedy = "shows where they differ, and proposes --log-format or --columns"
+            remedy = "shows where they differ from the nearest format and proposes --log-format or --columns"
             raise BadInput(f"{path}: {error}; {explain} {remedy}.") from error
         except BadInput as error:
             raise BadInput(f"{path}: {error}") from error

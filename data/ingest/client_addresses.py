@@ -27,18 +27,18 @@ LOCAL: Final = tuple(
         ),
     )
 )  # fmt: skip
-"""Networks that are not routed on the internet: connections from them are assumed to come from a proxy."""
+"""Networks that are not routed on the internet. Connections from them are assumed to come from a proxy."""
 
 _LOCAL: Final = Networks(LOCAL)
 _OTHER_STARTS: Final = "0|:|[0-9a-f]{1,3}:|unix:"
-"""Prefixes of local sockets, and of IPv6 addresses with a first group of fewer than four digits."""
+"""Prefixes of local sockets, and of IPv6 addresses that start with a group of fewer than four digits."""
 _NO_TEXT: Final = pa.scalar("", pa.string())
 _FORWARDED_FOR: Final = re.compile(r'(?i)(?:^|[;,\s])for="?([^;,"]*)')
 _FORWARDED_PROTO: Final = re.compile(r'(?i)(?:^|[;,\s])proto="?([a-z]+)')
 
 
 class ClientAddresses:
-    """Distinguishes clients from proxies: addresses in proxies.toml, or in `proxies` (networks; by default, LOCAL)."""
+    """Tells clients from proxies: addresses in proxies.toml or in the networks `proxies` (by default, LOCAL)."""
 
     def __init__(self, proxies: Iterable[Network] = ()) -> None:
         networks = [*known_proxies(), *(tuple(proxies) or LOCAL)]
@@ -47,10 +47,10 @@ class ClientAddresses:
         self.client = lru_cache(1 << 14)(self._client_uncached)
 
     def resolve(self, requests: pa.Table) -> pa.Table:
-        """Return requests parsed from a log with the client's address as `ip`, and without `forwarded`.
+        """Return a log's parsed requests with the client's address in `ip`, and without the column `forwarded`.
 
-        In a server's log, which has `forwarded_proto`, `scheme` and `protocol` become those of the client's connection:
-        behind a proxy, the scheme that the proxy reports, and no protocol.
+        In a server log, which has `forwarded_proto`, `scheme` and `protocol` come to describe the client's connection:
+        behind a proxy, `scheme` is what the proxy reports, and `protocol` is empty.
         """
         requests = self._of_own_connection(requests)
         peers, forwarded = requests["ip"], requests["forwarded"]
@@ -65,9 +65,7 @@ class ClientAddresses:
         return requests.set_column(requests.schema.get_field_index("ip"), "ip", clients.take(pairs.indices))
 
     def _of_own_connection(self, requests: pa.Table) -> pa.Table:
-        """Return the requests with the scheme and protocol of the client's connection instead of the nearest
-        proxy's.
-        """
+        """Return the requests with the scheme and protocol of the client's connection, not of the nearest proxy's."""
         if "forwarded_proto" not in requests.schema.names:
             return requests
         columns = [dictionary_encoded(pc.fill_null(requests[name], _NO_TEXT)) for name in ("ip", "forwarded")]
@@ -88,7 +86,9 @@ class ClientAddresses:
         return requests if scheme.null_count == len(scheme) else requests.append_column("scheme", scheme)
 
     def _scheme_in(self, chain: str) -> str | None:
-        """Return the scheme of the client's connection to the first proxy, from `Forwarded`; None if it has none."""
+        """Return the scheme of the client's connection to the first proxy, from `Forwarded`; None if the header has
+        none.
+        """
         for hop in reversed(chain.split(",")) if "=" in chain else ():
             address, scheme = _FORWARDED_FOR.search(hop), _FORWARDED_PROTO.search(hop)
             if address is None or not self._is_proxy(address[1].strip()):  # everything further left may be forged
@@ -98,8 +98,8 @@ class ClientAddresses:
     def _is_behind_proxy(self, peer: str, forwarded: str) -> bool:
         """Whether the scheme and protocol in the log describe a proxy's connection.
 
-        True if the peer is a proxy, or if the server has replaced it with an address from the chain. Without a chain,
-        this machine's own address is taken for a client's, as in local tests.
+        True if the peer is a proxy, or if the server has replaced it with an address from the chain. Without a chain, a
+        loopback address counts as a client's, as in local tests.
         """
         if "," in peer:
             return self._is_proxy(peer.rpartition(",")[2].strip())
@@ -128,7 +128,7 @@ class ClientAddresses:
 
 
 def most_common_local(addresses: pa.ChunkedArray) -> Counter[str]:
-    """Return the most frequent address in a column with its frequency, if it is in LOCAL."""
+    """Return the most frequent address in a column, with its number of rows, if the address is in LOCAL."""
     texts, counts = pc.value_counts(addresses).flatten()
     if not len(texts):
         return Counter()
@@ -139,7 +139,9 @@ def most_common_local(addresses: pa.ChunkedArray) -> Counter[str]:
 
 
 def _start_of(network: Network) -> str:
-    """Return a pattern for the start of a network's addresses, which with _OTHER_STARTS spares parsing most others."""
+    """Return a pattern for the start of a network's addresses. Together with _OTHER_STARTS, it avoids parsing most
+    others.
+    """
     if network.version == 6:
         return f"{int(network.network_address) >> 112:04x}"[: network.prefixlen // 4]
     return r"\.".join([*str(network).split(".")[: min(network.prefixlen // 8, 3)], ""])

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 MAX_DICTIONARY_SIZE: Final = 100
-"""Columns with more distinct values are expanded to plain strings: every file would contain the whole dictionary."""
+"""Columns with more distinct values are expanded to plain strings, because every file would contain the whole
+dictionary."""
 
 Value = TypeVar("Value", bound=Hashable)
 
@@ -23,11 +24,11 @@ class DictionaryColumn(NamedTuple):
     dictionary: pa.Array
 
     def map_texts(self, function: Callable[[str], str | None]) -> "DictionaryColumn":
-        """Return the column with the function applied to each distinct text."""
+        """Return the column with the function applied to each distinct string."""
         return dictionary_column(pa.array(map(function, self.dictionary.to_pylist()), pa.string()), self.indices)
 
     def where(self, mask: pa.Array) -> "DictionaryColumn":
-        """The column with null where the mask is false."""
+        """Return the column with null in the rows where the mask is false."""
         null = len(self.dictionary)
         dictionary = pa.concat_arrays([self.dictionary, pa.nulls(1, self.dictionary.type)])
         return DictionaryColumn(pc.if_else(mask, self.indices, pa.scalar(null, self.indices.type)), dictionary)
@@ -38,7 +39,7 @@ class DictionaryColumn(NamedTuple):
         return len(self.dictionary)
 
     def values_at(self, indices: pa.Array) -> list[Any]:
-        """The values at some indices."""
+        """Return the values at these indices."""
         values: list[Any] = self.dictionary.take(indices).to_pylist()
         return values
 
@@ -55,12 +56,12 @@ class DistinctColumn(NamedTuple, Generic[Value]):
         return len(self.values)
 
     def values_at(self, indices: pa.Array) -> list[Value]:
-        """The values at some indices."""
+        """Return the values at these indices."""
         return [self.values[index] for index in indices.to_pylist()]
 
 
 def dictionary_column(values: pa.Array, indices: pa.Array) -> DictionaryColumn:
-    """Return the column that has `values` at `indices`; `values` may contain duplicates."""
+    """Encode the column with the rows `values.take(indices)`; `values` may contain duplicates."""
     encoded = values.dictionary_encode("encode")
     return DictionaryColumn(encoded.indices.take(indices), encoded.dictionary)
 
@@ -78,7 +79,9 @@ def or_null(texts: pa.Array) -> pa.Array:
 
 
 def expand(values: pa.Array, indices: pa.Array) -> pa.Array:
-    """Return the value of each row. Strings with few distinct values stay dictionary-encoded, to be written faster."""
+    """Return the value of each row. A column with few distinct strings stays dictionary-encoded, so it is written
+    faster.
+    """
     if not pa.types.is_string(values.type):
         return values.take(indices)
     encoded = values.dictionary_encode()
@@ -110,7 +113,7 @@ def composite_key(*columns: pa.Array) -> CompositeKey:
 def map_distinct(
     function: Callable[..., Value], *columns: DictionaryColumn | DistinctColumn[Any]
 ) -> DistinctColumn[Value]:
-    """Return the result of a function for each row; it is called once for each distinct combination of values."""
+    """Return a function's result for each row. The function is called once for each distinct combination of values."""
     if len(columns) == 1:
         rows, parts = columns[0].indices, [pa.arange(0, columns[0].size)]
     else:
@@ -122,11 +125,11 @@ def map_distinct(
 
 
 def intern_values(numbers: dict[Value, int], values: Sequence[Value]) -> pa.Array:
-    """Return each value's number in `numbers`, which numbers values from 0 by first use; new values are added to it."""
+    """Return each value's number. `numbers` numbers values from 0, in order of first use; new values are added to it."""
     return pa.array([numbers.setdefault(value, len(numbers)) for value in values], pa.int32())
 
 
 def text_columns(names: Sequence[str], rows: Sequence[Sequence[str | None]]) -> dict[str, pa.Array]:
-    """Transpose rows of text into named columns."""
+    """Transpose rows of strings into named columns."""
     columns = zip(*rows, strict=True) if rows else [()] * len(names)
     return {name: pa.array(column, pa.string()) for name, column in zip(names, columns, strict=True)}

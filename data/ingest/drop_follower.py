@@ -1,7 +1,7 @@
-"""Follows log objects that other programs write to a folder or a bucket as a whole: lands each content exactly once.
+"""Follows log objects that other programs write whole to a folder or bucket, and lands each content exactly once.
 
-All objects are listed each time, since new keys may sort before older keys. Each version that was read gets a row in
-the table `objects`, in the transaction in which its visits land.
+All objects are listed each time, because new keys may sort before older keys. Each version that was read gets a row in
+the table `objects`, in the transaction that lands its visits.
 """
 
 import sqlite3
@@ -28,7 +28,7 @@ _FAILURES: Final = 3
 _FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS = 60, 3_600
 """First and maximum delay before retrying an object that cannot be read; it doubles each time."""
 _NAMED: Final = 3
-"""Maximum number of objects per pass that messages name; further objects are only counted."""
+"""Maximum number of objects per pass that messages name; any further objects are only counted."""
 _NOTED_AT_ONCE: Final = 1_000
 
 
@@ -50,7 +50,7 @@ class DropTotals(FollowTotals):
 
 @dataclass
 class _Wait:
-    """An object that could not be read."""
+    """The delay before an object that could not be read is tried again."""
 
     seconds: int = _FIRST_WAIT_SECONDS
     ends_at: float = 0.0  # 0: the folder or bucket failed, so retry at the next pass, after all others
@@ -81,7 +81,7 @@ class DropFollower:
         self._has_warned_of_old = False
 
     def tick(self) -> None:
-        """Land all new objects. A failure to read or store an object is reported once, and retried at the next tick."""
+        """Land all new objects. A failure to read or store an object is reported once; the next tick tries again."""
         try:
             error = self._pass()
         except TargetUnavailable as unavailable:
@@ -104,7 +104,7 @@ class DropFollower:
         """Do nothing: no file is open between ticks."""
 
     def _pass(self) -> str:
-        """Land all new objects; return the last problem with the folder or bucket."""
+        """Land all new objects; return the last problem with the folder or bucket, or '' if there was none."""
         self._importer.refresh_rules()
         delete_old_salts(self._lake.salts, datetime.now(UTC))  # also when nothing lands
         new = self._new_objects()
@@ -159,7 +159,7 @@ class DropFollower:
         wait.seconds = min(2 * wait.seconds, _MAX_WAIT_SECONDS)
 
     def _report_objects(self) -> None:
-        """Send the messages about single objects; only the first if there are many."""
+        """Send the messages about single objects; if there are many, only the first few."""
         for text in self._messages[:_NAMED]:
             self._notify(text)
         if (more := len(self._messages) - _NAMED) > 0:
@@ -177,18 +177,18 @@ class DropFollower:
         except BadInput as error:
             self._done.add(dropped.version)
             self.totals.refused += 1
-            self._notify(f"{error} It is ignored until it changes.")
+            self._notify(f"{error} This object is ignored until it changes.")
             return
         self.totals.objects += 1
         self.totals.add(summary)
         if summary.is_truncated:
-            self._notify(f"{source} is truncated: its readable part counts.")
+            self._notify(f"{source} is truncated: only its readable part was imported.")
         oldest = (datetime.now(UTC) - LIFETIME - timedelta(days=1)).date()
         if summary.first_day and summary.first_day < oldest and not self._has_warned_of_old:
             self._has_warned_of_old = True
             self._notify(
-                f"{source} has visits of {summary.first_day}, older than 48 hours: they count, but visitors who "
-                "already had visits on such a day more than 48 hours ago count twice."
+                f"{source} has visits on {summary.first_day}, more than 48 hours ago: they count, but visitors "
+                "whose other visits on such a day were imported more than 48 hours ago count twice."
             )
         if summary.batch:
             self.totals.repeated += 1

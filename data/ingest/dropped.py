@@ -16,7 +16,7 @@ from data.logs.source import Source
 from data.manifest.logs import ObjectVersion
 
 REST_SECONDS: Final = 10
-"""Minimum time since a file's last change: before that, it may still be growing."""
+"""Minimum time since a file's last change: until it has passed, the file may still be growing."""
 IN_MEMORY_BYTES: Final = 64 << 20
 """Objects up to this size are downloaded once, into memory. Larger objects are read twice, in pieces."""
 _PIECE_BYTES: Final = 8 << 20
@@ -32,7 +32,7 @@ class DroppedObject(NamedTuple):
 
 
 def open_drop(name: str) -> "Drop":
-    """Open a folder or s3://bucket/prefix. Raises BadInput when it is invalid."""
+    """Open a folder or s3://bucket/prefix. Raises BadInput if the name is invalid."""
     return BucketDrop(parse_target(name)) if "://" in name else FolderDrop(Path(name))
 
 
@@ -40,7 +40,7 @@ class FolderDrop:
     """A folder and its subfolders. Hidden files and symbolic links are ignored."""
 
     bucket = "file://"
-    """The name of this place in the versions of its objects."""
+    """The value of `bucket` in the versions of its objects."""
 
     def __init__(self, folder: Path) -> None:
         """Raises BadInput unless the folder exists."""
@@ -49,7 +49,7 @@ class FolderDrop:
         self._folder = folder.absolute()
 
     def pages(self) -> Iterator[list[DroppedObject]]:
-        """Yield lists of all objects, except files that are empty or just being written. Raises TargetUnavailable."""
+        """Yield lists of all objects, except files that are empty or still being written. Raises TargetUnavailable."""
         if not self._folder.is_dir():
             raise TargetUnavailable(f"{self._folder} cannot be read: it is no longer a folder.")
         page: list[DroppedObject] = []

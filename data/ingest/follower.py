@@ -61,7 +61,7 @@ class FollowTotals:
     @property
     def read(self) -> str:
         """The progress, as part of a sentence."""
-        return f"the log is read to byte {self.position:,}"
+        return f"the log has been read to byte {self.position:,}"
 
     def add(self, summary: Summary) -> None:
         """Add the result of a whole import."""
@@ -111,7 +111,7 @@ class Follower:
             raise BadInput(f"{path} cannot be followed: {error.strerror}.") from error
 
     def tick(self) -> None:
-        """Land all new lines. A disk error is reported once, and retried at the next tick.
+        """Land all new lines. A disk error is reported once; the next tick tries again.
 
         Raises BadInput if no part of the log has landed yet and none of its lines can be parsed.
         """
@@ -140,7 +140,7 @@ class Follower:
             tail.close()
 
     def _catch_up(self) -> None:
-        """Import the missing parts of rotated files. A disk error is reported once, and retried later."""
+        """Import the missing parts of rotated files. A disk error is reported once; a later tick tries again."""
         try:
             for summary in self._rotated.catch_up(self._live, self._late, self._marks, self._progress):
                 self.totals.add(summary)
@@ -192,7 +192,7 @@ class Follower:
     def _land_next(self, tail: Tail, end: int, is_over: bool) -> bool:
         """Land the next block after the imported part of a log; return whether there was a block.
 
-        Raises BadInput when the log was imported with another domain.
+        Raises BadInput if the log was imported with another domain.
         """
         with self._lake.import_lock():
             before, domain = tail.batch, self._options.domain
@@ -201,7 +201,8 @@ class Follower:
                 check_domain(tail.path, tail.batch, domain)
                 if tail.batch.visits and tail.batch.domain != domain:
                     self._notify(
-                        f"{tail.path}: earlier lines were imported without a domain; later lines have {domain}."
+                        f"{tail.path}: earlier lines were imported without a domain; "
+                        f"later lines are imported with {domain}."
                     )
             self._mark(tail)
             block_and_position = tail.read(end, is_over)

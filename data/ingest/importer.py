@@ -48,7 +48,7 @@ MAX_PARALLEL_BLOCKS: Final = 2
 
 
 _ATTEMPTS: Final = 5
-"""Maximum number of times to read an object while other programs land parts of it."""
+"""Maximum number of attempts to read an object while other programs land parts of it."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class _LandedByAnother(Conflict):
 
 
 class Importer:
-    """Imports logs into one lake. Loading the rules is slow, so use one importer for many files.
+    """Imports logs into one lake. Loading the rules is slow, so reuse one importer for many files.
 
     Addresses in `proxies` are not clients: requests count for the clients that these proxies report, and these
     addresses neither verify nor contradict agents.
@@ -97,11 +97,11 @@ class Importer:
         self.refresh_rules()
 
     def refresh_rules(self) -> None:
-        """Load the current IP lists and tables of the lake."""
+        """Load the lake's current IP lists and tables."""
         lists_changed_at, tables = changed_at(self._lake), self._current_tables.current()
         if tables != self._tables:
             pool = ThreadPoolExecutor(1)  # its thread ends when the rules are loaded
-            self._classifier = pool.submit(shared_classifier, tables)  # meanwhile, a log is hashed and parsed
+            self._classifier = pool.submit(shared_classifier, tables)  # in parallel, a log is hashed and parsed
             pool.shutdown(wait=False)
         if lists_changed_at != self._lists_changed_at or tables != self._tables:
             self._networks = NetworkKinds(lists := intact_snapshots(self._lake))
@@ -136,10 +136,10 @@ class Importer:
         """Import the lines of a log that were not imported before, atomically.
 
         With `again`, all lines are imported, including lines that were imported before and erased. Raises BadInput,
-        without changing anything, if the file cannot be read or matches no format, or with `again`, if visits of its
-        days and domain are in the lake. Only an earlier `version` of the same object is continued; other contents,
-        which may have the same beginning by chance, are compared as a whole. An object may be slow to read, so other
-        imports wait only while its visits land: if they land a part of it meanwhile, it is read again.
+        without changing anything, if the file cannot be read or matches no format, or with `again`, if the lake has
+        visits on its days and domain. Only an earlier `version` of the same object is continued; other contents, which
+        may have the same beginning by chance, are compared as a whole. An object may be slow to read, so other imports
+        wait only while its visits land. If they land a part of the object while it is being read, it is read again.
         """
         for _ in range(_ATTEMPTS - 1 if version else 0):
             with suppress(_LandedByAnother, ZoneChanged):
@@ -199,7 +199,7 @@ class Importer:
                 line, reason = summary.rejects[0]
                 raise BadInput(
                     f"{log.path}: it has {plural(summary.lines, 'line')}, but none in the {summary.log_format} format; "
-                    f"the first, line {line:,}: {reason}."
+                    f"the first is line {line:,}: {reason}."
                 )
             if log.reimport and summary.first_day and summary.last_day:
                 default, domains = normalized_host(options.domain), summary.domains

@@ -1,6 +1,6 @@
 """Accepts visits that programs report: classifies them like log lines, and stores them as pending visits.
 
-data/logs/reported.py parses them. Client addresses are kept in memory only.
+data/logs/reported.py parses them. Client addresses are kept only in memory.
 """
 
 import logging
@@ -53,7 +53,7 @@ _OWN: Final = (
     "visited_at", "domain", "short_code", "path", "method", "status", "country", "visitor", "is_malicious",
     "user_agent", "utc_offset", "signals", "bytes_sent",
 )  # fmt: skip
-"""The columns stored for each visit, in this order. The other columns have few distinct combinations of values."""
+"""The columns stored for each visit, in this order. All other columns together have few distinct combinations."""
 
 
 class LiveIngest:
@@ -69,7 +69,7 @@ class LiveIngest:
         *,
         tables: CurrentTables | None = None,
     ) -> None:
-        """Read the tables of the lake unless `tables` is given. Raises BadInput when they are invalid."""
+        """Read the lake's tables unless `tables` is given. Raises BadInput if they are invalid."""
         self._lake = lake
         self._now = now
         self._countries = countries
@@ -97,7 +97,7 @@ class LiveIngest:
     def prepare(self, prepared: PreparedVisits) -> None:
         """Parse, classify and pack visits of a submission for STEP_SECONDS. Each invalid visit is rejected on its own.
 
-        Raises sqlite3.OperationalError or OSError when the disk fails.
+        Raises sqlite3.OperationalError or OSError if the disk fails.
         """
         classified = prepared.classified or self._new(prepared)
         self._classify(prepared, classified, perf_counter() + STEP_SECONDS)
@@ -109,9 +109,9 @@ class LiveIngest:
     def store(self, batch: Sequence[PreparedVisits]) -> list[IngestResult]:
         """Store submissions durably in one transaction.
 
-        Submissions that are not prepared yet are prepared first, those of an organization together. Raises ZoneChanged
-        if all must be prepared again from the beginning, sqlite3.OperationalError or OSError if the disk fails; in
-        these cases, nothing was stored.
+        Submissions that are not yet prepared are prepared first, all of an organization's together. Raises ZoneChanged
+        if all must be prepared again from the beginning, and sqlite3.OperationalError or OSError if the disk fails; in
+        either case, nothing was stored.
         """
         visits = [(prepared.submission.organization, packed) for prepared in batch for packed in prepared.packs]
         together: dict[str, ClassifiedVisits] = {}
@@ -211,7 +211,7 @@ class LiveIngest:
         return rows
 
     def _user_agent_uncached(self, sent: str) -> tuple[str, Classification, bool]:
-        """Return a user agent, unescaped; its classification; whether an address can verify or contradict that."""
+        """Return the unescaped user agent, its classification, and whether an address can verify or contradict that."""
         user_agent = readable_user_agent(sent.replace("\0", "\ufffd").replace("\\", r"\\"))  # escaped as in a log
         classification = self._classifier.classify_user_agent(user_agent)
         return user_agent, classification, self._verifier.can_verify(classification)
@@ -223,7 +223,9 @@ class LiveIngest:
         return self._classifier.classify_referral(request), self._classifier.origin(request), signals
 
     def _match_path_uncached(self, path: str) -> tuple[str | None, bool, bool, bool]:
-        """Return the short code of a path (None if it has none), and whether it matches probes, programs, files."""
+        """Return the short code of a path (None if it has none), and whether the path matches probes, programs and
+        files.
+        """
         code = self._short_code.search(path)
         short_code = code[1] or None if code else None
         is_file = short_code is None and _FILE.search(encodable(path)) is not None

@@ -10,8 +10,8 @@ from data.manifest.logs import Batch
 def initial_format(path: Source, before: Batch | None, options: Options) -> str:
     """Return the format from the options, or if that is auto, the format in which the log's beginning was imported.
 
-    Raises BadInput if the earlier import needed a flag that is missing now, or guessed columns and this import must
-    not guess.
+    Raises BadInput if the earlier import needed a flag that is missing now, or if it guessed columns and this import
+    must not.
     """
     log_format = before.log_format if before and options.reader == "auto" else options.reader
     name, _, flag = log_format.partition(" ")
@@ -30,4 +30,6 @@ def check_hosts(path: Source, part: BlockResult, log_format: str, options: Optio
     """
     is_without = log_format in HOSTLESS_FORMATS or (is_new and not part.names_hosts)
     if options.needs_domain and not options.domain and len(part.visits) and is_without:
-        raise BadInput(f"{path}: its lines ({log_format}) have no host; add it, such as --domain go.example.com.")
+        raise BadInput(
+            f"{path}: its lines ({log_format}) have no host; give their domain, such as --domain go.example.com."
+        )

@@ -1,6 +1,7 @@
-"""Identifies the agents of a block of requests by more than their user agents: by addresses, signatures and the edge.
+"""Identifies the agents in a block of requests by more than user agents: by addresses, signatures and the edge's
+verdict.
 
-Live visits, which have no verdict of an edge, take the other steps in live.py. Nothing read here is stored.
+Live visits, which have no verdict from an edge, go through the other steps in live.py. Nothing read here is stored.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from data.rules.signers import Signers
 from data.visits import Classification
 
 _EDGE: Final = ("verified_bot", "address_class", "bot_score")
-"""The columns of the edge's verdict; a format has all of them or none."""
+"""The columns with the edge's verdict; a format has all of them or none."""
 
 
 def named_agents(
@@ -39,7 +40,7 @@ def named_agents(
 
 
 def _has_text(requests: pa.Table, name: str) -> bool:
-    """Whether the format has this column and any request has a text in it."""
+    """Whether the format has this column and any request has a value in it."""
     return name in requests.schema.names and bool(pc.any(pc.not_equal(requests[name], "")).as_py())
 
 
@@ -49,7 +50,9 @@ def _verified(
     encoded: dict[str, DictionaryColumn],
     is_new: Callable[[Classification], bool] = lambda _: True,
 ) -> DistinctColumn[Classification]:
-    """Return the classifications, checked against addresses if they satisfy `is_new` and an address can matter."""
+    """Return the classifications, after checking those that satisfy `is_new` against addresses where an address can
+    matter.
+    """
     values = enumerate(by_agent.values)
     verifiable = [index for index, value in values if is_new(value) and verifier.can_verify(value)]
     is_claim = pc.is_in(by_agent.indices, pa.array(verifiable, pa.int32()))

@@ -14,9 +14,9 @@ For example, here are two columns of three lines. Each column is dictionary-enco
     3. combine each pair                combined      0: ai_referral, desktop        1: ai_training, bot
     4. expand to the rows               bot_category  ai_referral, ai_training, ai_referral
 
-Steps 2 and 3 are `map_distinct`, which calls the same functions as for a live visit (live.py).
+`map_distinct` does steps 2 and 3; it calls the same functions that live.py calls for a live visit.
 300,000 lines have only a few thousand distinct user agents and referrers, and not many more combinations.
-Client addresses are kept in memory only, here and in block_reader.py.
+Client addresses are kept only in memory, here and in block_reader.py.
 """
 
 import threading
@@ -64,7 +64,8 @@ from data.visits import VISITS_OF_DAYS, Classification, columns_filled_by
 ArrowColumns = dict[str, pa.Array]
 
 _CLASSIFY_LOCK: Final = threading.Lock()
-"""Held while classifying or hashing: threads would compete for the interpreter lock at every value, which is slower."""
+"""A lock held while classifying or hashing. Otherwise, threads would compete for the interpreter lock at every value.
+"""
 
 _ENCODED_COLUMNS: Final = ("day", "domain", "ip", "country", "method", "target", "protocol", "referrer", "user_agent")
 
@@ -77,7 +78,7 @@ class Countries(Protocol):
 
 
 class Tenant(NamedTuple):
-    """The organization of the visits, the domain of visits without a host, and the pattern (RE2) of its short codes."""
+    """The visits' organization, the domain for visits without a host, and the pattern (RE2) for short codes."""
 
     organization: str
     domain: str
@@ -109,8 +110,8 @@ class VisitBuilder:
     def visits(self, requests: pa.Table, tenant: Tenant) -> tuple[pa.Table, Counter[Exclusion]]:
         """Return the visits of requests without a `reason`, and the number set aside by each of the owner's rules.
 
-        The visits are a table of VISITS_OF_DAYS, sorted by day, short code and time. Strings with few distinct values
-        are dictionary-encoded. Columns that the format of the log lacks are missing.
+        The visits are a table with the schema VISITS_OF_DAYS, sorted by day, short code and time. Columns with few
+        distinct strings are dictionary-encoded. Columns that the log's format lacks are missing.
         """
         if not len(requests):
             return VISITS_OF_DAYS.empty_table(), Counter()
@@ -239,7 +240,7 @@ def _sort_order(*keys: pa.Array) -> pa.Array:
 def _signals(
     encoded: dict[str, DictionaryColumn], targets: ArrowColumns, requests: pa.Table, own: OwnRules, rules: Rules
 ) -> pa.Array:
-    """Return the initial signals of each row (null: none), from its target, address, user agent and logged texts."""
+    """Return the initial signals of each row (null: none), from its target, address, user agent and logged headers."""
 
     def bits(column: DictionaryColumn, bits_of: Callable[[str], int]) -> pa.Array:
         return pa.array((int(bits_of(text)) for text in column.dictionary.to_pylist()), pa.int64()).take(column.indices)

@@ -10,7 +10,7 @@ from data.store.lake import Lake
 class ReimportCheck:
     """Checks whether a log may be imported again: its visits in the lake must have been erased.
 
-    Visits that land later do not count, so several logs of one day can be imported.
+    Visits that land later do not count, so several logs from one day can be imported.
     """
 
     def __init__(self, lake: Lake, organization: str) -> None:
@@ -20,7 +20,7 @@ class ReimportCheck:
         self._files = {file.path for file in lake.manifest.files.live(organization)}
 
     def run(self, log: object, first_day: date, last_day: date, domains: Collection[str | None]) -> None:
-        """Raise BadInput if there are visits on these days (inclusive) and domains; None: visits without a domain."""
+        """Raise BadInput if there are visits on these days (inclusive) and domains; None stands for no domain."""
         found: set[str | None] = set()
         for file in self._lake.live_files(self._organization, first_day, last_day):
             if file.path in self._files:
@@ -29,4 +29,4 @@ class ReimportCheck:
             days = f"--since {first_day} --before {last_day + timedelta(days=1)}"
             names = sorted(f"--domain {domain}" if domain else "--no-domain" for domain in found)
             erase = " and ".join(f"`traffic erase --org {self._organization} {name} {days}`" for name in names)
-            raise BadInput(f"{log}: visits of its days and domain are in the lake; erase them first: {erase}.")
+            raise BadInput(f"{log}: the lake has visits on its days and domain; erase them first: {erase}.")

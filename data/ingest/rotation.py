@@ -29,14 +29,14 @@ Mark = tuple[int, str]
 """The size and SHA-256 of a log's content at a time when all of it had been imported."""
 
 _ROTATED: Final = re.compile(r"[._-]\d[\d._:TZ-]*(\.(gz|zst))?")
-"""Suffix that rotation appends to the name of a log: a number or a time. Files with other suffixes may be anything."""
+"""The suffix that rotation appends to a log's name: a number or a time. Files with other suffixes may be anything."""
 
 _PREAMBLE: Final = re.compile(rb"(?:\xef\xbb\xbf)?(?:#[^\n]*\n|\r?\n)*")
 """Directives and empty lines with which many logs begin."""
 
 
 def first_mark(position: ReadPosition, block: Block, log_format: str) -> Mark:
-    """Return the mark after the first line below the header of a log's first block: many logs share their headers."""
+    """Return the mark after the first line below the header in a log's first block. Many logs share the same header."""
     end = _PREAMBLE.match(block.text).end()  # type: ignore[union-attr]  # it matches everything
     if log_format.startswith("csv") and not position.offset:
         end = block.text.find(b"\n", end) + 1
@@ -46,7 +46,7 @@ def first_mark(position: ReadPosition, block: Block, log_format: str) -> Mark:
 
 
 class Stamp(NamedTuple):
-    """The identity, size and time of change of a file. Renaming does not change it."""
+    """The identity, size and modification time of a file. Renaming the file changes none of them."""
 
     modified_ns: int
     device: int
@@ -55,7 +55,7 @@ class Stamp(NamedTuple):
 
 
 class Sibling(NamedTuple):
-    """A file in the folder of a log with a name that begins with the log's name."""
+    """A file in a log's folder with a name that begins with the log's."""
 
     stamp: Stamp
     path: Path
@@ -63,7 +63,7 @@ class Sibling(NamedTuple):
 
     @property
     def file(self) -> tuple[int, ...]:
-        """The device and inode, like Tail.file."""
+        """The device and inode, as in Tail.file."""
         return self.stamp[1:3]
 
     @property
@@ -162,7 +162,7 @@ class RotatedFiles:
         """Return the siblings to import, oldest first.
 
         They are checked from the most recently written file back to an imported file, and a little further, because a
-        server may keep writing to an old log for longer than to the next.
+        server may keep writing to an old log for longer than to the next one.
         """
         earliest = datetime.fromisoformat(min(batch.imported_at for batch in imported.batches)) - timedelta(days=1)
         until = earliest.timestamp() * 1e9  # files last written earlier cannot continue any import
@@ -211,7 +211,7 @@ class RotatedFiles:
             # it was imported as the beginning of longer content, so it is an earlier copy of the log
             batch = Batch(0, self._options.domain, content.sha256, content.size, content.size, 0, "auto",
                           format_time(datetime.now(UTC)))  # fmt: skip
-            with self._lake.import_lock(), suppress(IntegrityError, Conflict):  # it was registered meanwhile
+            with self._lake.import_lock(), suppress(IntegrityError, Conflict):  # another process has registered it
                 Landing(self._lake, self._options.organization).commit(batch, None)
             return SiblingState.LANDED
         return SiblingState.PARTIAL if before else SiblingState.UNKNOWN
@@ -228,7 +228,7 @@ def _check(sibling: Sibling, is_same: bool = False) -> None:
 
 
 def _raise_passing(error: BadInput) -> None:
-    """Raise an error again if the disk caused it: the file may be read later, unlike a forbidden or damaged file."""
+    """Re-raise an error that the disk caused: unlike a forbidden or damaged file, this file may become readable."""
     if isinstance(error, LogUnavailable) and not isinstance(error.__cause__, PermissionError):
         raise error
 

@@ -1,4 +1,6 @@
-"""Live visits between a request and the manifest: parsed and classified in short steps, so that others do not wait."""
+"""Live visits between a request and the manifest: parsed and classified in short steps, so that other requests do not
+wait.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -23,13 +25,13 @@ PACK: Final = 500
 """Number of visits packed together; more would take longer than a step."""
 
 SharedKey = tuple[Classification, Classification, str, Origin]
-"""A combination of the shared columns: classification by user agent and by referral, kind of path, origin."""
+"""A combination of values in the shared columns: classification by user agent and by referral, kind of path, origin."""
 VisitRow = tuple[Any, ...]
 """A visit's own columns, and the number of its row in `shared`."""
 
 
 class IngestResult(NamedTuple):
-    """The number of accepted visits of a submission, and its rejected visits."""
+    """The number of visits accepted from a submission, and the rejected visits."""
 
     accepted: int
     refused: list[RefusedVisit]
@@ -77,7 +79,7 @@ class PreparedVisits:
             try:
                 fact = parse_reported(self.submission.rows[index], now)
                 if len(self._days) == MAX_DAYS and fact.visited_at.date() not in self._days:
-                    reason = f"the request contains visits of more than {MAX_DAYS} days; send fewer days per request"
+                    reason = f"the request contains visits from more than {MAX_DAYS} days; send fewer days per request"
                     raise BadInput(reason)
             except BadInput as error:
                 self.refused.append(RefusedVisit(index, str(error)))

@@ -18,11 +18,11 @@ from data.text import plural
 MAX_SHORT_CODES: Final = 10
 """Maximum number of short codes in a summary."""
 MIN_BEHIND_PROXY: Final = 20
-"""Minimum number of visits to infer a proxy in front of the server from their addresses."""
+"""Minimum number of visits from which a proxy in front of the server is inferred by their addresses."""
 NEARLY_ALL: Final = 0.95
 _FETCH_METADATA: Final = BITS["fetch_absent"] | BITS["fetch_sent"]
 MAX_REJECTS: Final = 100_000
-"""Maximum number of rejected lines listed in a summary; further ones are only counted."""
+"""Maximum number of rejected lines listed in a summary; any further lines are only counted."""
 
 
 @dataclass
@@ -60,9 +60,9 @@ class Summary:
     rejects_file: Path | None = None
 
     def reject_rows(self) -> list[tuple[str | int, str]]:
-        """The rows of the rejects file, header first."""
+        """Return the rows of the rejects file, header first."""
         more = self.rejected - len(self.rejects)
-        rest = [("", f"and {plural(more, 'line')} more")] if more else []
+        rest = [("", f"and {plural(more, 'more line')}")] if more else []
         return [("line", "reason"), *self.rejects, *rest]
 
     @property

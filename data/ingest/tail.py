@@ -28,7 +28,8 @@ from data.manifest.logs import Batch, continued_batch
 from data.manifest.manifest import Manifest
 
 HEAD_BYTES: Final = 4096
-"""Number of first bytes that show whether a file was overwritten: they contain times, so they differ."""
+"""Number of bytes at the beginning that show whether a file was overwritten: they contain times, so they would differ.
+"""
 
 
 class ReadPosition:
@@ -69,7 +70,7 @@ class Tail:
     """An open log. It stays open when the log is renamed or deleted, because servers may still write to it."""
 
     def __init__(self, path: Path) -> None:
-        """Open a log. Raises BadInput unless it is an uncompressed regular file, OSError when it cannot be opened."""
+        """Open a log. Raises BadInput unless it is an uncompressed regular file, and OSError if it cannot be opened."""
         if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would block
             raise BadInput(f"{path} is not a regular file; give the path of the log itself.")
         self.path = path
@@ -102,7 +103,7 @@ class Tail:
         return self.size < self.landed_bytes or os.pread(self._handle, len(self._head), 0) != self._head
 
     def reset(self) -> None:
-        """Start again as with a new log."""
+        """Start over, as with a new log."""
         self.position, self.batch, self._head = ReadPosition(), None, b""
         self.checked_size, self.log_format, self.rejects_file = -1, "auto", None
 

@@ -27,13 +27,13 @@ from data.sql import read_sql
 
 LIFETIME = timedelta(hours=48)
 _BATCH: Final = 4096
-"""Number of visitors hashed at a time: a batch fits the processor's cache, which saves a third of the time."""
-_SALTS_ARE_LOST: Final = "so its salts are lost: delete the file; visitors of the last 48 hours will count as new."
+"""Number of visitors hashed at a time: a batch fits into the processor's cache, which saves a third of the time."""
+_SALTS_ARE_LOST: Final = "so its salts are lost: delete the file; visitors from the last 48 hours will count as new."
 _TABLE: Final = read_sql("data.ingest", "sql/salts")
 
 
 def daily_salts(path: Path, days: Iterable[date], now: datetime, zone: str = DEFAULT_ZONE) -> dict[date, str]:
-    """Return the salt of each day in a zone, in 64 hexadecimal digits; create missing salts.
+    """Return the salt for each day in a zone, as 64 hexadecimal digits; create missing salts.
 
     `now` is a timezone-aware UTC time. Salts older than 48 hours are deleted first.
     """
@@ -57,7 +57,8 @@ def visitor_hash(salt: str, organization: str, address: str, user_agent: str) ->
 
 
 def visitor_hashes(salts: Sequence[str], organization: str, days: pa.Array, clients: pa.Array) -> pa.Int64Array:
-    """Return each visitor's hash. `days` are indices into `salts`, `clients` are address, NUL and user agent; not null.
+    """Return each visitor's hash. `days` are indices into `salts`; `clients` are address, NUL and user agent. None is
+    null.
 
     OpenSSL uses the processor's SHA instructions, and the prefix shared by a day's visitors is hashed once, so this
     takes half the time of DuckDB's sha256.
@@ -84,7 +85,7 @@ def delete_old_salts(path: Path, now: datetime) -> None:
 
 @contextmanager
 def _open(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open or create the database of salts. Raises LakeDamaged when it is empty or not a database."""
+    """Open or create the salt database. Raises LakeDamaged if it is empty or not a database."""
     staging = path.with_name(".staging")
     staging.mkdir(exist_ok=True)
     create_database(path, staging / f"salts-{uuid.uuid4()}.sqlite", [_TABLE])

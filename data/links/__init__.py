@@ -1,1 +1,1 @@
-"""Short links: where they lead, their import and export."""
+"""Short links: their targets, import and export."""

@@ -1,4 +1,4 @@
-"""Reads files of links: our own CSV, and exports of the link shorteners in link_formats.toml."""
+"""Reads files of links: our own CSV, and exports from the link shorteners in link_formats.toml."""
 
 import csv
 import json
@@ -34,7 +34,7 @@ _UNDECODABLE: Final = re.compile("[\udc80-\udcff]")  # a byte that is not UTF-8,
 
 
 class LinkShape(msgspec.Struct, frozen=True):
-    """A row of link_formats.toml: the columns or members of one kind of file that make up a link."""
+    """A row of link_formats.toml: the columns or members that make up a link in one kind of file."""
 
     format: str
     kind: str
@@ -50,13 +50,13 @@ class LinkShape(msgspec.Struct, frozen=True):
     total: tuple[str, ...] = ()
 
     def has_columns_in(self, names: Iterable[str]) -> bool:
-        """Return whether a file with columns of these folded names has this shape."""
+        """Return whether a file with these folded column names has this shape."""
         keys = [self.short_code] if self.short_code else self.short_urls
         return fold_name(self.target_url) in names and any(fold_name(key) in names for key in keys)
 
 
 class LinkExport(NamedTuple):
-    """The contents of a file of links."""
+    """The contents of a link file."""
 
     links: list[Link]
     left_out: list[str]  # the problem of each link that was left out, in a sentence with its line
@@ -87,7 +87,7 @@ def parse_columns(text: str) -> LinkShape:
     unknown = sorted(given.keys() - set(_FIELDS))
     if unknown or not all(given.values()):
         raise BadInput(
-            f"--columns {text!r}: write field=column, separated by commas; the fields are {', '.join(_FIELDS)}."
+            f"--columns {text!r}: write field=column pairs, separated by commas; the fields are {', '.join(_FIELDS)}."
         )
     if "target_url" not in given or not given.keys() & {"short_code", "short_url"}:
         raise BadInput(f"--columns {text!r}: it must name target_url, and short_code or short_url.")
@@ -101,9 +101,10 @@ def read_export(
 ) -> LinkExport:
     """Read the links in a file: CSV with a header line, or JSON.
 
-    JSON may be one page of an API, or several, concatenated or in a list. `columns` maps the columns of a CSV file in
-    the syntax of parse_columns. Links without a creation time count as created `now`. With `skip_invalid`, invalid
-    links are left out. Raises BadInput naming the line, or the page and the number of the link on it.
+    JSON may be one page of an API's response, or several pages, concatenated or in a list. `columns` maps the columns
+    of a CSV file in the syntax of parse_columns. Links without a creation time count as created `now`. With
+    `skip_invalid`, invalid links are left out. Raises BadInput naming the line, or the page and the number of the link
+    on it.
     """
     if format_name not in format_names():
         raise BadInput(f"--format {format_name!r} is not known; use {', '.join(format_names())}.")
@@ -116,7 +117,7 @@ def read_export(
     kind = "json" if first in {"{", "["} and not columns else "csv"
     known = [shape for shape in known if shape.kind == kind]
     if not known:
-        raise BadInput(f"{path} is {kind.upper()}, and the export of {format_name} is not; use --format {AUTO}.")
+        raise BadInput(f"{path} is {kind.upper()}, but an export from {format_name} is not; use --format {AUTO}.")
     if kind == "csv":
         return _check_links(path, _csv_rows(path, chain(beginning, lines), known), now, skip_invalid)
     pages = list(_pages(path, "".join(chain(beginning, lines)), known))
@@ -187,7 +188,9 @@ def _links_in(row: _ExportRow) -> Iterator[dict[str, str]]:
 
 
 def _time_in(value: object) -> str:
-    """Convert a time in a format of _TIMES, or in seconds or milliseconds since 1970, to ISO 8601; else return it."""
+    """Convert a time in a format of _TIMES, or in seconds or milliseconds since 1970, to ISO 8601; return any other
+    value unchanged.
+    """
     text = str(value) if isinstance(value, int) else _text(value).partition(" (")[0]
     if text.isascii() and text.isdecimal() and len(text) in _SECONDS:
         return datetime.fromtimestamp(int(text) / _SECONDS[len(text)], UTC).isoformat()
@@ -261,9 +264,7 @@ def _pages(path: Path, text: str, known: Sequence[LinkShape]) -> Iterator[tuple[
             document, position = decoder.raw_decode(text, position)
         except (ValueError, RecursionError) as error:
             line = text.count("\n", 0, getattr(error, "pos", position)) + 1
-            raise BadInput(
-                f"{path}, line {line}: this is not JSON; save the responses of the API unchanged."
-            ) from error
+            raise BadInput(f"{path}, line {line}: this is not JSON; save the API's responses unchanged.") from error
         shape = _shape_of(document, known)
         if shape is None and isinstance(document, list):
             pages = [(_shape_of(page, known), page) for page in document]
@@ -273,7 +274,7 @@ def _pages(path: Path, text: str, known: Sequence[LinkShape]) -> Iterator[tuple[
             if page_shape is None:
                 line = text.count("\n", 0, position) + 1
                 raise BadInput(
-                    f"{path}, the JSON up to line {line}: it is not a list of links; use the JSON of "
+                    f"{path}, the JSON up to line {line}: it is not a list of links; use JSON from "
                     f"{', '.join(dict.fromkeys(shape.format for shape in known))}, or use CSV with --columns."
                 )
             yield page_shape, page
@@ -290,7 +291,7 @@ def _shape_of(page: object, known: Sequence[LinkShape]) -> LinkShape | None:
 
 
 def _member(value: Any, names: Sequence[str]) -> Any:  # noqa: ANN401  # whatever JSON has there
-    """Return the value of nested members of a JSON value; None if a member is missing."""
+    """Return the value below nested members of a JSON value; None if a member is missing."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value

@@ -16,7 +16,7 @@ from data.store.link_files import LinkPaths, intact_links, read_links
 MAX_RESOLVED: Final = 1_024
 """Cache size per organization: target URLs with their short codes, and requested short codes."""
 MAX_TAGGED: Final = 1_000
-"""Maximum number of links with a tag that a filter accepts: each visit is compared with all of them."""
+"""Maximum number of links that a filter by tag accepts: each visit is compared with all of them."""
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
 
@@ -24,7 +24,7 @@ class IndexedLinks:
     """The links in some files, read only when they are looked up: there may be hundreds of thousands."""
 
     def __init__(self, paths: LinkPaths) -> None:
-        """`paths` lead to files of links, which are never changed."""
+        """`paths` lead to link files, which never change."""
         self._paths = paths
         self._resolve = lru_cache(MAX_RESOLVED)(self._find)
         self.with_tag = lru_cache(MAX_RESOLVED)(self._with_tag)
@@ -55,7 +55,7 @@ class IndexedLinks:
         return bool(pc.any(pc.equal(self.short_codes, short_code)).as_py())
 
     def _find(self, url: str) -> tuple[str | None, int]:
-        """Return the short code of the newest link to a normalized URL, and the number of short codes leading there."""
+        """Return the short code of the newest link to a normalized URL, and the number of short codes that lead there."""
         links = read_links(self._paths, ["short_code", "target_url", "created_at"])
         same = _same(links, url)
         newest = same.filter(pc.equal(same["created_at"], pc.max(same["created_at"])))
@@ -120,7 +120,7 @@ class LinkIndex:
 
 
 def normalized_url(url: str) -> str:
-    """Return a URL for comparison: scheme and host in lower case, no default port, one trailing slash removed."""
+    """Normalize a URL for comparison: scheme and host in lower case, no default port, one trailing slash removed."""
     try:
         parts = urlsplit(url.strip())
     except ValueError:
@@ -133,7 +133,7 @@ def normalized_url(url: str) -> str:
 
 
 def _lower(text: str) -> str:
-    """Return a text in lower case, converted like a column of texts: letter by letter."""
+    """Return a string in lower case, converted letter by letter, as in a column of strings."""
     lower: str = pc.utf8_lower(text).as_py()
     return lower
 
@@ -162,5 +162,5 @@ def _same(links: pa.Table, url: str) -> pa.Table:
 
 
 def _with_and_without(text: str, end: str) -> list[str]:
-    """Return the other spellings of a normalized text: with an optional `end`."""
+    """Return the spellings from which this string remains once an optional `end` is removed."""
     return [text + end] if text.endswith(end) else [text, text + end]

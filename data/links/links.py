@@ -71,7 +71,7 @@ class LinkEdit(NamedTuple):
 
 
 def version_of(link: Link) -> str:
-    """Return a text that changes with the target, the tags and the creation time of a link."""
+    """Return a string that changes with a link's target, tags and creation time."""
     values = link.target_url, link.created_at.replace(microsecond=0).isoformat(), *(link.tags or ())
     return hashlib.sha256("\0".join(values).encode()).hexdigest()[:32]
 
@@ -101,9 +101,9 @@ def change_links(
 ) -> LinkChanges:
     """Add or change links of an organization; with `replace`, remove all others.
 
-    A link that already leads to the same URL keeps its creation time. `added_tags` returns more tags for each link.
-    Raises BadInput if a link gets too many tags, and LakeDamaged if the links cannot be read; damaged links can still
-    be replaced.
+    A link that already leads to the same URL keeps its creation time. `added_tags` returns additional tags for each
+    link. Raises BadInput if a link gets too many tags, and LakeDamaged if the links cannot be read; damaged links can
+    still be replaced.
     """
     check_organization(organization)
     live = lake.manifest.links.live
@@ -150,8 +150,8 @@ def edit_links(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> list
 def edit_links_once(lake: Lake, organization: str, waiting: Callable[[], Mapping[str, LinkEdit]]) -> list[str]:
     """Apply the pending edits of an organization, each exactly once, even if this is repeated or killed.
 
-    `waiting` reads them by id, in order, while a lock excludes other edits of links. Returns the ids of applied edits,
-    which the caller may delete; the manifest records them until then. Raises LakeDamaged.
+    `waiting` returns them by id, in order, and is called while a lock excludes other link edits. Returns the ids of the
+    applied edits, which the caller may delete; the manifest records these ids until then. Raises LakeDamaged.
     """
     check_organization(organization)
     with editing(lake, organization) as read:
@@ -172,7 +172,7 @@ _EditedLinks = list[tuple[Link | None, Link | None]]
 def _apply_edits(
     lake: Lake, organization: str, read: LiveLinks, edits: Sequence[LinkEdit]
 ) -> tuple[_EditedLinks, pa.Table]:
-    """Return the link before and after each edit of the live files, and the changes as LINK_CHANGES."""
+    """Return the link in the live files before and after each edit, and the changes as a table of LINK_CHANGES."""
     near = {
         _key(link): link for link in _links(find_links(intact_links(lake, read), {edit.short_code for edit in edits}))
     }
@@ -209,7 +209,7 @@ def remove_link(lake: Lake, organization: str, short_code: str, domain: str) -> 
 
 
 def _with_tags(link: Link, before: Link | None, added: Iterable[str] = ()) -> Link:
-    """Return a link with its own tags, otherwise its previous tags, plus `added`. Raises BadInput for too many."""
+    """Return a link with its own tags, or else its previous ones, plus `added`. Raises BadInput if there are too many."""
     own = link.tags if link.tags is not None else (before and before.tags) or ()
     return dataclasses.replace(link, tags=check_tags({*own, *added}, f"the link {link.short_code}"))
 
@@ -248,7 +248,7 @@ def links_of(lake: Lake, organization: str) -> list[Link]:
 
 
 def first_links(lake: Lake, organization: str, search: str, most: int) -> tuple[list[Link], bool]:
-    """Return the first links by short code and domain, and whether there are more. Reads no more than it needs.
+    """Return the first links by short code and domain, and whether there are more. Reads only what it needs.
 
     Only links with `search` in the short code, domain or target URL are returned; case is ignored. Raises LakeDamaged,
     or BadInput if `search` is longer than any target URL.
@@ -266,7 +266,7 @@ def first_links(lake: Lake, organization: str, search: str, most: int) -> tuple[
 
 
 def _containing(links: pa.Table, search: str) -> pa.Table:
-    """Return the links with a text in the short code, domain or target URL, ignoring case."""
+    """Return the links that contain a string in the short code, domain or target URL, ignoring case."""
     texts = [pc.match_substring(pc.utf8_lower(links[name]), search.lower()) for name in COLUMNS[:3]]
     return links.filter(reduce(pc.or_, texts))
 
@@ -293,7 +293,9 @@ def parse_link(row: Mapping[str, str | None], line: str, now: datetime, tags: It
         moment = datetime.fromisoformat(created_at) if created_at else now
         moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise BadInput(f"{line}: created_at {created_at!r} is not a valid time like 2026-11-20T10:00:00Z.") from None
+        raise BadInput(
+            f"{line}: created_at {created_at!r} is not a valid time, such as 2026-11-20T10:00:00Z."
+        ) from None
     host = check_host(domain, f"{line}: domain") if domain else ""
     checked = None if tags is None else check_tags(tags, line)
     return Link(short_code, host, target_url, moment.replace(tzinfo=None), checked)

@@ -1,4 +1,4 @@
-"""Redirects of short links for web servers: files that nginx and Caddy include."""
+"""Redirects from short links for web servers, as files that nginx and Caddy include."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -13,11 +13,12 @@ from data.text import plural
 _URL_CHARACTERS: Final = "!#$%&'()*+,/:;=?@[]~"
 """Characters that stay unencoded in a URL, besides letters, digits and -._; all others are percent-encoded."""
 _MAX_NGINX_PATH: Final = 255
-"""In bytes. nginx stores the length of a location in one byte, so a longer path would hide other locations."""
+"""The maximum in bytes. nginx stores the length of a location in one byte, so a longer path would hide other locations.
+"""
 _MAX_NGINX_WORD: Final = 4_000
-"""In bytes. nginx rejects words of its configuration that are longer than 4,096 bytes."""
+"""The maximum in bytes. nginx rejects words in its configuration that are longer than 4,096 bytes."""
 _DOLLAR: Final = "traffic_dollar"
-"""The variable for a dollar sign, which nginx cannot escape."""
+"""The variable that holds a dollar sign, which nginx cannot escape."""
 
 
 class OmittedLink(NamedTuple):
@@ -31,7 +32,7 @@ class OmittedLink(NamedTuple):
 
 
 class RedirectMap(NamedTuple):
-    """A file for a web server, and the links that are not in it."""
+    """A file for a web server, and the links omitted from it."""
 
     text: str
     written: int
@@ -58,7 +59,7 @@ def links_on(links: Iterable[Link], domain: str) -> list[Link]:
     all_links = list(links)
     if not domain:
         if domains := sorted({link.domain for link in all_links} - {""}):
-            raise BadInput(f"some links are for one domain only ({', '.join(domains[:5])}): choose one with --domain.")
+            raise BadInput(f"some links work on only one domain ({', '.join(domains[:5])}): choose one with --domain.")
         return all_links
     chosen = {link.short_code: link for link in all_links if not link.domain}
     chosen |= {link.short_code: link for link in all_links if link.domain == domain}
@@ -66,7 +67,7 @@ def links_on(links: Iterable[Link], domain: str) -> list[Link]:
 
 
 def nginx_map(links: Iterable[Link]) -> RedirectMap:
-    """Return locations for a server block of nginx. They are not a `map`, since an nginx map ignores case."""
+    """Return locations for an nginx server block. They are not a `map`, because an nginx map ignores case."""
     redirects, left_out = _redirects(links)
     locations = []
     for link, path, target in redirects:
@@ -80,14 +81,14 @@ def nginx_map(links: Iterable[Link]) -> RedirectMap:
             left_out.append(OmittedLink(link, "its target is too long for nginx"))
         else:
             locations.append(f"location = {location} {{ return 302 {word}; }}")
-    lines = [f"# Redirects of {plural(len(locations), 'short link')}. Include this file in a server block."]
+    lines = [f"# Redirects for {plural(len(locations), 'short link')}. Include this file in a server block."]
     if any(f"${{{_DOLLAR}}}" in location for location in locations):
         lines.append(f'# The http block needs this line, once: geo ${_DOLLAR} {{ default "$"; }}')
     return RedirectMap("".join(f"{line}\n" for line in [*lines, *locations]), len(locations), left_out)
 
 
 def caddy_map(links: Iterable[Link]) -> RedirectMap:
-    """Return directives for a site of a Caddyfile."""
+    """Return directives for a site in a Caddyfile."""
     redirects, left_out = _redirects(links)
     lines = []
     for link, path, target in redirects:
@@ -96,7 +97,7 @@ def caddy_map(links: Iterable[Link]) -> RedirectMap:
         else:
             lines.append(f"\t`{path}` `{target}`\n")
     text = (
-        f"# Redirects of {plural(len(lines), 'short link')}. Import this file in a site block.\n"
+        f"# Redirects for {plural(len(lines), 'short link')}. Import this file in a site block.\n"
         f'map {{path}} {{traffic_target}} {{\n{"".join(lines)}\tdefault ""\n}}\n'
         '@traffic_link not vars {traffic_target} ""\n'
         "redir @traffic_link {traffic_target} 302\n"
@@ -107,8 +108,8 @@ def caddy_map(links: Iterable[Link]) -> RedirectMap:
 def _redirects(links: Iterable[Link]) -> tuple[list[_Redirect], list[OmittedLink]]:
     """Return the redirects that any web server can serve, and the links that none can.
 
-    Among links with the same path, a link for one domain takes precedence over a link for every domain; after that, a
-    short code that is spelled like the path does.
+    Among links with the same path, a link for one domain takes precedence over a link for every domain; after that, so
+    does a short code that is spelled like the path.
     """
     redirects, left_out, taken = list[_Redirect](), list[OmittedLink](), set[str]()
     for link in sorted(links, key=lambda link: (not link.domain, "%" in link.short_code)):
@@ -157,7 +158,7 @@ def location_of(target_url: str) -> str:
 
 
 def nginx_path(path: str) -> str:
-    """Quote a decoded path for a location of nginx. Raises BadInput if nginx would match it wrongly."""
+    """Quote a decoded path for an nginx location. Raises BadInput if nginx would match it wrongly."""
     if len(path.encode()) > _MAX_NGINX_PATH:
         raise BadInput(f"nginx compares no more than {_MAX_NGINX_PATH} bytes of a path")
     if is_shortened(path):
@@ -171,5 +172,5 @@ def is_shortened(path: str) -> bool:
 
 
 def nginx_word(text: str) -> str:
-    """Quote a text as a word of an nginx configuration: a backslash escapes backslashes and quotes."""
+    """Quote a string as a word in an nginx configuration: a backslash escapes backslashes and quotes."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

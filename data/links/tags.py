@@ -1,4 +1,4 @@
-"""Tags of links: short texts that an organization groups its links by."""
+"""Link tags: short labels by which an organization groups its links."""
 
 import csv
 import io
@@ -10,16 +10,16 @@ from urllib.parse import parse_qsl, urlsplit
 from data.errors import BadInput
 
 MAX_TAGS: Final = 20
-"""Maximum number of tags of one link."""
+"""Maximum number of tags per link."""
 MAX_TAG_LENGTH: Final = 64
 TAG_RULE: Final = f"1 to {MAX_TAG_LENGTH} characters, without line breaks and other control characters"
 _TAG: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 _MAX_SHOWN: Final = 40
-"""Maximum number of characters of an invalid tag in the error message."""
+"""Maximum number of characters of an invalid tag that the error message shows."""
 
 
 def check_tags(tags: Iterable[object], where: str) -> tuple[str, ...]:
-    """Return tags sorted and without spaces around them. Raises BadInput naming `where`, such as "line 3"."""
+    """Return tags sorted and stripped of surrounding spaces. Raises BadInput naming `where`, such as "line 3"."""
     checked = list[str]()
     for tag in tags:
         text = tag.strip() if isinstance(tag, str) else ""
@@ -30,7 +30,7 @@ def check_tags(tags: Iterable[object], where: str) -> tuple[str, ...]:
             raise BadInput(f"{where}: the tag {text!r} is given twice; give it once.")
         checked.append(text)
         if len(checked) > MAX_TAGS:
-            raise BadInput(f"{where}: there are too many tags; a link may have {MAX_TAGS}.")
+            raise BadInput(f"{where}: there are too many tags; a link may have at most {MAX_TAGS}.")
     return tuple(sorted(checked))
 
 
@@ -49,7 +49,7 @@ def split_tags(text: str, separator: str = ",") -> list[str]:
 
 
 def tags_in(value: object, separator: str) -> list[object] | None:
-    """Return the tags in a value of an export: one cell, or a list of texts or of objects with a `name`; else None."""
+    """Return the tags in a value of an export: one cell, or a list of strings or objects with a `name`; otherwise None."""
     if isinstance(value, str):
         return [*split_tags(value, separator)]
     if not isinstance(value, list):
@@ -58,14 +58,14 @@ def tags_in(value: object, separator: str) -> list[object] | None:
 
 
 def joined_tags(tags: Iterable[str]) -> str:
-    """Write tags into one cell, as `split_tags` reads them."""
+    """Join tags in one cell, which `split_tags` can read."""
     cell = io.StringIO()
     csv.writer(cell, lineterminator="").writerow(tags)
     return cell.getvalue()
 
 
 def campaign_of(target_url: str) -> str:
-    """Return the utm_campaign of a URL, without spaces around it; "" without one."""
+    """Return the utm_campaign of a URL, without surrounding spaces; "" if there is none."""
     try:
         query = urlsplit(target_url).query
         return next((value.strip() for name, value in parse_qsl(query) if name == "utm_campaign"), "")

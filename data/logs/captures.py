@@ -19,12 +19,14 @@ _NAME: Final = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 
 
 def parse_captures(text: str) -> tuple[str, ...]:
-    """Parse a list of names such as `Host,User-Agent,-,Referer`, into lower case. Raises BadInput if it is invalid."""
+    """Parse a list of names such as `Host,User-Agent,-,Referer` and return them in lower case. Raises BadInput if it is
+    invalid.
+    """
     names = tuple(name.strip().lower() for name in text.split(","))
     for name in names:
         if not _NAME.fullmatch(name):
             raise BadInput(
-                f"--captures: {name!r} is not the name of a header; separate names by commas, like "
+                f"--captures: {name!r} is not a header name; separate names with commas, as in "
                 "Host,User-Agent,-,Referer, and write - for a capture that is not needed."
             )
         if name != "-" and names.count(name) > 1:

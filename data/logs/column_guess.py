@@ -1,6 +1,6 @@
 """Guesses which column of a JSON or CSV file holds which field of a visit, by names and values.
 
-A column is a candidate for a field if its name is a synonym of the field and its values fit the field.
+A column is a candidate for a field if its name is a synonym for the field's and its values fit the field.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from data.logs.layout_guess import is_address
 
 MAX_VALUES: Final = 100
-"""Number of values checked in a column."""
+"""Number of values checked per column."""
 NEEDED: Final = ("time", "ip", "status", "user_agent")
 """Fields required for guessing the columns of a file, besides `url` or `path`."""
 
@@ -78,7 +78,7 @@ _OUTER: Final = {
 """Objects that may contain a field, as in `request.headers.user-agent`. Fields of other objects, such as `upstream`,
 do not belong to the request."""
 _NAME: Final = re.compile(r"[\w.@#/ -]+")
-"""Column names that can be guessed. Such a name has no comma, since --columns separates pairs by commas."""
+"""Column names that can be guessed. Such a name has no comma, since --columns separates pairs with commas."""
 
 
 @dataclass(frozen=True)

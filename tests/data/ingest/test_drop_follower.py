@@ -158,7 +158,7 @@ def test_an_object_that_is_not_a_log_is_rejected_once(place):
     follower.tick()
     assert (follower.totals.refused, follower.totals.visits) == (1, 2)
     refused, cut, *old = [text for text in sorted(place.told) if "older than 48 hours" not in text]
-    assert refused.endswith("It is ignored until it changes.")
+    assert refused.endswith("This object is ignored until it changes.")
     assert "2.gz is truncated" in cut
     assert not old
     assert sum("older than 48 hours" in text for text in place.told) == 1

@@ -233,7 +233,7 @@ def test_visits_of_too_many_days_are_rejected(lake, intake):
     (landed,) = intake.land([Submission("acme", [row.encode() for row in rows])])
     assert landed.accepted == MAX_DAYS + 1
     assert [refused.index for refused in landed.refused] == [MAX_DAYS, MAX_DAYS + 1]
-    assert landed.refused[0].error.startswith("the request contains visits of more than 366 days; ")
+    assert landed.refused[0].error.startswith("the request contains visits from more than 366 days; ")
 
 
 # Rows

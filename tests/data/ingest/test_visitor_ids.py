@@ -73,7 +73,7 @@ def test_damaged_salts_are_reported_and_not_replaced(path, content, is_wrong):
     with pytest.raises(LakeDamaged) as refused:
         daily_salts(path, [DAY], NOW)
     assert str(refused.value) == (
-        f"{path} {is_wrong}, so its salts are lost: delete the file; visitors of the last 48 hours will count as new."
+        f"{path} {is_wrong}, so its salts are lost: delete the file; visitors from the last 48 hours will count as new."
     )
     path.unlink()
     assert len(daily_salts(path, [DAY], NOW)) == 1

@@ -36,7 +36,7 @@ def test_a_tag_that_is_given_twice_is_rejected():
 def test_more_than_twenty_tags_are_rejected():
     tags = [f"t{number:02}" for number in range(MAX_TAGS + 1)]
     assert check_tags(tags[:-1], "the link") == tuple(tags[:-1])
-    with pytest.raises(BadInput, match=r"the link: there are too many tags; a link may have 20\."):
+    with pytest.raises(BadInput, match=r"the link: there are too many tags; a link may have at most 20\."):
         check_tags(tags, "the link")
 
 

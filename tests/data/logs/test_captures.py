@@ -124,10 +124,10 @@ def test_captures_named_as_recommended_give_the_same_facts(load):
     ("captures", "problem"),
     [
         ("Host,host", "--captures names host twice; replace one of them with -"),
-        ("Host,,Referer", "--captures: '' is not the name of a header; separate names by commas"),
-        ("Host User-Agent", "--captures: 'host user-agent' is not the name of a header"),
-        ("Host:len", "--captures: 'host:len' is not the name of a header"),
-        (" ", "--captures: '' is not the name of a header"),
+        ("Host,,Referer", "--captures: '' is not a header name; separate names with commas"),
+        ("Host User-Agent", "--captures: 'host user-agent' is not a header name"),
+        ("Host:len", "--captures: 'host:len' is not a header name"),
+        (" ", "--captures: '' is not a header name"),
     ],
 )
 def test_invalid_names_are_bad_input(captures, problem):

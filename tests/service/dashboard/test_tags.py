@@ -163,7 +163,7 @@ def test_an_empty_field_removes_all_tags(tagged, acme):
     [
         ("x" * 65, "is not a valid tag; use 1 to 64 characters"),
         ("mail, mail", "the tag 'mail' is given twice"),
-        (",".join(map(str, range(21))), "there are too many tags; a link may have 20."),
+        (",".join(map(str, range(21))), "there are too many tags; a link may have at most 20."),
     ],
 )
 def test_an_invalid_tag_is_named_and_the_input_is_kept(tagged, acme, tags, told):

@@ -69,7 +69,7 @@ class Deployment:
         """Follow Caddy's log until all of it has landed."""
         printed = self.root / "follow.txt"
         printed.write_text("")
-        reached = f"the log is read to byte {(self.root / 'logs/access').stat().st_size:,}"
+        reached = f"the log has been read to byte {(self.root / 'logs/access').stat().st_size:,}"
         with self.started("follow", lambda: reached in printed.read_text()):
             pass
 

@@ -90,7 +90,7 @@ def test_a_signal_ends_follow_after_all_complete_lines_landed(lake, follow, log,
     assert told[0] == f"Lake: {lake.root}"
     read = len(line("/a") * 3)
     last = "the last at 2015-05-17 10:05:03 UTC"
-    assert told[-1] == f"{log}: 3 visits imported, {last}; the log is read to byte {read}."
+    assert told[-1] == f"{log}: 3 visits imported, {last}; the log has been read to byte {read}."
     assert len(told) == 3
 
 
