@@ -125,7 +125,7 @@ def map_distinct(
 
 
 def intern_values(numbers: dict[Value, int], values: Sequence[Value]) -> pa.Array:
-    """Return each value's number. `numbers` numbers values from 0, in order of first use; new values are added to it."""
+    """Return each value's number. `numbers` numbers values from 0, in order of first use, and gets the new values."""
     return pa.array([numbers.setdefault(value, len(numbers)) for value in values], pa.int32())
 
 

@@ -55,7 +55,7 @@ class IndexedLinks:
         return bool(pc.any(pc.equal(self.short_codes, short_code)).as_py())
 
     def _find(self, url: str) -> tuple[str | None, int]:
-        """Return the short code of the newest link to a normalized URL, and the number of short codes that lead there."""
+        """Return the short code of the newest link to a normalized URL, and the number of short codes leading to it."""
         links = read_links(self._paths, ["short_code", "target_url", "created_at"])
         same = _same(links, url)
         newest = same.filter(pc.equal(same["created_at"], pc.max(same["created_at"])))

@@ -209,7 +209,7 @@ def remove_link(lake: Lake, organization: str, short_code: str, domain: str) -> 
 
 
 def _with_tags(link: Link, before: Link | None, added: Iterable[str] = ()) -> Link:
-    """Return a link with its own tags, or else its previous ones, plus `added`. Raises BadInput if there are too many."""
+    """Return a link with its own tags, or else its previous ones, plus `added`. Raises BadInput for too many tags."""
     own = link.tags if link.tags is not None else (before and before.tags) or ()
     return dataclasses.replace(link, tags=check_tags({*own, *added}, f"the link {link.short_code}"))
 

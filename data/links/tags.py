@@ -49,7 +49,7 @@ def split_tags(text: str, separator: str = ",") -> list[str]:
 
 
 def tags_in(value: object, separator: str) -> list[object] | None:
-    """Return the tags in a value of an export: one cell, or a list of strings or objects with a `name`; otherwise None."""
+    """Return the tags in a value of an export: one cell, or a list of strings or of objects with a `name`; or None."""
     if isinstance(value, str):
         return [*split_tags(value, separator)]
     if not isinstance(value, list):

@@ -61,28 +61,28 @@ class ColumnNames:
 
 
 def columns_from(text: str) -> ColumnNames:
-    """Parse field=column pairs such as `time=ts,ip=client.address`. Raises BadInput when they are invalid."""
+    """Parse field=column pairs such as `time=ts,ip=client.address`. Raises BadInput if they are invalid."""
     renamed: dict[str, str] = {}
     for pair in text.split(",") if text else []:
         name, _, column = (word.strip() for word in pair.partition("="))
         if name not in FIELD_NAMES:
             raise BadInput(
                 f"--columns: unknown field {name!r}; use one of {', '.join(FIELD_NAMES)}. "
-                "Write pairs of field=column, like time=ts,ip=client."
+                "Write field=column pairs, such as time=ts,ip=client."
             )
         if not column or name in renamed:
-            raise BadInput(f"--columns: give {name} exactly one column, like {name}=NAME.")
+            raise BadInput(f"--columns: give {name} exactly one column, such as {name}=NAME.")
         renamed[name] = column
     return ColumnNames(renamed)
 
 
 def columns_in_header(header: bytes) -> list[str]:
-    """Return the names in the first line of a CSV file; [] if it is not CSV, such as with a carriage return inside."""
+    """Return the names in the first line of a CSV file; [] if it is not CSV, such as a line with a carriage return."""
     return cells_in(header.decode("utf-8", errors="replace").replace("\0", "\ufffd"))
 
 
 def cells_in(line: str) -> list[str]:
-    """Return the cells of a line of CSV; [] if it is not CSV."""
+    """Return the cells in a line of CSV; [] if the line is not CSV."""
     try:
         return [cell.strip() for cell in next(csv.reader([line]), [])]
     except csv.Error:
@@ -95,7 +95,7 @@ def columns_in_objects(lines: Iterable[str]) -> list[str]:
 
 
 def rows_in_objects(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Yield each JSON object among `lines` as values by key; nested keys are joined by dots."""
+    """Yield each JSON object among `lines` as a dict of values by key; nested keys are joined by dots."""
     for line in lines:
         try:
             yield dict(_items(json.loads(line)))

@@ -35,7 +35,7 @@ _MIN_COLUMNS: Final = 3
 
 
 class UnreadLine(NamedTuple):
-    """The first unread line of its kind."""
+    """The first unread line of a kind."""
 
     number: int
     line: str
@@ -66,7 +66,7 @@ class Explanation:
 
 
 def explain(path: Source) -> Explanation:
-    """Explain the first lines of a log. Raises BadInput when it cannot be read or has no lines."""
+    """Explain the first lines of a log. Raises BadInput if the log cannot be read or has no lines."""
     text = beginning(path, _SAMPLE_BYTES)
     whole = text if len(text) < _SAMPLE_BYTES else text[: text.rfind(b"\n") + 1] or text
     if not has_text(whole):

@@ -2,14 +2,14 @@
 
 The SQL of a format selects, from the relation `lines` (number, line), the columns number, bytes, domain, ip, forwarded,
 visited_at (UTC), method, target, protocol, status (0: none was sent), bytes_sent (text), referrer, user_agent, country,
-is_complete, reject_reason and is_repaired, and any other column of a visit that it has, with its type.
+is_complete, reject_reason and is_repaired, and any other visit column that the format has, with the column's type.
 A format with more facts about the request adds columns of RequestRecord (data/logs/request_facts.py), NULL where they
 are not logged. A server's format has `scheme` and `forwarded_proto` (X-Forwarded-Proto), since the scheme and protocol
 that it logs may be those of a proxy's connection.
-`ip` is the address that connected, or if the log lacks that, a chain like `forwarded`: the addresses that came with
+`ip` is the address that connected, or, if the log lacks it, a chain like `forwarded`: the addresses that came with
 the request, to which each proxy has appended an address.
 `reject_reason` may explain why a line is not complete. Missing text is ''. If a request line cannot be parsed,
-method and target are ''. Directives, such as #Fields, give no rows.
+method and target are ''. Directives, such as #Fields, produce no rows.
 """
 
 import json
@@ -45,7 +45,7 @@ REQUIRED_TEXTS: Final = {
     "bunny": "|", "s3": "] ", "envoy": '] "', "envoy-json": "{", "cloudfront-json": "uri", "akamai": '"reqTimeSec"',
     "ndjson": "{",
 }  # fmt: skip
-"""Texts that every line in a format contains. Without it, the format is ruled out before parsing."""
+"""The string that every line in a format contains. If a log lacks it, the format is ruled out before parsing."""
 
 IN_FUTURE: Final = "more than a day in the future"
 """The reason for rejecting a line with a time later than FormatContext.latest."""
@@ -95,12 +95,12 @@ _NO_CONTEXT: Final = FormatContext()
 
 
 def _not_in(log_format: str) -> str:
-    """Return the reason for a line that a format rejects without a reason of its own."""
+    """Return the reason for rejecting a line if its format gives no other reason."""
     return f"not in the {log_format.partition(' ')[0]} format"
 
 
 def vague_reasons(log_format: str) -> tuple[str, str, str]:
-    """Return the reasons for lines that may be in another format: they match this format not at all, or by chance."""
+    """Return the reasons of lines that may be in another format: they match this one not at all, or only by chance."""
     return _not_in(log_format), _NO_TIME, _NO_STATUS
 
 
@@ -110,7 +110,9 @@ def has_text(text: bytes) -> bool:
 
 
 def first_lines(text: bytes, first_line: int) -> pa.Table:
-    """Return the first SAMPLE_LINES lines of `text` for detecting its format, as (number, line); skip empty lines."""
+    """Return the first SAMPLE_LINES lines of `text` as a table (number, line) for detecting its format; skip empty
+    lines.
+    """
     start = end = len(text) - len(text.lstrip(b"\r\n"))
     for _ in range(SAMPLE_LINES):
         end = text.find(b"\n", end) + 1 or len(text)
@@ -120,7 +122,7 @@ def first_lines(text: bytes, first_line: int) -> pa.Table:
 def split_lines(text: bytes, first_line: int) -> pa.Table:
     """Return the non-empty lines of `text` as a table (number, line). Undecodable bytes and NULs become U+FFFD.
 
-    A line that is too long is truncated to the length at which it is rejected.
+    A line that is too long is truncated to a length at which it is still rejected.
     """
     clean = text.removeprefix(BOM) if first_line == 1 else text
     if not clean.isascii():
@@ -147,7 +149,7 @@ class UnknownFormat(BadInput):
 
 
 class LineReader:
-    """Parses lines of every format with a DuckDB connection in the time zone UTC."""
+    """Parses lines in any format with a DuckDB connection in the time zone UTC."""
 
     def __init__(self, engine: duckdb.DuckDBPyConnection) -> None:
         self._engine = engine
@@ -184,8 +186,8 @@ class LineReader:
     def read_all(self, lines: pa.Table, log_format: str, context: FormatContext = _NO_CONTEXT) -> pa.Table:
         """Return the requests in `lines`, as returned by `read`, and the requests in lines wrapped by rejected lines.
 
-        A line in several parts is numbered by its last part. If the wrapped line is also rejected, the wrapper's reason
-        is kept if it is more specific.
+        A line in several parts gets the number of its last part. If the wrapped line is also rejected, the wrapper's
+        reason is kept if it is more specific.
         """
         requests = self.read(lines, log_format, context)
         refused = requests["number"].filter(requests["reason"].is_valid()).combine_chunks()
@@ -247,7 +249,7 @@ class LineReader:
 
 
 def check_columns(lines: Iterable[str], log_format: str, context: FormatContext) -> None:
-    """Raise BadInput when a log in a format with named columns lacks a required column."""
+    """Raise BadInput if a log in a format with named columns lacks a required column."""
     name = log_format.partition(" ")[0]
     if name == "csv":
         context.columns.require(columns_in_header(context.header), all_renamed=True)

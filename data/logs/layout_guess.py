@@ -1,7 +1,7 @@
-"""Proposes a --log-format for lines in no known format: finds their time, request, addresses and quoted texts.
+"""Proposes a --log-format for lines in no known format: finds their time, request, addresses and quoted strings.
 
 Lines are split into fields. Lines with the same text between their fields are compared by column: the shape of a
-column's values identifies the variable of nginx. Only the user can judge whether a proposal is right.
+column's values identifies the nginx variable. Only the user can judge whether a proposal is right.
 """
 
 import re
@@ -15,7 +15,7 @@ from data.logs.line_layout import ISO, LOCAL
 MAX_PROPOSALS: Final = 3
 """Maximum number of proposals: one for each of the most frequent kinds of lines."""
 OTHER: Final = "$other"
-"""The variable of a field that is not read."""
+"""The variable for a field that is not read."""
 METHODS: Final = "GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|CONNECT|TRACE"
 
 _FIELD: Final = (
@@ -27,7 +27,7 @@ _FIELDS: Final = {
     "|": re.compile(_FIELD + r"(?P<word>[^|\s](?:[^|]*[^|\s])?))"),
     "": re.compile(_FIELD + r'(?P<agent>Mozilla/\d[^"|]*[^\s"|])|(?P<word>[^\s"\[\],;|]+))'),
 }
-"""Patterns of fields, by delimiter. An unquoted user agent of a browser is assumed to end the line."""
+"""Patterns for fields, by delimiter. A browser's unquoted user agent is assumed to end the line."""
 _MIN_DELIMITERS: Final = 3
 
 
@@ -51,7 +51,7 @@ class _LineColumn(NamedTuple):
 
 
 class _FieldShape(NamedTuple):
-    """The shape of the values of a variable, and the share of values that must have it."""
+    """The shape of a variable's values, and the share of values that must have this shape."""
 
     variable: str
     fits: Callable[[str], object]
@@ -60,7 +60,7 @@ class _FieldShape(NamedTuple):
 
 
 def is_address(text: str) -> bool:
-    """Return whether a text is an IP address."""
+    """Return whether a string is an IP address."""
     try:
         ip_address(text)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Compiles the layout of a log's lines, a log_format of nginx or a LogFormat of Apache, into an RE2 pattern.
+"""Compiles the layout of a log's lines (nginx's log_format or Apache's LogFormat) into an RE2 pattern.
 
-The macros in formats/fields.sql map the variables of nginx to the columns of a request. Directives of Apache get the
-name of the variable with the same value.
+The macros in formats/fields.sql map nginx variables to the columns of a request. Apache directives get the name of the
+nginx variable with the same value.
 """
 
 import re
@@ -22,19 +22,19 @@ VARIABLES: Final = (
     "http_purpose", "http_x_purpose", "http_x_moz", "http_x_firefox_ai", "http_accept", "http_accept_language",
     "http_signature_agent", "http_signature_input",
 )  # fmt: skip
-"""The variables of nginx that are used. Other variables are matched and ignored."""
+"""The nginx variables that are used. Other variables are matched and ignored."""
 VARIABLES_TYPE: Final = f"CREATE TYPE layout_variables AS STRUCT({', '.join(f'{name} VARCHAR' for name in VARIABLES)});"
 """The type of a line's variables; variables that are not logged are NULL."""
 
 _ANY: Final = "(.*?)"
 _QUOTED: Final = r"((?:[^\"\\]|\\.)*)"
-"""Text between quotes, with quotes inside escaped."""
+"""Text between quotes, with any quotes inside it escaped."""
 LOCAL: Final = r"(\d\d/[A-Za-z]{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})"
 ISO: Final = r"(\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:?\d\d))"
-"""Patterns of times, each with a group around it."""
+"""Patterns for times, each with a group around it."""
 _NUMBER: Final = r"(\d+(?:\.\d+)?)"
 _NGINX_SHAPES: Final = {"time_local": LOCAL, "time_iso8601": ISO, "msec": _NUMBER}
-"""Patterns of variables with a fixed shape, so that no text in another field can be mistaken for them."""
+"""Patterns for variables with a fixed shape, so that no text in another field can be mistaken for them."""
 _REQUIRED: Final = {"time": ("time_local", "time_iso8601", "msec"), "request": ("request", "request_uri", "uri")}
 """Values that a log must contain, and the variables that provide them."""
 
@@ -48,7 +48,7 @@ _APACHE: Final = {
     "b": ("body_bytes_sent", _ANY), "B": ("body_bytes_sent", _ANY), "O": ("bytes_sent", _ANY),
     "{REQUEST_SCHEME}x": ("scheme", _ANY), "{HTTPS}x": ("https", _ANY), "{SSL_PROTOCOL}x": ("ssl_protocol", _ANY),
 }  # fmt: skip
-"""The equivalent variable of each Apache directive, and its pattern; `%{Name}i` is `$http_name`.
+"""The nginx variable equivalent to each Apache directive, and its pattern; `%{Name}i` is `$http_name`.
 
 Evidence: https://httpd.apache.org/docs/2.4/mod/mod_log_config.html#formats and mod_ssl.html#logformats
 """
@@ -79,8 +79,8 @@ class _Piece(NamedTuple):
 def parse_layout(text: str) -> LineLayout:
     r"""Compile a layout like `$remote_addr [$time_local] "$request" $status` (nginx) or `%h %t "%r" %>s` (Apache).
 
-    Quotes may be written as `\"`, as in Apache's configuration. Raises BadInput if it lacks the time or the request, or
-    if two variables have no text between them.
+    Quotes may be written as `\"`, as in Apache's configuration. Raises BadInput if the layout lacks the time or the
+    request, or if two variables have no text between them.
     """
     text = text.replace(r"\t", "\t").replace(r"\"", '"')  # as the servers read it
     is_apache = not _VARIABLE.search(text) and _DIRECTIVE.search(text) is not None
@@ -137,5 +137,5 @@ def _pieces_of_apache(text: str) -> tuple[list[_Piece], str]:
 
 
 def _without_group(shape: str) -> str:
-    """Return a pattern of _APACHE or _NGINX_SHAPES without its group, to match text and ignore it."""
+    """Return a pattern from _APACHE or _NGINX_SHAPES without its group, to match text and ignore it."""
     return re.sub(r"(?<!\\)\((?!\?)", "(?:", shape, count=1)

@@ -1,8 +1,8 @@
-"""Reads logs in several formats: lines that are not in the format of their log are read in other formats.
+"""Reads logs with several formats: lines that are not in the log's own format are read in other formats.
 
-Each line is read separately, so the result depends on the content alone, not on how it is split into blocks. The
-format of the log comes first: other formats are tried for the remaining lines only, and only if they can be recognized
-by a single line.
+Each line is read separately, so the result depends only on the content, not on how it is split into blocks. The log's
+own format comes first. Other formats are tried only for the remaining lines, and only if a single line is enough to
+recognize them.
 """
 
 from typing import Final
@@ -19,7 +19,7 @@ _OTHERS: Final = tuple(name for name in FORMATS if name not in WHOLE_FILE_FORMAT
 def read_mixed(reader: LineReader, lines: pa.Table, log_format: str, context: FormatContext) -> dict[str, pa.Table]:
     """Return the requests in `lines` by format, as read by LineReader.read_all, starting with the log's own format.
 
-    Lines that no format reads are in the first table, with their reason.
+    Lines that no format can read are in the first table, with the reason.
     """
     requests = reader.read_all(lines, log_format, context)
     found, reason = {log_format: requests}, requests["reason"]

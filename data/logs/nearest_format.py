@@ -1,6 +1,6 @@
-"""Finds the format nearest to a line, and where the line differs from it, by an example of each format.
+"""Finds the format nearest to a line, and where the line differs from it, by comparing examples.
 
-Examples are in the SQL file of each format, in comments that begin with `Example:`.
+Examples are in each format's SQL file, in comments that begin with `Example:`.
 """
 
 import json

@@ -14,8 +14,8 @@ from data.logs.parquet_pages import column_memory, longest_shared, row_groups
 _ROWS: Final = 16_384
 _NESTED_ROWS: Final = 256
 _LINES_BYTES: Final = 32 << 20
-"""Maximum number of rows read from Parquet at a time, the same if they have texts in lists or structs, and the maximum
-size in bytes of rows read or lines made at a time."""
+"""Maximum number of rows read from Parquet at a time, the lower maximum for rows with strings in lists or structs, and
+the maximum size in bytes of the rows read or lines made at a time."""
 MAX_ROW_BYTES: Final = 128 << 20
 MAX_ROW_GROUP_BYTES: Final = 2 << 30
 MAX_GROUP_BYTES: Final = 512 << 20
@@ -25,7 +25,7 @@ MAX_GROUP_BYTES: Final = 512 << 20
 def rows_as_lines(path: object, file: BinaryIO) -> Iterator[bytes]:
     """Yield each row of a Parquet file as a JSON line with all columns by name; the same file gives the same lines.
 
-    Texts that many rows share are expanded for only a few rows at a time.
+    Strings that many rows share are expanded for only a few rows at a time.
     """
     metadata = pq.read_metadata(file)
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
@@ -40,7 +40,7 @@ def rows_as_lines(path: object, file: BinaryIO) -> Iterator[bytes]:
         for group in columns
     ]
     if (largest := max((sum(part.bytes for part in group) for group in memory), default=0)) > MAX_GROUP_BYTES:
-        raise BadInput(f"{path} takes {largest:,} bytes while it is read; write it with smaller pages and row groups.")
+        raise BadInput(f"{path} takes {largest:,} bytes of memory to read; write it with smaller pages and row groups.")
     texts = [
         number
         for number, leaf in enumerate(leaves)
@@ -59,7 +59,7 @@ def rows_as_lines(path: object, file: BinaryIO) -> Iterator[bytes]:
         for batch in parquet.iter_batches(read):
             most = sum(_max_bytes(column) for column in batch.columns)
             if most > MAX_ROW_BYTES:
-                raise BadInput(f"{path} may have {most:,} bytes in a row, from row {done + 1:,} on; shorten its texts.")
+                raise BadInput(f"{path} may have rows of {most:,} bytes, from row {done + 1:,} on; shorten its values.")
             done += len(batch)
             step = max(1, _LINES_BYTES // (most + 1))
             for start in range(0, len(batch), step):

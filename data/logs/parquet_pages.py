@@ -1,4 +1,4 @@
-"""Computes the memory for the pages of a Parquet file from their headers, since PyArrow allocates it unchecked.
+"""Computes the memory needed for a Parquet file's pages from their headers, because PyArrow allocates it unchecked.
 
 https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift defines the headers, and
 https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md their encoding.
@@ -11,7 +11,7 @@ from typing import BinaryIO, Final, NamedTuple
 import pyarrow as pa
 
 _DETAILS: Final = {0: 5, 2: 7, 3: 8}
-"""The field of a header that describes the page, by its type: data, a dictionary, data of version 2."""
+"""The header field that describes the page, by page type: data, dictionary, data version 2."""
 _DICTIONARY, _DATA_V2 = 2, 3
 _DELTA_BYTE_ARRAY: Final = 7
 _DELTA_TEXTS: Final = {6, _DELTA_BYTE_ARRAY}
@@ -51,7 +51,7 @@ class _PageHeader(NamedTuple):
 
 
 def row_groups(file: BinaryIO) -> list[list[ColumnChunk]]:
-    """Return the columns of each row group. Raises ArrowInvalid for a footer that cannot be read.
+    """Return the columns of each row group. Raises ArrowInvalid if the footer cannot be read.
 
     PyArrow would abort the process on a column with contradictory metadata.
     """
@@ -72,14 +72,14 @@ def _column(chunk: "_Fields") -> ColumnChunk:
     start, dictionary = numbers.get(9, 0), numbers.get(11, 0)
     start = dictionary if 0 < dictionary < start else start
     if start < 0:
-        raise pa.ArrowInvalid("a column begins before the file")
+        raise pa.ArrowInvalid("a column begins before the start of the file")
     return ColumnChunk(start, numbers.get(7, 0), numbers.get(5, 0), numbers.get(4, 0))
 
 
 def column_memory(file: BinaryIO, column: ColumnChunk, is_listed: bool) -> ColumnMemory:
     """Return the memory that reading a column of a row group takes. With `is_listed`, a row may have many values.
 
-    Raises ArrowInvalid for headers that cannot be read.
+    Raises ArrowInvalid if a header cannot be read.
     """
     largest = values = 0
     is_delta = False
@@ -91,7 +91,9 @@ def column_memory(file: BinaryIO, column: ColumnChunk, is_listed: bool) -> Colum
 
 
 def longest_shared(file: BinaryIO, column: ColumnChunk) -> int:
-    """Return the maximum size in bytes of a text that many rows share, because it is stored only once, even in part."""
+    """Return the maximum size in bytes of a string that many rows share because it, or a part of it, is stored only
+    once.
+    """
     longest = 0
     for page in _pages(file, column):
         if page.is_dictionary:
@@ -102,7 +104,7 @@ def longest_shared(file: BinaryIO, column: ColumnChunk) -> int:
 
 
 def _longest_text(file: BinaryIO, page: _PageHeader, codec: str | None) -> int:
-    """Return the length of the longest text in a dictionary page; the size of the page if it is unknown."""
+    """Return the length of the longest string in a dictionary page, or the page's size if that length is unknown."""
     if page.values > _MAX_TEXTS or codec is None:
         return page.size
     file.seek(page.start)
@@ -160,14 +162,14 @@ _NO_FIELDS: Final = _Fields({}, {})
 
 
 class _CompactReader:
-    """Reads values of Thrift's compact protocol. Raises IndexError at the end of the content."""
+    """Reads values in Thrift's compact protocol. Raises IndexError at the end of the content."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
         self.at = 0
 
     def struct(self) -> _Fields:
-        """Read the fields of a struct. Raises ArrowInvalid for a duplicate field."""
+        """Read the fields of a struct. Raises ArrowInvalid if a field is duplicate or invalid."""
         fields, seen, number = _Fields({}, {}), set[int](), 0
         while head := self._byte():
             number = number + (head >> 4) if head >> 4 else self._integer()

@@ -21,13 +21,14 @@ from data.logs.request_facts import NO_RECORD, RequestRecord
 from data.text import ShortTextCache
 
 MAX_CLOCK_SKEW: Final = timedelta(days=1)
-"""How far in the future a time may be. A later time is an error, such as a wrong unit, rather than a wrong clock."""
+"""How far in the future a time may be. A later time suggests an error, such as a wrong unit, rather than a wrong clock.
+"""
 MAX_ROW_BYTES: Final = 16_384
 """Maximum size of a row. Servers reject longer request lines and headers."""
 MAX_ROWS: Final = 10_000
 """Maximum number of rows in a body."""
 MAX_BYTES_SENT: Final = 1 << 40
-"""Maximum size of a response. A larger size is an error, and would make sums overflow."""
+"""Maximum size of a response. A larger size is an error and would make sums overflow."""
 
 
 class Reported(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -36,7 +37,8 @@ class Reported(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     time: Annotated[
         datetime | int | float | None,
         Meta(
-            description="of the request: RFC 3339, or seconds, milli-, micro- or nanoseconds since 1970; default: now"
+            description="time of the request: RFC 3339, or seconds, milli-, micro- or nanoseconds since 1970; "
+            "default: now"
         ),
     ] = None
     ip: Annotated[str | None, Meta(description="the client's address; used to classify the visit, never stored")] = None
@@ -46,16 +48,20 @@ class Reported(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     path: Annotated[str | None, Meta(description="instead of url")] = None
     status: Annotated[int | None, Meta(description="HTTP status of the response, 100 to 999; default: 200")] = None
     user_agent: Annotated[
-        str | None, Meta(description="the User-Agent header as it was sent; without it the visit is a bot's")
+        str | None, Meta(description="the User-Agent header as it was sent; without it, the visit counts as a bot's")
     ] = None
     referrer: Annotated[str | None, Meta(description="the Referer header; only its host is stored")] = None
-    country: Annotated[str | None, Meta(description="ISO 3166-1 alpha-2, where your server knows it")] = None
+    country: Annotated[str | None, Meta(description="ISO 3166-1 alpha-2, if your server knows it")] = None
     bytes_sent: Annotated[
         Annotated[int, Meta(ge=0, le=MAX_BYTES_SENT)] | None,
-        Meta(description="size of the response, where your server knows it"),
+        Meta(description="size of the response, if your server knows it"),
     ] = None
     scheme: Annotated[
-        str | None, Meta(description="https or http, as requested by the client; only facts about headers are stored")
+        str | None,
+        Meta(
+            description="https or http, as requested by the client; only facts derived from it and the headers are "
+            "stored"
+        ),
     ] = None
     sec_fetch_mode: Annotated[
         str | None,
@@ -92,7 +98,7 @@ class Submission(NamedTuple):
 
 
 class Target(NamedTuple):
-    """The target of a request. `query` is without its question mark."""
+    """The target of a request. `query` excludes the question mark."""
 
     domain: str
     path: str
@@ -129,8 +135,8 @@ _UNKNOWN_COUNTRIES: Final = ("", "-", "XX", "T1")
 def split_rows(body: bytes) -> Sequence[JsonObject]:
     """Split a JSON array or JSON lines into objects that are not parsed yet.
 
-    Raises BadInput for an invalid array, and TooManyRows as soon as the limit is exceeded: two million rows would take
-    0.1 s.
+    Raises BadInput for an invalid array, and TooManyRows as soon as the limit is exceeded, because splitting two
+    million rows would take 0.1 s.
     """
     body = body.removeprefix(codecs.BOM_UTF8)
     if body.lstrip()[:1] != b"[":
@@ -150,9 +156,9 @@ def split_rows(body: bytes) -> Sequence[JsonObject]:
 
 @cache
 def _short_array() -> msgspec.json.Decoder[msgspec.Struct]:
-    """Return a decoder for arrays of at most MAX_ROWS items; it raises ValidationError at the first item beyond.
+    """Return a decoder for arrays of at most MAX_ROWS items; it raises ValidationError at the first excess item.
 
-    msgspec checks the maximum length of a list after decoding all of it, but the length of a struct at each field.
+    msgspec checks the maximum length of a list only after decoding all of it, but that of a struct at each field.
     """
     fields = [(f"row_{number}", msgspec.Raw, msgspec.Raw()) for number in range(MAX_ROWS)]
     rows = msgspec.defstruct("Rows", fields, array_like=True, forbid_unknown_fields=True)
@@ -259,5 +265,5 @@ def _country(text: str) -> str:
     if text.upper() in _UNKNOWN_COUNTRIES:
         return ""
     if not _COUNTRY.fullmatch(text):
-        raise BadInput("country must be a two-letter code of ISO 3166-1")
+        raise BadInput("country must be a two-letter ISO 3166-1 code")
     return text.upper()

@@ -1,4 +1,4 @@
-"""Derives facts about a request, bits of `signals`, from its scheme, its headers and the network at the edge."""
+"""Derives facts about a request (bits of `signals`) from its scheme, its headers and the edge's verdict."""
 
 from typing import Final, NamedTuple
 
@@ -10,12 +10,13 @@ _PARTS: Final = frozenset(
         "sharedworker", "style", "track", "video", "worker", "xslt",
     )
 )  # fmt: skip
-"""`Sec-Fetch-Dest` of parts of a page. Evidence: https://www.w3.org/TR/fetch-metadata/#sec-fetch-dest-header"""
+"""Values of `Sec-Fetch-Dest` for parts of a page. Evidence: https://www.w3.org/TR/fetch-metadata/#sec-fetch-dest-header
+"""
 _CLASSES: Final = {
     "badHost": "edge_suspected", "scan": "edge_suspected", "searchEngine": "edge_verified",
     "monitoringService": "edge_verified", "tor": "from_tor",
 }  # fmt: skip
-"""The fact for each of Cloudflare's classes of addresses; noRecord and allowlist give none.
+"""The fact for each of Cloudflare's address classes; noRecord and allowlist yield none.
 
 Evidence: https://developers.cloudflare.com/logs/logpush/logpush-job/datasets/zone/http_requests/#clientipclass
 """
@@ -29,9 +30,9 @@ Evidence: https://docs.aws.amazon.com/elasticloadbalancing/latest/application/lo
 
 
 class RequestRecord(NamedTuple):
-    """Logged texts of one request, other than its request line. None: not logged; "": not sent with the request.
+    """Logged values of one request, apart from its request line. None: not logged; "": not sent with the request.
 
-    They are read when a visit lands, and never stored. A log format has the columns that it can fill.
+    They are read when a visit lands, and never stored. Each log format has the columns that it can fill.
     """
 
     scheme: str | None = None  # of the client's connection

@@ -22,8 +22,7 @@ CHUNK_BYTES = 1 << 20
 _FIRST_PIECE_BYTES: Final = 128
 BLOCK_BYTES = 16 << 20
 MAX_BLOCK_LINES: Final = 1 << 18
-"""Maximum number of lines in a block, since each takes extra memory. Usually, 16 MiB of a log have about 100,000 lines.
-"""
+"""Maximum number of lines in a block; each takes extra memory. Usually, 16 MiB of a log have about 100,000 lines."""
 MAX_EXPANSION: Final = 1_000
 """Maximum compression ratio of a log: usual ratios are 5 to 100, and gzip's limit is 1,032."""
 MAX_UNCHECKED_BYTES: Final = 256 << 20
@@ -48,7 +47,7 @@ class Source(Protocol):
 
 
 class LogUnavailable(BadInput):
-    """A log cannot be read at the moment, such as while its disk or network fails."""
+    """A log cannot be read at the moment, for example because its disk or network fails."""
 
 
 class TruncatedLog(Exception):
@@ -67,7 +66,7 @@ class Content:
 
 @dataclass(frozen=True)
 class Block:
-    """Some lines of a log. Only the last line of a file may be unfinished (without a newline)."""
+    """Consecutive lines of a log. Only the last line of a file may be unfinished (without a newline)."""
 
     first_line: int  # number of its first line in the file, from 1
     text: bytes
@@ -107,7 +106,7 @@ def beginning(path: Source, size: int) -> bytes:
 
 
 def blocks(path: Source, content: Content, start: int = 0) -> Iterator[Block]:
-    """Yield the bytes from `start` to `content.size` in blocks of about 16 MiB, split after lines.
+    """Yield the bytes from `start` to `content.size` in blocks of about 16 MiB, split between lines.
 
     Raises BadInput if the file no longer begins with the content that `content` identifies.
     """
@@ -118,7 +117,7 @@ def blocks(path: Source, content: Content, start: int = 0) -> Iterator[Block]:
 
 
 class Preamble:
-    """Keeps the header and the last #Fields directive of the bytes before a block."""
+    """Keeps the header and the last #Fields directive from the bytes before a block."""
 
     def __init__(self) -> None:
         self._header: bytes | None = None
@@ -184,7 +183,7 @@ def _cut(path: Source, content: Content, start: int, preamble: Preamble) -> Iter
 
 
 def _whole_line_blocks(line: int, text: bytes, end: int) -> Iterator[Block]:
-    """Yield whole lines in blocks, the first of which begins at line `line`; `end` is the offset after the last."""
+    """Yield whole lines in blocks, the first of which begins at line `line`; `end` is the offset after the last one."""
     offset = end - len(text)
     for part in split_after_lines(text):
         offset += len(part)
@@ -193,7 +192,7 @@ def _whole_line_blocks(line: int, text: bytes, end: int) -> Iterator[Block]:
 
 
 def split_after_lines(text: bytes) -> Iterator[bytes]:
-    """Split a text after newlines into parts of at most MAX_BLOCK_LINES lines."""
+    """Split bytes after newlines into parts of at most MAX_BLOCK_LINES lines."""
     if text.count(b"\n") <= MAX_BLOCK_LINES:
         yield text
         return
@@ -203,7 +202,7 @@ def split_after_lines(text: bytes) -> Iterator[bytes]:
 
 
 def _whole_lines(pieces: list[bytes]) -> tuple[bytes, bytes]:
-    """Return the text of all pieces up to the last whole line, usually after a single copy, and the rest."""
+    """Return the bytes of all pieces up to the end of the last whole line, usually copied only once, and the rest."""
     *before, last = pieces or [b""]
     cut = whole_lines_end(last)
     if last.rfind(b"\n", 0, max(cut - 1, 0)) >= 0:  # the whole last line is in this piece

@@ -20,13 +20,13 @@ Evidence, in this order:
   Filebeat: https://www.elastic.co/docs/reference/ecs/ecs-base;
   Datadog: https://docs.datadoghq.com/logs/log_configuration/archives/
 - Splunk: https://docs.splunk.com/Documentation/Splunk/latest/Knowledge/Usedefaultfields
-- logcli, of what Promtail sent to Loki: https://grafana.com/docs/loki/latest/query/logcli/
+- logcli, for what Promtail sent to Loki: https://grafana.com/docs/loki/latest/query/logcli/
 - journalctl: https://systemd.io/JOURNAL_EXPORT_FORMATS/
 - Google Kubernetes Engine: https://cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry
 """
 
 _PART_BYTES: Final = 1 << 14
-"""The size of a part of a line that Docker has split.
+"""The size of each part of a line that Docker splits.
 
 Evidence: https://github.com/moby/moby (daemon/logger/copier.go)
 """

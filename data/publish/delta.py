@@ -1,4 +1,4 @@
-"""The Delta log of one published table: JSON versions, and occasional checkpoints of all files in Parquet.
+"""The Delta log of one published table: JSON versions, and occasional Parquet checkpoints that list all files.
 
 Implements only the part of Delta needed for a table with a single writer: the log lists files with their row counts.
 It has no column statistics, since minima and maxima would preserve erased values.
@@ -21,7 +21,7 @@ from data.buckets.target import ObjectStore
 from data.errors import Conflict, TrafficError
 
 ENGINE: Final = "traffic-analytics"
-"""The writer of the log, named in each version. Versions by other writers are rejected."""
+"""The writer of the log, named in each version. Versions from other writers are rejected."""
 
 _TYPES: Final = {
     pa.string(): "string",
@@ -79,7 +79,7 @@ class PublishedFile(NamedTuple):
 
     @property
     def partition(self) -> dict[str, str]:
-        """Its partition in the format of the log."""
+        """The file's partition, in the log's format."""
         return {"day": self.day} if self.day else {}
 
 
@@ -109,7 +109,7 @@ class DeltaLog:
     def __init__(self, target: ObjectStore, folder: str, schema: pa.Schema, mark: str, *, is_partitioned: bool) -> None:
         """`folder` is the table's folder in the target, and `mark` the id of the lake; "" if unknown.
 
-        With `is_partitioned`, the partition of a file is its column day.
+        With `is_partitioned`, the table is partitioned by the column day.
         """
         self._mark = mark
         self._target = target
@@ -122,7 +122,7 @@ class DeltaLog:
         self._schema = json.dumps({"type": "struct", "fields": fields})
 
     def read(self) -> TableState:
-        """Return the last version. Raises ForeignLog if others have written a version since the last checkpoint.
+        """Return the last version. Raises ForeignLog if another program wrote a version after the last checkpoint.
 
         If the checkpoint is missing or damaged, the state comes from the previous checkpoint, from all versions, or
         from the objects in the folder, with unknown row counts.
@@ -190,7 +190,9 @@ class DeltaLog:
         self._target.delete(self._target.list(f"{self._log}/"))
 
     def read_on(self, state: TableState) -> TableState:
-        """Apply later versions to an earlier state, as far as they still exist. Raises ForeignLog like `read`."""
+        """Apply later versions to an earlier state, as far as these versions still exist. Raises ForeignLog like
+        `read`.
+        """
         while body := self._target.get(self._key(state.version + 1)):
             state = self._next_state(state, state.version + 1, body)
         return state
@@ -218,7 +220,7 @@ class DeltaLog:
             raise Conflict(f"{self._target.name}/{self._key(state.version)} is gone; try again.")
         key, body = self._key(version), "".join(f"{json.dumps(action)}\n" for action in actions).encode()
         if not self._target.put_if_absent(key, body) and self._target.get(key) != body:  # equal after a retry
-            raise Conflict(f"{self._target.name}/{key} was written by another program meanwhile; try again.")
+            raise Conflict(f"{self._target.name}/{key} was written by another program at the same time; try again.")
         gone, new = set(change.removed), {file.path: file for file in change.added}
         files = {path: file for path, file in state.files.items() if path not in gone} | new
         return TableState(version, files, epoch, self._schema, state.checkpoint)
@@ -258,7 +260,7 @@ class DeltaLog:
             info = next(action["commitInfo"] for action in actions if "commitInfo" in action)
             if self._mark and info.get("lake", self._mark) != self._mark:
                 raise LogOfAnotherLake(
-                    f"{name} belongs to the copy of another lake; choose another target, or delete its content."
+                    f"{name} belongs to a copy of another lake; choose another target, or delete its content."
                 )
             if version == state.version + 1 and info["engineInfo"] == ENGINE:
                 return _after(state, version, actions, int(info["epoch"]))
@@ -271,7 +273,7 @@ class DeltaLog:
 
 
 def _after(state: TableState, version: int, actions: Iterable[dict[str, Any]], epoch: int) -> TableState:
-    """Return the state after the actions of a version."""
+    """Return the state after applying a version's actions."""
     files, schema = dict(state.files), state.schema
     for action in actions:
         if "remove" in action:

@@ -29,7 +29,7 @@ def mark_problem(target: ObjectStore, lake: Lake) -> str:
         return ""
     if found is None:
         return f"{target.name}/{MARK} is missing: `traffic publish --again` repairs it."
-    return f"{target.name} holds the copy of another lake; choose another target, or delete its content."
+    return f"{target.name} holds a copy of another lake; choose another target, or delete its content."
 
 
 def _check_mark(target: ObjectStore, lake: Lake) -> None:

@@ -40,7 +40,7 @@ from data.store.lake import Lake, StoredFile
 from data.store.link_files import fold_links
 
 RECORDED_AFTER: Final = timedelta(minutes=2)
-"""Interval for recording that a copy still matches the manifest."""
+"""Interval at which a copy that still matches the manifest is recorded."""
 MAX_VERSIONS: Final = 100
 """Number of versions after which a checkpoint is written, so that readers need not read all versions."""
 _LOG: Final = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class Publication(NamedTuple):
 
 
 class FollowedCopy(NamedTuple):
-    """A copy after an erasure."""
+    """The state of a copy after an erasure."""
 
     target: str
     organization: str
@@ -72,7 +72,7 @@ class FollowedCopy(NamedTuple):
 
 
 class LakePublisher:
-    """Publishes a lake at one target. Belongs to one thread; other programs may write and publish meanwhile."""
+    """Publishes a lake at one target. Not thread-safe; other programs may write and publish at the same time."""
 
     def __init__(self, lake: Lake, name: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         """`name` is a target normalized by parse_target; no connection is made yet. Raises BadInput."""
@@ -89,10 +89,9 @@ class LakePublisher:
     def publish(self, organization: str, wait: bool = True, *, again: bool = False) -> Publication | None:
         """Bring the copy of an organization up to date; return None if another program is publishing and `wait` is off.
 
-        If anything was erased since the last publication, only live files remain there. With `again`, missing or
-        changed objects and logs are written again. Raises PublishInterrupted, TargetUnavailable,
-        ForeignLog, Conflict, LakeDamaged or OutdatedManifest, and BadInput if the target holds something else or keeps
-        versions.
+        If anything was erased since the last publication, only live files remain at the target. With `again`, missing
+        or changed objects and logs are written again. Raises PublishInterrupted, TargetUnavailable, ForeignLog,
+        Conflict, LakeDamaged or OutdatedManifest, and BadInput if the target holds something else or keeps versions.
         """
         folder = self._lake.staging / "publishing"
         make_durably(folder)
@@ -126,7 +125,7 @@ class LakePublisher:
         return self._publish(copy, again)
 
     def interrupt(self) -> None:
-        """Make a `publish` in another thread raise PublishInterrupted. Its uploaded objects are kept."""
+        """Make a `publish` in another thread raise PublishInterrupted. Objects that it has uploaded are kept."""
         self._is_interrupted.set()
 
     def _publish(self, copy: Copy, again: bool) -> Publication:
@@ -134,7 +133,7 @@ class LakePublisher:
         epoch, visit_files = manifest.organizations.epoch(organization), live_visits(self._lake, organization)
         link_files = live_links(self._lake, organization)
         if manifest.organizations.epoch(organization) != epoch:
-            raise Conflict(f"visits of {organization} were changed while they were published; try again.")
+            raise Conflict(f"visits of {organization} were changed while they were being published; try again.")
         visits, links = tables(self._target, organization, self._lake.manifest.copies.existing_mark())
         is_due = copy.erasures > copy.followed
         if is_due or copy.settles_at or not is_recent(copy.published_at or now, RECORDED_AFTER, now):
@@ -190,7 +189,7 @@ class LakePublisher:
         return change._replace(added=to_put) if again else change
 
     def _read(self, copy: Copy, table: DeltaLog, again: bool) -> TableState:
-        """Return the last version of a table. With `again`, start a new log if others changed it."""
+        """Return the last version of a table. With `again`, start a new log if another program changed the log."""
         try:
             state = table.read()
             if table.folder.endswith("/visits") and state.version < copy.version:
@@ -227,7 +226,7 @@ class LakePublisher:
         return moved
 
     def _put_all(self, copy: Copy, table: DeltaLog, sources: Mapping[PublishedFile, StoredFile]) -> None:
-        """Upload files of the lake. Begin and end are recorded, since uploads of a killed program may appear late."""
+        """Upload files from the lake. Start and end are recorded, since a killed program's uploads may appear late."""
         if not sources:
             return
         self._lake.manifest.copies.record_putting(copy, is_putting=True, settles_at=copy.settles_at)
@@ -236,7 +235,7 @@ class LakePublisher:
         self._lake.manifest.copies.record_putting(copy, is_putting=False, settles_at=copy.settles_at)
 
     def _is_intact(self, table: DeltaLog, file: PublishedFile) -> bool:
-        """Whether an object exists with the bytes given by its name."""
+        """Whether an object exists, and its bytes match the SHA-256 in its name."""
         body = self._target.get(_key(table, file))
         digits = file.path.rpartition("/")[2][:SHA256_DIGITS]
         return body is not None and hashlib.sha256(body).hexdigest().startswith(digits)
@@ -248,7 +247,9 @@ class LakePublisher:
             self._is_checked = True
 
     def _clean(self, table: DeltaLog, kept: Iterable[str], *, is_thorough: bool) -> None:
-        """Delete objects that neither log nor manifest lists; with `is_thorough`, after erasures, also upload parts."""
+        """Delete objects that neither log nor manifest lists. If `is_thorough`, as after erasures, also delete upload
+        parts.
+        """
         state = self._states[table.folder]
         if is_thorough:
             self._target.abort_uploads()
@@ -267,7 +268,7 @@ class LakePublisher:
         self._cleaned[table.folder] = self._now().date()
 
     def _put(self, table: DeltaLog, file: PublishedFile, source: StoredFile) -> None:
-        """Upload a file of the lake. Raises Conflict if it is gone."""
+        """Upload a file from the lake. Raises Conflict if the file is gone."""
         if self._is_interrupted.is_set():
             raise PublishInterrupted
         try:
@@ -275,7 +276,7 @@ class LakePublisher:
         except LakeDamaged as error:
             if self._lake.manifest.files.is_live(source.path):
                 raise
-            raise Conflict(f"{source.path} was replaced while it was published; try again.") from error
+            raise Conflict(f"{source.path} was replaced while it was being published; try again.") from error
 
 
 def _key(table: DeltaLog, file: PublishedFile) -> str:
@@ -285,7 +286,7 @@ def _key(table: DeltaLog, file: PublishedFile) -> str:
 def follow_erasures(
     lake: Lake, organization: str = "", now: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> list[FollowedCopy]:
-    """Apply erasures to the copies of one organization, or of all. Copies at unreachable targets stay due."""
+    """Apply erasures to the copies of one organization, or of all. At unreachable targets, they remain due."""
     found = []
     for copy in lake.manifest.copies.find(organization=organization):
         problem = ""

@@ -1,4 +1,4 @@
-"""Finds the published objects of visits and links for a reader of the target, and the files not published yet."""
+"""Finds the published objects with visits and links for a reader of the target, and the files not yet published."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -36,7 +36,7 @@ class PublishedLake:
     def find(self, organization: str, visits: Sequence[LandedFile], links: Sequence[str]) -> PublishedObjects:
         """Find the objects of an organization's live files, which the manifest listed before this call.
 
-        `links` are paths in the lake. Raises TargetUnavailable, ForeignLog, or LakeDamaged for a file that is gone.
+        `links` are paths in the lake. Raises TargetUnavailable, ForeignLog, or LakeDamaged if a file is gone.
         """
         visit_table, link_table = tables(self._target, organization, self._lake.manifest.copies.existing_mark())
         recorded = next((copy.version for copy in self._lake.manifest.copies.find(self.name, organization)), -1)
@@ -67,7 +67,7 @@ class PublishedLake:
         self._states.clear()
 
     def _newest(self, table: DeltaLog, is_enough: Callable[[TableState], bool]) -> TableState:
-        """Return the version of a table that was read last if it `is_enough`; otherwise, the newest version."""
+        """Return the version of a table that was read last, if it `is_enough`; otherwise, read the newest version."""
         state = self._states.get(table.folder, TableState())
         if not is_enough(state) and state.version >= 0:
             state = table.read_on(state)

@@ -13,7 +13,7 @@ from data.store.layout import LINKS
 from data.visits import VISITS
 
 SHA256_DIGITS: Final = 16
-"""Number of digits of a file's SHA-256 with which its name at a target begins."""
+"""Number of digits of a file's SHA-256 at the beginning of its name at a target."""
 
 
 def tables(target: ObjectStore, organization: str, mark: str) -> tuple[DeltaLog, DeltaLog]:
@@ -33,13 +33,15 @@ def live_visits(lake: Lake, organization: str) -> dict[PublishedFile, StoredFile
 
 
 def live_links(lake: Lake, organization: str) -> dict[PublishedFile, StoredFile]:
-    """Return the files that an organization's table of links must have, with their sources, after folding changes."""
+    """Return the files that an organization's table of links must have, with their sources. Changes must have been
+    folded.
+    """
     stored = lake.manifest.links.live(organization).whole
     return {PublishedFile(links_path(stored.sha256), "", stored.size, None): stored} if stored else {}
 
 
 def content_of(paths: Iterable[str]) -> str:
-    """Return the SHA-256 of the names of files, which contain the SHA-256 of the files' bytes."""
+    """Return the SHA-256 of file names. These names contain the SHA-256 of each file's bytes."""
     return hashlib.sha256("\n".join(sorted(paths)).encode()).hexdigest()
 
 
@@ -49,12 +51,12 @@ def visits_path(day: object, path: str, sha256: str) -> str:
 
 
 def links_path(sha256: str) -> str:
-    """Return the path of a file of links in its organization's table."""
+    """Return the path of a link file in its organization's table."""
     return f"{sha256[:SHA256_DIGITS]}.parquet"
 
 
 def dead_paths(lake: Lake, organization: str) -> list[str]:
-    """Return the paths in an organization's tables of replaced files, which readers of an earlier version may use."""
+    """Return the paths of replaced files in an organization's tables; readers of old versions may still use them."""
     visits = [visits_path(*file) for file in lake.manifest.files.dead(organization)]
     return [*visits, *map(links_path, lake.manifest.links.dead_hashes(organization))]
 
@@ -65,16 +67,16 @@ def replaced_paths(lake: Lake, organization: str) -> list[str]:
 
 
 def by_name_in_lake(files: Mapping[str, PublishedFile], paths: list[str]) -> dict[str, PublishedFile]:
-    """Return the files that have these paths, by their names in the lake."""
+    """Return the files that have these paths, keyed by their names in the lake."""
     return {path.rpartition("/")[2][SHA256_DIGITS + 1 :]: files[path] for path in paths if path in files}
 
 
 def merged_from(file: Path, visits: int, published: Mapping[str, PublishedFile]) -> list[str]:
-    """Return the paths of the published files that a file of the lake replaced, if they have exactly its visits.
+    """Return the paths of the published files that a lake file replaced, if they have exactly its visits.
 
-    `published` are dead files of its organization by their names in the lake, from a version of the log with the same
-    epoch as the manifest, so that none of their values has changed since. Raises LakeDamaged if the file cannot be
-    read.
+    `published` are dead files of the same organization, keyed by their names in the lake, from a version of the log
+    with the same epoch as the manifest, so that none of their values has changed since. Raises LakeDamaged if the file
+    cannot be read.
     """
     replaced = [published[name] for name in read_visit_file(file).footer.replaces if name in published]
     return [one.path for one in replaced] if sum(one.rows or 0 for one in replaced) == visits else []

@@ -1,4 +1,6 @@
-"""Verifies the copies of a lake: their logs against the last publication, and objects by the SHA-256 in their names."""
+"""Verifies the copies of a lake: their logs against the last publication, and their objects by the SHA-256 in the
+names.
+"""
 
 import hashlib
 from collections.abc import Iterator
@@ -46,7 +48,7 @@ def verify_copies(lake: Lake, organization: str = "") -> Iterator[CopyFinding]:
 
 
 def _target_findings(target: ObjectStore, lake: Lake) -> Iterator[CopyFinding]:
-    """Yield the problems of a target as a whole."""
+    """Yield the problems that affect a target as a whole."""
     if problem := mark_problem(target, lake):
         yield CopyFinding(target.name, problem)
     if versions := target.versions_problem():
@@ -57,7 +59,7 @@ def _target_findings(target: ObjectStore, lake: Lake) -> Iterator[CopyFinding]:
 
 
 def _table_findings(target: ObjectStore, table: DeltaLog, copy: Copy, lake: Lake) -> Iterator[CopyFinding]:
-    """Yield the problems of one table."""
+    """Yield the problems with one table."""
     place = f"{target.name}/{table.folder}"
     try:
         state = table.read()
@@ -80,11 +82,11 @@ def _table_findings(target: ObjectStore, table: DeltaLog, copy: Copy, lake: Lake
             yield CopyFinding(f"{target.name}/{key}", reason)
     for key in unnamed_objects(target, table, state, dead_paths(lake, copy.organization)):
         remedy = "delete it, since its key is not allowed" if is_odd(key) else "`traffic publish` deletes it"
-        yield CopyFinding(f"{target.name}/{key}", f"is in neither log nor manifest; {remedy}")
+        yield CopyFinding(f"{target.name}/{key}", f"is in neither the log nor the manifest; {remedy}")
 
 
 def _log_problem(table: DeltaLog, state: TableState, copy: Copy, lake: Lake) -> str:
-    """Return the problem of a table's log, compared with the last publication and the lake; "" if it has none."""
+    """Return the problem with a table's log, compared with the last publication and the lake; "" if it has none."""
     is_visits = table.folder.endswith("/visits")
     expected = (live_visits if is_visits else live_links)(lake, copy.organization)
     published = copy.version if is_visits else 0 if expected and copy.version >= 0 else -1

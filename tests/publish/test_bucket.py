@@ -166,7 +166,7 @@ def test_a_key_with_a_newline_is_reported_and_skipped(lake, bucket, name, caplog
     (told,) = {record.message for record in caplog.records if "is skipped" in record.message}
     assert "line\\nbreak' at" in told
     (found,) = verify_copies(lake)
-    assert found.reason == "is in neither log nor manifest; delete it, since its key is not allowed"
+    assert found.reason == "is in neither the log nor the manifest; delete it, since its key is not allowed"
 
 
 def test_two_lakes_at_one_target_reject_each_other(lake, bucket, name, tmp_path):
@@ -174,7 +174,7 @@ def test_two_lakes_at_one_target_reject_each_other(lake, bucket, name, tmp_path)
     LakePublisher(lake, name).publish("acme")
     with opened(tmp_path / "another", create=True) as another:
         land(another, "acme", [at(2)])
-        with pytest.raises(BadInput, match="holds the copy of another lake"):
+        with pytest.raises(BadInput, match="holds a copy of another lake"):
             LakePublisher(another, name).publish("acme")
         target = open_target(name)
         target.delete(target.list(""))
@@ -182,7 +182,7 @@ def test_two_lakes_at_one_target_reject_each_other(lake, bucket, name, tmp_path)
     land(lake, "acme", [at(3)])
     with pytest.raises(BadInput, match="another lake"):
         LakePublisher(lake, name).publish("acme")
-    assert any("holds the copy of another lake" in found.reason for found in verify_copies(lake))
+    assert any("holds a copy of another lake" in found.reason for found in verify_copies(lake))
 
 
 def test_errors_do_not_contain_wrong_credentials(lake, bucket):

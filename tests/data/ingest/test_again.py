@@ -23,7 +23,7 @@ LOG = line("/a", 4) + line("/b", 5)
 
 @pytest.fixture
 def load(lake, load):
-    """Import a text as a file, each time like another run of the program."""
+    """Import a string as a file, as a new run of the program would."""
     return lambda text, options=ACME, name="access.log", **how: load(text, options, name, Importer(lake), **how)
 
 
@@ -61,7 +61,7 @@ def test_importing_again_is_rejected_until_visits_are_erased(lake, load, first, 
     assert len(rows_of(lake)) == (1 if dry_run else 3)
 
 
-def test_visits_of_other_days_and_domains_do_not_block_an_import(lake, load):
+def test_visits_on_other_days_and_domains_do_not_block_an_import(lake, load):
     load(line("/day", 6), name="day.log")
     load(line("/domain", 4), Options("acme", "b.example", "combined"), name="domain.log")
     load(line("/organization", 4), Options("other", "a.example", "combined"), name="organization.log")

@@ -1,4 +1,4 @@
-"""Visits set aside as files or by their owner's rules: from logs, live, and by reclassification."""
+"""Visits set aside as requests for files or by their owner's rules: from logs, live, and in reclassification."""
 
 import json
 from datetime import UTC, datetime
@@ -76,14 +76,14 @@ def lines_of(requests):
 
 
 def landed(lake, requests):
-    """Return the reasons of visits of one organization, in the order of their times."""
+    """Return the reasons for setting aside the visits in the lake, in order of time."""
     rows = sorted(rows_of(lake), key=lambda row: row["visited_at"])
     assert len(rows) == len(requests)
     return [reasons(row["signals"]) for row in rows]
 
 
 @pytest.mark.parametrize("requests", [REQUESTS, OWN], ids=["files", "own"])
-def test_visits_of_a_log_land_with_the_reason_for_setting_aside(logs, requests):
+def test_log_visits_land_with_the_reason_they_are_set_aside(logs, requests):
     exclude(logs.lake, logs.own())
     logs.load("".join(f"{line}\n" for line in lines_of(requests)), Options("acme"))
     rows = sorted(logs.visits(), key=lambda row: row["visited_at"])
@@ -91,7 +91,7 @@ def test_visits_of_a_log_land_with_the_reason_for_setting_aside(logs, requests):
 
 
 @pytest.mark.parametrize("requests", [REQUESTS, OWN], ids=["files", "own"])
-def test_live_visits_land_with_the_reason_for_setting_aside(lake, requests):
+def test_live_visits_land_with_the_reason_they_are_set_aside(lake, requests):
     exclude(lake)
     LiveIngest(lake, now=lambda: NOW).land([Submission("acme", [line.encode() for line in lines_of(requests)])])
     flush_all(lake)
@@ -127,7 +127,7 @@ COUNTED = [
 
 @pytest.fixture
 def importer(lake):
-    """An importer into a lake with rules for own visits."""
+    """An importer into a lake with rules that exclude the owner's visits."""
     exclude(lake)
     importer = Importer(lake)
     yield importer
@@ -141,7 +141,7 @@ def own_log(tmp_path):
     return log
 
 
-def test_visits_of_a_log_are_counted_by_rule(lake, importer, own_log):
+def test_visits_from_a_log_are_counted_by_rule(lake, importer, own_log):
     summary = importer.run(own_log, Options("acme"))
     assert set_aside(lake) == COUNTED == sorted((*rule, visits) for rule, visits in summary.excluded.items())
 
@@ -168,7 +168,7 @@ def test_a_dry_run_counts_nothing_by_rule(lake, importer, own_log):
 
 
 def old_visits(lake, requests):
-    """Return visits as version 1.0.0 landed them, by path or agent."""
+    """Land the requests' visits as version 1.0.0 did."""
     rows = [
         visit(
             path=request["path"].partition("?")[0], user_agent=request.get("user_agent", CHROME), rules_version="old",
@@ -197,7 +197,7 @@ def test_reclassifying_removes_marks_of_removed_rules(lake):
     assert landed(lake, OWN[3:5]) == ["", ""]
 
 
-def test_reclassifying_keeps_marks_by_address(lake):
+def test_reclassifying_keeps_marks_from_address_rules(lake):
     bits = BITS["own_address"] | BITS["page_part"]
     land(lake, "acme", [visit(path="/a", signals=bits, rules_version="old")])
     Reclassifier(lake).run(["acme"])

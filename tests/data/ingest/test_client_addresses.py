@@ -52,7 +52,7 @@ def test_the_client_is_the_rightmost_untrusted_address(clients, peer, forwarded,
         ("", "", ""),
     ],
 )
-def test_without_an_untrusted_address_the_nearest_counts(clients, peer, forwarded, client):
+def test_without_an_untrusted_address_the_nearest_one_counts(clients, peer, forwarded, client):
     assert clients.client(peer, forwarded) == client
 
 
@@ -83,7 +83,7 @@ SCHEMES = {"scheme": ["own"], "forwarded_proto": ["told"]}
         (f"10.0.0.1, {CLIENT}", "", "own"),
     ],
 )
-def test_behind_a_proxy_its_reported_scheme_counts(clients, peer, forwarded, scheme):
+def test_behind_a_proxy_the_scheme_it_reports_counts(clients, peer, forwarded, scheme):
     request = {"ip": [peer], "forwarded": [forwarded], "protocol": ["HTTP/2"], **SCHEMES}
     found = clients.resolve(pa.table(request))
     assert found["scheme"].to_pylist() == [scheme]
@@ -107,7 +107,7 @@ def test_forwarded_determines_the_scheme_of_the_client(clients, forwarded, schem
     assert (found["scheme"].to_pylist() if "scheme" in found.schema.names else [None]) == [scheme]
 
 
-def test_lines_without_an_address_keep_scheme_and_protocol(clients):
+def test_lines_without_an_address_keep_their_scheme_and_protocol(clients):
     requests = {"ip": [None, "10.0.0.1"], "forwarded": ["", ""], "protocol": ["HTTP/2"] * 2}
     found = clients.resolve(pa.table(requests | {name: 2 * value for name, value in SCHEMES.items()}))
     assert found["scheme"].to_pylist() == ["own", "told"]
@@ -120,7 +120,7 @@ def test_any_network_may_be_a_proxy_network():
         assert ClientAddresses([network]).resolve(pa.table(request))["scheme"].to_pylist() == ["told"]
 
 
-def test_the_scheme_of_an_edge_or_a_program_is_accepted(clients):
+def test_the_scheme_from_an_edge_or_a_program_is_accepted(clients):
     request = pa.table({"ip": ["10.0.0.1"], "forwarded": [CLIENT], "scheme": ["https"]})
     assert clients.resolve(request)["scheme"].to_pylist() == ["https"]
 
@@ -146,6 +146,6 @@ def test_requests_get_the_address_of_their_client(clients):
         ("192.0.0.0/3", "223.1.1.1"),
     ],
 )
-def test_every_address_of_a_network_matches_its_prefix_pattern(network, address):
+def test_every_address_in_a_network_matches_its_prefix_pattern(network, address):
     request = {"ip": [address], "forwarded": [""], "protocol": ["HTTP/1.1"], **SCHEMES}
     assert ClientAddresses([ip_network(network)]).resolve(pa.table(request))["scheme"].to_pylist() == ["told"]

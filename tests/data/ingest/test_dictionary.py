@@ -23,7 +23,7 @@ SMALL = st.integers(0, 4)
 
 
 @given(chunks=st.lists(st.lists(st.sampled_from(["", "a", "b", "ü", None])), max_size=4))
-def test_values_of_many_chunks_are_restored(chunks):
+def test_values_in_many_chunks_are_restored(chunks):
     column = pa.chunked_array(chunks, pa.string())
     numbers, words = dictionary_encoded(column)
     assert words.take(numbers).to_pylist() == column.to_pylist()
@@ -39,8 +39,8 @@ def test_days_can_be_encoded():
 @pytest.mark.parametrize(
     ("distinct", "is_numbered"), [(0, True), (MAX_DICTIONARY_SIZE, True), (MAX_DICTIONARY_SIZE + 1, False)]
 )
-def test_rows_keep_their_values_and_only_few_texts_stay_encoded(distinct, is_numbered):
-    """Otherwise, all texts would be written to every file, although each file has only part of the rows."""
+def test_rows_keep_values_and_large_dictionaries_are_expanded(distinct, is_numbered):
+    """Otherwise, the whole dictionary would be written to every file, although each file has only part of the rows."""
     values = pa.array([*map(str, range(distinct)), None, *map(str, range(distinct))], pa.string())
     numbers = pa.array([*range(len(values)), 0, 0][::-1], pa.int32())
     rows = expand(values, numbers)
@@ -50,14 +50,14 @@ def test_rows_keep_their_values_and_only_few_texts_stay_encoded(distinct, is_num
 
 
 @given(rows=st.lists(st.tuples(SMALL, SMALL, SMALL)), width=st.integers(1, 3))
-def test_combinations_are_decoded_to_every_column(rows, width):
+def test_combinations_are_decoded_into_every_column(rows, width):
     columns = [pa.array([row[place] for row in rows], pa.int32()) for place in range(width)]
     numbers, parts = composite_key(*columns)
     assert [part.take(numbers).to_pylist() for part in parts] == [column.to_pylist() for column in columns]
     assert len(parts[0]) == len({row[:width] for row in rows})
 
 
-def test_the_maximum_combinations_in_a_block_stay_distinct():
+def test_the_most_combinations_a_block_can_have_stay_distinct():
     most = 800_000  # for readable lines of at least twenty bytes
     columns = [pa.array([0, most, most], pa.int32()), pa.array([most, 0, most], pa.int32()), pa.array([0, most, most])]
     numbers, parts = composite_key(*columns)
@@ -95,7 +95,7 @@ def test_equal_values_get_the_same_number():
 
 
 @pytest.mark.parametrize("rows", [[], [("x", None), ("y", "z")]])
-def test_rows_of_text_become_columns(rows):
+def test_rows_of_strings_become_columns(rows):
     columns = text_columns(("one", "two"), rows)
     assert list(zip(*(column.to_pylist() for column in columns.values()), strict=True)) == rows
     assert {column.type for column in columns.values()} == {pa.string()}

@@ -22,7 +22,7 @@ SPECIAL = {
 
 
 def expected(number, reading, scheme):
-    """Return the expected facts of a line of the driven site, by the label of its sender."""
+    """Return the facts expected of a line in the driven site's log, by the label of its sender."""
     reading = reading.removeprefix("headless:")
     if reading == "program":
         return {scheme, "fetch_absent", "language_absent"}
@@ -37,7 +37,7 @@ def expected(number, reading, scheme):
 
 
 @needs_driven
-def test_a_driven_log_has_the_facts_of_its_clients(logs):
+def test_a_driven_log_has_the_facts_about_its_clients(logs):
     logs.load((DRIVEN / "rich.log").read_bytes())
     lines = map(json.loads, (DRIVEN / "rich.log").read_text("utf-8").splitlines())
     labels = csv.DictReader((DRIVEN / "rich.log.labels.csv").read_text("utf-8").splitlines())
@@ -63,7 +63,7 @@ def test_a_log_behind_a_proxy_ignores_its_scheme(logs, name):
 
 
 @needs_driven
-def test_people_in_a_driven_log_lack_no_header(lake):
+def test_people_in_a_driven_log_send_every_header(lake):
     Importer(lake).run(DRIVEN / "rich.log", Options("acme", "go.acme.example"))
     assert Compactor(lake).run().judged == 1
     lacking = [row for row in rows_of(lake) if row["signals"] & (BITS["no_fetch_metadata"] | BITS["no_language"])]

@@ -58,7 +58,7 @@ def place(tmp_path, lake):
     return Place(tmp_path / "drop", lake)
 
 
-def test_equal_contents_count_once_despite_name_and_compression(place):
+def test_equal_contents_count_once_in_any_file_or_compression(place):
     place.drop("b.log", lines("/1", "/2"))
     place.drop("b-again.log.gz", gzip.compress(lines("/1", "/2").encode()))
     place.drop("deep/b.log.zst", pa.compress(lines("/1", "/2").encode(), "zstd", asbytes=True))
@@ -136,7 +136,7 @@ def test_objects_are_known_and_can_grow_after_a_rebuild(place):
             assert place.follow(again).objects == 0
 
 
-def test_erased_objects_do_not_return_even_in_a_backup(place, tmp_path):
+def test_erased_objects_do_not_return_even_from_a_backup(place, tmp_path):
     place.drop("1", lines("/1"))
     place.follow()
     Eraser(place.lake).run("acme", Criteria(domain="go.example"))

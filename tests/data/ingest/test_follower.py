@@ -59,22 +59,22 @@ class Site:
             file.write(text.encode() if isinstance(text, str) else text)
 
     def grow(self, *paths):
-        """The server writes lines, and the next tick runs."""
+        """Have the server write lines, and run the next tick."""
         self.write(lines(*paths))
         self.tick()
 
     def begin(self, path, end):
-        """The server writes the beginning of a line."""
+        """Have the server write the beginning of a line."""
         self.write(line(path)[: int(end)])
         self.rest = line(path)[int(end) :]
 
     def end(self, end=""):
-        """The server writes the rest of that line, or more of it."""
+        """Have the server write the rest of that line, or more of it."""
         self.write(self.rest[: int(end) if end else None])
         self.rest = self.rest[int(end) :] if end else ""
 
     def rename(self, *, create=True):
-        """Rotate like logrotate by default."""
+        """Rotate as logrotate does by default."""
         numbered = [path for path in self.folder.iterdir() if path.name != "access.log" and path.suffix != ".bak"]
         for path in sorted(numbered, key=lambda path: -int(path.name.split(".")[2])):
             _, _, number, *packed = path.name.split(".")
@@ -84,7 +84,7 @@ class Site:
             self.log.touch()
 
     def copy(self):
-        """Copy the log, which is the first half of copytruncate."""
+        """Copy the log, which is the first step of copytruncate."""
         content = self.log.read_bytes()
         self.rename()
         (self.folder / "access.log.1").rename(self.log)  # the log stays the same file
@@ -94,7 +94,7 @@ class Site:
         os.truncate(self.log, 0)
 
     def pack(self, name="access.log.1"):
-        """Compress a rotated file like gzip, which keeps its time."""
+        """Compress a rotated file as gzip does, keeping its modification time."""
         path = self.folder / name
         packed, times = self.folder / f"{name}.gz", path.stat()
         packed.write_bytes(gzip.compress(path.read_bytes()))
@@ -117,7 +117,7 @@ class Site:
         return twin
 
     def follow(self, *, is_stopping=False, **how):
-        """Begin to follow; run the first tick."""
+        """Start following, and run the first tick."""
         how |= {"notify": self.told.append, "clock": lambda: self.now}
         self.follower = Follower(self.lake, self.importer, self.log, self.options, **how)
         self.follower.is_stopping = is_stopping
@@ -165,7 +165,7 @@ class Site:
         self.read.clear()
 
     def limit(self, name, size):
-        """Make a constant of the reader smaller."""
+        """Lower one of the reader's constants."""
         self.disk.setattr(f"data.ingest.tail.{name}", int(size))
 
     def copying(self, end=""):
@@ -175,7 +175,7 @@ class Site:
         (self.folder / "access.log.0").write_bytes(content[:size])
 
     def link(self, name):
-        """Make the log a link to another file."""
+        """Make the log a symbolic link to another file."""
         self.log.unlink(missing_ok=True)
         self.log.symlink_to(name)
 
@@ -296,7 +296,7 @@ def is_true(found):
 
 
 @examples("what", "transcript")
-def test_every_line_lands_once_despite_all_rotations(site, what, transcript):
+def test_every_line_lands_once_despite_any_rotation(site, what, transcript):
     for number, step in enumerate(transcript):
         name, *words = step.split()
         try:
@@ -334,7 +334,7 @@ def test_memory_does_not_grow_with_an_endless_line(site, monkeypatch):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read anything")
-def test_a_forbidden_log_is_bad_input(site):
+def test_a_log_without_read_permission_is_bad_input(site):
     site.write(lines("/a"))
     site.log.chmod(0)
     with pytest.raises(BadInput, match=r"access\.log"):
@@ -374,7 +374,7 @@ def test_a_log_truncated_while_it_is_read_is_read_again(site, monkeypatch):
     assert site.paths() == once("/a", "/b", "/new0", "/new1", "/new2")
 
 
-def test_lines_missing_in_a_restored_lake_land_again(site):
+def test_lines_missing_from_a_restored_lake_land_again(site):
     site.grow("/a")
     organization = site.options.organization
     (old,) = site.batches()
@@ -454,7 +454,7 @@ def test_old_salts_are_deleted_without_new_lines(site, monkeypatch):
     assert asked == [site.lake.salts] * 2
 
 
-def test_new_address_lists_are_used(site, monkeypatch):
+def test_a_follower_uses_new_address_lists(site, monkeypatch):
     site.grow("/a")
     renewed = []
     monkeypatch.setattr("data.ingest.importer.intact_snapshots", lambda lake: renewed.append(1) or {})

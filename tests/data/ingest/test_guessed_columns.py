@@ -36,7 +36,7 @@ def test_json_with_usual_keys_is_imported(logs):
     assert len({visit["visitor"] for visit in logs.visits()}) == 4
 
 
-def test_guessed_columns_read_the_same_as_given_columns(logs):
+def test_guessed_columns_give_the_same_visits_as_given_columns(logs):
     logs.load(ndjson(ROWS), GUESSING)
     logs.load(ndjson(ROWS), replace(GIVEN, organization="other"))
     first, second = ([visit | {"visitor": None} for visit in logs.visits(name)] for name in ("acme", "other"))
@@ -81,13 +81,13 @@ def test_a_log_with_guessed_columns_needs_them_to_continue(logs):
         logs.load(ndjson(ROWS), ASKED)
 
 
-def test_a_log_with_given_columns_is_not_guessed(logs):
+def test_columns_are_not_guessed_after_they_were_given(logs):
     logs.load(ndjson(ROWS[:2]), GIVEN)
     with pytest.raises(BadInput, match="was imported with --columns before"):
         logs.load(ndjson(ROWS), GUESSING)
 
 
-def test_a_guess_in_pieces_lands_each_line_once(logs):
+def test_a_guessed_log_in_pieces_lands_each_line_once(logs):
     text = ndjson(ROWS)
     for end in range(len(ndjson(ROWS[:1])), len(text) + 1, 37):
         logs.load(text[:end], GUESSING)

@@ -1,4 +1,4 @@
-"""Effects of addresses on an import: verified or contradicted agents, and countries; addresses are not stored."""
+"""How addresses affect an import: agents are verified or contradicted, countries found, and addresses not stored."""
 
 import csv
 import json
@@ -43,12 +43,12 @@ CHECKED = {path: says for path, (_, _, says) in REQUESTS.items()}
 
 @pytest.fixture
 def load(lake, load):
-    """Import a text as a file, with a new importer."""
+    """Import a string as a file, with a new importer."""
     return lambda text, options=ACME, name="access.log", **how: load(text, options, name, Importer(lake, **how))
 
 
 def landed(lake, *columns, organization="acme", domain=None):
-    """Return columns of every live visit of a domain by its path, which is unique there."""
+    """Return some columns of every live visit on a domain, by path, which is unique there."""
     visits = [visit for visit in rows_of(lake, organization) if visit["domain"] == domain]
     told = {visit["path"]: tuple(visit[name] for name in columns) for visit in visits}
     assert len(told) == len(visits)
@@ -91,7 +91,7 @@ def test_each_repeated_request_is_contradicted_and_counted(lake, load):
     assert Counter(landed(lake, "confidence").values()) == {("contradicted",): 200, ("verified",): 100}
 
 
-def test_new_lists_apply_from_the_next_importer(lake, tmp_path):
+def test_new_lists_apply_to_the_next_importer(lake, tmp_path):
     early = Importer(lake)
     fetch_lists(lake)
     for number, importer in enumerate((early, Importer(lake))):
@@ -100,13 +100,13 @@ def test_new_lists_apply_from_the_next_importer(lake, tmp_path):
     assert landed(lake, "confidence") == {"/0": ("high",), "/1": ("verified",)}
 
 
-def test_an_old_list_verifies_and_contradicts_no_agent(lake, load):
+def test_an_old_list_verifies_agents_but_contradicts_none(lake, load):
     fetch_lists(lake, at=FETCHED - timedelta(31))
     load(line("/inside", "20.42.10.7") + line("/outside", "5.5.5.5"))
     assert landed(lake, *SAID) == {"/inside": VERIFIED, "/outside": TRAINING}
 
 
-def test_other_formats_are_compared_with_the_lists(lake, load):
+def test_addresses_in_other_formats_are_compared_with_the_lists(lake, load):
     fetch_lists(lake)
     rows = {path: text for path, (text, *_) in REQUESTS.items() if path not in ("/nobody", "/named")}
     assert (
@@ -163,7 +163,7 @@ DE = {"81.2.69.0/24 2a01:4f8::/32": {"country": {"iso_code": "DE", "names": {"en
 
 @pytest.fixture
 def database(tmp_path):
-    """Write a database of networks and their records."""
+    """Return a function that writes a database of networks and their records."""
     return lambda records: country_database(tmp_path / "countries.mmdb", records)
 
 
@@ -187,7 +187,7 @@ AFTER, NO_COUNTRY = tables(__file__)["countries_after"], tables(__file__)["no_co
 
 
 @pytest.mark.parametrize("head", ["", "a.example:443 "], ids=["combined", "vhost-combined"])
-def test_a_country_in_the_log_precedes_the_database(lake, load, database, head):
+def test_a_country_in_the_log_overrides_the_database(lake, load, database, head):
     rows = {f"/{number}": (after, "FR" if after in AFTER else None) for number, after in enumerate(AFTER + NO_COUNTRY)}
     text = "".join(
         head + line(path, "81.2.69.7", CHROME, after=f" {after}" if after else "") for path, (after, _) in rows.items()
@@ -200,7 +200,7 @@ def test_a_country_in_the_log_precedes_the_database(lake, load, database, head):
     assert told == {path: (country or "DE",) for path, (_, country) in rows.items()}
 
 
-def test_two_letters_of_an_agent_or_referrer_are_not_a_country(lake, load):
+def test_two_letters_in_an_agent_or_referrer_are_not_a_country(lake, load):
     agents = ["DE", r"a \"DE\" b", r"\"DE\""]
     text = "".join(line(f"/{number}", "81.2.69.7", agent) for number, agent in enumerate(agents))
     load(text + line("/referrer", "81.2.69.7", CHROME, referrer="DE"))
@@ -212,7 +212,7 @@ def test_a_country_in_the_log_needs_no_address(lake, load, database):
     assert landed(lake, "country", "visitor") == {"/a": ("FR", None)}
 
 
-def test_a_damaged_record_in_a_database_stops_no_import(lake, load, database, tmp_path):
+def test_a_damaged_database_record_does_not_stop_an_import(lake, load, database, tmp_path):
     database({"81.2.69.0/24": {"country": "DE"}, "5.5.5.0/24": {"country": "GB"}})
     path = tmp_path / "countries.mmdb"
     path.write_bytes(path.read_bytes().replace(b"BDE", b"B\xff\xfe"))
@@ -231,7 +231,7 @@ DAY = date(2026, 3, 15)
         ("2001:db8::1", ["2001:db8::1", "2001:DB8::1", "2001:0db8:0:0::0001"]),
     ],
 )
-def test_all_spellings_of_an_address_are_the_same_visitor(lake, tmp_path, address, spellings):
+def test_all_spellings_of_an_address_give_the_same_visitor(lake, tmp_path, address, spellings):
     log = tmp_path / "access.log"
     log.write_text("".join(line(f"/{number}", one) for number, one in enumerate(spellings)))
     Importer(lake).run(log, Options("acme"))
@@ -248,7 +248,7 @@ def test_all_spellings_of_an_address_are_the_same_visitor(lake, tmp_path, addres
 # Behind a proxy
 
 
-def test_nginx_main_format_behind_a_proxy_has_its_clients(lake, load):
+def test_nginx_main_format_behind_a_proxy_names_the_clients(lake, load):
     fetch_lists(lake)
     addresses = ["5.5.5.5", "20.42.10.7", "198.51.100.7, 20.42.10.8"]
     load("".join(line(f"/{number}", "10.0.0.1", after=f' "{chain}"') for number, chain in enumerate(addresses)))
@@ -270,6 +270,6 @@ def test_a_log_with_one_private_address_gets_a_proxy_warning(lake, load):
 
 
 @pytest.mark.parametrize("address", ["5.5.5.5", "10.0.0.{number}"])
-def test_a_log_of_clients_is_not_mistaken_for_a_proxys(lake, load, address):
+def test_client_addresses_are_not_mistaken_for_a_proxy(lake, load, address):
     text = "".join(line(f"/{number}", address.format(number=number)) for number in range(20))
     assert load(text).behind_proxy == 0

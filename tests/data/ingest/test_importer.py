@@ -1,4 +1,4 @@
-"""The visits landed by imports, in all circumstances."""
+"""The visits that imports land, in all circumstances."""
 
 import csv
 import gzip
@@ -91,7 +91,7 @@ def test_a_line_becomes_exactly_this_visit(lake, load):
     assert (summary.log_format, summary.lines, summary.visits, summary.rejected) == ("vhost-combined", 1, 1, 0)
 
 
-def test_a_log_lands_like_an_independent_reading_of_it(lake, load, tmp_path):
+def test_a_log_lands_as_an_independent_parser_reads_it(lake, load, tmp_path):
     summary = load("".join(GARBLED))
     recount = read_log(tmp_path / "access.log", "acme", "")
     visits = landed(lake)
@@ -116,7 +116,7 @@ def test_each_day_lands_in_one_file_sorted_by_code_and_time(lake, load):
     assert told == [[("a", 9), ("b", 1), ("b", 2)], [("a", 0), ("b", 3)]]
 
 
-def test_a_file_of_several_blocks_lands_completely(logs, monkeypatch):
+def test_a_file_with_several_blocks_lands_completely(logs, monkeypatch):
     monkeypatch.setattr(source, "CHUNK_BYTES", 10_000)
     monkeypatch.setattr(source, "BLOCK_BYTES", 70_000)
     text, told = log_of(1500), []
@@ -133,7 +133,7 @@ def test_a_line_with_a_time_outside_the_calendar_is_rejected(logs):
 
 
 def test_a_request_line_gives_method_path_and_short_code(logs):
-    """The short code is the only segment of a path."""
+    """A short code is the only segment of its path."""
     rows = tables(__file__)["test_a_request_line_gives_method_path_and_short_code"]
     asked = '203.0.113.7 - - [17/May/2015:10:05:{:02} +0000] "{}" 200 1 "-" "Mozilla/5.0 Firefox/140.0"\n'.format
     logs.load("".join(asked(second, request_line) for second, (request_line, _) in enumerate(rows)))
@@ -189,7 +189,7 @@ EXPLICIT = ("combined", "csv", "ndjson")
 
 @pytest.mark.parametrize("place", range(len(NOT_TEXT)), ids=NOT_TEXT)
 def test_a_file_that_is_not_a_log_is_rejected_in_one_line(logs, place):
-    """Its format is unknown, or given: one of the formats in turn, or with TRAFFIC_FAULTS=all, each of them."""
+    """Its format is unknown, or given: one of three formats in turn, or with TRAFFIC_FAULTS=all, each of the three."""
     for log_format in ("auto", *(EXPLICIT if IS_LONG else [EXPLICIT[place % len(EXPLICIT)]])):
         with pytest.raises(BadInput) as refused:
             logs.load([*NOT_TEXT.values()][place], Options("acme", log_format=log_format))
@@ -203,7 +203,7 @@ ODD = [b"a\rb\n", b"\r", b"\r\n", b"\r\r\n", b"\0\n", b"\r\0\n", b"\xff\xfe\r\n"
 
 @pytest.mark.parametrize("odd", ODD)
 def test_readable_lines_land_despite_odd_bytes_anywhere(logs, odd):
-    """In one of three places in a log of a given format, and of an unknown format; with TRAFFIC_FAULTS=all, in each."""
+    """The bytes are in one of three places, or with TRAFFIC_FAULTS=all, in each. The log's format is given or not."""
     first, second = line("/one").encode(), line("/two").encode()
     contents = [odd + first + second, first + odd + second, first + second + odd]
     for number, log_format in enumerate(("combined", "auto")):
@@ -246,7 +246,7 @@ def test_an_organization_may_look_like_a_number_or_an_option(lake, load, organiz
     assert [visit["organization"] for visit in landed(lake, organization)] == [organization]
 
 
-def test_the_domain_of_a_line_overrides_the_imports(logs):
+def test_a_domain_in_a_line_overrides_the_domain_of_the_import(logs):
     default = Options("acme", "Default.Example:80")
     for text, options, name in (
         ("A.Example:80 " + line("/a") + "a.example " + line("/b"), replace(default, log_format="vhost-combined"), "1"),
@@ -284,7 +284,7 @@ def test_a_log_without_hosts_needs_a_domain_when_required(logs, log_format):
 
 
 @examples("names_hosts", "text")
-def test_the_need_for_a_domain_is_detected_from_lines(logs, names_hosts, text):
+def test_the_need_for_a_domain_is_detected_from_the_lines(logs, names_hosts, text):
     options = Options("acme", needs_domain=True)
     if names_hosts:
         logs.load(text, options)
@@ -294,7 +294,7 @@ def test_the_need_for_a_domain_is_detected_from_lines(logs, names_hosts, text):
         assert logs.batches() == []
 
 
-def test_the_same_log_of_another_organization_is_imported(lake, load):
+def test_the_same_log_for_another_organization_is_imported(lake, load):
     for organization in ("acme", "other", "acme"):
         load(LINES, Options(organization))
     assert len(landed(lake)) == len(landed(lake, "other")) == 12
@@ -331,7 +331,7 @@ PACKED = {"": bytes, "gzip": gzip.compress, "zstd": lambda text: pa.Codec("zstd"
 
 @examples("what", "steps", "there")
 def test_lines_count_once_even_if_their_log_is_copied(logs, what, steps, there):
-    """A step has lines (by path) or a text, how the log arrives, and what the summary has, unless it is rejected."""
+    """A step gives lines (by path) or a text, how the log arrives, and the summary expected, unless it is rejected."""
     for step in steps:
         words = step.get("lines", "").split()
         text = (step.get("text") or "".join(NO_VISITS.get(word) or line(word) for word in words))[: step.get("end")]
@@ -386,7 +386,7 @@ def test_an_overlong_line_does_not_make_a_grown_log_count_twice(logs, monkeypatc
     assert logs.paths() == {"/a": 1, "/b": 1, "/c": 1}
 
 
-def test_visits_do_not_depend_on_the_size_of_batches(importer, monkeypatch):
+def test_visits_do_not_depend_on_the_batch_size(importer, monkeypatch):
     agents = (f"agent/{number % 900}" for number in range(5000))
     many = (line(f"/{n % 700}", f"192.0.2.{n % 250}", agent=agent) for n, agent in enumerate(agents))
     text = "".join([*many, *GARBLED]).encode()
@@ -434,7 +434,7 @@ ANY_SALTS = {Path("salts.sqlite"): ""}  # every run deletes old salts
 
 @pytest.fixture
 def unchanged(lake, load):
-    """Land a log of another organization, and check that a test that imports for acme leaves the lake unchanged."""
+    """Land a log for another organization; check that the test, which imports for acme, leaves the lake unchanged."""
     load(line("/before"), Options("other"))
     before = bytes_on_disk(lake) | ANY_SALTS
     yield
@@ -565,7 +565,7 @@ def leaks(folder):
 
 @pytest.mark.parametrize("head", ["", "a.example:80 ", "{} ", "{}, 10.0.0.1 "])
 def test_no_address_reaches_the_disk(lake, load, tmp_path, monkeypatch, head):
-    """Neither a client's address, nor one in the place of a domain, of a proxy's address or of several addresses."""
+    """Neither a client's address does, nor an address in place of a domain, a proxy's address or several addresses."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     known = CANARIES[:3] if head else CANARIES

@@ -1,4 +1,4 @@
-"""Internal and spam referrers are the same from a log, from a program, and after a reclassification."""
+"""Internal and spam referrers are recognized alike in logs, in reported visits, and by reclassification."""
 
 import json
 from datetime import UTC, datetime
@@ -29,7 +29,7 @@ REFERRERS = {
 
 @pytest.fixture
 def own_lake(lake):
-    """A lake whose organization also has links on another domain."""
+    """A lake with an organization that also has links on another domain."""
     links(lake, "acme", [{"short_code": "sale", "domain": "www.shop.example", "target_url": "https://a.example/"}])
     return lake
 

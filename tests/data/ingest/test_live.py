@@ -1,4 +1,4 @@
-"""Requests reported in JSON: each becomes the same visit as a log line of the same request."""
+"""Requests reported in JSON: each becomes the same visit as a log line for the same request."""
 
 import json
 import random
@@ -55,7 +55,7 @@ def twins(tmp_path_factory, countries):
 
 @pytest.fixture
 def intake(lake):
-    """An intake for visits into its own lake."""
+    """A live intake with its own lake."""
     return LiveIngest(lake, now=lambda: NOW)
 
 
@@ -80,7 +80,7 @@ def landed(lake, organization="acme"):
 
 
 def column(lake, name):
-    """Return a column of every visit, by path."""
+    """Return each visit's value in a column, by path."""
     return {visit["path"]: visit[name] for visit in landed(lake)}
 
 
@@ -106,7 +106,7 @@ def line_of(request):
 
 
 def row_of(request, form):
-    """Return a reported request, with its address in one of several forms."""
+    """Return a request as a reported row, with its URL in one of several forms."""
     target = request["path"] + (f"?{request['query']}" if request["query"] else "")
     alike = ("ip", "method", "status", "bytes_sent", "user_agent", "referrer", "country")
     row = {"time": f"{request['time'].isoformat()}Z", **{name: request[name] for name in alike}}
@@ -196,8 +196,8 @@ def test_without_domain_or_address_both_give_the_same_visit(twins, reported):
     assert_same(twins, requests, [form for _, form, _ in reported], "combined")
 
 
-def test_requests_with_every_kind_of_answer_give_equal_visits(twins):
-    """This shows that the comparison above does not compare empty results."""
+def test_requests_with_every_kind_of_result_give_equal_visits(twins):
+    """Otherwise, the tests above might compare only empty results."""
     forms = [FORMS[number % 4] for number in range(len(EVERYTHING))]
     visits = assert_same(twins, EVERYTHING, forms, "vhost-combined")
     told = {name: {visit[name] for visit in visits} for name in VISITS.names}
@@ -221,13 +221,13 @@ def test_a_probe_below_a_program_path_counts_as_a_scanner(twins):
     assert (visit["agent_kind"], visit["confidence"], visit["is_malicious"]) == ("scanner", "medium", True)
 
 
-def test_backslashes_of_a_user_agent_are_kept(twins):
+def test_backslashes_in_a_user_agent_are_kept(twins):
     agents = (r"Mozilla/5.0 \x41\x42", r"say \"hi\"", r"C:\\agents\\x", r"Mozilla\x2f5.0 GPTBot")
     requests = [EVERYTHING[0] | {"user_agent": agent} for agent in agents]
     assert_same(twins, requests, ["url"] * len(requests), "vhost-combined")
 
 
-def test_visits_of_too_many_days_are_rejected(lake, intake):
+def test_visits_from_too_many_days_are_rejected(lake, intake):
     days = [datetime(2020, 1, 1, 12) + timedelta(days=day) for day in range(MAX_DAYS + 2)]
     rows = [json.dumps({"path": "/a", "time": day.isoformat()}) for day in (*days, days[0])]
     (landed,) = intake.land([Submission("acme", [row.encode() for row in rows])])
@@ -280,7 +280,7 @@ def test_a_visit_sent_again_counts_again(lake, intake):
     assert Counter(visit["path"] for visit in landed(lake)) == {"/a": 6}
 
 
-def test_a_link_with_the_name_of_a_probe_is_not_malicious(lake, intake):
+def test_a_link_named_like_a_probe_is_not_malicious(lake, intake):
     links(lake, "acme", [{"short_code": "phpmyadmin", "target_url": "https://example.com/docs"}])
     send(intake, {"path": "/phpmyadmin"}, {"path": "/.env"})
     assert column(lake, "is_malicious") == {"/phpmyadmin": False, "/.env": True}
@@ -317,7 +317,7 @@ def test_senders_that_land_together_stay_separate(lake, intake):
     ids=["too old", "from a clock that was ahead"],
 )
 def test_salts_too_old_or_from_the_future_are_not_used(lake, moments, visits):
-    """P33, for salts in the memory of a server."""
+    """P33, for salts in a server's memory."""
     clock = [NOW + moments[0]]
     intake = LiveIngest(lake, now=lambda: clock[0])
     for later in moments:
@@ -340,7 +340,7 @@ def test_lists_apply_a_minute_after_their_arrival(lake):
 
 
 @pytest.mark.parametrize(("fetched", "confidence"), [(True, "verified"), (False, "high")])
-def test_a_damaged_list_is_reported_once_and_stops_no_visit(lake, caplog, fetched, confidence):
+def test_a_damaged_list_is_reported_once_and_blocks_no_visits(lake, caplog, fetched, confidence):
     clock, broken = [FETCHED], lake.ip_lists / "broken.json"
     if fetched:
         fetch_lists(lake)
@@ -356,7 +356,7 @@ def test_a_damaged_list_is_reported_once_and_stops_no_visit(lake, caplog, fetche
     assert column(lake, "confidence") == dict.fromkeys(("/before", "/meanwhile", "/later"), confidence)
 
 
-def test_a_reported_country_precedes_the_database(lake, countries):
+def test_a_reported_country_overrides_the_database(lake, countries):
     intake = LiveIngest(lake, countries=countries, now=lambda: NOW)
     rows = {
         "/told": ("FR", "81.2.69.7", "FR"), "/found": ("XX", "81.2.69.7", "DE"), "/neither": ("", "203.0.113.7", None),
@@ -390,7 +390,7 @@ def test_the_operator_chooses_the_short_code_pattern(lake):
     ("field", "start"),
     [("user_agent", "agent "), ("url", "https://go.example/"), ("path", "/"), ("referrer", "https://site.example/")],
 )
-def test_long_texts_of_visits_are_not_cached(intake, field, start):
+def test_long_strings_in_visits_are_not_cached(intake, field, start):
     target = {} if field in ("url", "path") else {"path": "/"}
     length, query = "x" * 8_000, "x" * 7_000
     first, second = ([target | {field: f"{start}{turn}-{number}{length}?q={query}"} for number in range(100)]

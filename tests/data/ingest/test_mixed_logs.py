@@ -1,4 +1,4 @@
-"""In logs in several formats, every line is read in its own format, however the log is split into blocks."""
+"""In logs with several formats, every line is read in its own format, however the log is split into blocks."""
 
 from collections import Counter
 from dataclasses import replace
@@ -38,7 +38,7 @@ def facts(logs, organization="acme"):
     return Counter(tuple(visit.get(name) for name in FACTS) for visit in logs.visits(organization))
 
 
-def test_both_formats_of_a_log_are_read(logs):
+def test_both_formats_in_a_log_are_read(logs):
     summary = logs.load(MIXED, AUTO)
     assert (summary.visits, summary.rejected, summary.log_format) == (10, 0, "combined")
     assert summary.others == {"vhost-combined": 5}
@@ -63,7 +63,7 @@ def test_mixed_lines_land_as_in_separate_logs(logs):
     assert facts(logs) == alone
 
 
-def test_a_line_in_no_format_has_the_reason_of_the_logs_format(logs):
+def test_a_line_in_no_format_is_rejected_by_the_logs_own_format(logs):
     summary = logs.load(TANGLED, AUTO)
     assert summary.rejects == [(number, "not in the combined format") for number in (3, 6, 9)]
 

@@ -55,7 +55,7 @@ def test_a_fetched_list_adds_hosting_networks(address, fact):
     assert NetworkKinds(lists).fact(address) == BITS.get(fact, 0)
 
 
-def test_a_list_of_agents_does_not_mark_hosting():
+def test_an_agent_list_does_not_mark_hosting():
     lists = {"openai-gptbot": FetchedList("openai-gptbot", datetime.now(UTC), [ip_network("203.0.114.0/24")])}
     assert NetworkKinds(lists).fact("203.0.114.9") == 0
 
@@ -67,7 +67,7 @@ def fetch_hosting(lake, folder):
     assert [outcome.error for outcome in refresh(lake, rows, folder_fetcher(folder), datetime.now(UTC))] == [""]
 
 
-def test_visits_of_a_log_land_with_the_kinds_of_fetched_lists(lake, tmp_path):
+def test_log_visits_land_with_kinds_from_fetched_lists(lake, tmp_path):
     fetch_hosting(lake, tmp_path)
     log = tmp_path / "access.log"
     log.write_text('203.0.114.9 - - [01/Mar/2026:10:05:00 +0000] "GET / HTTP/1.1" 200 1 "-" "Chrome"\n')
@@ -75,14 +75,14 @@ def test_visits_of_a_log_land_with_the_kinds_of_fetched_lists(lake, tmp_path):
     assert [visit["signals"] for visit in rows_of(lake)] == [BITS["from_hosting"]]
 
 
-def test_live_visits_land_with_the_kinds_of_fetched_lists(lake, tmp_path):
+def test_live_visits_land_with_kinds_from_fetched_lists(lake, tmp_path):
     fetch_hosting(lake, tmp_path)
     LiveIngest(lake).land([Submission("acme", [b'{"path": "/", "ip": "203.0.114.9"}'])])
     flush_all(lake)
     assert [visit["signals"] for visit in rows_of(lake)] == [BITS["from_hosting"]]
 
 
-def test_visits_of_a_log_land_with_the_kinds_of_their_networks(logs):
+def test_log_visits_land_with_the_kinds_of_their_networks(logs):
     lines = [
         f'{address or "-"} - - [01/Mar/2026:10:05:{number:02} +0000] "GET /{number} HTTP/1.1" 200 1 "-" "Chrome"\n'
         for number, (address, _) in enumerate(KINDS)
@@ -92,7 +92,7 @@ def test_visits_of_a_log_land_with_the_kinds_of_their_networks(logs):
     assert found == {number: BITS.get(fact) for number, (_, fact) in enumerate(KINDS)}
 
 
-def test_networks_and_facts_of_requests_are_combined(logs):
+def test_network_kinds_and_request_facts_are_combined(logs):
     line = '52.95.110.1 - - [01/Mar/2026:10:05:00 +0000] "GET /?id=1\'+union+select+1-- HTTP/1.1" 200 1 "-" "Chrome"\n'
     logs.load(line, Options("acme", domain="go.example.com"))
     assert [visit["signals"] for visit in logs.visits()] == [BITS["attacked"] | BITS["from_hosting"]]

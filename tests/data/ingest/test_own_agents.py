@@ -52,7 +52,7 @@ def test_an_import_with_an_invalid_table_is_rejected(lake):
         Importer(lake)
 
 
-def test_a_followed_log_uses_agents_added_meanwhile(lake, tmp_path):
+def test_a_followed_log_uses_agents_added_while_it_is_followed(lake, tmp_path):
     log = tmp_path / "a.log"
     log.write_text(line("/before"))
     follower = Follower(lake, Importer(lake), log, OPTIONS, notify=pytest.fail)
@@ -83,7 +83,7 @@ def test_live_visits_record_the_version_of_their_rules(lake):
     assert [row["rules_version"] for row in rows_of(lake)] == [status_of(lake, NOW).rules_version]
 
 
-def test_an_invalid_table_stops_no_live_visit(lake, caplog):
+def test_an_invalid_table_does_not_stop_live_visits(lake, caplog):
     write_table(lake)
     clock = [NOW]
     intake = LiveIngest(lake, now=lambda: clock[0])

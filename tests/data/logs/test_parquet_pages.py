@@ -72,7 +72,7 @@ def test_a_row_whose_nested_values_are_long_is_rejected(column, tmp_path, monkey
     monkeypatch.setattr(parquet_lines, "MAX_ROW_BYTES", 11_000)
     path = tmp_path / "log.parquet"
     path.write_bytes(written(column).getvalue())
-    with pytest.raises(BadInput, match=r"may have 12,\d{3} bytes in a row, from row 1 on"):
+    with pytest.raises(BadInput, match=r"may have rows of 12,\d{3} bytes, from row 1 on"):
         identify(path, ())
 
 

@@ -325,5 +325,5 @@ def blocks_text(path):
 def test_a_parquet_row_that_is_far_too_large_is_rejected(tmp_path, monkeypatch):
     pq.write_table(pa.table({"text": ["a"] * 5 + ["x" * 2_000]}), tmp_path / "log.parquet")
     monkeypatch.setattr(parquet_lines, "MAX_ROW_BYTES", 1_000)
-    with pytest.raises(BadInput, match=r"may have 2,000 bytes in a row, from row 1 on; shorten its texts\."):
+    with pytest.raises(BadInput, match=r"may have rows of 2,000 bytes, from row 1 on; shorten its values\."):
         identify(tmp_path / "log.parquet", ())

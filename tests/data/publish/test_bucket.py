@@ -249,7 +249,7 @@ def test_two_lakes_at_one_target_reject_each_other(store, lake, publish, tmp_pat
     publish()
     with opened(tmp_path / "another", create=True) as another:
         land(another, "acme", [at(2)])
-        with pytest.raises(BadInput, match="holds the copy of another lake"):
+        with pytest.raises(BadInput, match="holds a copy of another lake"):
             LakePublisher(another, PLACE).publish("acme")
         del store.buckets["bucket"]["lake/traffic.json"]
         theirs = {key: body for key, body in store.buckets["bucket"].items() if "_delta_log" in key}
@@ -259,7 +259,7 @@ def test_two_lakes_at_one_target_reject_each_other(store, lake, publish, tmp_pat
         store.buckets["bucket"] |= theirs
         with pytest.raises(LogOfAnotherLake, match="another lake"):
             LakePublisher(another, PLACE).publish("acme", again=True)
-    assert any("holds the copy of another lake" in reason for reason in reasons(lake))
+    assert any("holds a copy of another lake" in reason for reason in reasons(lake))
 
 
 # Late puts
@@ -347,4 +347,4 @@ def test_an_odd_key_below_a_target_is_skipped(store, lake, publish, clock, caplo
     store.put("lake/acme/visits//odd", b"1")
     assert erase(lake, clock) == ""
     assert any("is skipped" in record.message for record in caplog.records)
-    assert reasons(lake) == ["is in neither log nor manifest; delete it, since its key is not allowed"]
+    assert reasons(lake) == ["is in neither the log nor the manifest; delete it, since its key is not allowed"]

@@ -289,7 +289,7 @@ def test_a_target_with_other_content_is_rejected(lake, there, publish, tmp_path)
     publish()
     with opened(tmp_path / "another", create=True) as another:
         land(another, "acme", [at(2)])
-        with pytest.raises(BadInput, match="holds the copy of another lake"):
+        with pytest.raises(BadInput, match="holds a copy of another lake"):
             LakePublisher(another, str(there)).publish("acme")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "diary.txt").touch()
@@ -318,7 +318,7 @@ def test_a_changed_copy_is_found(lake, there, publish):
             second.name,
             "is missing, or its size differs from the log; `traffic publish --again` uploads it again",
         ),
-        ("left.parquet", "is in neither log nor manifest; `traffic publish` deletes it"),
+        ("left.parquet", "is in neither the log nor the manifest; `traffic publish` deletes it"),
     }
 
 
