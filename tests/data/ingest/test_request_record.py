@@ -1,4 +1,4 @@
-"""Facts about requests with which visits land, from lines of real servers; a log without the texts gives none."""
+"""Facts about requests that visits land with, from lines of real servers; a log without headers yields none."""
 
 import json
 import re
@@ -21,7 +21,7 @@ FORMAT_LINES = tables(Path(__file__).parents[1] / "logs/test_lines.py")["formats
 
 @pytest.fixture
 def facts(logs):
-    """Import a log; return the signals of its visits by path, or in the order of their times."""
+    """Import a log; return the signals of its visits, in order of time."""
 
     def facts(text, **options):
         logs.load(text, Options("acme", domain="go.example.com", **options))
@@ -66,7 +66,7 @@ CADDY = [
 ]  # fmt: skip
 
 
-def test_caddy_lines_have_the_facts_of_their_headers(facts):
+def test_caddy_lines_have_the_facts_from_their_headers(facts):
     request = {"remote_ip": "198.51.100.7", "proto": "HTTP/1.1", "method": "GET", "host": "go.example.com", "uri": "/"}
     lines = [
         {"ts": 1795832242 + number, "logger": "http.log.access", "status": 200, "request": request | changes}
@@ -75,7 +75,7 @@ def test_caddy_lines_have_the_facts_of_their_headers(facts):
     assert facts("".join(f"{json.dumps(line)}\n" for line in lines)) == [wanted for _, wanted in CADDY]
 
 
-def test_a_console_line_of_caddy_has_the_facts_of_its_headers(facts):
+def test_a_caddy_console_line_has_the_facts_from_its_headers(facts):
     request = {"remote_ip": "198.51.100.7", "uri": "/", "tls": {"version": 772}, "headers": CHROME_HEADERS}
     told = json.dumps({"request": request, "status": 200})
     line = f"2026/11/28 02:17:21.835\t\x1b[34mINFO\x1b[0m\thttp.log.access.log0\thandled request\t{told}\n"
@@ -93,7 +93,7 @@ NGINX_FACTS = [
 ]
 
 
-def test_an_nginx_log_format_has_the_facts_of_its_variables(facts):
+def test_an_nginx_log_format_gives_the_facts_from_its_variables(facts):
     lines = [
         f'198.51.100.7 [01/Mar/2026:10:05:0{number} +0000] "GET / HTTP/1.1" 200 "Chrome" {rest}\n'
         for number, (rest, _) in enumerate(NGINX_FACTS)
@@ -113,7 +113,7 @@ APACHE_FACTS = [
 ]
 
 
-def test_an_apache_log_format_has_the_fields_of_its_directives(facts):
+def test_an_apache_log_format_gives_facts_from_its_directives(facts):
     lines = [
         f'198.51.100.7 [01/Mar/2026:10:05:0{number} +0000] "GET / HTTP/1.1" 200 "Chrome" {rest}\n'
         for number, (rest, _) in enumerate(APACHE_FACTS)
@@ -138,7 +138,7 @@ def test_a_layout_with_tls_variables_gives_the_scheme(facts, directive, logged, 
     assert facts(line, layout=parse_layout(layout)) == [wanted]
 
 
-def test_an_nginx_log_format_without_headers_has_no_facts(logs):
+def test_an_nginx_log_format_without_headers_gives_no_facts(logs):
     told = parse_layout('$remote_addr [$time_local] "$request" $status "$http_user_agent" "$http_cookie"')
     line = '198.51.100.7 [01/Mar/2026:10:05:03 +0000] "GET / HTTP/1.1" 200 "Chrome" "-"\n'
     logs.load(line, Options("acme", domain="go.example.com", layout=told))
@@ -226,7 +226,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("log_format", "changes", "wanted"), OTHERS)
-def test_a_line_has_the_facts_of_its_format(facts, log_format, changes, wanted):
+def test_a_line_has_the_facts_that_its_format_logs(facts, log_format, changes, wanted):
     line = FORMAT_LINES[log_format][0]
     for part, other in changes.items():
         assert part in line
@@ -253,7 +253,7 @@ REAL_TIME = [
 """cs-headers, cs-header-names and cs-headers-count: only a header missing in a complete list is absent."""
 
 
-def test_a_real_time_log_of_cloudfront_has_the_facts_of_headers(facts):
+def test_a_cloudfront_real_time_log_has_the_facts_from_headers(facts):
     (fields,) = re.findall("^#Fields: .*", (ROOT / "data/logs/README.md").read_text("utf-8"), re.MULTILINE)
     request = {"c-ip": "198.51.100.7", "sc-status": "302", "cs-uri-stem": "/", "cs-protocol": "https"}
     lines = [fields]
@@ -287,19 +287,19 @@ def reported(number, told):
     return json.dumps({"time": 1772618703 + number, "path": f"/{number}{query}", "ip": "10.0.0.1"} | fields)
 
 
-def test_an_ndjson_file_has_the_facts_of_its_fields(facts):
+def test_an_ndjson_file_has_the_facts_from_its_fields(facts):
     lines = [reported(number, told) for number, (told, _) in enumerate(REPORTED)]
     assert facts("".join(f"{line}\n" for line in lines), log_format="ndjson") == [wanted for _, wanted in REPORTED]
 
 
-def test_a_csv_file_has_the_facts_of_its_columns(facts):
+def test_a_csv_file_has_the_facts_from_its_columns(facts):
     head = "time,path,scheme,sec_fetch_mode,accept_language"
     assert facts(f"{head}\n2026-03-04,/,https,,\n2026-03-05,/,http,navigate,de\n", log_format="csv") == [
         "https fetch_absent language_absent", "plain_http fetch_sent navigation language_sent"
     ]  # fmt: skip
 
 
-def test_live_visits_have_the_facts_of_their_fields(lake):
+def test_live_visits_have_the_facts_from_their_fields(lake):
     rows = [reported(number, told).encode() for number, (told, _) in enumerate(REPORTED)]
     LiveIngest(lake).land([Submission("acme", rows)])
     flush_all(lake)

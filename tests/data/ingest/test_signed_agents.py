@@ -1,4 +1,4 @@
-"""Agents named by `Signature-Agent`, in logs and live, and after reclassification."""
+"""Agents named by `Signature-Agent`: in logs, in live visits, and after reclassification."""
 
 import json
 import re
@@ -48,7 +48,7 @@ def results(rows):
 
 
 @pytest.mark.parametrize(("log_format", "changes"), LINES, ids=[name for name, _ in LINES])
-def test_a_line_of_each_format_with_the_header_names_its_agent(logs, log_format, changes):
+def test_a_line_in_each_format_with_the_header_names_its_agent(logs, log_format, changes):
     line = re.sub(r"Mozilla/5\.0[^\"|]*?(?=[\"|])", CHROME, FORMAT_LINES[log_format][0])
     for part, other in changes.items():
         assert part in line
@@ -58,7 +58,7 @@ def test_a_line_of_each_format_with_the_header_names_its_agent(logs, log_format,
     assert (found["agent"], found["detection_method"]) == ("Browserbase", "signature")
 
 
-def test_a_real_time_log_of_cloudfront_names_its_agent(logs):
+def test_a_cloudfront_real_time_log_names_its_agent(logs):
     (fields,) = re.findall("^#Fields: .*", (ROOT / "data/logs/README.md").read_text("utf-8"), re.MULTILINE)
     cells = {"timestamp": "1795832242.087", "c-ip": INSIDE, "sc-status": "302", "cs-uri-stem": "/",
              "cs-headers": "host:a%0Asignature-agent:%22https://www.browserbase.com%22%0A",
@@ -87,7 +87,7 @@ WANTED = {path: says for path, (*_, says) in REQUESTS.items()}
 
 @pytest.fixture
 def listed(lake):
-    """A lake with lists of the addresses of two agents."""
+    """A lake with address lists for two agents."""
     networks = {"openai-gptbot": "20.42.10.0/24", "google-user-triggered-agents": "74.125.10.0/24"}
     rows = [row for row in load(IpList, "ip_lists") if row.name in networks]
     body = '{{"prefixes": [{{"ipv4Prefix": "{}"}}]}}'.format
@@ -98,18 +98,18 @@ def listed(lake):
 
 @pytest.fixture
 def imported(listed, tmp_path):
-    """The lake with the requests in an nginx log."""
+    """The lake after an import of the requests from an nginx log."""
     lines = (nginx(signed, agent, ip, path) for path, (signed, agent, ip, _) in REQUESTS.items())
     (tmp_path / "a.log").write_text("".join(lines))
     Importer(listed).run(tmp_path / "a.log", Options("acme", layout=parse_layout(LAYOUT)))
     return listed
 
 
-def test_an_address_precedes_a_signature_in_a_log(imported):
+def test_an_address_overrides_a_signature_in_a_log(imported):
     assert results(rows_of(imported)) == WANTED
 
 
-def test_an_address_precedes_a_signature_in_live_visits(listed):
+def test_an_address_overrides_a_signature_in_live_visits(listed):
     rows = [
         json.dumps({"time": "2026-03-01T10:05:00Z", "path": path, "user_agent": agent, "signature_agent": signed}
                    | ({} if ip == "-" else {"ip": ip})).encode()
@@ -124,14 +124,14 @@ def test_the_header_is_not_stored(imported):
     assert b"browserbase.com" not in everything_in(imported.root)
 
 
-def test_history_keeps_results_of_signatures(lake, imported):
+def test_history_keeps_results_from_signatures(lake, imported):
     rows = [{name: value for name, value in row.items() if name != "rules_version"} for row in rows_of(imported)]
     land(lake, "other", [visit(**row) for row in rows])
     Reclassifier(lake).run(["other"])
     assert results(rows_of(lake, "other")) == WANTED
 
 
-def test_a_name_of_the_same_operator_replaces_a_signature(lake):
+def test_a_name_from_the_same_operator_replaces_a_signature(lake):
     signed = {"agent": "ChatGPT Agent", "operator": "OpenAI", "confidence": "medium", "detection_method": "signature"}
     land(lake, "acme", [visit(path="/", user_agent=GPTBOT, bot_category="ai_assistant", device_type="bot", **signed)])
     Reclassifier(lake).run(["acme"])

@@ -67,7 +67,7 @@ def test_concurrent_programs_get_the_same_salts(path):
     ("content", "is_wrong"), [(b"", "is empty"), (b"no database", "cannot be used (file is not a database)")]
 )
 def test_damaged_salts_are_reported_and_not_replaced(path, content, is_wrong):
-    """P6: otherwise, the visitors of a day would silently count twice."""
+    """P6: otherwise, a day's visitors would silently count twice."""
     daily_salts(path, [DAY], NOW)
     path.write_bytes(content)
     with pytest.raises(LakeDamaged) as refused:

@@ -1,4 +1,4 @@
-"""Exports of link shorteners in every format are read, and errors are reported with their line."""
+"""Exports from link shorteners are read in every format, and errors are reported with their line."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def read(tmp_path):
 
 
 def as_rows(links):
-    """Return links in the form of the tables, with a time only if it is not NOW."""
+    """Return links in the form that the tables use, with a creation time only if it is not NOW."""
     return tuple(
         (link.short_code, link.domain, link.target_url)
         + (() if link.created_at == NAIVE else (link.created_at.isoformat(),))
@@ -48,11 +48,11 @@ def test_an_export_is_recognized_and_read(read, format_name, content, links):
 
 
 @examples_at_once("content", "tags")
-def test_tags_of_an_export_are_read(read, content, tags):
+def test_tags_in_an_export_are_read(read, content, tags):
     assert tuple(link.tags for link in read(content).links) == tags
 
 
-def test_columns_name_the_column_of_tags(read):
+def test_columns_may_name_the_tags_column(read):
     (link,) = read(
         ("slug,url,labels", 'a,https://x.example,"b, a"'), columns="short_code=slug,target_url=url,tags=labels"
     ).links
@@ -83,7 +83,7 @@ TIMES = {
 
 
 @pytest.mark.parametrize("text", TIMES)
-def test_a_time_is_read_in_the_formats_of_services(read, text):
+def test_a_time_is_read_in_the_formats_that_services_use(read, text):
     (link,) = read(("short_code,target_url,created_at", f'a,https://a.example/,"{text}"')).links
     assert link.created_at.isoformat() == TIMES[text]
 
@@ -152,7 +152,7 @@ def test_links_that_cannot_be_kept_are_left_out_and_reported(read, tmp_path):
     ]  # fmt: skip
 
 
-def test_rows_of_a_csv_are_read_one_at_a_time(tmp_path):
+def test_csv_rows_are_read_one_at_a_time(tmp_path):
     path, note = tmp_path / "export", "x" * 100_000
     rows = (f"c{number},https://x.example,{note}\n" for number in range(100))
     path.write_text("".join(("short_code,target_url,note\n", *rows)))

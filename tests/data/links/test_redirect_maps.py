@@ -26,7 +26,7 @@ LENGTHS = (1, 2, 63, 64, 127, 128, *range(250, 261), 511, 512, 513, 767, 768, 1_
 
 
 def redirecting(name, folder, links):
-    """Start a web server with the redirects of some links."""
+    """Start a web server with the redirects for some links."""
     (folder / "links").write_text(MAPS[name](links).text)
     inside = {"nginx": f"include {folder}/links;", "caddy": f"import {folder}/links\n    respond 404"}[name]
     return serving(name, folder, inside, 'geo $traffic_dollar { default "$"; }')
@@ -35,7 +35,7 @@ def redirecting(name, folder, links):
 @pytest.fixture(scope="module", params=MAPS)
 def ask(request, tmp_path_factory):
     """Request a short code from a web server as browsers do; return the status and the Location."""
-    rows = tables(__file__)["test_a_web_server_redirects_to_the_targets_of_links"]
+    rows = tables(__file__)["test_a_web_server_redirects_to_the_target_of_each_link"]
     links = [link(*row[:2]) for row in rows]
     with redirecting(request.param, tmp_path_factory.mktemp(request.param), links) as port:
 
@@ -52,7 +52,7 @@ def link(short_code, target_url="https://shop.example/", domain=""):
 
 
 @examples_at_once("short_code", "target_url", "location")
-def test_a_web_server_redirects_to_the_targets_of_links(ask, short_code, target_url, location):
+def test_a_web_server_redirects_to_the_target_of_each_link(ask, short_code, target_url, location):
     assert ask(short_code) == (302, location)
 
 
@@ -89,7 +89,7 @@ def hostile_links():
 
 
 @pytest.mark.parametrize("name", MAPS)
-def test_every_exported_link_answers_its_exact_location(name, tmp_path):
+def test_every_exported_link_answers_with_its_exact_location(name, tmp_path):
     links = hostile_links()
     left_out = {omitted.link.short_code for omitted in MAPS[name](links).left_out}
     expected = {
@@ -156,7 +156,7 @@ def test_only_the_link_that_cannot_be_written_is_left_out(servers, short_code, t
         assert exported.text == MAPS[name]([link("fine")]).text
 
 
-def test_a_domains_link_precedes_a_link_with_the_same_path():
+def test_a_link_for_one_domain_wins_over_one_with_the_same_path():
     own, rule = link("%66ine", domain="go.example"), link("fine", "https://evil.example/")
     exported = nginx_map([rule, own])
     assert [omitted.link for omitted in exported.left_out] == [rule]
@@ -196,7 +196,7 @@ def test_only_dollar_signs_need_a_line_in_the_http_block(tmp_path):
     )
 
 
-def test_a_domain_has_its_own_links_and_those_for_every_domain():
+def test_a_domain_gets_its_own_links_and_those_for_every_domain():
     everywhere, plain = link("a"), link("c")
     here, there = link("a", "https://x.example/", "go.example"), link("b", domain="other.example")
     assert links_on([everywhere, here, there, plain], "go.example") == [here, plain]

@@ -1,4 +1,4 @@
-"""Tags of links: their texts, their spelling in a cell, and the campaign of a target."""
+"""Link tags: which strings are valid, how a cell lists tags, and the campaign in a target URL."""
 
 import re
 
@@ -13,12 +13,12 @@ from tests.support.tables import examples_at_once
 HOSTILE = ["<script>alert(1)</script>", '"', "=1+1", "a, b", "ünï", "🚀" * 64, "a|b;c", "'; DROP TABLE links; --"]
 
 
-def test_tags_are_sorted_without_spaces_around_them():
+def test_tags_are_sorted_and_stripped_of_spaces():
     assert check_tags([" b", "a ", "B"], "the link") == ("B", "a", "b")
 
 
 @pytest.mark.parametrize("tag", [*HOSTILE, "x" * 64])
-def test_any_text_is_a_tag(tag):
+def test_any_string_may_be_a_tag(tag):
     assert check_tags([tag], "the link") == (tag,)
 
 
@@ -49,10 +49,10 @@ def test_a_cell_keeps_its_tags_unchanged(tags):
 
 
 @examples_at_once("cell", "tags")
-def test_a_cell_of_tags_may_have_spaces_and_quotes(cell, tags):
+def test_a_cell_with_tags_may_have_spaces_and_quotes(cell, tags):
     assert tuple(split_tags(cell)) == tags
 
 
 @examples_at_once("target_url", "campaign")
-def test_the_campaign_of_a_target_is_read(target_url, campaign):
+def test_the_campaign_in_a_target_url_is_read(target_url, campaign):
     assert campaign_of(target_url) == campaign

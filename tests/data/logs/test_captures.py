@@ -34,7 +34,7 @@ INSIDE = """
 
 @pytest.fixture
 def load(logs):
-    """Import a log with these names of captures; return the summary and the visits."""
+    """Import a log with these capture names; return the summary and the visits."""
 
     def load(text, captures, domain="go.example", **options):
         names = parse_captures(captures) if captures else ()
@@ -44,7 +44,7 @@ def load(logs):
 
 
 def known(visits):
-    """Return the facts from the headers of each visit."""
+    """Return what each visit has from its headers: domain, user agent, referrer and signals."""
     return [(visit["domain"], visit["user_agent"], visit["referrer"], names(visit["signals"])) for visit in visits]
 
 
@@ -77,7 +77,7 @@ CAPTURES = [
 
 
 @pytest.mark.parametrize(("captures", "captured", "wanted"), CAPTURES)
-def test_named_captures_give_the_facts_of_their_names(load, captures, captured, wanted):
+def test_named_captures_give_the_facts_from_their_headers(load, captures, captured, wanted):
     _, visits = load(LINE % captured, captures)
     assert known(visits) == [wanted]
 
@@ -102,7 +102,7 @@ def test_a_log_with_fewer_captures_than_names_is_rejected(load, logs):
     assert logs.batches() == []
 
 
-def test_captures_with_a_log_of_another_format_are_rejected(load):
+def test_captures_with_a_log_in_another_format_are_rejected(load):
     with pytest.raises(BadInput, match="none in the haproxy --captures format"):
         load('203.0.113.7 - - [04/Mar/2026:10:05:03 +0000] "GET /a HTTP/1.1" 200 1 "-" "x"\n', "Host")
 
@@ -145,7 +145,7 @@ def ask(port, path, **headers):
     httpx2.get(f"http://127.0.0.1:{port}{path}", headers=request, trust_env=False, verify=False)
 
 
-def test_captures_of_a_real_haproxy_are_read_by_their_names(load, tmp_path):
+def test_captures_from_a_real_haproxy_are_read_by_their_names(load, tmp_path):
     with socket.socket(type=socket.SOCK_DGRAM) as syslog:
         syslog.bind(("127.0.0.1", 0))
         syslog.settimeout(60)

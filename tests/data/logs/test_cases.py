@@ -1,6 +1,6 @@
 """Imports of small logs modelled on public bug reports.
 
-The status 000 in dirty.log is a visit without a status, like every client that disconnected early.
+In dirty.log, the status 000 means a visit without a status, as for every client that disconnected early.
 """
 
 import pytest
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(not CASES.exists(), reason="the logs from public
 
 @pytest.fixture
 def imported(logs):
-    """The summary and the visits of a case."""
+    """Import a case; return its summary and its visits."""
 
     def imported(name):
         summary = logs.load((CASES / name).read_bytes(), Options("acme", "dom.example", needs_domain=True))

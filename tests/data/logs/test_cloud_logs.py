@@ -1,4 +1,4 @@
-"""Logs of clouds and content delivery networks: complete files, and lines with several requests."""
+"""Logs from clouds and content delivery networks: complete files, and lines with several requests."""
 
 import json
 from datetime import datetime
@@ -27,7 +27,7 @@ def load(logs):
 
 
 @pytest.mark.parametrize("log_format", BALANCERS)
-def test_all_records_of_a_line_are_read(load, logs, log_format):
+def test_all_records_in_a_line_are_read(load, logs, log_format):
     entry = FORMAT_LINES[log_format][0]
     entries = [entry.replace("/abc?q=1", f"/abc{number}") for number in range(3)]
     summary = load(f'{{"records": [{", ".join(entries)}]}}\n{entry.replace("/abc?q=1", "/abc3")}\n')
@@ -36,7 +36,7 @@ def test_all_records_of_a_line_are_read(load, logs, log_format):
 
 
 @pytest.mark.parametrize("log_format", BALANCERS)
-def test_each_bad_record_of_a_line_is_reported(load, log_format):
+def test_each_bad_record_in_a_line_is_reported(load, log_format):
     entry = FORMAT_LINES[log_format][0]
     bad = json.dumps({"category": "AuditEvent"})
     summary = load(f'{entry}\n{{"records": [{bad}, {entry}, 7, {bad}]}}\n')
@@ -53,7 +53,7 @@ def test_a_line_with_too_many_records_is_rejected_whole(load, log_format):
 
 
 @pytest.mark.parametrize("log_format", BALANCERS)
-def test_a_line_of_tiny_records_is_one_rejected_line(load, log_format):
+def test_a_line_of_tiny_records_is_rejected_as_one_line(load, log_format):
     entry = FORMAT_LINES[log_format][0]
     summary = load(f'{entry}\n{{"records": [{", ".join(["{}"] * 9_000)}]}}\n')
     assert (summary.lines, summary.rejects) == (2, [(2, f"not in the {log_format} format")])
@@ -72,7 +72,7 @@ def test_a_sample_is_imported_by_the_name_of_its_format(load, log_format):
 
 
 @pytest.mark.parametrize("log_format", ["envoy", "envoy-json"])
-def test_a_line_of_envoy_is_read_from_docker(load, log_format):
+def test_an_envoy_line_is_read_from_docker(load, log_format):
     line = FORMAT_LINES[log_format][0]
     kept = {"log": f"{line}\n", "stream": "stdout", "time": "2026-03-04T10:05:03.1Z"}
     summary = load(json.dumps(kept) + "\n")
@@ -85,7 +85,7 @@ SPELLINGS = {"as documented": str, "in lower case": str.lower}
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS.values(), ids=SPELLINGS)
-def test_a_parquet_file_of_cloudfront_is_recognized(load, logs, spelling):
+def test_a_parquet_file_from_cloudfront_is_recognized(load, logs, spelling):
     row = {"date": "2026-03-04", "time": "10:05:03", "c_ip": "203.0.113.7", "cs_method": "GET", "cs_uri_stem": "/abc"}
     row |= {
         "cs_Host": "d1.cloudfront.net",

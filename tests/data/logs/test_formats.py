@@ -1,4 +1,4 @@
-"""Logs of other servers and custom files: visits, format detection, and grown logs."""
+"""Logs from other servers and custom files: visits, format detection, and grown logs."""
 
 import csv
 import io
@@ -250,7 +250,7 @@ def test_pairs_without_a_column_are_bad_input(text, message):
         columns_from(text)
 
 
-def test_a_name_may_contain_escapes_of_json_paths(log):
+def test_a_column_name_may_contain_json_path_escapes(log):
     log.load('{"t/~\\"": 1772618703, "p=q": "/"}\n', columns='time=t/~",path=p=q')
     assert [visit["visited_at"] for visit in log.visits()] == [datetime(2026, 3, 4, 10, 5, 3)]
 
@@ -293,7 +293,7 @@ def test_a_truncated_parquet_file_is_reported_as_damaged(log):
         log.load(parquet(ROWS)[:-20])
 
 
-def test_a_parquet_file_of_a_known_service_is_recognized(log):
+def test_a_parquet_file_from_a_known_service_is_recognized(log):
     line = json.loads((LOGS / "cloudflare.log").read_text("utf-8").splitlines()[1])
     assert log.load(parquet([line])).log_format == "cloudflare"
     assert log.facts() == VISITS["cloudflare"][:1]
@@ -403,7 +403,7 @@ def own(request):
 
 
 def counted(visits):
-    """Return every visit without its visitor, and which visits share a visitor."""
+    """Count the visits without regard to their visitors, and the visitors by their number of visits."""
     facts = Counter(tuple(value for name, value in visit.items() if name != "visitor") for visit in visits)
     return facts, Counter(Counter(visit["visitor"] for visit in visits).values())
 

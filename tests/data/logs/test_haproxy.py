@@ -1,4 +1,4 @@
-"""The log of a real HAProxy, written by a real rsyslogd, in a zone other than UTC."""
+"""The log of a real HAProxy, written by a real rsyslogd, in a time zone other than UTC."""
 
 import re
 import socket

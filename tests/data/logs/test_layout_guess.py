@@ -66,7 +66,7 @@ COMPARED = (
 
 @pytest.fixture
 def read(reader):
-    """Return the requests in lines, with a layout or in a format."""
+    """Return the requests in lines, read with a layout or in a format."""
 
     def read(lines, layout="", log_format="nginx"):
         context = FormatContext(layout=parse_layout(layout) if layout else None)
@@ -112,7 +112,7 @@ def test_lines_without_a_time_or_a_request_get_no_layout(line):
     assert proposed_layouts([line] * 3) == []
 
 
-def test_a_targets_address_is_not_mistaken_for_the_clients(read):
+def test_the_address_of_a_target_is_not_taken_for_the_client(read):
     lines = written('[$time_local] "$request" $status [Client $remote_addr] [Sent-to 198.51.100.1]')
     proposed, *_ = proposed_layouts(lines)
     assert {row["forwarded"] for row in read(lines, proposed)} == {""}

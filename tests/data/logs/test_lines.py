@@ -1,4 +1,4 @@
-"""Lines of every format, and the facts that the readers find in them. test_lines.json has the lines and facts."""
+"""Lines in every format, and the facts that the readers find in them. test_lines.json has the lines and facts."""
 
 import json
 import re
@@ -38,7 +38,7 @@ GARBAGE = COMBINED.replace("GET /abc?q=1 HTTP/1.1", r"\x16\x03\x01\x02\x00\x01\x
 
 @pytest.fixture
 def read(reader):
-    """Return the facts of each request in a text or its bytes, in the form of FACTS."""
+    """Return the facts about each request in a string or in bytes, in the form of FACTS."""
 
     def read(log_format, text, context=None):
         text = text.encode() if isinstance(text, str) else text
@@ -57,7 +57,7 @@ def detected(reader):
 
 
 def changed(log_format, changes):
-    """Return the text of a format with some parts replaced, each once; or another text."""
+    """Return a format's text with some parts replaced, each once; if `changes` is a string, return that string."""
     text = FORMAT_LINES[log_format][0]
     if isinstance(changes, str):
         return changes
@@ -83,7 +83,7 @@ def test_haproxy_connections_without_a_request_are_left_out(read, detected, stat
 
 
 def logs_of(log_format):
-    """Return the examples of a format and its line, each with the lines before it and the expected result."""
+    """Return a format's example lines with their expected results, grouped by the lines before them."""
     logs = defaultdict(list)
     for name, changes, wanted in (*EXAMPLES, (log_format, {}, {})):
         if name == log_format:
@@ -140,7 +140,7 @@ def test_entries_of_one_vercel_request_count_once(read):
     assert found[1]["reason"] == "another entry of the same request"
 
 
-def test_the_manuals_fastly_format_has_all_fields():
+def test_the_fastly_format_in_the_manual_has_all_fields():
     manual = (ROOT / "data/logs/README.md").read_text("utf-8")
     (recommended,) = re.findall(r'^ *(\{"timestamp".*\})$', manual, re.MULTILINE)
     assert re.findall(r'"(\w+)":', recommended) == list(json.loads(FORMAT_LINES["fastly"][0]))
@@ -275,8 +275,8 @@ def test_an_optional_field_does_not_shift_others(read, monkeypatch, log_format, 
 
 
 @pytest.mark.parametrize("log_format", FORMATS)
-def test_no_format_matches_a_line_of_another(read, log_format):
-    """All lines as one log; for CSV, each log separately, since any first line may be its header."""
+def test_no_format_matches_a_line_in_another(read, log_format):
+    """All lines are one log. For CSV, each line is a separate log, since any first line may be a header."""
     texts = {name: text for name, (text, _) in FORMAT_LINES.items()}
     others = [text for name, text in texts.items() if name != log_format]
     for log in others if log_format == "csv" else ["\n".join([*others, texts[log_format]])]:

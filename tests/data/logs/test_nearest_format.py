@@ -1,4 +1,4 @@
-"""The format nearest to a line, and their first difference."""
+"""The format nearest to a line, and the first difference between them."""
 
 import pytest
 
@@ -11,7 +11,7 @@ COMBINED = f'203.0.113.7 - - [26/Nov/2026:10:00:00 +0000] "GET /abc HTTP/1.1" 30
 
 
 @pytest.mark.parametrize("log_format", FORMATS)
-def test_a_formats_example_is_recognized(reader, log_format):
+def test_the_example_of_a_format_is_recognized(reader, log_format):
     text = example(log_format).encode()
     lines, context = split_lines(text, 1), FormatContext(header=text.partition(b"\n")[0])
     assert reader.detect(lines, context) == log_format

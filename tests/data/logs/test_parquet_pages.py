@@ -1,4 +1,4 @@
-"""The memory that headers of Parquet pages announce, even if the headers are wrong or damaged."""
+"""The memory that Parquet page headers announce, even if the headers are wrong or damaged."""
 
 import io
 from contextlib import suppress
@@ -68,7 +68,7 @@ def test_a_row_with_very_many_values_is_rejected(complaint):
     ],
     ids=lambda column: str(column.type).partition("<")[0],
 )
-def test_a_row_whose_nested_values_are_long_is_rejected(column, tmp_path, monkeypatch):
+def test_a_row_with_long_nested_values_is_rejected(column, tmp_path, monkeypatch):
     monkeypatch.setattr(parquet_lines, "MAX_ROW_BYTES", 11_000)
     path = tmp_path / "log.parquet"
     path.write_bytes(written(column).getvalue())
@@ -85,7 +85,7 @@ def test_all_pages_of_a_column_are_found(codec, version):
 
 
 @pytest.mark.parametrize("encoding", ["DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"])
-def test_texts_after_their_lengths_are_read(tmp_path, encoding):
+def test_strings_stored_after_their_lengths_are_read(tmp_path, encoding):
     lines = []
     for how in ({"column_encoding": {"text": encoding}}, {}):
         path = tmp_path / "log.parquet"
@@ -94,7 +94,7 @@ def test_texts_after_their_lengths_are_read(tmp_path, encoding):
     assert lines[0] == lines[1]
 
 
-def test_few_rows_that_share_a_long_text_are_read_at_once(tmp_path, monkeypatch):
+def test_rows_that_share_a_long_string_are_read_a_few_at_a_time(tmp_path, monkeypatch):
     asked, read = [], pq.ParquetFile.iter_batches
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda file, rows: asked.append(rows) or read(file, rows))
     path = tmp_path / "log.parquet"
@@ -127,14 +127,14 @@ def test_an_impossible_header_is_rejected(header):
         column_memory(io.BytesIO(b"PAR1" + header), column, is_listed=False)
 
 
-def test_a_column_name_that_is_not_utf_8_is_damage(tmp_path):
+def test_a_column_name_that_is_not_utf_8_counts_as_damage(tmp_path):
     path = tmp_path / "log.parquet"
     path.write_bytes(written(ROWS[:1], store_schema=False).getvalue().replace(b"text", b"te\xa2t"))
     with pytest.raises(BadInput, match="is damaged"):
         identify(path, ())
 
 
-def test_texts_past_the_count_of_a_dictionary_are_ignored():
+def test_strings_beyond_the_dictionary_count_are_ignored():
     content = b"".join(len(text).to_bytes(4, "little") + text for text in (b"abc", b"x" * 100))
     page = parquet_pages._PageHeader(len(content), 1, 0, is_dictionary=True, start=0, compressed=len(content))
     assert parquet_pages._longest_text(io.BytesIO(content), page, "") == 3

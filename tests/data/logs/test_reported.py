@@ -36,13 +36,13 @@ some = tried(60)
 
 
 def read(row):
-    """Return the facts of a row given as text, or of these fields."""
+    """Return the facts in a row, given as a string or as fields."""
     text = json.dumps(row) if isinstance(row, dict) else row
     return parse_reported(text if isinstance(text, bytes) else text.encode(), NOW)
 
 
 def facts_of(**fields):
-    """Return the facts of a request with these fields, to / by default."""
+    """Return the facts about a request with these fields; by default, it is for /."""
     return read({"path": "/"} | fields)
 
 
@@ -84,7 +84,7 @@ def test_the_last_of_duplicate_keys_counts():
 
 
 @pytest.mark.parametrize("text", ['  {"path": "/"}\r', '\t{"path":\r\n"/"} ', r'{"\u0070ath": "\u002f"}'])
-def test_the_layout_of_json_does_not_matter(text):
+def test_the_formatting_of_json_does_not_matter(text):
     assert read(text) == facts_of()
 
 
@@ -147,7 +147,7 @@ def test_an_invalid_value_is_rejected_with_this_reason(field, why, values):
 
 
 @pytest.mark.parametrize("time", ["1e999", "-1e999", "1" * 400 + ".5", "1" + "0" * 5_000, "-1" + "0" * 5_000])
-def test_an_unrepresentable_number_is_rejected_at_once(time):
+def test_an_unrepresentable_number_is_rejected_immediately(time):
     why = refusal(f'{{"path": "/", "time": {time}}}')
     assert why in {"Number out of range: time", "Integer value out of range: time"}
 
@@ -180,7 +180,7 @@ def test_a_url_gives_domain_path_and_query(url, target):
     assert read({"path": url}).target == target
 
 
-def test_the_domain_of_a_url_precedes_the_field():
+def test_the_domain_in_a_url_overrides_the_field():
     assert read('{"url": "https://a.example/x", "domain": "b.example"}').target == ("a.example", "/x", "")
     assert read('{"url": "/x", "domain": "b.example"}').target == ("b.example", "/x", "")
 
@@ -203,7 +203,7 @@ ROWS = st.dictionaries(st.sampled_from(sorted(FIELDS)), VALUES).map(json.dumps)
 
 
 def outcome(row):
-    """Return the facts of a row, or the reason for rejecting it; any other exception fails the test."""
+    """Return the facts in a row, or the reason for rejecting it; any other exception fails the test."""
     try:
         return parse_reported(row, NOW)
     except BadInput as error:
@@ -283,13 +283,13 @@ def test_a_malformed_array_is_rejected(body):
         split_rows(body)
 
 
-def test_text_between_two_lines_belongs_to_its_row():
+def test_text_between_two_newlines_is_a_row_of_its_own():
     rows = split_rows(A + b"\n{\n" + B + b"\nnull\n[1]\n" + A)
     wrong = [NO_OBJECT, None, "Expected `object`, got `null`", "Expected `object`, got `array`"]
     assert [why if isinstance(why := outcome(row), str) else None for row in rows] == [None, *wrong, None]
 
 
-def test_array_rows_that_are_not_objects_are_rejected_singly():
+def test_array_rows_that_are_not_objects_are_rejected_one_by_one():
     rows = split_rows(b"[" + A + b',7,"x",null,[],{},["\xff"],' + B + b"]")
     assert [type(outcome(row)) for row in rows] == [ReportedVisit, str, str, str, str, str, str, ReportedVisit]
 

@@ -25,7 +25,7 @@ from data.signals import BITS
         ({"verified_bot": "Search Engine Crawler"}, "edge_verified"),
     ],
 )
-def test_a_text_of_a_record_gives_a_fact(record, facts):
+def test_a_value_in_a_record_gives_a_fact(record, facts):
     assert request_facts(RequestRecord(**record)) == (BITS[facts] if facts else None)
 
 

@@ -44,7 +44,7 @@ def read(path: Path, start: int = 0) -> bytes:
 
 
 def zst_after_skipped(content: bytes) -> bytes:
-    """Compress like pzstd and others: each frame follows a frame that readers skip, here of three bytes."""
+    """Compress as pzstd and others do: each frame follows a skippable frame, here of three bytes."""
     return b"\x5d\x2a\x4d\x18" + (3).to_bytes(4, "little") + b"abc" + zst(content)
 
 
@@ -179,7 +179,7 @@ def test_a_last_line_without_newline_is_a_separate_block(tmp_path):
         assert told == [first, (3, b"thr", False)]
 
 
-def test_an_overlong_line_shifts_no_line_number(tmp_path, monkeypatch):
+def test_an_overlong_line_does_not_shift_line_numbers(tmp_path, monkeypatch):
     monkeypatch.setattr(source, "BLOCK_BYTES", 1 << 17)
     monkeypatch.setattr(source, "CHUNK_BYTES", 10_000)
     path = write(tmp_path, b"one\n" + b"x" * 1_000_000 + b"\nthree\nfour")
@@ -282,7 +282,7 @@ def test_a_block_of_short_lines_is_cut_at_the_right_offsets(tmp_path, monkeypatc
     assert [block.end for block in found] == [*accumulate(len(block.text) for block in found)]
 
 
-def test_a_file_may_expand_a_thousand_times_and_no_more(tmp_path, monkeypatch):
+def test_a_file_may_expand_a_thousandfold_but_no_more(tmp_path, monkeypatch):
     monkeypatch.setattr(source, "MAX_UNCHECKED_BYTES", 1_000)
     path = write(tmp_path, zst(b"\n" * 15_000))
     monkeypatch.setattr(source, "MAX_EXPANSION", 15_000 // path.stat().st_size + 1)
@@ -304,7 +304,7 @@ VALUES = {
 
 
 @pytest.mark.parametrize("uses_dictionary", [True, False])
-def test_lines_of_a_parquet_file_do_not_depend_on_the_reading(tmp_path, monkeypatch, uses_dictionary):
+def test_lines_from_a_parquet_file_do_not_depend_on_batch_sizes(tmp_path, monkeypatch, uses_dictionary):
     kinds = {"map": pa.map_(pa.string(), pa.string())}
     table = pa.table({name: pa.array(values * 50, kinds.get(name)) for name, values in VALUES.items()})
     pq.write_table(table, tmp_path / "log.parquet", use_dictionary=uses_dictionary, row_group_size=70)

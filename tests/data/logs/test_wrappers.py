@@ -1,4 +1,4 @@
-"""Lines inside the objects of Docker and log collectors, and lines that Docker has split."""
+"""Lines inside objects from Docker and log collectors, and lines that Docker has split."""
 
 import json
 from itertools import accumulate
@@ -55,7 +55,7 @@ def read(reader):
 
 
 def in_docker(text, stream="stdout"):
-    """Return an entry of Docker's json-file, in Docker's form."""
+    """Return an entry of Docker's json-file log, formatted as Docker does."""
     return json.dumps({"log": text, "stream": stream, "time": AT}, separators=(",", ":")) + "\n"
 
 
@@ -99,7 +99,7 @@ def test_an_object_of_a_known_format_is_not_unwrapped(reader, read, log_format):
     assert read(log_format, text) == {1: FORMAT_LINES[log_format][1]}
 
 
-def test_an_object_keeps_its_reason_without_a_text(read):
+def test_an_object_that_wraps_no_line_keeps_its_reason(read):
     printed = json.dumps({"projectId": "prj_a", "message": '{"level": "info"}'})
     assert [row["reason"] for row in read("vercel", printed).values()] == ["not a request (no proxy)"]
 
@@ -117,7 +117,7 @@ def test_rejected_lines_keep_their_numbers_in_the_file(logs):
     assert summary.rejects == [(2, "not in the combined format"), (5, "not in the combined format")]
 
 
-def test_a_wrapped_text_is_not_rejected_for_missing_keys(read):
+def test_a_wrapped_line_is_not_rejected_for_missing_keys(read):
     rows = read("ndjson", in_docker('{"time": "2026-03-04", "event": "bye"}\n') + in_docker("plain\n"))
     assert {row["reason"] for row in rows.values()} == {"no url or path that begins with /"}
 
@@ -178,7 +178,7 @@ def test_parts_of_two_streams_may_alternate(read):
     assert [row["target"][:4] for row in read("combined", text).values()] == ["/out", "/err"]
 
 
-def test_texts_without_any_newline_are_separate_lines(read):
+def test_strings_without_any_newline_are_separate_lines(read):
     assert [row["reason"] for row in read("combined", in_docker(COMBINED) * 3).values()] == [None] * 3
 
 
@@ -210,7 +210,7 @@ def test_a_log_is_split_between_complete_lines(entries, whole):
 
 
 @pytest.mark.parametrize("size", [20_000, 60_000])
-def test_a_docker_log_is_read_equally_in_blocks_and_in_steps(logs, monkeypatch, size):
+def test_a_docker_log_is_read_the_same_in_blocks_and_in_steps(logs, monkeypatch, size):
     lines = [
         line
         for number in range(4)

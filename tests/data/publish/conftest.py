@@ -1,4 +1,4 @@
-"""Fixtures for tests of published copies: a folder for the copy, and a publisher."""
+"""Fixtures for tests on published copies: a folder for the copy, and a publisher."""
 
 import pytest
 
@@ -13,6 +13,6 @@ def there(tmp_path):
 
 @pytest.fixture
 def publish(lake, there):
-    """Publish the lake there; each call uses the same publisher."""
+    """Publish the lake to that folder; each call uses the same publisher."""
     publisher = LakePublisher(lake, str(there))
     return lambda organization="acme": publisher.publish(organization)

@@ -43,7 +43,7 @@ def clock():
 
 @pytest.fixture
 def publish(lake, clock):
-    """Publish acme; each call acts like a new program."""
+    """Publish acme; each call acts as a new program would."""
     return lambda **how: LakePublisher(lake, PLACE, clock).publish("acme", **how)
 
 
@@ -124,7 +124,7 @@ def test_objects_that_cannot_be_deleted_leave_an_erasure_due(store, lake, publis
 # Uploads
 
 
-def test_an_erasure_deletes_parts_of_uploads_first(store, lake, publish, clock):
+def test_an_erasure_deletes_upload_parts_first(store, lake, publish, clock):
     canary(lake)
     publish()
     store.uploads |= {"1": ("lake/acme/visits/a", {1: b"canary"}), "2": ("other/lake", {1: b"theirs"})}

@@ -63,7 +63,7 @@ def test_a_copy_matches_the_manifest_after_every_change(lake, there, publish):
 
 
 @pytest.mark.parametrize("is_new", [False, True], ids=["the same object", "another one"])
-def test_the_log_marks_merges_as_changing_no_value(lake, there, publish, is_new):
+def test_the_log_marks_merges_as_changing_no_values(lake, there, publish, is_new):
     def changed():
         (LakePublisher(lake, str(there)).publish if is_new else publish)("acme")
         newest = max((there / "acme/visits/_delta_log").glob("*.json")).read_text().splitlines()
@@ -137,7 +137,7 @@ def test_replaced_files_stay_published_until_deleted_in_the_lake(lake, there, pu
     assert_whole(lake, there)
 
 
-def test_an_unreachable_target_stays_due_until_reached(lake, there, publish, monkeypatch):
+def test_an_unreachable_target_stays_due_until_it_is_reached(lake, there, publish, monkeypatch):
     land(lake, "acme", [at(2, path="/canary", domain="gone.example"), at(2)])
     publish()
     with monkeypatch.context() as patch:

@@ -22,7 +22,7 @@ CRAWLER = {"user_agent": "GPTBot/1.2"}
 
 @pytest.fixture
 def found(lake, there):
-    """Check that objects and files of the lake have each live visit once, in its current form; return their numbers."""
+    """Check that objects and lake files have each live visit once, in its current form; return how many of each."""
     reading = PublishedLake(lake, str(there))
 
     def found(organization="acme"):
