@@ -81,7 +81,7 @@ class Options:
 
     @property
     def reader(self) -> str:
-        """The format of the lines, followed by its flag if it has one; `auto` to detect it."""
+        """The format of the lines, followed by its flag if it has one; `auto` if it is to be detected."""
         log_format = self.layout.server if self.layout else "haproxy" if self.captures else self.log_format
         return log_format if log_format == "auto" else self.with_flag(log_format)
 
@@ -211,7 +211,7 @@ def _guessed_format(guess: ColumnGuess, options: Options, error: formats.Unknown
 
 
 class ReaderPool:
-    """Block readers, opened on demand: most logs have one block, and opening a reader takes as long as reading it."""
+    """Block readers, opened on demand: opening one takes as long as reading a block, and most logs have one block."""
 
     def __init__(self, open_reader: Callable[[], BlockReader]) -> None:
         self._open_reader = open_reader
@@ -236,7 +236,7 @@ class ReaderPool:
 
     @contextmanager
     def _borrowed(self) -> Iterator[BlockReader]:
-        """Yield a reader for exclusive use inside the context. A reader that raises is closed."""
+        """Yield a reader for exclusive use inside the context. If the context raises, the reader is closed."""
         try:
             reader = self._free.get_nowait()
         except Empty:

@@ -1,4 +1,4 @@
-"""Resolves the address, scheme and protocol of each request's client from logs of servers behind proxies."""
+"""Determines the address, scheme and protocol of each client in logs of servers behind proxies."""
 
 import re
 from collections import Counter
@@ -38,7 +38,7 @@ _FORWARDED_PROTO: Final = re.compile(r'(?i)(?:^|[;,\s])proto="?([a-z]+)')
 
 
 class ClientAddresses:
-    """Tells clients from proxies: addresses in proxies.toml or in the networks `proxies` (by default, LOCAL)."""
+    """Tells clients from proxies. Proxies are in proxies.toml or in the networks `proxies` (by default, LOCAL)."""
 
     def __init__(self, proxies: Iterable[Network] = ()) -> None:
         networks = [*known_proxies(), *(tuple(proxies) or LOCAL)]
@@ -65,7 +65,7 @@ class ClientAddresses:
         return requests.set_column(requests.schema.get_field_index("ip"), "ip", clients.take(pairs.indices))
 
     def _of_own_connection(self, requests: pa.Table) -> pa.Table:
-        """Return the requests with the scheme and protocol of the client's connection, not of the nearest proxy's."""
+        """Return the requests with the scheme and protocol of the client's connection, not the nearest proxy's."""
         if "forwarded_proto" not in requests.schema.names:
             return requests
         columns = [dictionary_encoded(pc.fill_null(requests[name], _NO_TEXT)) for name in ("ip", "forwarded")]

@@ -1,6 +1,6 @@
 """Dictionary-encoded columns: every distinct value is stored once, as in Arrow's dictionary arrays.
 
-Slow operations (regular expressions, hashes, look-ups) then run once for each distinct value of a block, and their
+Slow operations (regular expressions, hashes, look-ups) then run once for each distinct value in a block, and their
 results are expanded to the rows. See the example in pipeline.py.
 """
 
@@ -125,7 +125,7 @@ def map_distinct(
 
 
 def intern_values(numbers: dict[Value, int], values: Sequence[Value]) -> pa.Array:
-    """Return each value's number. `numbers` numbers values from 0, in order of first use, and gets the new values."""
+    """Return each value's number in `numbers`, after adding new values with the next numbers, counted from 0."""
     return pa.array([numbers.setdefault(value, len(numbers)) for value in values], pa.int32())
 
 

@@ -26,15 +26,15 @@ from data.text import plural
 _FAILURES: Final = 3
 """Number of consecutive failures to read objects after which a pass ends."""
 _FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS = 60, 3_600
-"""First and maximum delay before retrying an object that cannot be read; it doubles each time."""
+"""First and maximum delay before retrying an object that cannot be read; the delay doubles each time."""
 _NAMED: Final = 3
-"""Maximum number of objects per pass that messages name; any further objects are only counted."""
+"""Maximum number of objects named in the messages of one pass; any further objects are only counted."""
 _NOTED_AT_ONCE: Final = 1_000
 
 
 @dataclass
 class DropTotals(FollowTotals):
-    """Statistics since the start of the program."""
+    """Statistics since the program started."""
 
     objects: int = 0
     repeated: int = 0  # objects with content that had already landed

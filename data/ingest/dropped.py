@@ -16,7 +16,7 @@ from data.logs.source import Source
 from data.manifest.logs import ObjectVersion
 
 REST_SECONDS: Final = 10
-"""Minimum time since a file's last change: until it has passed, the file may still be growing."""
+"""Minimum time since a file's last change. Before that, the file may still be growing."""
 IN_MEMORY_BYTES: Final = 64 << 20
 """Objects up to this size are downloaded once, into memory. Larger objects are read twice, in pieces."""
 _PIECE_BYTES: Final = 8 << 20
@@ -24,7 +24,7 @@ _PAGE: Final = 1_000
 
 
 class DroppedObject(NamedTuple):
-    """A version of an object."""
+    """One version of an object in a folder or bucket."""
 
     version: ObjectVersion
     size: int

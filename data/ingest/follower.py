@@ -46,7 +46,7 @@ MARKS: Final = 128
 
 @dataclass
 class FollowTotals:
-    """Statistics since the start of the program."""
+    """Statistics since the program started."""
 
     visits: int = 0
     lines: int = 0
@@ -159,7 +159,7 @@ class Follower:
         return [*self._late, *([self._live] if self._live else [])]
 
     def _detect_rotation(self) -> None:
-        """If the path now leads to another file, open that file and keep the old one open for late lines."""
+        """Open the file that the path leads to, if it is a new one, and keep the old file open for late lines."""
         live, file = self._live, None
         with suppress(FileNotFoundError):
             status = self._path.stat()

@@ -133,7 +133,7 @@ class Importer:
         *,
         version: ObjectVersion | None = None,
     ) -> Summary:
-        """Import the lines of a log that were not imported before, atomically.
+        """Import the lines of a log that have not been imported yet, atomically.
 
         With `again`, all lines are imported, including lines that were imported before and erased. Raises BadInput,
         without changing anything, if the file cannot be read or matches no format, or with `again`, if the lake has
@@ -199,7 +199,7 @@ class Importer:
                 line, reason = summary.rejects[0]
                 raise BadInput(
                     f"{log.path}: it has {plural(summary.lines, 'line')}, but none in the {summary.log_format} format; "
-                    f"the first is line {line:,}: {reason}."
+                    f"line {line:,} was rejected: {reason}."
                 )
             if log.reimport and summary.first_day and summary.last_day:
                 default, domains = normalized_host(options.domain), summary.domains
@@ -234,7 +234,7 @@ class Importer:
 
     @contextmanager
     def _turn_of(self, log: _LogFile, organization: str) -> Iterator[None]:
-        """Lock out other imports while an object lands; files already have the lock. Raises _LandedByAnother."""
+        """Lock out other imports while an object lands; for files, the lock is held. Raises _LandedByAnother."""
         if not log.version:
             yield
             return
@@ -246,7 +246,7 @@ class Importer:
             yield
 
     def _stage(self, log: _LogFile, options: Options, landing: Landing, summary: Summary, progress: Progress) -> int:
-        """Stage every visit of the new part of a log; return the offset after its last finished line."""
+        """Stage every visit in the new part of a log; return the offset after its last finished line."""
         start = end = log.before.whole_size if log.before else 0
         for part in self._parts(log, start, options, summary):
             if not summary.visits:

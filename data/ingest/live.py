@@ -95,7 +95,8 @@ class LiveIngest:
                 return self.store([PreparedVisits(submission) for submission in submissions])
 
     def prepare(self, prepared: PreparedVisits) -> None:
-        """Parse, classify and pack visits of a submission for STEP_SECONDS. Each invalid visit is rejected on its own.
+        """Spend STEP_SECONDS parsing, classifying and packing a submission's visits. Each invalid visit is rejected on
+        its own.
 
         Raises sqlite3.OperationalError or OSError if the disk fails.
         """

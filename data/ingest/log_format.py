@@ -26,7 +26,7 @@ def initial_format(path: Source, before: Batch | None, options: Options) -> str:
 def check_hosts(path: Source, part: BlockResult, log_format: str, options: Options, is_new: bool) -> None:
     """Raise BadInput if the visits in the first block of a log would have no domain.
 
-    In a log that is not new, single lines may lack a host, unless the format has none.
+    In a log that is not new, single lines may lack a host, unless their format has no hosts.
     """
     is_without = log_format in HOSTLESS_FORMATS or (is_new and not part.names_hosts)
     if options.needs_domain and not options.domain and len(part.visits) and is_without:

@@ -1,4 +1,4 @@
-"""Identifies the agents in a block of requests by more than user agents: by addresses, signatures and the edge's
+"""Identifies the agents in a block of requests not only by user agent, but also by address, signature and the edge's
 verdict.
 
 Live visits, which have no verdict from an edge, go through the other steps in live.py. Nothing read here is stored.

@@ -87,7 +87,7 @@ class Tenant(NamedTuple):
 
 @dataclass(frozen=True)
 class Rules:
-    """The inputs of classification: rules, salts for visitor hashes, IP lists, countries of addresses."""
+    """The inputs for classification: rules, salts for visitor hashes, IP lists, and countries of addresses."""
 
     classifier: Callable[[], Classifier]  # returns the rules, and waits until they are loaded
     salts: Callable[[str, list[date]], dict[date, str]]  # returns the salt of each day in a zone
@@ -108,7 +108,7 @@ class VisitBuilder:
         self._rules = rules
 
     def visits(self, requests: pa.Table, tenant: Tenant) -> tuple[pa.Table, Counter[Exclusion]]:
-        """Return the visits of requests without a `reason`, and the number set aside by each of the owner's rules.
+        """Return the visits from requests without a `reason`, and how many each of the owner's rules sets aside.
 
         The visits are a table with the schema VISITS_OF_DAYS, sorted by day, short code and time. Columns with few
         distinct strings are dictionary-encoded. Columns that the log's format lacks are missing.

@@ -55,7 +55,7 @@ class Stamp(NamedTuple):
 
 
 class Sibling(NamedTuple):
-    """A file in a log's folder with a name that begins with the log's."""
+    """A file in a log's folder with a name that begins with the name of the log."""
 
     stamp: Stamp
     path: Path

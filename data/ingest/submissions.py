@@ -27,7 +27,7 @@ PACK: Final = 500
 SharedKey = tuple[Classification, Classification, str, Origin]
 """A combination of values in the shared columns: classification by user agent and by referral, kind of path, origin."""
 VisitRow = tuple[Any, ...]
-"""A visit's own columns, and the number of its row in `shared`."""
+"""A visit's values in its own columns, and the number of its row in `shared`."""
 
 
 class IngestResult(NamedTuple):

@@ -18,7 +18,7 @@ from data.text import plural
 MAX_SHORT_CODES: Final = 10
 """Maximum number of short codes in a summary."""
 MIN_BEHIND_PROXY: Final = 20
-"""Minimum number of visits from which a proxy in front of the server is inferred by their addresses."""
+"""Minimum number of visits needed to infer from their addresses that the server is behind a proxy."""
 NEARLY_ALL: Final = 0.95
 _FETCH_METADATA: Final = BITS["fetch_absent"] | BITS["fetch_sent"]
 MAX_REJECTS: Final = 100_000

@@ -57,7 +57,7 @@ def visitor_hash(salt: str, organization: str, address: str, user_agent: str) ->
 
 
 def visitor_hashes(salts: Sequence[str], organization: str, days: pa.Array, clients: pa.Array) -> pa.Int64Array:
-    """Return each visitor's hash. `days` are indices into `salts`; `clients` are address, NUL and user agent. None is
+    """Return each visitor's hash. `days` are indices into `salts`; `clients` are address, NUL and user agent, never
     null.
 
     OpenSSL uses the processor's SHA instructions, and the prefix shared by a day's visitors is hashed once, so this

@@ -291,7 +291,7 @@ def _shape_of(page: object, known: Sequence[LinkShape]) -> LinkShape | None:
 
 
 def _member(value: Any, names: Sequence[str]) -> Any:  # noqa: ANN401  # whatever JSON has there
-    """Return the value below nested members of a JSON value; None if a member is missing."""
+    """Return the value at a path of nested members in a JSON value; None if a member is missing."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value

@@ -32,7 +32,7 @@ class IndexedLinks:
 
     @cached_property
     def short_codes(self) -> pa.Array:
-        """The short codes, on any domain."""
+        """The short codes of all links, on any domain."""
         return self._values("short_code")
 
     @cached_property
@@ -84,7 +84,7 @@ class TaggedLinks(NamedTuple):
     """The links that carry a tag."""
 
     words: str
-    """Their short codes, separated by spaces, for is_tagged() of prelude/3_scope.sql. If domains matter, also
+    """Their short codes, separated by spaces, for is_tagged() in prelude/3_scope.sql. If domains matter, also
     `domain/code` for each (`/code` for a link on every domain), and `?domain/code` for links without the tag that take
     precedence on their own domain."""
     found: int  # if it is more than MAX_TAGGED, `words` is empty
@@ -94,7 +94,7 @@ NO_LINKS: Final = IndexedLinks(LinkPaths())
 
 
 class LinkIndex:
-    """Finds the current links of each organization, and its time zone. Safe to use from several threads.
+    """Finds each organization's current links and its time zone. Safe to use from several threads.
 
     It resolves parameters: target URLs to their links, and times to days in the organization's zone.
     """
@@ -162,5 +162,5 @@ def _same(links: pa.Table, url: str) -> pa.Table:
 
 
 def _with_and_without(text: str, end: str) -> list[str]:
-    """Return the spellings from which this string remains once an optional `end` is removed."""
+    """Return the spellings that become this string once an optional `end` is removed."""
     return [text + end] if text.endswith(end) else [text, text + end]

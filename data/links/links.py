@@ -51,12 +51,12 @@ class LinkChanges(NamedTuple):
 
     @property
     def links(self) -> list[Link]:
-        """Return all links afterwards, sorted by short code and domain."""
+        """Return all links after the changes, sorted by short code and domain."""
         return sorted([*self.added, *self.changed, *self.unchanged], key=_key)
 
 
 class LinkEdit(NamedTuple):
-    """The desired state of the link with this short code and domain: None removes it, unless only tags are given."""
+    """The desired state of the link with this short code and domain. Without `link` and `tags`, the link is removed."""
 
     short_code: str
     domain: str
@@ -148,10 +148,10 @@ def edit_links(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> list
 
 
 def edit_links_once(lake: Lake, organization: str, waiting: Callable[[], Mapping[str, LinkEdit]]) -> list[str]:
-    """Apply the pending edits of an organization, each exactly once, even if this is repeated or killed.
+    """Apply the pending edits of an organization, each exactly once, even if the call is repeated or killed.
 
-    `waiting` returns them by id, in order, and is called while a lock excludes other link edits. Returns the ids of the
-    applied edits, which the caller may delete; the manifest records these ids until then. Raises LakeDamaged.
+    `waiting` returns the edits by id, in order, and is called while a lock excludes other link edits. Returns the ids
+    of the applied edits, which the caller may delete; the manifest records these ids until then. Raises LakeDamaged.
     """
     check_organization(organization)
     with editing(lake, organization) as read:

@@ -13,10 +13,11 @@ from data.text import plural
 _URL_CHARACTERS: Final = "!#$%&'()*+,/:;=?@[]~"
 """Characters that stay unencoded in a URL, besides letters, digits and -._; all others are percent-encoded."""
 _MAX_NGINX_PATH: Final = 255
-"""The maximum in bytes. nginx stores the length of a location in one byte, so a longer path would hide other locations.
+"""The longest path, in bytes. nginx stores the length of a location in one byte, so a longer path would hide other
+locations.
 """
 _MAX_NGINX_WORD: Final = 4_000
-"""The maximum in bytes. nginx rejects words in its configuration that are longer than 4,096 bytes."""
+"""The longest word, in bytes. nginx rejects words in its configuration that are longer than 4,096 bytes."""
 _DOLLAR: Final = "traffic_dollar"
 """The variable that holds a dollar sign, which nginx cannot escape."""
 
@@ -108,8 +109,8 @@ def caddy_map(links: Iterable[Link]) -> RedirectMap:
 def _redirects(links: Iterable[Link]) -> tuple[list[_Redirect], list[OmittedLink]]:
     """Return the redirects that any web server can serve, and the links that none can.
 
-    Among links with the same path, a link for one domain takes precedence over a link for every domain; after that, so
-    does a short code that is spelled like the path.
+    Among links with the same path, links for one domain take precedence over links for every domain, and then short
+    codes that are spelled like the path over others.
     """
     redirects, left_out, taken = list[_Redirect](), list[OmittedLink](), set[str]()
     for link in sorted(links, key=lambda link: (not link.domain, "%" in link.short_code)):

@@ -49,7 +49,7 @@ def split_tags(text: str, separator: str = ",") -> list[str]:
 
 
 def tags_in(value: object, separator: str) -> list[object] | None:
-    """Return the tags in a value of an export: one cell, or a list of strings or of objects with a `name`; or None."""
+    """Return the tags in a value from an export (a cell, or a list of strings or of objects with a `name`), or None."""
     if isinstance(value, str):
         return [*split_tags(value, separator)]
     if not isinstance(value, list):
@@ -58,7 +58,7 @@ def tags_in(value: object, separator: str) -> list[object] | None:
 
 
 def joined_tags(tags: Iterable[str]) -> str:
-    """Join tags in one cell, which `split_tags` can read."""
+    """Join tags into one cell that `split_tags` can read."""
     cell = io.StringIO()
     csv.writer(cell, lineterminator="").writerow(tags)
     return cell.getvalue()

@@ -19,9 +19,7 @@ _NAME: Final = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 
 
 def parse_captures(text: str) -> tuple[str, ...]:
-    """Parse a list of names such as `Host,User-Agent,-,Referer` and return them in lower case. Raises BadInput if it is
-    invalid.
-    """
+    """Parse header names such as `Host,User-Agent,-,Referer`, and return them in lower case. Raises BadInput."""
     names = tuple(name.strip().lower() for name in text.split(","))
     for name in names:
         if not _NAME.fullmatch(name):
@@ -35,5 +33,5 @@ def parse_captures(text: str) -> tuple[str, ...]:
 
 
 def positions(names: tuple[str, ...]) -> dict[str, int]:
-    """Return the position of each of HEADERS among captures with these names, from 1; 0 if it is not captured."""
+    """Return the position, from 1, of each of HEADERS among captures with these names; 0 if it is not captured."""
     return {header: names.index(header) + 1 if header in names else 0 for header in HEADERS}

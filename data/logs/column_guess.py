@@ -22,7 +22,7 @@ def _shape(pattern: str) -> Callable[[str], object]:
 
 
 class _ColumnShape(NamedTuple):
-    """The shape of a field's values, and the usual names of its column, as written by _plain()."""
+    """The shape of a field's values, and the usual names of its column, as _plain() writes them."""
 
     fits: Callable[[str], object]
     synonyms: frozenset[str]

@@ -36,7 +36,7 @@ class ColumnNames:
         return ["".join(f"/{step}" for step in path) for path in steps]
 
     def positions(self, columns: list[str]) -> list[int]:
-        """Return the position of each of FIELD_NAMES among `columns`, from 1; 0 if it has no column."""
+        """Return the position, from 1, of each of FIELD_NAMES among `columns`; 0 if a field has no column."""
         return [columns.index(self.name(name)) + 1 if self.name(name) in columns else 0 for name in FIELD_NAMES]
 
     def missing(self, columns: Iterable[str]) -> str:
@@ -77,7 +77,9 @@ def columns_from(text: str) -> ColumnNames:
 
 
 def columns_in_header(header: bytes) -> list[str]:
-    """Return the names in the first line of a CSV file; [] if it is not CSV, such as a line with a carriage return."""
+    """Return the names in the first line of a CSV file; [] if it is not CSV, such as when it contains a carriage
+    return.
+    """
     return cells_in(header.decode("utf-8", errors="replace").replace("\0", "\ufffd"))
 
 

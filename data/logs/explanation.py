@@ -1,4 +1,4 @@
-"""Explains why a log cannot be read, and proposes a flag to read it, after trying the flag on its first lines."""
+"""Explains why a log cannot be read, and proposes a flag that makes it readable, tried on its first lines."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ from data.logs.nearest_format import Difference, nearest_format
 from data.logs.source import Block, Preamble, Source, beginning
 
 MAX_UNREAD: Final = 3
-"""Maximum number of kinds of unread lines to explain."""
+"""Maximum number of kinds of unread lines that are explained."""
 
 _TOLD: Final = ("number", "reason")
 _SAMPLE_BYTES: Final = 1 << 20
@@ -104,7 +104,7 @@ class _Explainer:
         )
 
     def _reasons(self, log_format: str, context: FormatContext, may_be_mixed: bool = False) -> dict[int, str | None]:
-        """Return the reason why each line is not read, by line number; None for a line that is read."""
+        """Return, by line number, why a line is not read; None for a line that is read."""
         if may_be_mixed:
             found = [*read_mixed(self._reader, self._sample, log_format, context).values()]
         else:

@@ -1,15 +1,14 @@
 """Parses log lines into requests. Each format is one SQL file in formats/, named after it.
 
-The SQL of a format selects, from the relation `lines` (number, line), the columns number, bytes, domain, ip, forwarded,
+A format's SQL selects, from the relation `lines` (number, line), the columns number, bytes, domain, ip, forwarded,
 visited_at (UTC), method, target, protocol, status (0: none was sent), bytes_sent (text), referrer, user_agent, country,
-is_complete, reject_reason and is_repaired, and any other visit column that the format has, with the column's type.
-A format with more facts about the request adds columns of RequestRecord (data/logs/request_facts.py), NULL where they
-are not logged. A server's format has `scheme` and `forwarded_proto` (X-Forwarded-Proto), since the scheme and protocol
-that it logs may be those of a proxy's connection.
-`ip` is the address that connected, or, if the log lacks it, a chain like `forwarded`: the addresses that came with
-the request, to which each proxy has appended an address.
-`reject_reason` may explain why a line is not complete. Missing text is ''. If a request line cannot be parsed,
-method and target are ''. Directives, such as #Fields, produce no rows.
+is_complete, reject_reason and is_repaired, and any other visit column that the format has, with the column's type. A
+format that logs more facts about the request adds columns from RequestRecord (data/logs/request_facts.py), NULL where
+they are not logged. A server's format has `scheme` and `forwarded_proto` (X-Forwarded-Proto), since the scheme and
+protocol that it logs may be those of a proxy's connection. `ip` is the address that connected, or, if the log lacks it,
+a chain like `forwarded`: the addresses that came with the request, to which each proxy has appended an address.
+`reject_reason` may explain why a line is not complete. Missing text is ''. If a request line cannot be parsed, method
+and target are ''. Directives, such as #Fields, produce no rows.
 """
 
 import json
@@ -63,7 +62,7 @@ _TEXT = re.compile(rb"^[^\S\n]*[^#\s]", re.MULTILINE)
 
 @dataclass(frozen=True)
 class FormatContext:
-    """The context for parsing lines: earlier lines of their file, and the user's options."""
+    """The context for parsing lines: earlier lines of the same file, and the user's options."""
 
     header: bytes = b""  # the first line of the file
     fields: bytes = b""  # the last preceding line that begins with #Fields:
@@ -73,7 +72,7 @@ class FormatContext:
     latest: datetime = datetime.max  # naive, UTC; later times are errors
 
     def parameters(self, name: str) -> dict[str, Any]:
-        """Return the parameters for the SQL of a format."""
+        """Return the parameters for a format's SQL."""
         found: dict[str, Any] = {}
         if name in ("w3c", "cloudfront"):
             found = {"fields": self.fields.decode("utf-8", errors="replace")}
@@ -100,7 +99,7 @@ def _not_in(log_format: str) -> str:
 
 
 def vague_reasons(log_format: str) -> tuple[str, str, str]:
-    """Return the reasons of lines that may be in another format: they match this one not at all, or only by chance."""
+    """Return the reasons of lines that may be in another format, since they match this one by chance or not at all."""
     return _not_in(log_format), _NO_TIME, _NO_STATUS
 
 

@@ -152,7 +152,7 @@ def _layout(texts: tuple[str, ...], lines: Sequence[tuple[str, tuple[LineField, 
 
 
 def _variables(columns: Sequence[_LineColumn]) -> list[str]:
-    """Return the variable of each column, with its dollar sign."""
+    """Return the variable for each column, with its dollar sign."""
     found: dict[str, int] = {}
     for shape in SHAPES:
         if not found.keys().isdisjoint(shape.unless):

@@ -43,7 +43,7 @@ class Reported(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     ] = None
     ip: Annotated[str | None, Meta(description="the client's address; used to classify the visit, never stored")] = None
     method: Annotated[str | None, Meta(description="default: GET")] = None
-    url: Annotated[str | None, Meta(description="absolute, or a path with or without its query")] = None
+    url: Annotated[str | None, Meta(description="absolute, or a path with or without a query")] = None
     domain: Annotated[str | None, Meta(description="host or host:port, if url is not absolute")] = None
     path: Annotated[str | None, Meta(description="instead of url")] = None
     status: Annotated[int | None, Meta(description="HTTP status of the response, 100 to 999; default: 200")] = None
@@ -133,7 +133,7 @@ _UNKNOWN_COUNTRIES: Final = ("", "-", "XX", "T1")
 
 
 def split_rows(body: bytes) -> Sequence[JsonObject]:
-    """Split a JSON array or JSON lines into objects that are not parsed yet.
+    """Split a JSON array or JSON lines into objects that are not yet parsed.
 
     Raises BadInput for an invalid array, and TooManyRows as soon as the limit is exceeded, because splitting two
     million rows would take 0.1 s.

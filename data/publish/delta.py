@@ -42,7 +42,7 @@ _NAME: Final = re.compile(r"(\d{20})\.json")
 _CHECKPOINT_NAME: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _LAST_CHECKPOINT: Final = "_last_checkpoint"
 _LOG_ERRORS: Final = (ValueError, LookupError, TypeError, AttributeError, StopIteration, OSError, pa.ArrowException)
-"""Exceptions raised by reading a malformed version or checkpoint."""
+"""Exceptions that reading a malformed version or checkpoint may raise."""
 _TEXTS: Final = pa.map_(pa.string(), pa.string())
 _CHECKPOINT: Final = pa.schema([
     ("protocol", pa.struct([
@@ -158,7 +158,7 @@ class DeltaLog:
             return -1
 
     def _read_checkpoint(self, version: int) -> TableState:
-        """Return the state in the checkpoint of a version. Raises one of _LOG_ERRORS."""
+        """Return the state in a version's checkpoint. Raises one of _LOG_ERRORS."""
         body = self._target.get(self._key(version, "checkpoint.parquet")) or b""
         rows = pq.read_table(io.BytesIO(body), columns=["metaData", "add"]).to_pylist(maps_as_pydicts="strict")
         (schema,) = {row["metaData"]["schemaString"] for row in rows if row["metaData"]}
@@ -237,7 +237,7 @@ class DeltaLog:
         return TableState(state.version, state.files, state.epoch, state.schema, state.version)
 
     def keys(self, state: TableState) -> set[str]:
-        """Return the objects of the log that a version needs."""
+        """Return the keys of the log's objects that a version needs."""
         versions = {self._key(version) for version in range(max(state.checkpoint, 0), state.version + 1)}
         if state.checkpoint < 0:
             return versions

@@ -40,7 +40,7 @@ from data.store.lake import Lake, StoredFile
 from data.store.link_files import fold_links
 
 RECORDED_AFTER: Final = timedelta(minutes=2)
-"""Interval at which a copy that still matches the manifest is recorded."""
+"""How often it is recorded that a copy still matches the manifest."""
 MAX_VERSIONS: Final = 100
 """Number of versions after which a checkpoint is written, so that readers need not read all versions."""
 _LOG: Final = logging.getLogger(__name__)
@@ -87,7 +87,7 @@ class LakePublisher:
         self._odd: set[str] = set()
 
     def publish(self, organization: str, wait: bool = True, *, again: bool = False) -> Publication | None:
-        """Bring the copy of an organization up to date; return None if another program is publishing and `wait` is off.
+        """Bring an organization's copy up to date; return None if another program is publishing and `wait` is off.
 
         If anything was erased since the last publication, only live files remain at the target. With `again`, missing
         or changed objects and logs are written again. Raises PublishInterrupted, TargetUnavailable, ForeignLog,

@@ -41,7 +41,7 @@ def live_links(lake: Lake, organization: str) -> dict[PublishedFile, StoredFile]
 
 
 def content_of(paths: Iterable[str]) -> str:
-    """Return the SHA-256 of file names. These names contain the SHA-256 of each file's bytes."""
+    """Return the SHA-256 of file names, each of which contains the SHA-256 of its file's bytes."""
     return hashlib.sha256("\n".join(sorted(paths)).encode()).hexdigest()
 
 

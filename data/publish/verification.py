@@ -98,5 +98,5 @@ def _log_problem(table: DeltaLog, state: TableState, copy: Copy, lake: Lake) -> 
     is_behind = state.files.keys() != {file.path for file in expected}
     is_behind |= not is_visits and lake.manifest.links.live(copy.organization).changes is not None
     if is_behind and not (is_fresh or copy.due_since):
-        return "is behind: visits or links have changed since; `traffic publish` copies them"
+        return "is behind: visits or links have changed since the last publication; `traffic publish` copies them"
     return ""

@@ -188,7 +188,7 @@ def test_reclassifying_marks_history_like_new_visits(lake, requests):
     assert landed(lake, requests) == [reason for _, reason in requests]
 
 
-def test_reclassifying_removes_marks_of_removed_rules(lake):
+def test_reclassifying_removes_marks_from_removed_rules(lake):
     exclude(lake)
     old_visits(lake, OWN[3:5])
     Reclassifier(lake).run(["acme"])
@@ -205,7 +205,7 @@ def test_reclassifying_keeps_marks_from_address_rules(lake):
 
 
 @pytest.mark.parametrize("bits", [0, BITS["file"]])
-def test_reclassifying_keeps_marks_of_script_requests(lake, bits):
+def test_reclassifying_keeps_marks_on_script_requests(lake, bits):
     bits |= BITS["accepts_no_page"]
     land(lake, "acme", [visit(path="/a", signals=bits, rules_version="old")])
     Reclassifier(lake).run(["acme"])

@@ -133,7 +133,7 @@ def test_a_slow_object_does_not_block_other_writers(store, following, lake, monk
     assert paths(lake) == Counter({"/1": 1})
 
 
-def test_two_followers_of_a_slow_object_land_it_once(store, following, lake, monkeypatch):
+def test_two_followers_land_a_slow_object_once(store, following, lake, monkeypatch):
     monkeypatch.setattr(dropped, "IN_MEMORY_BYTES", 10)
     put(store, "1")
     store.fail("GET /bucket/logs/1", "drip", times=1)

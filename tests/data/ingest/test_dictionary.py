@@ -65,7 +65,7 @@ def test_the_most_combinations_a_block_can_have_stay_distinct():
 
 
 @given(rows=st.lists(st.tuples(st.sampled_from("abc"), SMALL)))
-def test_rows_get_the_results_of_their_own_values(rows):
+def test_rows_get_the_results_for_their_own_values(rows):
     texts = dictionary_column(
         pa.array(["c", "b", "a", "a"]), pa.array(["cba".index(text) for text, _ in rows], pa.int32())
     )

@@ -58,7 +58,7 @@ def test_the_verdict_decides_if_nothing_else_names_a_bot(imported):
     assert results(rows_of(imported)) == WANTED
 
 
-def test_history_keeps_the_verdict_of_the_edge(imported):
+def test_history_keeps_the_verdict_from_the_edge(imported):
     rows = [{name: value for name, value in row.items() if name != "rules_version"} for row in rows_of(imported)]
     land(imported, "other", [visit(**row) for row in rows])
     Reclassifier(imported).run(["other"])

@@ -28,7 +28,7 @@ def ndjson(rows):
     return "".join(f"{json.dumps(row)}\n" for row in rows)
 
 
-def test_json_with_usual_keys_is_imported(logs):
+def test_json_with_common_keys_is_imported(logs):
     summary = logs.load(ndjson(ROWS), GUESSING)
     assert (summary.visits, summary.rejected, summary.log_format) == (4, 0, f"ndjson --columns {PAIRS}")
     assert logs.column("visited_at")["/b1"] == datetime(2026, 11, 26, 10, 0, 1)

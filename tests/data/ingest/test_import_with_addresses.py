@@ -1,4 +1,4 @@
-"""How addresses affect an import: agents are verified or contradicted, countries found, and addresses not stored."""
+"""How addresses affect an import: they verify or contradict agents and give countries, but are never stored."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""The visits that imports land, in all circumstances."""
+"""The visits that imports land, under all circumstances."""
 
 import csv
 import gzip
@@ -55,7 +55,7 @@ GARBLED = [
 
 
 def landed(lake, organization="acme"):
-    """Return every live visit of an organization, as a dict of the columns of VISITS, its organization and its day."""
+    """Return every live visit of an organization as a dict with the columns of VISITS, the organization and the day."""
     return [
         visit | {"organization": file.path.split("/")[1].removeprefix("organization="), "day": file.day}
         for file in files_of(lake, organization)
@@ -203,7 +203,7 @@ ODD = [b"a\rb\n", b"\r", b"\r\n", b"\r\r\n", b"\0\n", b"\r\0\n", b"\xff\xfe\r\n"
 
 @pytest.mark.parametrize("odd", ODD)
 def test_readable_lines_land_despite_odd_bytes_anywhere(logs, odd):
-    """The bytes are in one of three places, or with TRAFFIC_FAULTS=all, in each. The log's format is given or not."""
+    """The bytes are in one of three places, or in each with TRAFFIC_FAULTS=all; the format is given or detected."""
     first, second = line("/one").encode(), line("/two").encode()
     contents = [odd + first + second, first + odd + second, first + second + odd]
     for number, log_format in enumerate(("combined", "auto")):
@@ -331,7 +331,8 @@ PACKED = {"": bytes, "gzip": gzip.compress, "zstd": lambda text: pa.Codec("zstd"
 
 @examples("what", "steps", "there")
 def test_lines_count_once_even_if_their_log_is_copied(logs, what, steps, there):
-    """A step gives lines (by path) or a text, how the log arrives, and the summary expected, unless it is rejected."""
+    """A step gives the log's lines (by path) or its text, how it arrives, and the expected summary, unless it is
+    rejected."""
     for step in steps:
         words = step.get("lines", "").split()
         text = (step.get("text") or "".join(NO_VISITS.get(word) or line(word) for word in words))[: step.get("end")]
@@ -565,7 +566,7 @@ def leaks(folder):
 
 @pytest.mark.parametrize("head", ["", "a.example:80 ", "{} ", "{}, 10.0.0.1 "])
 def test_no_address_reaches_the_disk(lake, load, tmp_path, monkeypatch, head):
-    """Neither a client's address does, nor an address in place of a domain, a proxy's address or several addresses."""
+    """This includes an address in place of a domain, of a proxy's address or of several addresses."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     known = CANARIES[:3] if head else CANARIES

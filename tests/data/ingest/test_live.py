@@ -368,7 +368,7 @@ def test_a_reported_country_overrides_the_database(lake, countries):
 
 @given(st.lists(REPORTED, min_size=1, max_size=30))
 @some
-def test_any_row_lands_or_is_rejected_and_stops_no_other_row(twins, rows):
+def test_any_row_lands_or_is_rejected_and_never_stops_another(twins, rows):
     _, _, lake, intake = twins
     organization = f"example-{next(NAMES)}"
     bodies = [json.dumps(row).encode() for row in rows]

@@ -61,7 +61,7 @@ def test_an_agent_list_does_not_mark_hosting():
 
 
 def fetch_hosting(lake, folder):
-    """Put a list of hosting networks into a lake, in its published form."""
+    """Fetch a list of hosting networks into a lake, in the form in which it is published."""
     (folder / "hosting-ipv4.txt").write_text("203.0.114.0/24\n198.18.0.0/15\n")
     rows = [row for row in load(IpList, "ip_lists") if row.name == "hosting-ipv4"]
     assert [outcome.error for outcome in refresh(lake, rows, folder_fetcher(folder), datetime.now(UTC))] == [""]

@@ -46,7 +46,7 @@ def test_each_bad_record_in_a_line_is_reported(load, log_format):
 
 
 @pytest.mark.parametrize("log_format", BALANCERS)
-def test_a_line_with_too_many_records_is_rejected_whole(load, log_format):
+def test_a_line_with_too_many_records_is_rejected_as_a_whole(load, log_format):
     entry = FORMAT_LINES[log_format][0]
     summary = load(f'{entry}\n{{"records": [{", ".join([entry] * 200)}]}}\n')
     assert (summary.visits, summary.rejects) == (1, [(2, "longer than 65536 bytes")])

@@ -217,7 +217,7 @@ def test_a_dot_selects_nested_objects(log):
 
 
 def test_a_column_that_a_format_does_not_select_is_null(log, monkeypatch):
-    """Such a column may be new, so that no format selects it yet."""
+    """Such a column may be new, so no format selects it yet."""
     read = LineReader.read
     monkeypatch.setattr(LineReader, "read", lambda *given: read(*given).drop_columns(["bytes_sent"]))
     log.load(ndjson(ROWS))
@@ -303,7 +303,7 @@ def test_a_parquet_file_from_a_known_service_is_recognized(log):
 
 
 @pytest.mark.parametrize("write", [ndjson, as_csv])
-def test_later_lines_of_a_custom_file_have_its_header(log, write):
+def test_later_lines_of_a_custom_file_are_read_with_its_header(log, write):
     rows = [{"time": 1772618703 + number, "url": f"/{number}", "user_agent": "a, b"} for number in range(6)]
     text = write(rows)
     for end in (10, 60, 100, 130, len(text) - 1, len(text)):

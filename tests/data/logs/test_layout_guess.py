@@ -92,7 +92,7 @@ def test_a_proposed_layout_reads_the_same_visits(read, layout):
 
 
 @pytest.mark.parametrize("name", ["combined", "host first", "main"])
-def test_a_proposed_layout_reads_the_same_as_a_known_format(read, name):
+def test_a_proposed_layout_reads_lines_as_a_known_format_does(read, name):
     lines = written(LAYOUTS[name])
     proposed, *_ = proposed_layouts(lines)
     assert read(lines, proposed) == read(lines, log_format="vhost-combined" if name == "host first" else "combined")

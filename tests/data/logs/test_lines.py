@@ -126,7 +126,7 @@ def test_line_numbers_continue_from_the_first():
     assert lines.to_pydict() == {"number": [41, 43, 44], "line": ["a", "b", "c"]}
 
 
-def test_a_line_may_have_the_maximum_length_and_no_more(read):
+def test_a_line_may_have_the_maximum_length_but_no_more(read):
     room = MAX_LINE_BYTES - len(COMBINED)
     lines = [COMBINED.replace("Mozilla", "Mozilla" + "x" * more) for more in (room, room + 1)]
     assert [row["reason"] for row in read("combined", "\n".join(lines))] == [None, "longer than 65536 bytes"]

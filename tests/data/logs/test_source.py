@@ -85,7 +85,7 @@ def test_zeros_after_a_gzip_member_are_dropped(tmp_path):
     assert traced_peak(lambda: identify(path, ())) < 4 * source.CHUNK_BYTES
 
 
-def test_work_grows_with_gzip_members_not_their_square(tmp_path, monkeypatch):
+def test_work_grows_linearly_with_the_number_of_gzip_members(tmp_path, monkeypatch):
     """zlib copies everything after the end of a member."""
     given = []
 
@@ -142,7 +142,7 @@ def test_a_truncated_second_gzip_member_keeps_the_first(tmp_path):
 
 
 @pytest.mark.parametrize("kept", [4, 5, 10, 1000, 299_000])
-def test_a_truncated_zstd_file_keeps_the_frames_before(tmp_path, kept):
+def test_a_truncated_zstd_file_keeps_the_earlier_frames(tmp_path, kept):
     path = write(tmp_path, zst(UNEVEN) + zst(UNEVEN)[:kept])
     content = identify(path, ())
     assert content.is_truncated
@@ -318,7 +318,7 @@ def test_lines_from_a_parquet_file_do_not_depend_on_batch_sizes(tmp_path, monkey
 
 
 def blocks_text(path):
-    """Return the lines of a log."""
+    """Return the lines of a log, read in blocks."""
     return b"".join(block.text for block in blocks(path, identify(path, ()))).decode().splitlines()
 
 

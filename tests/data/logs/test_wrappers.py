@@ -161,7 +161,7 @@ def test_a_grown_wrapped_log_is_continued(logs):
 
 
 @pytest.mark.parametrize("size", [PART, 50])
-def test_a_line_that_docker_has_split_counts_at_its_last_part(read, size):
+def test_a_line_split_by_docker_gets_the_number_of_its_last_part(read, size):
     line = long_line("/long") if size == PART else COMBINED
     parts = split(line, size)
     assert len(parts) > 2

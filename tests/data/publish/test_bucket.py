@@ -149,7 +149,7 @@ def test_a_store_without_multipart_uploads_is_asked_once(store, lake, publish, c
 
 
 @pytest.mark.parametrize(("size", "parts"), [(1_000, 1), (20_000_000, 1), (65_000_000, 2)])
-def test_only_large_objects_are_put_in_parts(store, size, parts, tmp_path):
+def test_only_large_objects_are_uploaded_in_parts(store, size, parts, tmp_path):
     (tmp_path / "file").write_bytes(bytes(size))
     open_target(PLACE).put("a", tmp_path / "file")
     assert (sum(one.startswith("PUT ") for one in store.asked) > 1) == (parts > 1)
@@ -231,7 +231,9 @@ def test_a_copy_that_is_behind_is_found(store, lake, publish, clock):
     canary(lake)
     publish()
     canary(lake, 3)
-    assert reasons(lake) == ["is behind: visits or links have changed since; `traffic publish` copies them"]
+    assert reasons(lake) == [
+        "is behind: visits or links have changed since the last publication; `traffic publish` copies them"
+    ]
 
 
 def test_a_publisher_stops_if_its_table_is_deleted(store, lake):

@@ -25,7 +25,7 @@ from tests.support.visits import land, links
 
 
 def assert_whole(lake, there, organization="acme"):
-    """Check that the copy has the lake's visits, each in the partition of its day."""
+    """Check that the copy has the lake's visits, each in its day's partition."""
     table = there / organization / "visits"
     assert sorted(map(str, published.rows_of(table))) == sorted(map(str, rows_of(lake, organization)))
     assert all(path.startswith(f"day={day}/") for path, day in published.files_of(table).items())
@@ -98,7 +98,7 @@ def test_the_log_has_only_the_number_of_visits(lake, there, publish):
     assert "timestamp_ntz" in log
 
 
-def test_erased_visits_leave_every_object_of_the_copy(lake, there, publish):
+def test_erased_visits_disappear_from_every_object_of_the_copy(lake, there, publish):
     land(lake, "acme", [at(2, path="/canary", user_agent="canary", domain="gone.example"), at(2)])
     links(lake, "acme", [{"short_code": "a", "target_url": "https://x.example/"}])
     publish()
@@ -259,7 +259,7 @@ def test_an_interrupted_publication_resumes_later(lake, there):
     assert_whole(lake, there)
 
 
-def test_a_version_by_another_program_is_rejected(lake, there, publish):
+def test_a_version_from_another_program_is_rejected(lake, there, publish):
     land(lake, "acme", [at(2)])
     publish()
     log = there / "acme/visits/_delta_log"

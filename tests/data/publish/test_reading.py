@@ -39,7 +39,7 @@ def found(lake, there):
 
 
 def land_open_day(lake, name):
-    """Land files of an open day, which are merged but not judged."""
+    """Land files for a day that is still open, which are merged but not judged."""
     for number in range(13):
         land(lake, "acme", [at(NOW.day, path=f"/{name}/{number}", **CRAWLER)])
 

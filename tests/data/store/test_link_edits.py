@@ -407,7 +407,10 @@ def test_a_copy_without_the_latest_edits_is_behind(lake, tmp_path):
     assert list(verify_copies(lake)) == []
     remove(lake, "a")
     (finding,) = verify_copies(lake)
-    assert finding.reason == "is behind: visits or links have changed since; `traffic publish` copies them"
+    assert (
+        finding.reason
+        == "is behind: visits or links have changed since the last publication; `traffic publish` copies them"
+    )
 
 
 def test_concurrent_edits_by_several_programs_are_all_applied(lake):
