@@ -101,9 +101,8 @@ def change_links(
 ) -> LinkChanges:
     """Add or change links of an organization; with `replace`, remove all others.
 
-    A link that already leads to the same URL keeps its creation time. `added_tags` returns additional tags for each
-    link. Raises BadInput if a link gets too many tags, and LakeDamaged if the links cannot be read; damaged links can
-    still be replaced.
+    A link that already leads to the same URL keeps its creation time. `added_tags` returns additional tags for a link.
+    Raises BadInput for too many tags, and LakeDamaged if the links cannot be read; such links can still be replaced.
     """
     check_organization(organization)
     live = lake.manifest.links.live
@@ -294,7 +293,7 @@ def parse_link(row: Mapping[str, str | None], line: str, now: datetime, tags: It
         moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         raise BadInput(
-            f"{line}: created_at {created_at!r} is not a valid time, such as 2026-11-20T10:00:00Z."
+            f"{line}: created_at {created_at!r} is not a valid time; write it like 2026-11-20T10:00:00Z."
         ) from None
     host = check_host(domain, f"{line}: domain") if domain else ""
     checked = None if tags is None else check_tags(tags, line)
