@@ -91,7 +91,7 @@ class Options:
         return self.reader == "auto" and not self.columns.renamed
 
     def with_flag(self, log_format: str) -> str:
-        """The name of a format, followed by its flag if it has one."""
+        """Return the name of a format, followed by its flag if it has one."""
         return f"{log_format} {self.flag}".rstrip()
 
 

@@ -148,7 +148,7 @@ def _start_of(network: Network) -> str:
 
 
 def _hops(text: str) -> list[str]:
-    """Return the addresses of a chain, from left to right."""
+    """Return the addresses in a chain, from left to right."""
     if text in ("", "-") or text.startswith("unix:"):
         return []
     if found := _FORWARDED_FOR.findall(text):

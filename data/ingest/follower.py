@@ -97,7 +97,7 @@ class Follower:
         self._marks: deque[Mark] = deque(maxlen=MARKS)
         self._last_error = ""
         self._unread = ""
-        """The last reason why a rotated file could not be read."""
+        """The most recent reason why a rotated file could not be read."""
         self._catch_up_at = -inf
         self._is_new = not lake.manifest.logs.batches(options.organization, options.domain)
         self._live: Tail | None = None

@@ -16,9 +16,9 @@ from data.store.packing import PackedVisits
 from data.visits import Classification
 
 MAX_DAYS: Final = 366
-"""Maximum number of days in one request: each day becomes a file."""
+"""Maximum number of days in one request, because each day becomes a file."""
 CHUNK: Final = 20
-"""Number of visits parsed and classified together; a step ends after a chunk."""
+"""Number of visits parsed and classified together; a step ends only after a whole chunk."""
 STEP_SECONDS: Final = 0.005
 """Duration of a step: visits that are ready to be stored wait for its end."""
 PACK: Final = 500

@@ -51,7 +51,7 @@ class LinkChanges(NamedTuple):
 
     @property
     def links(self) -> list[Link]:
-        """Return all links after the changes, sorted by short code and domain."""
+        """All links after the changes, sorted by short code and domain."""
         return sorted([*self.added, *self.changed, *self.unchanged], key=_key)
 
 

@@ -95,7 +95,7 @@ class ColumnGuess:
 
     @property
     def missing(self) -> list[str]:
-        """Return the required fields that have no column."""
+        """The required fields that have no column."""
         missing = [name for name in NEEDED if name not in self.columns]
         return missing + ([] if {"url", "path"} & self.columns.keys() else ["url"])
 

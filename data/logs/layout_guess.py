@@ -46,7 +46,7 @@ class _LineColumn(NamedTuple):
     is_quoted: bool
 
     def share(self, fits: Callable[[str], object]) -> float:
-        """The share of values that fit."""
+        """Return the share of values that fit."""
         return sum(map(bool, map(fits, self.values))) / len(self.values) if self.values else 0
 
 

@@ -257,7 +257,7 @@ class LakePublisher:
         for key in left:
             if is_odd(key) and key not in self._odd:
                 self._odd.add(key)
-                _LOG.warning("%r at %s is skipped: it has an odd key; delete it.", key, self._target.name)
+                _LOG.warning("%r at %s is skipped: its key is not allowed; delete it.", key, self._target.name)
         deleted = [key for key in left if not is_odd(key)]
         self._target.delete(deleted)
         if is_thorough and deleted and set(deleted).intersection(self._target.list(f"{table.folder}/")):

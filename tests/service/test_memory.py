@@ -81,7 +81,10 @@ def test_an_implausibly_compressed_file_is_rejected(tmp_path, name):
     assert (tmp_path / name).stat().st_size < 1_000_000
     ended = measured(tmp_path, "import", tmp_path / name, "--org", "ant", "--lake", tmp_path / "lake")
     assert ended.code == 2
-    assert f"{name} expands to more than 1,000 times its size, unlike a log; if it is a log, import it" in ended.err
+    assert (
+        f"{name} expands to more than 1,000 times its size, which is unusual for a log; if it is one, import it"
+        in ended.err
+    )
     assert ended.megabytes < LARGE
 
 

@@ -69,7 +69,7 @@ def test_visits_on_other_days_and_domains_do_not_block_an_import(lake, load):
     assert load(LOG).already_imported
 
 
-def test_logs_sharing_a_day_land_again_once_in_one_run(lake, load, tmp_path):
+def test_logs_that_share_a_day_land_again_once_in_one_run(lake, load, tmp_path):
     load(line("/old", 3) + line("/shared", 4), name="access.log.1")
     load(LOG)
     erase(lake, domain="a.example")
@@ -84,7 +84,7 @@ def test_logs_sharing_a_day_land_again_once_in_one_run(lake, load, tmp_path):
         load(LOG, again=True)
 
 
-def test_a_log_with_hosts_cannot_repeat_stored_domains(lake, load):
+def test_a_log_with_hosts_is_checked_for_its_own_domains(lake, load):
     text, options = line("/a", host="go.example "), Options("acme", "a.example")
     load(text, Options("acme"))
     with pytest.raises(BadInput, match=r"--domain go\.example --since 2026-03-04"):

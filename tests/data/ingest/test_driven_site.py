@@ -56,7 +56,7 @@ def test_a_driven_log_has_the_facts_about_its_clients(logs):
 
 @needs_driven
 @pytest.mark.parametrize("name", ["norealip_rich.log", "edge_rich.log"])
-def test_a_log_behind_a_proxy_ignores_its_scheme(logs, name):
+def test_the_scheme_in_a_log_behind_a_proxy_is_ignored(logs, name):
     logs.load((DRIVEN / name).read_bytes())
     found = {visit["signals"] & ~BITS["from_bot"] for visit in logs.visits()}  # some forge a bot's address
     assert found == {BITS["fetch_absent"] | BITS["language_absent"]}

@@ -111,7 +111,7 @@ class Site:
 
     @cached_property
     def twin(self):
-        """Return another follower of this log."""
+        """Another follower of this log."""
         twin = Site((self.lake, self.importer), self.folder)
         twin.options = self.options
         return twin

@@ -103,7 +103,7 @@ def test_history_gets_own_agents_by_reclassification(lake):
     assert agents(lake) == {"/a": "Intranet Monitor", "/b": None}
 
 
-def test_history_loses_own_agents_with_their_table(lake):
+def test_history_loses_own_agents_when_their_table_is_removed(lake):
     land(lake, "acme", [visit(path="/a", user_agent=USER_AGENT)])
     write_table(lake)
     Reclassifier(lake).run(["acme"])

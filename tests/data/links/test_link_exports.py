@@ -94,7 +94,7 @@ def test_an_ambiguous_or_invalid_time_is_rejected(read, text):
         read(("short_code,target_url,created_at", f'a,https://a.example/,"{text}"'))
 
 
-def test_a_number_in_json_is_a_time(read):
+def test_a_number_in_json_counts_as_a_time(read):
     (link,) = read([{"slashtag": "a", "destination": "https://a.example/", "createdAt": 1709287200000}]).links
     assert link.created_at.isoformat() == "2024-03-01T10:00:00"
 

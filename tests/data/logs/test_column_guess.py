@@ -51,5 +51,5 @@ def test_the_flag_omits_columns_named_like_their_fields():
     assert guess_columns([row]).pairs == "ip=remote_addr"
 
 
-def test_a_name_that_the_flag_cannot_contain_is_not_found():
+def test_a_column_that_the_flag_cannot_name_is_not_guessed():
     assert guess_columns([{"client,ip": "203.0.113.7"}]).columns == {}

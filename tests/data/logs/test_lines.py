@@ -132,7 +132,7 @@ def test_a_line_may_have_the_maximum_length_but_no_more(read):
     assert [row["reason"] for row in read("combined", "\n".join(lines))] == [None, "longer than 65536 bytes"]
 
 
-def test_entries_of_one_vercel_request_count_once(read):
+def test_entries_for_one_vercel_request_count_once(read):
     line, facts = FORMAT_LINES["vercel"]
     printed = line.replace('"proxy"', '"message": "printed", "proxy"')
     found = read("vercel", "\n".join([line, printed, line.replace('"r1"', '"r2"')]))
@@ -254,7 +254,7 @@ def written(log_format, cells):
 
 
 @pytest.mark.parametrize("log_format", CUSTOM)
-def test_columns_may_have_any_order(read, log_format):
+def test_columns_may_be_in_any_order(read, log_format):
     assert tuple(CELLS) == FIELD_NAMES
     cells = [*CELLS.items()]
     orders = [cells[::-1], *([*cells[:place], ("bytes", "5316"), *cells[place:]] for place in (0, 1, 6, len(cells)))]

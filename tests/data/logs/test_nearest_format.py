@@ -35,7 +35,7 @@ def test_a_line_differs_where_it_stops_matching(line, log_format, until, wanted)
      "RequestHost, RequestMethod, DownstreamStatus"),
     ('{"request": {"remote_ip": "203.0.113.7", "uri": "/"}, "status": 1}', "caddy", "ts, request.method, request.host"),
 ])  # fmt: skip
-def test_an_object_lacks_keys_of_the_example(line, log_format, wanted):
+def test_an_object_differs_by_the_keys_that_it_lacks(line, log_format, wanted):
     assert nearest_format(line) == (log_format, None, wanted)
 
 

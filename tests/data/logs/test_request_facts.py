@@ -66,7 +66,7 @@ def test_each_fetch_metadata_header_was_sent_or_not(mode, site, fact):
 
 
 @pytest.mark.parametrize("missing", ["fetch_mode", "fetch_dest", "fetch_site"])
-def test_part_of_fetch_metadata_counts_as_not_sent(missing):
+def test_partial_fetch_metadata_counts_as_not_sent(missing):
     record = RequestRecord(fetch_mode="navigate", fetch_dest="document", fetch_site="none")
     facts = (request_facts(record) or 0, request_facts(record._replace(**{missing: ""})) or 0)
     assert [bits & (BITS["fetch_sent"] | BITS["fetch_absent"]) for bits in facts] == [
@@ -111,5 +111,5 @@ def test_accept_without_html_means_a_file_or_data(changes, is_file):
         ("9" * 5_000, 0),  # more digits than Python converts to an integer
     ],
 )
-def test_a_bot_score_counts_below_thirty(score, fact):
+def test_a_bot_score_counts_only_below_thirty(score, fact):
     assert request_facts(RequestRecord(bot_score=score)) == (BITS[fact] if fact else None)

@@ -41,7 +41,7 @@ PART = 1 << 14
 
 @pytest.fixture
 def read(reader):
-    """Return the facts of each request in a log, by line number."""
+    """Return the facts about each request in a log, by line number."""
 
     def read(log_format, text):
         text = text.encode() if isinstance(text, str) else text
@@ -92,7 +92,7 @@ def test_json_after_a_prefix_is_recognized_and_read(reader, read, prefix):
 
 
 @pytest.mark.parametrize("log_format", [name for name, line in WRAPPED.items() if line.startswith("{")])
-def test_an_object_of_a_known_format_is_not_unwrapped(reader, read, log_format):
+def test_an_object_in_a_known_format_is_not_unwrapped(reader, read, log_format):
     wrapped = dict.fromkeys(("message", "log", "line"), COMBINED) | {"event": {"original": WRAPPED["caddy"]}}
     text = json.dumps(wrapped | json.loads(WRAPPED[log_format]))
     assert reader.detect(split_lines(text.encode(), 1)) == log_format
@@ -139,7 +139,7 @@ def test_wrapped_lines_are_explained_as_read(tmp_path):
 OWN = json.dumps({"ts": 1772618703, "ip": "203.0.113.7", "uri": "/a", "status": 302, "user_agent": "curl/8.5.0"})
 
 
-def test_columns_of_json_are_guessed_in_a_wrapper(logs):
+def test_columns_of_wrapped_json_are_guessed(logs):
     summary = logs.load(in_docker(f"{OWN}\n"), Options("acme", "go.example", guesses_columns=True))
     assert (summary.log_format.partition(" ")[0], logs.paths()) == ("ndjson", {"/a": 1})
 

@@ -88,7 +88,7 @@ def test_the_log_marks_merges_as_changing_no_values(lake, there, publish, is_new
     assert changed() == [("remove", True), ("add", True)]
 
 
-def test_the_log_has_only_the_number_of_visits(lake, there, publish):
+def test_the_number_of_visits_is_the_only_statistic_in_the_log(lake, there, publish):
     land(lake, "acme", [at(2, path="/secret", short_code="secret"), at(2)])
     publish()
     (add,) = [action["add"] for action in published.versions_of(there / "acme/visits")[0] if "add" in action]
@@ -342,7 +342,7 @@ def test_invalid_targets_are_rejected(text):
         parse_target(text)
 
 
-def test_an_unwritable_folder_is_unreachable(tmp_path):
+def test_an_unwritable_folder_counts_as_unreachable(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(TargetUnavailable, match=f"{tmp_path}/file/copy cannot be used"):
         open_target(str(tmp_path / "file" / "copy")).put("a", b"")

@@ -149,7 +149,7 @@ def test_links_are_found_once_they_are_published(lake, there, publish):
         assert found() == ([[code]], 0)
 
 
-def test_a_missing_file_is_damage_unless_it_was_replaced(lake, there, publish):
+def test_a_missing_file_counts_as_damage_unless_it_was_replaced(lake, there, publish):
     land_open_day(lake, "a")
     publish()
     merge(lake)
