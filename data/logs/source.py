@@ -252,8 +252,8 @@ def _limited(room: int, path: Source, chunks: Iterable[bytes]) -> Iterator[bytes
         room -= len(chunk)
         if room < 0:
             raise BadInput(
-                f"{path} expands to more than {MAX_EXPANSION:,} times its size, which is unusual for a log; if it is one, "
-                "import it decompressed (Parquet as JSON lines)."
+                f"{path} expands to more than {MAX_EXPANSION:,} times its size, which is unusual for a log; "
+                "if it is one, import it decompressed (Parquet as JSON lines)."
             )
         yield chunk
 
