@@ -109,7 +109,7 @@ class BlockResult:
     assets: int  # requests that were left out
     local: Counter[str]  # number of visits from the most frequent address, if that is local
     rejects: list[tuple[int, str]]  # line number and reason
-    excluded: Counter[Exclusion]  # visits set aside by each rule of their owner
+    excluded: Counter[Exclusion]  # visits set aside by each of their owner's rules
     others: Counter[str]  # lines in formats other than the log's
 
 

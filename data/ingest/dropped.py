@@ -28,7 +28,7 @@ class DroppedObject(NamedTuple):
 
     version: ObjectVersion
     size: int
-    is_odd: bool  # whether its key is odd, so that it cannot be read
+    is_odd: bool  # whether its key is odd and cannot be read
 
 
 def open_drop(name: str) -> "Drop":
@@ -53,7 +53,7 @@ class FolderDrop:
         if not self._folder.is_dir():
             raise TargetUnavailable(f"{self._folder} cannot be read: it is no longer a folder.")
         page: list[DroppedObject] = []
-        for folder, below, names in os.walk(self._folder):  # which follows no links
+        for folder, below, names in os.walk(self._folder):  # which does not follow links
             below[:] = [name for name in below if not name.startswith(".")]
             for path in (Path(folder, name) for name in names if not name.startswith(".")):
                 with suppress(FileNotFoundError):

@@ -232,7 +232,7 @@ class Follower:
         if len(part.visits):
             latest = pc.max(part.visits["visited_at"]).as_py()
             self.totals.last_visit_at = max(latest, self.totals.last_visit_at or latest)
-        if part.rejects:  # recorded by number and reason only
+        if part.rejects:  # only their numbers and reasons are recorded
             name = f"{self._options.organization}-{(tail.batch or tail.position).sha256[:16]}.csv"
             self.totals.rejects_file = tail.rejects_file = tail.rejects_file or self._lake.rejects / name
             is_new = not tail.rejects_file.exists()

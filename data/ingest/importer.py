@@ -58,7 +58,7 @@ class _LogFile:
     path: Source
     content: Content
     before: Batch | None
-    earlier_domains: tuple[str, ...]  # domains of earlier imports of its beginning or all of it
+    earlier_domains: tuple[str, ...]  # domains in earlier imports of all or the beginning of it
     reimport: ReimportCheck | None = None  # the check before importing a log again
     replaces: Batch | None = None  # the earlier import that this import repeats
     version: ObjectVersion | None = None  # the version of a log object
@@ -101,7 +101,7 @@ class Importer:
         lists_changed_at, tables = changed_at(self._lake), self._current_tables.current()
         if tables != self._tables:
             pool = ThreadPoolExecutor(1)  # its thread ends when the rules are loaded
-            self._classifier = pool.submit(shared_classifier, tables)  # in parallel, a log is hashed and parsed
+            self._classifier = pool.submit(shared_classifier, tables)  # a log is hashed at the same time
             pool.shutdown(wait=False)
         if lists_changed_at != self._lists_changed_at or tables != self._tables:
             self._networks = NetworkKinds(lists := intact_snapshots(self._lake))

@@ -77,7 +77,7 @@ class SiblingState(Enum):
 
     LANDED = auto()  # all was imported
     PARTIAL = auto()  # its beginning was imported
-    UNKNOWN = auto()  # as far as is known, nothing was imported
+    UNKNOWN = auto()  # nothing is known to have been imported
     IGNORED = auto()  # it does not matter: it is a copy of the log, incomplete, not a log, or too old
 
 

@@ -46,7 +46,7 @@ class ClassifiedVisits:
         self.rules_version = rules_version  # the version of the rules when the first visit was classified
         self.rows: list[VisitRow] = []
         self.shared: dict[SharedKey, int] = {}
-        self.excluded = Counter[Exclusion]()  # visits by rule of their owner
+        self.excluded = Counter[Exclusion]()  # visits by their owner's rule
 
 
 class PreparedVisits:

@@ -34,7 +34,7 @@ class Summary:
     visits: int = 0
     repaired: int = 0
     already_imported: bool = False
-    batch: int | None = None  # the batch that already landed this content
+    batch: int | None = None  # the batch that landed this content earlier
     continued: bool = False  # the beginning of this file was imported before
     begun_without_domain: bool = False  # it was imported without a domain, unlike this import
     is_truncated: bool = False
@@ -45,8 +45,8 @@ class Summary:
     last_day: date | None = None
     categories: Counter[str] = field(default_factory=Counter)
     aside: Counter[str] = field(default_factory=Counter)  # visits by the reason for not counting them: REASONS_ASIDE
-    excluded: Counter[Exclusion] = field(default_factory=Counter)  # visits by rule of their owner
-    with_fetch_metadata: int = 0  # visits of which it is known whether `Sec-Fetch-*` was sent
+    excluded: Counter[Exclusion] = field(default_factory=Counter)  # visits by their owner's rule
+    with_fetch_metadata: int = 0  # visits for which it is known whether `Sec-Fetch-*` was sent
     with_short_code: int = 0  # visits to a path that matches the short-code pattern
     domains: set[str | None] = field(default_factory=set)  # the domains of the visits
     short_codes: list[str] = field(default_factory=list)  # the first MAX_SHORT_CODES of them

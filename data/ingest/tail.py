@@ -125,7 +125,7 @@ class Tail:
         cut = whole_lines_end(text)
         if len(text) == BLOCK_BYTES:
             cut = cut or text.rfind(b"\n") + 1
-        if len(text) == BLOCK_BYTES and not cut:  # a line longer than a block: truncate it, but so that it is rejected
+        if len(text) == BLOCK_BYTES and not cut:  # truncate a line longer than a block; it is still rejected
             start = text[: MAX_LINE_BYTES + 1]
             while text:
                 newline = text.find(b"\n") + 1

@@ -60,7 +60,7 @@ def request_facts(record: RequestRecord) -> int | None:
     score = int(record.bot_score) if record.bot_score in _SCORES else 0
     by_class = _CLASSES.get(record.address_class or "")
     fetch = (mode, dest, record.fetch_site)
-    is_fetch_sent = any(fetch) and "" not in fetch  # browsers send all three; Node.js sends the mode only
+    is_fetch_sent = any(fetch) and "" not in fetch  # browsers send all three; Node.js sends only the mode
     is_opened = mode == "navigate" and dest in {None, "document", "empty"}  # empty: passed on by a service worker
     facts = {
         "https": record.scheme in _ENCRYPTED,

@@ -88,7 +88,7 @@ class TableChange(NamedTuple):
 
     added: Collection[PublishedFile]
     removed: Collection[str]  # paths
-    moved: Collection[str] = ()  # the paths of added and removed files in which no value changed, such as by a merge
+    moved: Collection[str] = ()  # the paths of added and removed files in which no value changed, such as in a merge
 
 
 @dataclass(frozen=True)

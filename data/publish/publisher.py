@@ -79,8 +79,8 @@ class LakePublisher:
         self._lake = lake
         self._target = open_target(name)
         self._now = now
-        self._states: dict[str, TableState] = {}  # the last written states, by folder of the table
-        self._cleaned: dict[str, date] = {}  # day of the last cleaning, by folder of the table
+        self._states: dict[str, TableState] = {}  # the last written states, by the table's folder
+        self._cleaned: dict[str, date] = {}  # day of the last cleaning, by the table's folder
         self._is_marked = False
         self._is_checked = False  # whether the target was checked in this publication
         self._is_interrupted = threading.Event()

@@ -15,8 +15,8 @@ class PublishedObjects(NamedTuple):
 
     visits: list[str]  # keys of objects at the target
     links: list[str]
-    unpublished_visits: list[LandedFile]  # files of the lake without a published object
-    unpublished_links: list[str]  # paths of such files of the lake
+    unpublished_visits: list[LandedFile]  # lake files without a published object
+    unpublished_links: list[str]  # paths of such lake files
     epoch: int | None
     """While the organization has this epoch, replaced objects stand in for the files that were merged from them; None
     if there are no such objects."""
@@ -74,7 +74,7 @@ class PublishedLake:
         if not is_enough(state):
             try:
                 state = table.read()
-            except ForeignLog:  # or earlier versions were deleted meanwhile, after a checkpoint
+            except ForeignLog:  # perhaps a program deleted versions during this, after a checkpoint
                 state = table.read()
         self._states[table.folder] = state
         return state
