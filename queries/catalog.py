@@ -33,22 +33,22 @@ class Entry:
 
 
 def rows(name: str, *fields: Field, takes_traffic_type: bool = False, takes_short_code: bool = True) -> Entry:
-    """An entry that answers with an array of objects with these fields."""
+    """Return an entry that answers with an array of objects with these fields."""
     return Entry(name, "rows", fields, takes_traffic_type=takes_traffic_type, takes_short_code=takes_short_code)
 
 
 def row(name: str, *fields: Field) -> Entry:
-    """An entry that answers with one object."""
+    """Return an entry that answers with one object."""
     return Entry(name, "row", fields)
 
 
 def parts(name: str, **members: Entry) -> Entry:
-    """An entry that answers with one object; each member is the answer of another entry."""
+    """Return an entry that answers with one object; each member is the answer of another entry."""
     return Entry(name, "parts", members=tuple(members.items()))
 
 
 def template(name: str) -> str:
-    """The SQL text of a template, or of a detector or measure (their names begin with jobs/).
+    """Return the SQL text of a template, or of a detector or measure (their names begin with jobs/).
 
     Raises FileNotFoundError when it does not exist.
     """
@@ -212,7 +212,7 @@ ENTRIES: Final = ENDPOINTS | {entry.name: entry for entry in WITHOUT_ROUTE}
 
 
 def template_entries(entry: Entry) -> list[Entry]:
-    """The entries that have a template: the members of `parts`, recursively, or the entry itself."""
+    """Return the entries that have a template: the members of `parts`, recursively, or the entry itself."""
     if entry.shape == "parts":
         return [leaf for _, member in entry.members for leaf in template_entries(member)]
     return [entry]

@@ -76,7 +76,8 @@ class Cluster:
         self._patient_watchdog = Watchdog(MAX_COUNTING_SECONDS)
 
     def snapshot(self, scope: Scope) -> Snapshot:
-        """A snapshot of the lake for a scope: a ClusterSnapshot if the cluster answers instead of the warehouse."""
+        """Return a snapshot of the lake for a scope: a ClusterSnapshot if the cluster answers instead of the warehouse.
+        """
         live = live_files(self._lake, scope)
         here = replace(snapshot_of(self._lake, scope, live), traffic_values=self._values)
         return for_cluster(self._lake, here, live) if self.takes(here.visits_to_read) else here
@@ -98,7 +99,8 @@ class Cluster:
         return self._warehouse.state(organization)
 
     def answer(self, entry: Entry, snapshot: Snapshot, cancelled: threading.Event | None = None) -> Result:
-        """The answer of one entry. Raises QueryTimeout, QueryFailed, FilesGone, EngineLost or ClusterUnavailable.
+        """Return the answer of one entry. Raises QueryTimeout, QueryFailed, FilesGone, EngineLost or
+        ClusterUnavailable.
 
         To cancel it from another thread, pass the event `cancelled` and call `stop` with it.
         """
@@ -110,7 +112,8 @@ class Cluster:
         return rows[0] if entry.shape == "row" else rows
 
     def tables(self, entry: Entry, snapshot: Snapshot) -> Tables:
-        """The answer of one entry as an Arrow table, or as a dict of tables. Raises the exceptions of `answer`."""
+        """Return the answer of one entry as an Arrow table, or as a dict of tables. Raises the exceptions of `answer`.
+        """
         if not isinstance(snapshot, ClusterSnapshot):
             return self._warehouse.tables(entry, snapshot)
         if entry.shape == "parts":
@@ -118,11 +121,11 @@ class Cluster:
         return self._table(entry, snapshot)
 
     def takes(self, visits: int) -> bool:
-        """Whether the cluster runs queries that would read this many visits, and counts rollups of as many."""
+        """Return whether the cluster runs queries that would read this many visits, and counts rollups of as many."""
         return visits >= self._options.from_visits
 
     def rollup_rows(self, relation: str, snapshot: ClusterSnapshot, cancelled: threading.Event) -> pa.Table:
-        """The rows of a relation for a new rollup, counted from the visits of a snapshot for a cluster.
+        """Return the rows of a relation for a new rollup, counted from the visits of a snapshot for a cluster.
 
         Counting may take MAX_COUNTING_SECONDS, and is cancelled like an answer. Raises the exceptions of `answer`.
         """
@@ -242,7 +245,7 @@ class Cluster:
         session.close()
 
     def _session_for(self, snapshot: ClusterSnapshot) -> ClusterSession:
-        """An idle session, preferably with the views of this snapshot, or a new session."""
+        """Return an idle session, preferably with the views of this snapshot, or a new session."""
         with self._idle_lock:
             for session in self._idle:
                 if session.views_of is snapshot:
@@ -267,7 +270,7 @@ class Cluster:
             )
 
     def _as_traffic_error(self, error: Exception, query: Query) -> Exception:
-        """The exception to raise for an error of the client; it may be SessionLost."""
+        """Return the exception to raise for an error of the client; it may be SessionLost."""
         if query.is_given_up:
             return ClusterUnavailable(f"the cluster at {self._options.shown_address} does not respond.")
         if query.is_interrupted and query.cancelled.is_set():
@@ -286,7 +289,7 @@ class Cluster:
 
 
 def _arguments(snapshot: ClusterSnapshot) -> dict[str, Any]:
-    """The values of the named parameters of compiled texts. A filter that is not set is NULL."""
+    """Return the values of the named parameters of compiled texts. A filter that is not set is NULL."""
     scope = snapshot.scope
     days = {"start_date": str(scope.start_date), "end_date": str(scope.end_date)}
     filters = {name: getattr(scope, name) for name in (*FILTERS, *LISTING)}

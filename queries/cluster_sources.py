@@ -41,7 +41,7 @@ class SharedFolder:
         self._folder = folder
 
     def sources(self, snapshot: ClusterSnapshot) -> ClusterSources:
-        """The sources of a snapshot for a cluster."""
+        """Return the sources of a snapshot for a cluster."""
         return ClusterSources(
             [f"{self._folder}/{file.path}" for file in snapshot.landed],
             [f"{self._folder}/{path}" for path in snapshot.landed_links],
@@ -62,7 +62,7 @@ class PublishedCopy:
         self._published = PublishedLake(lake, name)
 
     def sources(self, snapshot: ClusterSnapshot) -> ClusterSources:
-        """The sources of a snapshot for a cluster. Raises FilesGone or ClusterUnavailable."""
+        """Return the sources of a snapshot for a cluster. Raises FilesGone or ClusterUnavailable."""
         files, organization = snapshot.landed, snapshot.scope.organization
         try:
             found = self._published.find(organization, files, snapshot.landed_links)
@@ -84,7 +84,8 @@ class PublishedCopy:
         self._published.forget()
 
     def _rows_to_send(self, found: PublishedObjects, organization: str) -> tuple[pa.Table, pa.Table]:
-        """The visits and links that are not published. Raises ClusterUnavailable if there are too many to send."""
+        """Return the visits and links that are not published. Raises ClusterUnavailable if there are too many to send.
+        """
         root = self._lake.root
         counts = {
             "visits": sum(file.visits for file in found.unpublished_visits),
@@ -113,6 +114,6 @@ ClusterLake: TypeAlias = SharedFolder | PublishedCopy
 
 
 def _read(paths: Sequence[Path], schema: pa.Schema) -> pa.Table:
-    """The rows of files of the lake, with the columns that older files lack."""
+    """Return the rows of files of the lake, with the columns that older files lack."""
     tables = [pq.read_table(path, schema=schema, partitioning=None) for path in paths]
     return pa.concat_tables(tables) if tables else schema.empty_table()

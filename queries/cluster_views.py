@@ -42,7 +42,7 @@ def make_views(session: ClusterSession, snapshot: ClusterSnapshot, sources: Clus
 
 
 def _ddl(schema: pa.Schema) -> str:
-    """A schema in Spark's syntax."""
+    """Return a schema in Spark's syntax."""
     return ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" for field in schema)
 
 

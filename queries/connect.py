@@ -77,7 +77,7 @@ def as_traffic_error(error: Exception) -> Exception:
 
 
 def _status(error: Exception) -> grpc.StatusCode | None:
-    """The gRPC status of an error of the client."""
+    """Return the gRPC status of an error of the client."""
     if isinstance(error, grpc.RpcError):
         return error.code()
     status_of = getattr(error, "getGrpcStatusCode", None)
@@ -88,7 +88,7 @@ class _EagerChannel(DefaultChannelBuilder):  # type: ignore[misc]  # of a packag
     """Connects at once or not at all: otherwise objects for a dead server would be kept until the program ends."""
 
     def toChannel(self) -> grpc.Channel:  # noqa: N802  # as the client calls it
-        """The connected channel. Raises ClusterUnavailable."""
+        """Return the connected channel. Raises ClusterUnavailable."""
         channel = super().toChannel()
         is_settled, states = threading.Event(), []
 
@@ -122,7 +122,7 @@ class ClusterSession:
         self.epoch: int | None = None  # of their ClusterSources
 
     def table(self, text: str, arguments: Mapping[str, Any]) -> pa.Table:
-        """The rows of a SELECT with named parameters.
+        """Return the rows of a SELECT with named parameters.
 
         It is sent once, as a plan: `spark.sql(…).toArrow()` would first request its analysis and its schema, and the
         server would analyze it each time.
@@ -161,7 +161,7 @@ class ClusterSession:
             self.spark.createDataFrame([], schema).createOrReplaceTempView(view)
 
     def count(self, view: str) -> int:
-        """The number of rows of a view."""
+        """Return the number of rows of a view."""
         return int(self.spark.table(view).count())
 
     def close(self) -> None:

@@ -39,12 +39,12 @@ def define_relations(engine: duckdb.DuckDBPyConnection, lake: LakeFolders) -> No
 
 
 def rollup_schema(engine: duckdb.DuckDBPyConnection) -> Schema:
-    """The Arrow schema of a rollup file."""
+    """Return the Arrow schema of a rollup file."""
     return engine.sql(sql_text("rollups")).to_arrow_table().schema
 
 
 def relations_file(lake: LakeFolders) -> Path:
-    """The database with the relations of this program; its name is a hash of everything they depend on."""
+    """Return the database with the relations of this program; its name is a hash of everything they depend on."""
     defined_by = str((duckdb.__version__, prelude(), VISITS, LINKS, LINK_CHANGES))
     return lake.root / "relations" / f"{hashlib.sha256(defined_by.encode()).hexdigest()[:16]}.duckdb"
 

@@ -47,7 +47,7 @@ _BOOKKEEPING: Final = ("for_domain", "days")
 
 
 def relations() -> dict[str, str]:
-    """The meaning of each public relation; for relations of counts, the comment at the top of their files."""
+    """Return the meaning of each public relation; for relations of counts, the comment at the top of their files."""
     found = BASES | _INTERNAL
     for name in sorted(view_names()):
         lines = sql_text(f"relations/{name}").partition("CREATE ")[0].splitlines()
@@ -56,7 +56,7 @@ def relations() -> dict[str, str]:
 
 
 def describe(own_sql: OwnSql, scope: Scope) -> RelationDescriptions:
-    """The relations with their columns, and every column with its type and meaning."""
+    """Return the relations with their columns, and every column with its type and meaning."""
     found = own_sql.sql(
         "SELECT table_name, column_name, data_type FROM duckdb_columns() WHERE NOT internal ORDER BY column_index",
         scope,

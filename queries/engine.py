@@ -17,7 +17,8 @@ Engine: TypeAlias = Union[Warehouse, "Cluster"]
 def open_cluster(
     lake: Lake, warehouse: Warehouse, options: ClusterOptions, values: list[TrafficValue] | None = None
 ) -> "Cluster":
-    """A cluster that also answers from the warehouse, and closes it. `values` are the values of visits, as there.
+    """Return a cluster that also answers from the warehouse, and closes it. `values` are the values of visits, as
+    there.
 
     Does not connect yet. Raises BadInput if the extra `cluster` is not installed.
     """

@@ -34,7 +34,7 @@ class Field:
 
 
 def as_nullable(field: Field) -> Field:
-    """A copy of the field that may be null, for example because its divisor is zero."""
+    """Return a copy of the field that may be null, for example because its divisor is zero."""
     return replace(field, nullable=True)
 
 

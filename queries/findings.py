@@ -36,7 +36,7 @@ class Finding:
 
 
 def days_before(as_of: date) -> tuple[date, date]:
-    """The first and the last of the 28 complete days before the day `as_of`."""
+    """Return the first and the last of the 28 complete days before the day `as_of`."""
     return as_of - timedelta(days=DETECTED_DAYS), as_of - timedelta(days=1)
 
 
@@ -50,7 +50,7 @@ def detect(
     explain: Sequence[str] = (),
     shared: Snapshot | None = None,
 ) -> list[Finding]:
-    """The findings of the 28 complete days before `as_of`, the heaviest first, at most 100.
+    """Return the findings of the 28 complete days before `as_of`, the heaviest first, at most 100.
 
     Days that were not judged are left out, unless behaviour is switched off. `cancelled` is passed to `Engine.answer`.
     With `explain`, only conditions with these reasons must be met; with ("",), none, so that everything that the
@@ -139,8 +139,8 @@ def redirected_days(
     days: tuple[date, date],
     cancelled: threading.Event | None = None,
 ) -> list[tuple[date, int, datetime]]:
-    """The days on which a subject's path was redirected or answered by its link, each with the number of such requests
-    and the time of the first.
+    """Return the days on which a subject's path was redirected or answered by its link, each with the number of such
+    requests and the time of the first.
 
     Raises the exceptions of `detect`.
     """
@@ -151,7 +151,7 @@ def redirected_days(
 def guess_targets(
     engine: Engine, organization: str, subject: Mapping[str, str | None], as_of: date
 ) -> list[dict[str, Any]]:
-    """At most three live links and paths that may have been meant by the path of a subject: rows of GUESSES.
+    """Return at most three live links and paths that may have been meant by the path of a subject: rows of GUESSES.
 
     Paths had at least three successful requests in the 28 days before `as_of`. Raises the exceptions of `detect`.
     """

@@ -11,7 +11,7 @@ _FILE: Final = re.compile(FILE_PATTERN)
 
 
 def empty_scope_hint(lake: Lake, scope: Scope, names: str = "start_date and end_date") -> str:
-    """A sentence with the days that have visits, if the scope has none; "" if it has visits.
+    """Return a sentence with the days that have visits, if the scope has none; "" if it has visits.
 
     For the path of a file that is set aside, the sentence explains that. `names` are the caller's parameters for the
     days.
@@ -24,7 +24,7 @@ def empty_scope_hint(lake: Lake, scope: Scope, names: str = "start_date and end_
 
 
 def file_hint(lake: Lake, scope: Scope) -> str:
-    """A sentence that explains why the scope's path has no visits, if it is a file and files are set aside."""
+    """Return a sentence that explains why the scope's path has no visits, if it is a file and files are set aside."""
     is_file = scope.path is not None and _FILE.search(scope.path)
     if not is_file or not lake.manifest.exclusions.are_files_aside(scope.organization):
         return ""

@@ -133,7 +133,7 @@ class LockedEngine:
             raise self._as_traffic_error(error, cancelled) from error
 
     def describe(self, sql: str) -> dict[str, str]:
-        """The columns of one of our queries, with their types, in order. The query is not run."""
+        """Return the columns of one of our queries, with their types, in order. The query is not run."""
         with closing(self._duckdb.cursor()) as cursor:
             set_variables(cursor, empty_snapshot(self._folders))
             return {name: kind for name, kind, *_ in cursor.execute(f"DESCRIBE {sql}").fetchall()}
@@ -177,7 +177,7 @@ class LockedEngine:
                 self._idle.pop(0).cursor.close()
 
     def _as_traffic_error(self, error: duckdb.Error, cancelled: threading.Event) -> TrafficError:
-        """The TrafficError to raise for an error of the engine."""
+        """Return the TrafficError to raise for an error of the engine."""
         message = " ".join(_QUOTED_LINE.sub(r" In line \1: \2", str(error)).split())
         denied = _DENIED_FILE.search(message)
         match error:
@@ -196,7 +196,7 @@ class LockedEngine:
         return QueryFailed(message)
 
     def _new(self) -> duckdb.DuckDBPyConnection:
-        """An engine that can only read the folders, with its limits and a locked configuration.
+        """Return an engine that can only read the folders, with its limits and a locked configuration.
 
         The folder that it spills into is readable implicitly.
         """
@@ -229,7 +229,7 @@ class LockedEngine:
 
 
 def _readable(folders: LakeFolders, organization: str | None) -> list[str]:
-    """The folders with the seeds and with the visits, links and rollups of one organization, or of all.
+    """Return the folders with the seeds and with the visits, links and rollups of one organization, or of all.
 
     They do not contain the rest of the lake (keys, salts, the manifest).
     """

@@ -69,11 +69,11 @@ class Reader:
         return self._lake.manifest.organizations.zone(organization)
 
     def today(self, organization: str) -> date:
-        """The current day of an organization."""
+        """Return the current day of an organization."""
         return self._lake.manifest.organizations.today(organization, self._clock())
 
     def query(self, name: str, *, organization: str, **parameters: str | int | date) -> Tables:
-        """The answer of GET /analytics/`name` as an Arrow table, with its columns even if it has no rows.
+        """Return the answer of GET /analytics/`name` as an Arrow table, with its columns even if it has no rows.
 
         The parameters are the API's (queries.PARAMETERS); without days, the last 30. Days are dates or text, in UTC.
         An answer with several parts is a dict of tables by part; a part may be such a dict itself. Raises BadInput for
@@ -87,7 +87,7 @@ class Reader:
         return self._warehouse.tables(entry, self._warehouse.snapshot(scope))
 
     def sql(self, text: str, *, organization: str, **parameters: str | int | date) -> "pa.Table":
-        """The rows of one SELECT over the relations that `traffic views --describe` lists, as an Arrow table.
+        """Return the rows of one SELECT over the relations that `traffic views --describe` lists, as an Arrow table.
 
         It can open the files of this organization only. Raises the exceptions of `query` and OwnSql.sql.
         """

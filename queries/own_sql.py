@@ -74,7 +74,7 @@ class OwnSql:
         self._process = _Process(self._options, memory)
 
     def sql(self, text: str, scope: Scope, max_rows: int | None = None) -> Rows:
-        """The rows of one SELECT; the relations contain the visits of the scope. At most `max_rows` are read.
+        """Return the rows of one SELECT; the relations contain the visits of the scope. At most `max_rows` are read.
 
         Raises QueryTimeout; QueryFailed if it is not a single SELECT, would write, reads other files, needs too much
         memory, or fails otherwise; ValueError for the scope of another organization. Times with a zone are in UTC.
@@ -84,7 +84,7 @@ class OwnSql:
         return Rows(columns, rows[:max_rows], max_rows is not None and len(rows) > max_rows)
 
     def table(self, text: str, scope: Scope) -> "pa.Table":
-        """All rows of one SELECT as an Arrow table. Raises the exceptions of `sql`."""
+        """Return all rows of one SELECT as an Arrow table. Raises the exceptions of `sql`."""
         import pyarrow as pa  # noqa: PLC0415  # slow
 
         streams = self._answer(text, scope, is_arrow=True)
@@ -130,7 +130,7 @@ class _Process:
         return self._child.poll() is None
 
     def answer(self, query: OwnQuery) -> list[Any]:
-        """The columns and the batches of rows, or all Arrow streams. Raises the exceptions of OwnSql.sql."""
+        """Return the columns and the batches of rows, or all Arrow streams. Raises the exceptions of OwnSql.sql."""
         try:
             batches, failure = self._exchange(query)
         except (EOFError, ConnectionError):
@@ -154,7 +154,8 @@ class _Process:
         delete_abandoned(self._options.folders.staging)
 
     def _exchange(self, query: OwnQuery) -> tuple[list[Any], list[str]]:
-        """The batches that the process sends for a query, and the class and message of the error if it failed."""
+        """Return the batches that the process sends for a query, and the class and message of the error if it failed.
+        """
         batches: list[Any] = []
         left = self._options.memory_bytes
         if not self._is_ready:
@@ -172,7 +173,7 @@ class _Process:
             left -= size
 
     def _receive(self, deadline: float, most: int) -> tuple[str, list[Any], int]:
-        """One message: its keyword, its values, and their approximate size in bytes.
+        """Return one message: its keyword, its values, and their approximate size in bytes.
 
         Raises EOFError when the process has ended, QueryTimeout, and QueryFailed for more than `most` bytes.
         """
@@ -190,7 +191,7 @@ class PlainUnpickler(pickle.Unpickler):
     """Unpickles SQL values only, so that no code can run."""
 
     def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401  # as Unpickler
-        """The class of an SQL value. Raises UnpicklingError for other classes."""
+        """Return the class of an SQL value. Raises UnpicklingError for other classes."""
         if (module, name) not in _SQL_VALUES:
             raise pickle.UnpicklingError(f"{module}.{name} is not a value of SQL")
         return super().find_class(module, name)

@@ -50,7 +50,7 @@ class InvalidParameter(BadInput):
 
 
 def _domain(value: str) -> str:
-    """The normalized domain. An invalid host is kept: visits stored before hosts were validated may have it."""
+    """Return the normalized domain. An invalid host is kept: visits stored before hosts were validated may have it."""
     return normalized_host(value) or value.lower()
 
 
@@ -177,7 +177,8 @@ RESOLVED: Final = frozenset(("target_url", "tag"))
 
 
 def validate(pairs: Iterable[tuple[str, str]], entry: Entry) -> Mapping[str, str]:
-    """The parameters that `entry` accepts among pairs of name and value. Ignores unknown parameters and empty values.
+    """Return the parameters that `entry` accepts among pairs of name and value. Ignores unknown parameters and empty
+    values.
 
     Raises InvalidParameter if a parameter is given twice or is too long.
     """
@@ -185,7 +186,7 @@ def validate(pairs: Iterable[tuple[str, str]], entry: Entry) -> Mapping[str, str
 
 
 def parameters_of(entry: Entry) -> tuple[str, ...]:
-    """The names of the parameters that an entry accepts."""
+    """Return the names of the parameters that an entry accepts."""
     return _parameters(entry.takes_traffic_type, entry.takes_short_code)
 
 
@@ -225,7 +226,7 @@ def select_parameters(pairs: Iterable[tuple[str, str]], known: Collection[str]) 
 
 
 def scope_from(query: Mapping[str, str], organization: str, today: date, targets: LinkIndex) -> Scope:
-    """The scope of an answer. `today` is the current day in the organization's zone. Raises InvalidParameter."""
+    """Return the scope of an answer. `today` is the current day in the organization's zone. Raises InvalidParameter."""
     if "start_date" in query and "end_date" in query:
         zone = partial(targets.zone, organization)
         start, end = (parse_day(name, query[name], zone) for name in ("start_date", "end_date"))
@@ -251,7 +252,7 @@ def scope_from(query: Mapping[str, str], organization: str, today: date, targets
 
 
 def _links_with_tag(tag: str, links: IndexedLinks) -> str:
-    """The links that carry a tag, as Scope.tag has them. Raises InvalidParameter if too many links have it."""
+    """Return the links that carry a tag, as Scope.tag has them. Raises InvalidParameter if too many links have it."""
     words, found = links.with_tag(tag)
     if found > MAX_TAGGED:
         remedy = f"Use a tag of at most {MAX_TAGGED:,} links."
@@ -273,5 +274,5 @@ def parse_day(name: str, value: str, zone: Callable[[], str]) -> date:
 
 
 def _quote(value: str) -> str:
-    """A value for an error message: quoted, and truncated."""
+    """Return a value for an error message: quoted, and truncated."""
     return repr(value if len(value) <= MAX_SHOWN_LENGTH else f"{value[:MAX_SHOWN_LENGTH]}…")

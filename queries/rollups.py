@@ -92,7 +92,7 @@ class RelationCounter(Protocol):
         """Return whether it counts this many visits."""
 
     def rollup_rows(self, relation: str, snapshot: ClusterSnapshot, cancelled: threading.Event) -> pa.Table:
-        """The rows of a relation for a new rollup, counted from the visits of a snapshot for a cluster."""
+        """Return the rows of a relation for a new rollup, counted from the visits of a snapshot for a cluster."""
 
     def stop(self, cancelled: threading.Event) -> None:
         """Cancel the rollup_rows call that got this event."""
@@ -153,13 +153,13 @@ class RollupBuilder:
         self._engine.interrupt()
 
     def _months_to_build(self) -> list[Month]:
-        """The months that contain a closed day without a rollup."""
+        """Return the months that contain a closed day without a rollup."""
         choices = (OWN, OWN | BITS["file"])
         versions = [[rollup_version(behaviour, aside) for aside in choices] for behaviour in (False, True)]
         return [Month(*row) for row in months_to_count(self._lake, self._clock(), self._quiet_period, versions)]
 
     def _files_to_count(self, organization: str, files: Sequence[LandedFile]) -> list[LandedFile]:
-        """The files of closed days that have no rollup yet."""
+        """Return the files of closed days that have no rollup yet."""
         today = self._lake.manifest.organizations.today(organization, self._clock())
         now = datetime.now(UTC)  # the system clock sets checked_at
         recently_landed = {file.day for file in files if is_recent(file.checked_at, self._quiet_period, now)}
@@ -237,7 +237,7 @@ def count_month(lake: Lake, organization: str, first: str, now: str, quiet_secon
 
 
 def _chunks(files: Sequence[LandedFile]) -> list[list[LandedFile]]:
-    """The files in chunks of whole days with about CHUNK_VISITS visits each."""
+    """Return the files in chunks of whole days with about CHUNK_VISITS visits each."""
     chunks: list[list[LandedFile]] = []
     room = 0
     for _, of_day in groupby(sorted(files, key=lambda file: file.day), lambda file: file.day):
@@ -254,7 +254,7 @@ def _chunks(files: Sequence[LandedFile]) -> list[list[LandedFile]]:
 def _rollup_rows(
     engine: duckdb.DuckDBPyConnection, lake: Lake, before: Snapshot, chunks: Sequence[Sequence[LandedFile]]
 ) -> Iterator[RelationRows]:
-    """The rows of one relation after another: the stored rows, and the rows counted from the visits in `chunks`.
+    """Yield the rows of one relation after another: the stored rows, and the rows counted from the visits in `chunks`.
 
     Daily relations are counted chunk by chunk to bound memory, because they group by visitor. Monthly relations have
     few groups and are counted in one query.
@@ -279,7 +279,7 @@ def _rollup_rows(
 def _count_relation(
     engine: duckdb.DuckDBPyConnection, relation: str, queries: Sequence[tuple[str, VisitFiles]]
 ) -> RelationRows:
-    """The rows of one relation: the results of `queries`, pairs of SQL text and the visit files it reads."""
+    """Return the rows of one relation: the results of `queries`, pairs of SQL text and the visit files it reads."""
     tables = []
     for sql, files in queries:
         set_uncovered_files(engine, files)

@@ -106,7 +106,7 @@ def by_source(name: str, visits: pa.Table) -> dict[str, pa.Table]:
 
 
 def has_many_words(visits: pa.Table) -> bool:
-    """Whether the visits of all days together have more words of any kind than a relation keeps for a day."""
+    """Return whether the visits of all days together have more words of any kind than a relation keeps for a day."""
     words = ([column for column in columns if column in visits.column_names] for columns in _WORDS)
     return any(visits.group_by(columns).aggregate([]).num_rows > MAX_VALUES_PER_DAY for columns in words if columns)
 
@@ -120,7 +120,8 @@ def _count_by_period(
     periods: Iterable[tuple[date, date]],
     cancelled: threading.Event | None,
 ) -> dict[str, pa.Table]:
-    """All rows of these relations, with the kept columns, counted from the visits of one period after another."""
+    """Return all rows of these relations, with the kept columns, counted from the visits of one period after another.
+    """
     with engine.cursor(snapshot, cancelled) as cursor:
         answered = cursor.sql("FROM answered_links").to_arrow_table()
     columns = columns_of_relations(relations)
@@ -138,7 +139,7 @@ def _count_by_period(
 def _count_once(
     engine: LockedEngine, snapshot: Snapshot, texts: Iterable[str], cancelled: threading.Event | None
 ) -> dict[str, pa.Table]:
-    """The rows of relations that several of these texts read and that count visits in memory."""
+    """Return the rows of relations that several of these texts read and that count visits in memory."""
     named = Counter(chain.from_iterable(_identifiers(text).intersection(relation_names()) for text in texts))
     repeated = [relation for relation, times in named.items() if times > 1 and relation not in snapshot.in_memory]
     if not (counted := [one for one in repeated if snapshot.sources[one].endswith("_in_memory")]):
@@ -148,7 +149,7 @@ def _count_once(
 
 
 def _with_words_once(table: pa.Table) -> pa.Table:
-    """The table with its texts dictionary-encoded: rows with many paths then take two fifths of the memory."""
+    """Return the table with its texts dictionary-encoded: rows with many paths then take two fifths of the memory."""
     for place, field in enumerate(table.schema):
         if pa.types.is_string(field.type):
             table = table.set_column(place, field.name, table[place].dictionary_encode())
@@ -171,13 +172,13 @@ def _read(
 
 
 def _with_source(snapshot: Snapshot, relations: Iterable[str], source: str, read: Mapping[str, pa.Table]) -> Snapshot:
-    """The snapshot in which these relations count the visits of a table in memory."""
+    """Return the snapshot in which these relations count the visits of a table in memory."""
     sources = {**snapshot.sources, **dict.fromkeys(relations, f"{source}_in_memory")}
     return _with_rows(replace(snapshot, sources=sources), read)
 
 
 def _with_rows(snapshot: Snapshot, read: Mapping[str, pa.Table]) -> Snapshot:
-    """The snapshot with these tables in memory; itself if there are none."""
+    """Return the snapshot with these tables in memory; itself if there are none."""
     return snapshot if not read else replace(snapshot, in_memory={**snapshot.in_memory, **read})
 
 
@@ -187,12 +188,12 @@ def _relations_from(source: str, relations: Iterable[str], snapshot: Snapshot) -
 
 
 def columns_of_relations(relations: Iterable[str]) -> list[str]:
-    """The columns of visits that the SQL of these relations names."""
+    """Return the columns of visits that the SQL of these relations names."""
     return sorted(_ALWAYS_READ.union(*map(_columns_of, relations)))
 
 
 def periods_of(visits_by_day: Iterable[tuple[date, int]]) -> list[tuple[date, date]]:
-    """The first and last days of periods with at most MAX_SHARED_VISITS visits, or of a single day with more."""
+    """Return the first and last days of periods with at most MAX_SHARED_VISITS visits, or of a single day with more."""
     periods: list[tuple[date, date]] = []
     room = 0
     for day, visits in visits_by_day:
@@ -211,7 +212,7 @@ def _columns_of(relation: str) -> frozenset[str]:
 
 @cache
 def _read_by(sql: str) -> frozenset[str]:
-    """The relations that a query reads, directly or through other relations."""
+    """Return the relations that a query reads, directly or through other relations."""
     seen = set[str]()
     while more := {name for text in [sql, *map(_text_of, seen)] for name in _identifiers(text) & view_names()} - seen:
         seen |= more

@@ -11,7 +11,7 @@ TYPED: Final = ("scope", "subjects")
 
 
 def script(snapshot: Snapshot, hint: str = "") -> str:
-    """SQL that shows the hint; afterwards, any template returns the same rows as the Warehouse."""
+    """Return SQL that shows the hint; afterwards, any template returns the same rows as the Warehouse."""
     variables = snapshot.variables
     files = {name: value for name, value in variables.items() if name not in TYPED}
     settings = [f"SET VARIABLE {name} = {_literal(value)};" for name, value in files.items()]

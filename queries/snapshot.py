@@ -123,7 +123,7 @@ class ClusterSnapshot(Snapshot):
 
 
 def empty_snapshot(lake: LakeFolders) -> Snapshot:
-    """A snapshot in which every relation is empty."""
+    """Return a snapshot in which every relation is empty."""
     return Snapshot(
         scope=Scope("", date.max, date.max),
         behaviour=False,
@@ -167,7 +167,7 @@ def live_files(lake: Lake, scope: Scope) -> list[LandedFile]:
 
 
 def snapshot_of(lake: Lake, scope: Scope, live: Sequence[LandedFile]) -> Snapshot:
-    """The snapshot for a scope with visits in these files."""
+    """Return the snapshot for a scope with visits in these files."""
     behaviour, aside = (
         lake.manifest.behaviour.is_used(scope.organization),
         lake.manifest.exclusions.bits_aside(scope.organization),
@@ -199,14 +199,14 @@ def snapshot_of(lake: Lake, scope: Scope, live: Sequence[LandedFile]) -> Snapsho
 
 
 def counted_version(lake: Lake, organization: str) -> str:
-    """The version of the rollups that match an organization's current settings of what counts."""
+    """Return the version of the rollups that match an organization's current settings of what counts."""
     return rollup_version(
         lake.manifest.behaviour.is_used(organization), lake.manifest.exclusions.bits_aside(organization)
     )
 
 
 def for_cluster(lake: Lake, snapshot: Snapshot, files: Sequence[LandedFile]) -> ClusterSnapshot:
-    """The snapshot with which a cluster counts the visits in these files."""
+    """Return the snapshot with which a cluster counts the visits in these files."""
     changed = {
         "high_cardinality_days": _high_cardinality_days(files),
         "landed": tuple(files),
@@ -217,7 +217,8 @@ def for_cluster(lake: Lake, snapshot: Snapshot, files: Sequence[LandedFile]) -> 
 
 
 def _high_cardinality_days(files: Iterable[LandedFile]) -> tuple[date, ...]:
-    """The days on which these files have more than MAX_VALUES_PER_DAY visits, and so may have more words than that."""
+    """Return the days on which these files have more than MAX_VALUES_PER_DAY visits, and so may have more words than
+    that."""
     visits: Counter[date] = Counter()
     for file in files:
         visits[file.day] += file.visits
@@ -225,7 +226,7 @@ def _high_cardinality_days(files: Iterable[LandedFile]) -> tuple[date, ...]:
 
 
 def source_of(relation: str, filters: Collection[str]) -> str:
-    """The view that a relation counts visits from, when these `filters` of a Scope are set.
+    """Return the view that a relation counts visits from, when these `filters` of a Scope are set.
 
     It is uncovered_visits, which adds stored rows for the other days, if stored rows can be filtered by all of these
     fields. Otherwise, for example for a field added to Scope later, it is all_visits and rollups are not used.
@@ -234,12 +235,12 @@ def source_of(relation: str, filters: Collection[str]) -> str:
 
 
 def one_source(view: str) -> dict[str, str]:
-    """The `sources` that make every relation count visits from the same view, without rollups."""
+    """Return the `sources` that make every relation count visits from the same view, without rollups."""
     return dict.fromkeys(relation_names(), view)
 
 
 def visit_files(lake: LakeFolders, files: Sequence[LandedFile]) -> VisitFiles:
-    """The paths of files, after the path of the empty seed."""
+    """Return the paths of files, after the path of the empty seed."""
     return VisitFiles(
         (lake.seed_visits, *(f"{lake.root}/{file.path}" for file in files)),
         any(file.schema_version < SCHEMA_VERSION for file in files),
@@ -265,12 +266,12 @@ def _set(cursor: duckdb.DuckDBPyConnection, name: str, value: object) -> None:
 
 
 def _as_variable(files: VisitFiles) -> dict[str, Any]:
-    """The files in the form that read_visits() expects."""
+    """Return the files in the form that read_visits() expects."""
     return {"paths": [*files.paths], "schemas_differ": files.schemas_differ}
 
 
 def parsed(cursor: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
-    """The only statement in a text of this package, parsed once per process. Every cursor may execute it."""
+    """Return the only statement in a text of this package, parsed once per process. Every cursor may execute it."""
     if text not in _PARSED:
         (_PARSED[text],) = cursor.extract_statements(text)
     return _PARSED[text]

@@ -139,12 +139,12 @@ def _batches(engine: LockedEngine, query: OwnQuery) -> Iterator[tuple[Any, ...]]
 
 
 def _readable_type(kind: str, is_arrow: bool) -> str:
-    """The type to which a column is cast so that Python, or Arrow, holds its values unchanged."""
+    """Return the type to which a column is cast so that Python, or Arrow, holds its values unchanged."""
     return _FOREIGN_TYPE.sub(lambda found: (_IN_ARROW if is_arrow else _IN_PYTHON).get(found[0], found[0]), kind)
 
 
 def _bytes_of(value: object) -> int:
-    """The memory that rows take in Python, assuming that no two values share an object."""
+    """Return the memory that rows take in Python, assuming that no two values share an object."""
     match value:
         case dict():
             return sys.getsizeof(value) + sum(map(_bytes_of, value)) + sum(map(_bytes_of, value.values()))

@@ -50,13 +50,14 @@ class Warehouse:
         self._no_visits = empty_snapshot(lake)
 
     def snapshot(self, scope: Scope) -> Snapshot:
-        """A snapshot of the lake for a scope. Answers computed from one snapshot are consistent with each other."""
+        """Return a snapshot of the lake for a scope. Answers computed from one snapshot are consistent with each other.
+        """
         return replace(take_snapshot(self._lake, scope), traffic_values=self._engine.traffic_values)
 
     def with_shared_visits(
         self, snapshot: Snapshot, entries: Sequence[Entry], cancelled: threading.Event | None = None
     ) -> Snapshot:
-        """The snapshot with its visits read once for all these answers. Raises the exceptions of `answer`."""
+        """Return the snapshot with its visits read once for all these answers. Raises the exceptions of `answer`."""
         return share_visits(self._engine, snapshot, entries, cancelled)
 
     def forget(self, snapshot: Snapshot) -> None:
@@ -64,11 +65,11 @@ class Warehouse:
         self._engine.forget(snapshot)
 
     def state(self, organization: str) -> OrganizationState:
-        """The zone of an organization, and its epoch; a higher epoch makes earlier answers outdated."""
+        """Return the zone of an organization, and its epoch; a higher epoch makes earlier answers outdated."""
         return self._lake.manifest.organizations.state(organization)
 
     def answer(self, entry: Entry, snapshot: Snapshot, cancelled: threading.Event | None = None) -> Result:
-        """The answer of one entry of the catalog. Raises QueryTimeout, QueryFailed, FilesGone or EngineLost.
+        """Return the answer of one entry of the catalog. Raises QueryTimeout, QueryFailed, FilesGone or EngineLost.
 
         To cancel it from another thread, pass the event `cancelled` and call `stop` with it.
         """
@@ -83,7 +84,7 @@ class Warehouse:
         return rows[0] if entry.shape == "row" else rows
 
     def tables(self, entry: Entry, snapshot: Snapshot) -> Tables:
-        """The same answer as an Arrow table, or as a dict of tables. Raises the exceptions of `answer`."""
+        """Return the same answer as an Arrow table, or as a dict of tables. Raises the exceptions of `answer`."""
         if entry.shape == "parts":
             with self._sharing(snapshot, entry) as shared:
                 return {member: self.tables(part, shared) for member, part in entry.members}
@@ -95,7 +96,7 @@ class Warehouse:
             return relation.to_arrow_table()
 
     def describe(self, sql: str) -> dict[str, str]:
-        """The columns of one of our queries, with their types, in order. The query is not run."""
+        """Return the columns of one of our queries, with their types, in order. The query is not run."""
         return self._engine.describe(sql)
 
     def stop(self, cancelled: threading.Event) -> None:

@@ -64,7 +64,7 @@ def _problem(node: exp.Expr) -> str:
 
 
 def _decides_about_rows(node: exp.In) -> bool:
-    """Whether a NULL result of an IN means the same as FALSE here; elsewhere engines differ."""
+    """Return whether a NULL result of an IN means the same as FALSE here; elsewhere engines differ."""
     place: exp.Expr | None = node
     while isinstance(place, exp.In | exp.And | exp.Or | exp.Paren):
         place = place.parent

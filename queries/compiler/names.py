@@ -26,7 +26,7 @@ def write_out_names(tree: exp.Expr, describe: Describe) -> None:
 
 
 def _schema_of(query: exp.Expr, place: exp.Expr, describe: Describe) -> dict[str, str]:
-    """The columns of a query as if it were at `place`, where the same CTEs are visible."""
+    """Return the columns of a query as if it were at `place`, where the same CTEs are visible."""
     ctes: list[str] = []
     node = place
     while parent := node.parent:

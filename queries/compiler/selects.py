@@ -8,18 +8,18 @@ from queries.compiler.constructs import Unsupported
 
 
 def call(name: str, *arguments: exp.Expr | str | int) -> exp.Anonymous:
-    """A call to a Spark function with exactly this name; texts and numbers become literals."""
+    """Return a call to a Spark function with exactly this name; texts and numbers become literals."""
     return exp.Anonymous(this=name, expressions=[exp.convert(argument) for argument in arguments])
 
 
 def parenthesized(node: exp.Expr) -> exp.Expr:
-    """The node, in parentheses if the precedence of its operators could be ambiguous."""
+    """Return the node, in parentheses if the precedence of its operators could be ambiguous."""
     mixes = isinstance(node, exp.Binary | exp.Not | exp.Neg | exp.In | exp.Between) and not isinstance(node, exp.Dot)
     return exp.paren(node, copy=False) if mixes else node
 
 
 def without_needless_parens(tree: exp.Expr) -> exp.Expr:
-    """The tree without parentheses that do not change the meaning."""
+    """Return the tree without parentheses that do not change the meaning."""
     for paren in [*tree.find_all(exp.Paren)][::-1]:
         inner, outer = paren.this, paren.parent
         if isinstance(outer, exp.And | exp.Or):

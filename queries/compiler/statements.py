@@ -54,7 +54,8 @@ class Compiler:
                     parameter.replace(sqlglot.parse_one("getvariable('files')", dialect="duckdb"))
 
     def compiled(self, name: str) -> str:
-        """The Spark SQL for a template, a detector or measure (`jobs/…`), or the rows of a new rollup (`rollups/…`)."""
+        """Return the Spark SQL for a template, a detector or measure (`jobs/…`), or the rows of a new rollup
+        (`rollups/…`)."""
         folder, _, relation = name.rpartition("/")
         if folder == "rollups":
             body = self._body("counted_" + relation.partition("_")[0])
@@ -120,7 +121,7 @@ class Compiler:
         return body
 
     def _expand_macros(self, tree: exp.Expr) -> exp.Expr:
-        """The tree with the bodies of scalar macros in place of their calls."""
+        """Return the tree with the bodies of scalar macros in place of their calls."""
         calls = [call for call in tree.find_all(exp.Anonymous) if call.name in self._macros]
         for call in reversed(calls):  # find_all yields outer nodes before inner nodes
             body = parenthesized(self._expand_macros(self._macro_body(call)))
@@ -130,7 +131,7 @@ class Compiler:
         return tree
 
     def _macro_body(self, call: exp.Anonymous) -> exp.Expr:
-        """The body of a macro with the arguments of a call in place of its parameters."""
+        """Return the body of a macro with the arguments of a call in place of its parameters."""
         macro = self._macros[call.name]
         arguments = dict(zip((name.name for name in macro.this.expressions), call.expressions, strict=True))
         body = exp.paren(macro.expression.copy(), copy=False)
@@ -144,7 +145,7 @@ class Compiler:
 
 
 def _without_stored_rows(tree: exp.Expr) -> exp.Expr:
-    """The tree without the parts of unions that read rollups."""
+    """Return the tree without the parts of unions that read rollups."""
     for union in [*tree.find_all(exp.Union)][::-1]:
         kept = [side for side in (union.this, union.expression) if not _reads_rollups(side)]
         if len(kept) == 1:
@@ -167,7 +168,7 @@ def _reads_rollups(query: exp.Expr) -> bool:
 
 
 def _function(table: exp.Expr) -> str:
-    """The name of the table macro that a table calls; "" for a plain name."""
+    """Return the name of the table macro that a table calls; "" for a plain name."""
     return table.this.name if isinstance(table.this, exp.Anonymous) else ""
 
 

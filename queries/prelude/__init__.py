@@ -47,37 +47,37 @@ _SERVES: Final = re.compile(r"^-- Serves: (.+)$", re.MULTILINE)
 
 
 def prelude() -> list[str]:
-    """The SQL that defines all relations, in order: the SQL files, and the signals."""
+    """Return the SQL that defines all relations, in order: the SQL files, and the signals."""
     texts = [sql_text(f"{folder}/{name}") for folder in FOLDERS for name in _names(folder)]
     return [_CONVICTING, _SCANNED, _PROBING, _UNFOLLOWED, _OWN, _FILE, _SIGNED, _LISTED, *texts, _SIGNALS]
 
 
 def sql_text(name: str) -> str:
-    """The text of a SQL file; `name` is its path in queries/ without .sql."""
+    """Return the text of a SQL file; `name` is its path in queries/ without .sql."""
     return read_sql("queries", name)
 
 
 @cache
 def view_names() -> frozenset[str]:
-    """All relations for templates, including relations without rollups."""
+    """Return all relations for templates, including relations without rollups."""
     return frozenset(_names("relations"))
 
 
 def public_names() -> list[str]:
-    """The relations that users' SQL may read."""
+    """Return the relations that users' SQL may read."""
     return [*BASES, *_names("relations")]
 
 
 @cache
 def relation_names(kind: Literal["daily", "monthly", ""] = "") -> tuple[str, ...]:
-    """The relations that rollups store: counts by day, values that occur in a month, or all."""
+    """Return the relations that rollups store: counts by day, values that occur in a month, or all."""
     kinds = (kind,) if kind else ("daily", "monthly")
     return tuple(name for name in _names("relations") if name.partition("_")[0] in kinds)
 
 
 @cache
 def served_filters(relation: str) -> frozenset[str]:
-    """The filters of a Scope that the stored rows of a relation can serve, in addition to ROLLUP_FILTERS.
+    """Return the filters of a Scope that the stored rows of a relation can serve, in addition to ROLLUP_FILTERS.
 
     The relation declares them in its SQL file, in a comment line such as "-- Serves: traffic_type".
     """
@@ -87,7 +87,7 @@ def served_filters(relation: str) -> frozenset[str]:
 
 @cache
 def rollup_version(behaviour: bool, aside: int) -> str:
-    """A hash, stored with each rollup, of what counts and of the definitions without comments and spaces.
+    """Return a hash, stored with each rollup, of what counts and of the definitions without comments and spaces.
 
     `behaviour` and `aside` are fields of a Snapshot.
     """
@@ -99,6 +99,6 @@ def rollup_version(behaviour: bool, aside: int) -> str:
 
 @cache
 def _names(folder: str) -> tuple[str, ...]:
-    """The names of the SQL files of one folder, in order, without the extension."""
+    """Return the names of the SQL files of one folder, in order, without the extension."""
     names = (file.name for file in resources.files("queries").joinpath(folder).iterdir())
     return tuple(sorted(name.removesuffix(".sql") for name in names if name.endswith(".sql")))

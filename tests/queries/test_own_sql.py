@@ -390,7 +390,7 @@ def test_links_imported_after_the_engine_started_are_read(lake):
 
 
 def hostile(many):
-    """Texts that would do harm as SQL, a path or a pattern."""
+    """Return texts that would do harm as SQL, a path or a pattern."""
     actions = [sql.format(outside="/tmp", lake="/tmp", visits="/tmp") for sql in (*READING, *WRITING, *SETTING)]
     ends = ("'", "''", '"', "$$", ";", "--", "/*", "\\", "\0", "%", "$1", "$value", "{", "\u2019")
     choice = random.Random(32).choice

@@ -203,7 +203,7 @@ def rollup_of_february(lake: Lake) -> Path:
 
 
 def all_rows(lake: Lake) -> list[tuple]:
-    """The rows of all rollups, in order."""
+    """Return the rows of all rollups, in order."""
     query = "FROM read_parquet($1, hive_partitioning = FALSE) ORDER BY ALL"
     found = duckdb.execute(query, [[*map(str, rollups(lake))]]).fetchall()
     assert {row[0] for row in found} == set(relation_names()) - {"daily_disguised"}
