@@ -43,14 +43,14 @@ def row(name: str, *fields: Field) -> Entry:
 
 
 def parts(name: str, **members: Entry) -> Entry:
-    """Return an entry that answers with one object; each member is the answer of another entry."""
+    """Return an entry that answers with one object; each of its members is the answer to another entry."""
     return Entry(name, "parts", members=tuple(members.items()))
 
 
 def template(name: str) -> str:
-    """Return the SQL text of a template, or of a detector or measure (their names begin with jobs/).
+    """Return the SQL text of a template, or of a detector or measure if the name begins with jobs/.
 
-    Raises FileNotFoundError when it does not exist.
+    Raises FileNotFoundError if there is no such file.
     """
     return sql_text(name if name.startswith("jobs/") else f"templates/{name}")
 
@@ -148,12 +148,12 @@ _OF_DASHBOARD: Final = {
 _DESCRIPTIONS: Final = {
     "dashboard": "Thirteen reports in one object, each identical to the response of its own endpoint.",
     "weekly-trend": "Requests week by week, in total and by AI source.",
-    "cache-stats": "Statistics of the cache of this organization's answers. They are never cached.",
+    "cache-stats": "Statistics on this organization's cached answers. They are never cached themselves.",
 }
-"""Descriptions of the entries without their own template."""
+"""Descriptions of the entries that have no template of their own."""
 
 CATALOG: Final = (parts("dashboard", **{name: _BY_ROUTE[route] for name, route in _OF_DASHBOARD.items()}), *_ROUTES)
-"""The routes under /analytics, in the order of the documentation."""
+"""The routes under /analytics, in the order in which they are documented."""
 
 CACHE_STATS: Final = _BY_ROUTE["cache-stats"]
 ENDPOINTS: Final = {entry.name: entry for entry in CATALOG if entry is not CACHE_STATS}
@@ -205,14 +205,14 @@ WITHOUT_ROUTE: Final = (
     ),
     rows("tags", f.TAG, f.VISITS, *_BY_CLASS, f.UNIQUE_VISITORS, f.PEOPLE_VISITORS, f.LAST_VISIT),
 )  # fmt: skip
-"""Answers for `traffic query` and the pages only: the contract has no route for them."""
+"""Entries that only `traffic query` and the pages use: the contract has no routes for them."""
 
 ENTRIES: Final = ENDPOINTS | {entry.name: entry for entry in WITHOUT_ROUTE}
-"""Every entry that is answered from the lake, by name."""
+"""Every entry that is answered from the lake, by name, with or without a route."""
 
 
 def template_entries(entry: Entry) -> list[Entry]:
-    """Return the entries that have a template: the members of `parts`, recursively, or the entry itself."""
+    """Return the entries with a template that an entry is made of: its members, recursively, or the entry itself."""
     if entry.shape == "parts":
         return [leaf for _, member in entry.members for leaf in template_entries(member)]
     return [entry]

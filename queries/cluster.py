@@ -39,7 +39,7 @@ _ARROW_TYPES: Final = {
     "VARCHAR": pa.string(), "BIGINT": pa.int64(), "DOUBLE": pa.float64(), "DATE": pa.date32(),
     "TIMESTAMP": pa.timestamp("us"), "BOOLEAN": pa.bool_(), "VARCHAR[]": pa.list_(pa.string()),
 }  # fmt: skip
-"""The Arrow type of each kind of field, the same as in DuckDB's Arrow tables."""
+"""The Arrow type for each kind of field, as in DuckDB's Arrow tables."""
 OUTCOMES: Final[dict[type[TrafficError], str]] = {
     ClusterTimeout: "timeout",
     ClusterUnavailable: "unavailable",
@@ -54,12 +54,15 @@ _EVERYWHERE: Final = (
 
 
 class Cluster:
-    """Answers entries on a cluster, or passes them on to the warehouse. Safe to use from several threads."""
+    """Answers catalog entries on a cluster, or passes them on to the warehouse. Safe to use from several threads."""
 
     def __init__(
         self, lake: Lake, warehouse: Warehouse, options: ClusterOptions, values: list[TrafficValue] | None = None
     ) -> None:
-        """Open no connection yet; `close` closes the warehouse, too. Raises BadInput if `publish` is not installed."""
+        """Prepare the cluster without connecting yet; `close` also closes the warehouse.
+
+        Raises BadInput if the extra `publish` is needed but not installed.
+        """
         self._lake = lake
         self._warehouse = warehouse
         self._options = options
@@ -69,15 +72,14 @@ class Cluster:
         self._values = tuple(load_traffic_values() if values is None else values)
         self._compiled = cache(Compiler(warehouse.describe).compiled)
         self.outcomes: Counter[str] = Counter(dict.fromkeys((*OUTCOMES.values(), "answered", "cancelled"), 0))
-        """Number of answers requested from the cluster, by outcome."""
+        """Number of queries sent to the cluster, by outcome."""
         self._idle: list[ClusterSession] = []
         self._idle_lock = threading.Lock()
         self._watchdog = Watchdog(options.seconds)
         self._patient_watchdog = Watchdog(MAX_COUNTING_SECONDS)
 
     def snapshot(self, scope: Scope) -> Snapshot:
-        """Return a snapshot of the lake for a scope: a ClusterSnapshot if the cluster answers instead of the warehouse.
-        """
+        """Return a snapshot of the lake for a scope: a ClusterSnapshot if the cluster answers, not the warehouse."""
         live = live_files(self._lake, scope)
         here = replace(snapshot_of(self._lake, scope, live), traffic_values=self._values)
         return for_cluster(self._lake, here, live) if self.takes(here.visits_to_read) else here
@@ -85,7 +87,7 @@ class Cluster:
     def with_shared_visits(
         self, snapshot: Snapshot, entries: Sequence[Entry], cancelled: threading.Event | None = None
     ) -> Snapshot:
-        """See Warehouse; a snapshot for the cluster is returned unchanged."""
+        """Return the snapshot as Warehouse does, but return a snapshot for the cluster unchanged."""
         if isinstance(snapshot, ClusterSnapshot):
             return snapshot
         return self._warehouse.with_shared_visits(snapshot, entries, cancelled)
@@ -99,10 +101,10 @@ class Cluster:
         return self._warehouse.state(organization)
 
     def answer(self, entry: Entry, snapshot: Snapshot, cancelled: threading.Event | None = None) -> Result:
-        """Return the answer of one entry. Raises QueryTimeout, QueryFailed, FilesGone, EngineLost or
+        """Return the answer to one entry. Raises QueryTimeout, QueryFailed, FilesGone, EngineLost or
         ClusterUnavailable.
 
-        To cancel it from another thread, pass the event `cancelled` and call `stop` with it.
+        To cancel the query from another thread, pass an event as `cancelled` and call `stop` with that event.
         """
         if not isinstance(snapshot, ClusterSnapshot):
             return self._warehouse.answer(entry, snapshot, cancelled)
@@ -112,8 +114,7 @@ class Cluster:
         return rows[0] if entry.shape == "row" else rows
 
     def tables(self, entry: Entry, snapshot: Snapshot) -> Tables:
-        """Return the answer of one entry as an Arrow table, or as a dict of tables. Raises the exceptions of `answer`.
-        """
+        """Return the answer to one entry as an Arrow table, or as a dict of tables. Raises what `answer` raises."""
         if not isinstance(snapshot, ClusterSnapshot):
             return self._warehouse.tables(entry, snapshot)
         if entry.shape == "parts":
@@ -121,23 +122,23 @@ class Cluster:
         return self._table(entry, snapshot)
 
     def takes(self, visits: int) -> bool:
-        """Return whether the cluster runs queries that would read this many visits, and counts rollups of as many."""
+        """Return whether the cluster runs queries that would read this many visits, and counts rollups over as many."""
         return visits >= self._options.from_visits
 
     def rollup_rows(self, relation: str, snapshot: ClusterSnapshot, cancelled: threading.Event) -> pa.Table:
-        """Return the rows of a relation for a new rollup, counted from the visits of a snapshot for a cluster.
+        """Return the rows of a relation for a new rollup, counted from the visits in a cluster snapshot.
 
-        Counting may take MAX_COUNTING_SECONDS, and is cancelled like an answer. Raises the exceptions of `answer`.
+        Counting may take up to MAX_COUNTING_SECONDS, and can be cancelled like `answer`. Raises what `answer` raises.
         """
         query = Query(cancelled, MAX_COUNTING_SECONDS)
         text = self._compiled(f"rollups/{relation}")
         return self._run_watched(self._patient_watchdog, query, f"rows of {relation}", text, snapshot)
 
     def count_everywhere(self, scope: Scope) -> None:
-        """Count the visits in a scope CHECK_TASKS times, so that each executor reads them: a task cannot choose its
+        """Count the visits in a scope CHECK_TASKS times, so that every executor reads them: a task cannot choose its
         executor.
 
-        Raises the exceptions of `answer`: FilesGone if an executor sees other visits.
+        Raises what `answer` raises, such as FilesGone if an executor sees other visits.
         """
         live = live_files(self._lake, scope)
         snapshot = for_cluster(self._lake, snapshot_of(self._lake, scope, live), live)
@@ -146,13 +147,13 @@ class Cluster:
         self._check_count(table["visits"][0].as_py(), CHECK_TASKS * snapshot.visits)
 
     def stop(self, cancelled: threading.Event) -> None:
-        """Cancel the queries of the `answer` or `rollup_rows` call that got this event."""
+        """Cancel the queries of the `answer` or `rollup_rows` call that was given this event."""
         self._warehouse.stop(cancelled)
         self._watchdog.check_now()
         self._patient_watchdog.check_now()
 
     def probe(self) -> None:
-        """Check the warehouse, which also answers without the cluster. Raises the exceptions of any query."""
+        """Check the warehouse, which answers even without the cluster. Raises the exceptions of any query."""
         self._warehouse.probe()
 
     def close(self) -> None:
@@ -164,7 +165,7 @@ class Cluster:
         self._warehouse.close()
 
     def _table(self, entry: Entry, snapshot: ClusterSnapshot, cancelled: threading.Event | None = None) -> pa.Table:
-        """Return the rows of an entry with a template."""
+        """Return the rows of an entry that has a template."""
         schema = pa.schema([(field.name, _ARROW_TYPES[field.kind.sql]) for field in entry.fields])
         query = Query(cancelled or threading.Event(), self._options.seconds)
         return self._run_watched(self._watchdog, query, entry.name, self._compiled(entry.name), snapshot).cast(schema)
@@ -172,7 +173,7 @@ class Cluster:
     def _run_watched(
         self, watchdog: Watchdog, query: Query, name: str, text: str, snapshot: ClusterSnapshot
     ) -> pa.Table:
-        """Return the rows of a query in the cluster's SQL. If it fails, log the reason, unless it was cancelled."""
+        """Return the rows of a query in Spark SQL. If the query fails, log the reason, unless it was cancelled."""
         outcome = "failed"
         try:
             with watchdog.watching(query, query.cancelled):
@@ -191,7 +192,7 @@ class Cluster:
                 self.outcomes[outcome] += 1
 
     def _run_with_retry(self, query: Query, text: str, snapshot: ClusterSnapshot) -> pa.Table:
-        """Return the rows of a query. If its session was lost, for example by a restart, run it again."""
+        """Return the rows of a query. If its session is lost, for example by a restart, run it again."""
         try:
             return self._run(query, text, snapshot)
         except SessionLost:
@@ -200,7 +201,8 @@ class Cluster:
         try:
             return self._run(query, text, snapshot)
         except SessionLost as lost:
-            raise ClusterUnavailable(f"the cluster at {self._options.shown_address} was lost: {lost}.") from lost
+            place = self._options.shown_address
+            raise ClusterUnavailable(f"the session on the cluster at {place} was lost: {lost}.") from lost
 
     def _run(self, query: Query, text: str, snapshot: ClusterSnapshot) -> pa.Table:
         if query.cancelled.is_set():
@@ -231,10 +233,10 @@ class Cluster:
         # not every engine notices that a file was deleted under it
         for path in (*(file.path for file in snapshot.landed), *snapshot.landed_links):
             if not os.path.exists(f"{self._lake.root}/{path}"):  # noqa: PTH110  # three times as fast
-                raise FilesGone(f"{self._lake.root}/{path} was deleted while the cluster read it.")
+                raise FilesGone(f"{self._lake.root}/{path} was deleted while the cluster was reading it.")
         organization = snapshot.scope.organization
         if epoch is not None and epoch != self._lake.manifest.organizations.epoch(organization):
-            raise FilesGone(f"visits of {organization} were changed while the cluster read them.")
+            raise FilesGone(f"visits of {organization} were changed while the cluster was reading them.")
         return table
 
     def _give_back(self, session: ClusterSession) -> None:
@@ -245,7 +247,7 @@ class Cluster:
         session.close()
 
     def _session_for(self, snapshot: ClusterSnapshot) -> ClusterSession:
-        """Return an idle session, preferably with the views of this snapshot, or a new session."""
+        """Return an idle session, preferably one with this snapshot's views, or a new session."""
         with self._idle_lock:
             for session in self._idle:
                 if session.views_of is snapshot:
@@ -256,13 +258,13 @@ class Cluster:
         return ClusterSession(self._options.address)
 
     def _take_all(self) -> list[ClusterSession]:
-        """Take all idle sessions."""
+        """Remove all idle sessions from the pool and return them."""
         with self._idle_lock:
             taken, self._idle = self._idle, []
         return taken
 
     def _check_count(self, seen: int, expected: int) -> None:
-        """Raise FilesGone unless the cluster sees all visits: not every engine reports missing files."""
+        """Raise FilesGone unless the cluster sees all visits, since not every engine reports missing files."""
         if seen != expected:
             raise FilesGone(
                 f"the cluster at {self._options.shown_address} sees {seen} of {expected} visits under {self._folder}; "
@@ -270,7 +272,7 @@ class Cluster:
             )
 
     def _as_traffic_error(self, error: Exception, query: Query) -> Exception:
-        """Return the exception to raise for an error of the client; it may be SessionLost."""
+        """Return the exception to raise for an error from the client, which may be SessionLost."""
         if query.is_given_up:
             return ClusterUnavailable(f"the cluster at {self._options.shown_address} does not respond.")
         if query.is_interrupted and query.cancelled.is_set():
@@ -289,7 +291,7 @@ class Cluster:
 
 
 def _arguments(snapshot: ClusterSnapshot) -> dict[str, Any]:
-    """Return the values of the named parameters of compiled texts. A filter that is not set is NULL."""
+    """Return the values of the named parameters of compiled queries. A filter that is not set is NULL."""
     scope = snapshot.scope
     days = {"start_date": str(scope.start_date), "end_date": str(scope.end_date)}
     filters = {name: getattr(scope, name) for name in (*FILTERS, *LISTING)}

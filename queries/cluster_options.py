@@ -1,4 +1,4 @@
-"""The options for a cluster, and the errors that it raises. Does not need the extra `cluster`."""
+"""The options for a cluster, and the errors that a cluster raises. Does not need the extra `cluster`."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -7,7 +7,7 @@ from data import TrafficError
 from queries.locked_engine import QueryTimeout
 
 CLUSTER_TIMEOUT_SECONDS: Final = 120.0
-"""The default time limit of an answer: longer than on this machine, since a cluster gets the largest queries."""
+"""The default time limit for a query: longer than on this machine, since a cluster gets the largest queries."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class ClusterOptions:
 
 
 class ClusterTimeout(QueryTimeout):
-    """A query exceeded the time limit of the cluster."""
+    """A query exceeded the cluster's time limit."""
 
 
 class ClusterUnavailable(TrafficError):
-    """The cluster cannot be reached, does not respond, or was lost while it answered. A retry may work."""
+    """The cluster cannot be reached, does not respond, or was lost during a query. A retry may work."""

@@ -1,4 +1,4 @@
-"""The sources of the visits and links of a snapshot for a cluster: files on the workers, and rows sent to it."""
+"""The sources from which a cluster reads a snapshot's visits and links: files, and rows sent with the query."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,11 +20,11 @@ from queries.snapshot import ClusterSnapshot
 
 MAX_SENT_ROWS: Final = 100_000
 MAX_SENT_BYTES: Final = 64 << 20
-"""Maximum bytes of rows sent: servers accept messages of 128 MiB."""
+"""Maximum size in bytes of the rows sent: servers accept messages of up to 128 MiB."""
 
 
 class ClusterSources(NamedTuple):
-    """The visits and links that a cluster session reads: files, and rows sent to it."""
+    """The visits and links that a cluster session reads: files, and rows sent to the cluster."""
 
     visits: list[str]  # files, by their paths on the workers
     links: list[str]
@@ -35,13 +35,13 @@ class ClusterSources(NamedTuple):
 
 
 class SharedFolder:
-    """The folder of the lake, mounted on every worker."""
+    """The lake folder, mounted on every worker."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
 
     def sources(self, snapshot: ClusterSnapshot) -> ClusterSources:
-        """Return the sources of a snapshot for a cluster."""
+        """Return the sources for a cluster snapshot."""
         return ClusterSources(
             [f"{self._folder}/{file.path}" for file in snapshot.landed],
             [f"{self._folder}/{path}" for path in snapshot.landed_links],
@@ -50,19 +50,19 @@ class SharedFolder:
         )
 
     def forget(self) -> None:
-        """Forget which files exist, since a file was missing."""
+        """Do nothing: which files exist is not remembered here."""
 
 
 class PublishedCopy:
-    """The target where the lake is published. A small number of unpublished rows is sent with the query."""
+    """The target where the lake is published. A few unpublished rows are sent with the query."""
 
     def __init__(self, lake: Lake, name: str) -> None:
-        """Raises BadInput if this target needs the extra `publish`, and it is not installed."""
+        """Prepare to read the target `name`. Raises BadInput if it needs the extra `publish`, which is missing."""
         self._lake = lake
         self._published = PublishedLake(lake, name)
 
     def sources(self, snapshot: ClusterSnapshot) -> ClusterSources:
-        """Return the sources of a snapshot for a cluster. Raises FilesGone or ClusterUnavailable."""
+        """Return the sources for a cluster snapshot. Raises FilesGone or ClusterUnavailable."""
         files, organization = snapshot.landed, snapshot.scope.organization
         try:
             found = self._published.find(organization, files, snapshot.landed_links)
@@ -80,11 +80,12 @@ class PublishedCopy:
         )
 
     def forget(self) -> None:
-        """Forget which files exist, since a file was missing."""
+        """Forget which objects exist, because a file was missing."""
         self._published.forget()
 
     def _rows_to_send(self, found: PublishedObjects, organization: str) -> tuple[pa.Table, pa.Table]:
-        """Return the visits and links that are not published. Raises ClusterUnavailable if there are too many to send.
+        """Return the visits and links that are not published yet. Raises ClusterUnavailable if there are too many to
+        send.
         """
         root = self._lake.root
         counts = {
@@ -110,10 +111,10 @@ class PublishedCopy:
 
 
 ClusterLake: TypeAlias = SharedFolder | PublishedCopy
-"""The place where the workers of a cluster find a lake."""
+"""The place where a cluster's workers find a lake."""
 
 
 def _read(paths: Sequence[Path], schema: pa.Schema) -> pa.Table:
-    """Return the rows of files of the lake, with the columns that older files lack."""
+    """Return the rows of lake files, including the columns that older files lack."""
     tables = [pq.read_table(path, schema=schema, partitioning=None) for path in paths]
     return pa.concat_tables(tables) if tables else schema.empty_table()

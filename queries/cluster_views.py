@@ -1,4 +1,4 @@
-"""Defines the relations that compiled queries read as views in a session of a cluster."""
+"""Defines views in a cluster session for the relations that compiled queries read."""
 
 from typing import Final
 
@@ -19,13 +19,13 @@ _SPARK_TYPES: Final = {
     pa.int64(): "BIGINT",
     pa.timestamp("us"): "TIMESTAMP_NTZ",
 }
-"""The Spark types of the columns of stored files."""
+"""The Spark types for the columns of stored files."""
 _SUBJECT: Final = ("domain", "path", "short_code", "agent", "operator", "ai_source")
 """The text fields of the SQL type `subjects` in prelude/7_jobs.sql."""
 
 
 def make_views(session: ClusterSession, snapshot: ClusterSnapshot, sources: ClusterSources) -> None:
-    """Define the views of a snapshot over its visits and links."""
+    """Define a snapshot's views over its visits and links."""
     (owner,) = {file.organization for file in snapshot.landed} or {""}  # only one per query
     local_time = col("visited_at") + make_dt_interval(mins=coalesce(col("utc_offset"), lit(0)).cast("int"))
     day = local_time.cast("date")
@@ -42,7 +42,7 @@ def make_views(session: ClusterSession, snapshot: ClusterSnapshot, sources: Clus
 
 
 def _ddl(schema: pa.Schema) -> str:
-    """Return a schema in Spark's syntax."""
+    """Return a schema as Spark SQL writes it."""
     return ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" for field in schema)
 
 

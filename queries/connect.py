@@ -1,6 +1,6 @@
 """A session on a Spark Connect server. Imports pyspark, which only the extra `cluster` installs.
 
-The client's own retries and its reattachment to a lost connection are turned off: they would wait for minutes.
+The client's own retries and its reattachment to a lost connection are turned off, since they can take minutes.
 """
 
 import logging
@@ -41,20 +41,20 @@ CONNECT_SECONDS: Final = 5.0
 """Time after which a server that accepts the connection but does not respond counts as unavailable."""
 CLOSE_SECONDS: Final = 1.0
 INTERRUPT_GRACE_SECONDS: Final = 2.0
-"""Maximum time for the cluster to end an interrupted query before the connection is closed."""
+"""Maximum time that the cluster has to end an interrupted query before the connection is closed."""
 CLIENT_ERRORS: Final = (PySparkException, grpc.RpcError, ValueError, AssertionError)
-"""Exceptions raised by calls of a session; ValueError when its connection was closed meanwhile, AssertionError when the
-server ends a response without an error, as Sail does when interrupted."""
+"""Exceptions raised by the calls of a session: ValueError if its connection was closed during the call, AssertionError
+if the server ends an incomplete response without an error, as Sail does when interrupted."""
 
 MAX_MESSAGE: Final = 1_000
-"""Maximum number of characters of a server's message."""
+"""Maximum number of characters kept of a server's message."""
 _GARBLED: Final = "Exception deserializing response"
-"""The text by which gRPC, with the status INTERNAL, reports a response that it cannot parse."""
+"""The message of the INTERNAL error with which gRPC reports a response that it cannot parse."""
 _LOST: Final = ("INVALID_HANDLE", "NO_ACTIVE_SESSION", "TABLE_OR_VIEW_NOT_FOUND")
 _GONE: Final = (
     "PATH_NOT_FOUND", "FILE_NOT_EXIST", "FAILED_READ_FILE", "FileNotFound", "No such file", "not found: /"
 )  # fmt: skip
-"""Texts by which servers report an unknown session or view, and an unreadable file."""
+"""Parts of the errors with which servers report an unknown session or view (_LOST), or an unreadable file (_GONE)."""
 
 _OPTIONS: Final = [
     ("grpc.use_local_subchannel_pool", 1),  # otherwise a new connection inherits the backoff of a failed one
@@ -66,7 +66,7 @@ class SessionLost(Exception):
 
 
 def as_traffic_error(error: Exception) -> Exception:
-    """Translate an error of the client into SessionLost, FilesGone or QueryFailed, with the server's message."""
+    """Translate a client error into SessionLost, FilesGone or QueryFailed, with the server's message."""
     message = " ".join(str(error).split("JVM stacktrace")[0].split())[:MAX_MESSAGE]
     condition = (error.getCondition() or "") if isinstance(error, PySparkException) else ""
     if condition.startswith(_LOST) or _status(error) is grpc.StatusCode.UNAVAILABLE or _GARBLED in message:
@@ -77,7 +77,7 @@ def as_traffic_error(error: Exception) -> Exception:
 
 
 def _status(error: Exception) -> grpc.StatusCode | None:
-    """Return the gRPC status of an error of the client."""
+    """Return the gRPC status of a client error, if it has one."""
     if isinstance(error, grpc.RpcError):
         return error.code()
     status_of = getattr(error, "getGrpcStatusCode", None)
@@ -85,7 +85,7 @@ def _status(error: Exception) -> grpc.StatusCode | None:
 
 
 class _EagerChannel(DefaultChannelBuilder):  # type: ignore[misc]  # of a package that need not be installed
-    """Connects at once or not at all: otherwise objects for a dead server would be kept until the program ends."""
+    """Connects immediately or not at all: otherwise objects for a dead server would be kept until the program ends."""
 
     def toChannel(self) -> grpc.Channel:  # noqa: N802  # as the client calls it
         """Return the connected channel. Raises ClusterUnavailable."""
@@ -107,9 +107,9 @@ class _EagerChannel(DefaultChannelBuilder):  # type: ignore[misc]  # of a packag
 
 
 class ClusterSession:
-    """A connection with its own session on the server and its own temporary views. Used by one thread at a time.
+    """A connection with a separate session and separate temporary views on the server, for one thread at a time.
 
-    Its methods raise CLIENT_ERRORS.
+    The methods raise CLIENT_ERRORS.
     """
 
     def __init__(self, address: str) -> None:
@@ -124,8 +124,8 @@ class ClusterSession:
     def table(self, text: str, arguments: Mapping[str, Any]) -> pa.Table:
         """Return the rows of a SELECT with named parameters.
 
-        It is sent once, as a plan: `spark.sql(…).toArrow()` would first request its analysis and its schema, and the
-        server would analyze it each time.
+        The SELECT is sent once, as a plan: `spark.sql(…).toArrow()` would first request its analysis and its schema,
+        and the server would analyze it for each request.
         """
         literals = {name: lit(value).to_plan(self.spark.client) for name, value in arguments.items()}
         plan = Plan(root=Relation(sql=SQL(query=text, named_arguments=literals)))
@@ -133,9 +133,9 @@ class ClusterSession:
         return table
 
     def read_rows(self, view: str, schema: str, paths: list[str], sent: pa.Table, **columns: Column) -> None:
-        """Define a view of Parquet files and of rows to be sent, with these additional columns.
+        """Define a view over Parquet files and over rows sent to the server, with these additional columns.
 
-        An unreadable file is an error.
+        Queries of the view fail if a file is unreadable.
         """
         rows = DataFrame(LocalRelation(sent), self.spark) if len(sent) else self.spark.createDataFrame([], schema)
         if paths:
@@ -147,7 +147,7 @@ class ClusterSession:
         (rows.withColumns(columns) if columns else rows).createOrReplaceTempView(view)
 
     def put_rows(self, view: str, schema: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Define a view of a few rows. They are sent as literals, since not every server accepts tables."""
+        """Define a view over a few rows, which are sent as literals, since not every server accepts tables."""
         fields = [part.split() for part in schema.split(", ")]
         structs = []
         for row in rows:
@@ -161,11 +161,11 @@ class ClusterSession:
             self.spark.createDataFrame([], schema).createOrReplaceTempView(view)
 
     def count(self, view: str) -> int:
-        """Return the number of rows of a view."""
+        """Return the number of rows in a view."""
         return int(self.spark.table(view).count())
 
     def close(self) -> None:
-        """End the session on the server, if the server responds at once, and close the connection."""
+        """End the session, unless the server takes longer than CLOSE_SECONDS to respond, and close the connection."""
         ending = threading.Thread(target=self._end, daemon=True)
         ending.start()
         ending.join(CLOSE_SECONDS)
@@ -176,12 +176,12 @@ class ClusterSession:
             self.spark.client.release_session()
 
     def disconnect(self) -> None:
-        """Close the connection at once, without ending the session: a running call fails."""
+        """Close the connection immediately, without ending the session; a running call fails."""
         self.spark.client.close()
 
 
 class Query:
-    """A running query, which the watchdog may interrupt."""
+    """A query on a cluster, which the watchdog may interrupt."""
 
     def __init__(self, cancelled: threading.Event, seconds: float) -> None:
         self.cancelled = cancelled
@@ -207,8 +207,9 @@ class Query:
     def interrupt(self) -> None:
         """Ask the cluster to end the query; if it still runs after INTERRUPT_GRACE_SECONDS, close the connection.
 
-        Called repeatedly until the query has ended. Returns at once. A stage that Spark submits at this moment runs to
-        its end on the workers, since Spark forgets the tag with the query; no further stage is submitted.
+        The watchdog calls this repeatedly until the query has ended; each call returns immediately. A stage that Spark
+        is submitting at that moment still runs to completion on the workers, since Spark forgets the tag along with the
+        query; no further stage is submitted.
         """
         session = self._session
         if session is None:

@@ -1,7 +1,7 @@
-"""Defines the relations in an engine: the first time by running the prelude, later by copying its definitions.
+"""Defines the relations in an engine: by running the prelude the first time, and by copying the definitions later.
 
-DuckDB binds each of a hundred views when it is created, which takes 0.35 s of processor time for every command and
-every server; copying them takes 0.02 s. The copy is in a file of the lake.
+DuckDB binds each of a hundred views when the view is created, which takes every command and every server 0.35 s of
+processor time; copying the views takes 0.02 s. The copy is a file in the lake.
 """
 
 import hashlib
@@ -23,11 +23,11 @@ _ATTACH_READ_ONLY: Final = "ATTACH $file AS defined (READ_ONLY)"
 
 
 def define_relations(engine: duckdb.DuckDBPyConnection, lake: LakeFolders) -> None:
-    """Define the relations in an empty engine, without any visits. Writes the lake's empty seed rollup if it is
+    """Define the relations, without any visits, in an empty engine. Write the lake's empty seed rollup if it is
     missing.
 
-    They are copied from a file of the lake. If it is missing, damaged or from another version, the prelude is run and
-    the file is written if possible.
+    The definitions are copied from a file in the lake. If that file is missing, damaged or from another version, the
+    prelude is run, and the file is written if possible.
     """
     write_seed(lake, rollup_schema(engine))
     set_variables(engine, empty_snapshot(lake))
@@ -44,13 +44,13 @@ def rollup_schema(engine: duckdb.DuckDBPyConnection) -> Schema:
 
 
 def relations_file(lake: LakeFolders) -> Path:
-    """Return the database with the relations of this program; its name is a hash of everything they depend on."""
+    """Return the path of this program's database of relations; its name is a hash of everything that defines them."""
     defined_by = str((duckdb.__version__, prelude(), VISITS, LINKS, LINK_CHANGES))
     return lake.root / "relations" / f"{hashlib.sha256(defined_by.encode()).hexdigest()[:16]}.duckdb"
 
 
 def _copy_relations(engine: duckdb.DuckDBPyConnection, file: Path) -> bool:
-    """Copy the relations from a file; return whether that was possible. If not, the engine is unchanged."""
+    """Copy the relations from a file and return whether that succeeded; if not, the engine is unchanged."""
     try:
         engine.execute(_ATTACH_READ_ONLY, {"file": str(file)})
         try:
@@ -65,7 +65,7 @@ def _copy_relations(engine: duckdb.DuckDBPyConnection, file: Path) -> bool:
 
 
 def _keep(engine: duckdb.DuckDBPyConnection, file: Path, lake: LakeFolders) -> None:
-    """Write the file for the next engine, replacing files of other versions, if the lake is writable."""
+    """Write the file for the next engine, and delete the files of other versions, if the lake is writable."""
     if lake.seeds != lake.root:
         return
     staged = lake.staging / f"relations-{uuid4()}.duckdb"

@@ -1,4 +1,4 @@
-"""The detectors of jobs, each with its SQL file, its texts and its remedy.
+"""The detectors that find jobs, each with its SQL file, its texts and its remedy.
 
 To add a detector, add `jobs/<type>.sql`, `jobs/<type>.measure.sql` and one row here. Its thresholds are in its SQL.
 """
@@ -15,53 +15,53 @@ from queries.fields import Field, as_nullable
 from queries.prelude import sql_text
 
 FOLDER: Final = "folder"
-"""Stands for the first folder of a path among the columns that name a cause."""
+"""Stands for the first folder of a path in a list of columns that name a cause."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobKind:
-    """The subject of jobs of one type, their texts, and the measure of their outcome."""
+    """One type of job: the subject, the texts, and the measure of the outcome."""
 
     type: str
     subject: tuple[str, ...]  # the columns that name the subject of a job
     title: str
-    """The finding. {where} is its link or domain, {domain} its domain."""
+    """The title of a job. {where} becomes its link or domain, {domain} its domain."""
     summary: str  # two sentences; may also contain {days} and sums of the finding's columns
     action_id: str
     action_label: str
     implementation_type: Literal["patch", "edge_page", "manual"] = "patch"
-    """Default type of its implementations."""
+    """The default type of implementations."""
     more_is_better: bool = False  # whether more events in its measure are better; otherwise fewer are
     counts_refusals: bool = False
-    """Whether every event in its measure is a request with a wrong answer: refused, missing, or an exposed secret.
-    Then the answers alone show when the problem is gone."""
+    """Whether every event in the measure is a request that got a wrong answer: a refusal, a missing page or a secret.
+    If so, the answers alone show when the problem is gone."""
     closes_by_rate: bool = False
     """Whether a lower rate may close its jobs: only if fewer events are better and benchmarks/README.md shows that
-    rates seldom fall by themselves."""
+    rates seldom fall without a remedy."""
     untrusted: tuple[str, ...] = ()  # the columns with untrusted text
     urgency: Literal["secret", "error", "chance"] = "error"
-    """Exposed secrets come first, then errors that people or AI products get, then possible improvements."""
+    """The order of jobs: exposed secrets, then errors that people or AI products get, then possible improvements."""
     cause: tuple[str, ...] = ()
-    """The columns with equal values in all findings of one cause, which become one job; FOLDER is the first folder of
-    the path. (): each finding has its own cause."""
+    """The columns that are equal in all findings with the same cause, which become one job; FOLDER is the first folder
+    of the path. If there are none, each finding has a separate cause."""
     sql: str = ""  # the SQL file, unless it is named after the type
 
     @cached_property
     def measure(self) -> Entry:
-        """The entry with the events and visits of each subject by day, to compare days; days without visits have no
-        row.
+        """The entry that counts the events and visits of each subject by day, to compare days; days without visits have
+        no row.
         """
         name = f"jobs/{self.sql or self.type}.measure"
         return Entry(name, "rows", (f.SUBJECT_NUMBER, f.ON_DAY, f.EVENTS, f.VISITS))
 
     @property
     def many(self) -> str:
-        """Plural noun for subjects of one cause, such as paths."""
+        """The plural noun for subjects with the same cause, such as paths."""
         return f"{self.subject[-1].replace('ai_source', 'product').replace('short_code', 'link')}s"
 
     def cause_of(self, subject: Mapping[str, str | None]) -> dict[str, str | None]:
-        """Return the values that name the cause of a finding, by column. A path outside all folders is a cause of its
-        own.
+        """Return the values that name the cause of a finding, by column. A path outside all folders is a separate
+        cause.
         """
         path = subject.get("path") or ""
         first, _, rest = path.removeprefix("/").partition("/")
@@ -72,24 +72,24 @@ class JobKind:
 
 @dataclass(frozen=True, kw_only=True)
 class Detector(JobKind):
-    """Finds jobs of one type. The rows of its SQL are its findings, the heaviest first, one for each subject."""
+    """Finds jobs of one type. Its SQL returns a row for each finding, one per subject, the heaviest first."""
 
     fields: tuple[Field, ...]  # the columns of a finding, after its domain
     fetches: str = "agent_fetches"  # the column that counts requests, for the weight of a finding
     people: str | None = None  # the column that counts people; each weighs as much as ten requests
     compares_days: bool = False
-    """Whether it compares days with each other: a day with a missing log would look like a day without visits."""
+    """Whether it compares days with each other: if a log is missing, its day would look like a day without visits."""
     only: tuple[str, bool] | None = None
-    """For a SQL file shared by two types, the column and value that select this type's rows; None: all rows."""
+    """If two types share a SQL file, the column and the value that select this type's rows; None: all rows."""
 
     @cached_property
     def entry(self) -> Entry:
-        """The entry that has the findings as its rows."""
+        """The entry that answers with one row for each finding."""
         return Entry(f"jobs/{self.sql or self.type}", "rows", (as_nullable(f.DOMAIN), *self.fields))
 
     @cached_property
     def reasons(self) -> tuple[str, ...]:
-        """The reasons why its SQL leaves out a subject, in the order of the SQL."""
+        """The reasons for which the SQL leaves out a subject, in the order of the SQL."""
         sql = template(self.entry.name)
         shared = sql_text("prelude/7_jobs") if "erring_paths" in sql else ""
         return tuple(dict.fromkeys(_REASON.findall(shared + sql)))
@@ -122,8 +122,8 @@ _EXPOSED_PATH: Final = Detector(
         f.PATH, f.IS_CATCH_ALL, f.ANSWERED, f.PROBES, f.PROBED_PATHS, f.ANSWER_SIZE, f.TOP_PATHS, *_WHO, *_SEEN,
     ),
     title="Secret file exposed on {where}",
-    summary="From {days}, scanners made {probes} requests for what must stay private, and {answered} got a status of "
-    "200 to 299. Check what the path shows, and replace every secret in it.",
+    summary="From {days}, scanners made {probes} requests for content that must stay private; {answered} got a "
+    "status of 200 to 299. Check what the path shows, and replace every secret in it.",
     action_id="hide_path", action_label="Block the path, and replace the secrets in it", urgency="secret",
     fetches="answered", sql="exposed_path", only=("is_catch_all", False), counts_refusals=True,
 )  # fmt: skip
@@ -180,8 +180,8 @@ _ALL: Final = (
         type="search_errors", subject=("domain",), untrusted=_WHO_TEXT,
         fields=(f.VISITS, f.ERRORS, f.PERCENTAGE, *_DETAILS),
         title="Search crawlers get server errors on {domain}",
-        summary="From {days}, {errors} of their {visits} requests got a status of 500 or above. Search engines crawl "
-        "such a site less often, and drop pages that keep failing.",
+        summary="From {days}, {errors} of {visits} requests by search crawlers got a status of 500 or above. Search "
+        "engines crawl such a site less often, and drop pages that keep failing.",
         action_id="fix_error", action_label="Fix the server errors",
         implementation_type="manual", fetches="errors",
     ),
@@ -189,17 +189,17 @@ _ALL: Final = (
         type="error_days", subject=("domain",), untrusted=_WHO_TEXT,
         fields=(f.VISITS, f.ERRORS, f.PERCENTAGE, f.PEOPLE, *_DETAILS),
         title="Days with many errors on {domain}",
-        summary="From {days}, there were one or two days on which a fifth of all requests or more got a status of 500 "
-        "or above: {errors} of {visits} on these days, {people} of them by people. Search crawlers do not count.",
-        action_id="fix_error", action_label="Find out why it failed on these days",
+        summary="From {days}, there were one or two days on which at least a fifth of all requests got a status of 500 "
+        "or above: {errors} of {visits} on those days, {people} of them by people. Search crawlers do not count.",
+        action_id="fix_error", action_label="Find out why requests failed on these days",
         implementation_type="manual", fetches="errors",
     ),
     Detector(
         type="crawler_file", subject=("domain", "path"), cause=("domain",), untrusted=("path", "top_agent"),
         fields=(f.PATH, f.VISITS, *_WHO, *_SEEN),
         title="Crawlers find no robots.txt or sitemap.xml on {domain}",
-        summary="From {days}, search and AI crawlers asked {visits} times and never got it. Without a robots.txt "
-        "they may read everything; without a sitemap.xml they find pages only by links.",
+        summary="From {days}, search and AI crawlers asked for it {visits} times and never got it. Without a "
+        "robots.txt they may read everything; without a sitemap.xml they find pages only through links.",
         action_id="publish_file", action_label="Publish the file",
         fetches="visits", counts_refusals=True, urgency="chance",
     ),
@@ -217,7 +217,7 @@ _ALL: Final = (
         fields=(f.PATH_TEMPLATE, _SHORT_CODE, f.VISITS, f.REFUSED_PEOPLE, f.PERCENTAGE, f.STATUSES, *_DETAILS),
         title="People refused on {where}",
         summary="From {days}, {refused} of {visits} requests by people who got other pages on the same day were "
-        "answered 403 or 429, or given up (499). A firewall, a rate limit or missing permissions may be the cause.",
+        "answered with 403 or 429, or abandoned (499). A firewall, rate limit or missing permission may be the cause.",
         action_id="allow_people", action_label="Find out what refuses people",
         implementation_type="manual", fetches="refused", counts_refusals=True,
     ),
@@ -226,8 +226,8 @@ _ALL: Final = (
         _EXPOSED_PATH,
         type="catch_all",
         title="Missing pages are answered as if they existed on {domain}",
-        summary="From {days}, vulnerability scanners got {answered} answers of status 200 to 299 for {paths} paths "
-        "that are unlikely to exist, all of one size: a catch-all page. Answer 404, so that missing pages are noticed.",
+        summary="From {days}, vulnerability scanners got {answered} answers of one size with a status of 200 to 299 "
+        "for {paths} paths that are unlikely to exist: a catch-all page. Answer 404 so that missing pages are noticed.",
         action_id="answer_404", action_label="Answer 404 for missing pages", urgency="chance",
         only=("is_catch_all", True),
     ),
@@ -235,8 +235,9 @@ _ALL: Final = (
         type="crawler_inside", subject=("domain",), untrusted=_WHO_TEXT,
         fields=(f.ANSWERED, f.PROBED_PATHS, *_DETAILS),
         title="Crawlers get admin pages on {domain}",
-        summary="From {days}, search and AI crawlers got {answered} answers of status 200 to 299 at {paths} paths of "
-        "an admin area, or that delete or sign out. No link may delete; a Disallow in robots.txt is only a request.",
+        summary="From {days}, search and AI crawlers got {answered} answers with a status of 200 to 299 for {paths} "
+        "paths that are in an admin area, delete something or sign out. No link may delete anything; a Disallow in "
+        "robots.txt is only a request.",
         action_id="require_sign_in", action_label="Require a sign-in, and delete by POST only",
         implementation_type="manual", fetches="answered", counts_refusals=True, urgency="secret",
     ),
@@ -276,23 +277,23 @@ _ALL: Final = (
         type="training_without_return", subject=("domain", "operator"), cause=("domain",), untrusted=("top_agent",),
         fields=(f.OPERATOR, f.TRAINING_FETCHES, f.VISITS, f.PERCENTAGE, f.VERIFIED, *_WHO, *_SEEN),
         title="Training crawler without referrals on {domain}",
-        summary="From {days}, it made {training_fetches} requests; products of its operator sent no people.",
+        summary="From {days}, it made {training_fetches} requests; its operator's products sent no people.",
         action_id="limit_agent", action_label="Limit the operator's training crawlers", urgency="chance",
         fetches="training_fetches",
     ),
 )  # fmt: skip
 
 DETECTORS: Final[dict[str, Detector]] = {detector.type: detector for detector in _ALL}
-"""Every detector, by the type of the jobs that it finds."""
+"""Every detector, by the type of job that it finds."""
 
 CRAWLER_PLAN: Final = JobKind(
     type="crawler_plan", subject=("domain", "agent"), untrusted=("agent",),
     title="Keep AI crawlers out: {operators}",
     summary="From {days}, they made {agent_fetches} requests and were sent {bytes_sent} bytes. Visits by people whom "
-    "products of their operators sent: {people_at_risk}.",
+    "their operators' products sent: {people_at_risk}.",
     action_id="block_crawlers", action_label="Publish the file that keeps them out", urgency="chance",
 )  # fmt: skip
-"""A plan that blocks some crawlers, turned into a job by an editor. `agent` has their names, separated by commas."""
+"""A plan to block some crawlers that an editor turned into a job. `agent` lists their names, separated by commas."""
 
 JOB_KINDS: Final[dict[str, JobKind]] = {**DETECTORS, CRAWLER_PLAN.type: CRAWLER_PLAN}
-"""Every type of job with a measurable outcome."""
+"""Every type of job that has a measurable outcome."""

@@ -1,4 +1,4 @@
-"""The dictionary of relations and columns for users' SQL."""
+"""The dictionary of the relations and columns that users' SQL can read."""
 
 import re
 from typing import Final
@@ -19,19 +19,19 @@ _INTERNAL: Final = {
 """Relations that can be read, but contain nothing to count."""
 _DERIVED: Final = {
     "organization": "the organization of these visits or links",
-    "landed_category": "the category before the visits of the whole day were considered",
-    "aside": "why a visit is not counted: `file` where files are set aside, `own` if its owner excludes it; or NULL",
-    "is_file": "whether it is a part that a page loaded: an image, a stylesheet, a script or a font, counted or not",
-    "is_signed": "whether it named its agent in `Signature-Agent`, or was signed; not verified",
-    "tags": "tags of the link; NULL where it has none",
+    "landed_category": "the category when the visit landed, before the whole day was judged",
+    "aside": "why a visit is not counted: `file` if files are set aside, `own` if its owner excludes it; or NULL",
+    "is_file": "whether the visit is a part that a page loaded (image, stylesheet, script or font), counted or not",
+    "is_signed": "whether the request named its agent in `Signature-Agent` or was signed; this is not verified",
+    "tags": "tags of the link; NULL if it has none",
     "start_date": "first day of the scope",
     "end_date": "last day of the scope",
-    "ten_thousandths": "value of one visit, in 1/10,000 of the currency",
-    "is_referral": "whether a person was referred by an AI product; otherwise an agent's visit",
-    "people_visitors": "visitors with a visit by a person",
-    "ai_visitors": "visitors with an AI-related visit",
+    "ten_thousandths": "value of one visit, in ten-thousandths of a unit of the currency",
+    "is_referral": "whether the visit is by a person whom an AI product referred; otherwise it is by an agent",
+    "people_visitors": "visitors with at least one visit by a person",
+    "ai_visitors": "visitors with at least one AI-related visit",
     "referred_visitors": "visitors referred by AI",
-    "bot_visitors": "visitors with a visit by other automated traffic",
+    "bot_visitors": "visitors with at least one visit by other automated traffic",
     "unidentified_referrals": "AI referrals without a visitor",
     "last_human": "time of the last visit by a person without an AI referral",
     "last_referral": "time of the last AI referral",
@@ -47,7 +47,7 @@ _BOOKKEEPING: Final = ("for_domain", "days")
 
 
 def relations() -> dict[str, str]:
-    """Return the meaning of each public relation; for relations of counts, the comment at the top of their files."""
+    """Return the meaning of each public relation: for a relation of counts, the comment at the top of its file."""
     found = BASES | _INTERNAL
     for name in sorted(view_names()):
         lines = sql_text(f"relations/{name}").partition("CREATE ")[0].splitlines()
@@ -56,7 +56,7 @@ def relations() -> dict[str, str]:
 
 
 def describe(own_sql: OwnSql, scope: Scope) -> RelationDescriptions:
-    """Return the relations with their columns, and every column with its type and meaning."""
+    """Return every relation with its meaning and columns, and every column with its type and meaning."""
     found = own_sql.sql(
         "SELECT table_name, column_name, data_type FROM duckdb_columns() WHERE NOT internal ORDER BY column_index",
         scope,

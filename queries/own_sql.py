@@ -154,8 +154,7 @@ class _Process:
         delete_abandoned(self._options.folders.staging)
 
     def _exchange(self, query: OwnQuery) -> tuple[list[Any], list[str]]:
-        """Return the batches that the process sends for a query, and the class and message of the error if it failed.
-        """
+        """Return the batches that the process sends for a query, and the class and message of the error if it failed."""
         batches: list[Any] = []
         left = self._options.memory_bytes
         if not self._is_ready:

@@ -120,8 +120,7 @@ def _count_by_period(
     periods: Iterable[tuple[date, date]],
     cancelled: threading.Event | None,
 ) -> dict[str, pa.Table]:
-    """Return all rows of these relations, with the kept columns, counted from the visits of one period after another.
-    """
+    """Return all rows of these relations, with the kept columns, counted from the visits of one period after another."""
     with engine.cursor(snapshot, cancelled) as cursor:
         answered = cursor.sql("FROM answered_links").to_arrow_table()
     columns = columns_of_relations(relations)

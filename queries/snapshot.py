@@ -218,7 +218,8 @@ def for_cluster(lake: Lake, snapshot: Snapshot, files: Sequence[LandedFile]) -> 
 
 def _high_cardinality_days(files: Iterable[LandedFile]) -> tuple[date, ...]:
     """Return the days on which these files have more than MAX_VALUES_PER_DAY visits, and so may have more words than
-    that."""
+    that.
+    """
     visits: Counter[date] = Counter()
     for file in files:
         visits[file.day] += file.visits

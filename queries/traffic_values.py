@@ -20,7 +20,8 @@ class TrafficValue(NamedTuple):
 
 def load_traffic_values(path: Path | None = None) -> list[TrafficValue]:
     """Return the values in a file like traffic_values.toml; None: the shipped file. Raises BadInput for an invalid
-    file."""
+    file.
+    """
     source = path or resources.files("queries").joinpath("traffic_values.toml")
     try:
         table = tomli.loads(source.read_text("utf-8"), parse_float=Decimal)

@@ -50,8 +50,7 @@ class Warehouse:
         self._no_visits = empty_snapshot(lake)
 
     def snapshot(self, scope: Scope) -> Snapshot:
-        """Return a snapshot of the lake for a scope. Answers computed from one snapshot are consistent with each other.
-        """
+        """Return a snapshot of the lake for a scope. Answers computed from one snapshot are consistent with each other."""
         return replace(take_snapshot(self._lake, scope), traffic_values=self._engine.traffic_values)
 
     def with_shared_visits(

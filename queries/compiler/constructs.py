@@ -1,4 +1,4 @@
-"""The constructs that a compiled query may contain: each was checked, and all others are errors."""
+"""The constructs that a compiled query may contain: each has been checked, and all others are errors."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ from sqlglot import exp
 
 
 class Unsupported(Exception):
-    """A construct of DuckDB without a checked counterpart in Spark."""
+    """A DuckDB construct without a checked counterpart in Spark."""
 
 
 CHECKED_NODES: Final[frozenset[type[exp.Expr]]] = frozenset({
@@ -26,21 +26,21 @@ CHECKED_NODES: Final[frozenset[type[exp.Expr]]] = frozenset({
     exp.Count, exp.Sum, exp.Min, exp.Max, exp.LogicalOr, exp.BitwiseOrAgg, exp.Filter, exp.Window, exp.Contains,
     exp.Lower, exp.Substring,
 })  # fmt: skip
-"""Nodes of the tree that DuckDB, Spark and Sail interpret alike, as tests/cluster/test_answers.py shows."""
+"""Syntax tree nodes that DuckDB, Spark and Sail interpret alike, as tests/cluster/test_answers.py shows."""
 
 FUNCTIONS: Final = frozenset({
     "aggregate", "array", "array_contains", "array_join", "array_sort", "collect_list", "collect_set", "datediff",
     "element_at", "explode", "nullif", "pmod", "regexp_extract", "regexp_replace", "row_number", "sequence",
     "shiftleft", "slice", "split", "struct", "transform", "trunc",
 })  # fmt: skip
-"""Functions of Spark and Sail that rewrites call by these names."""
+"""Spark and Sail functions that rewrites call by these names."""
 
 JOINS: Final = frozenset({("", ""), ("LEFT", ""), ("LEFT", "SEMI"), ("LEFT", "ANTI"), ("FULL", "")})
-"""Side and kind of joins, each with ON."""
+"""The supported joins by side and kind, each with ON."""
 
 
 def check_constructs(query: exp.Query) -> None:
-    """Raise Unsupported for the first construct that was not checked."""
+    """Raise Unsupported for the first construct that has not been checked."""
     for node in query.walk():
         reason = f" ({type(node).__name__})" if type(node) not in CHECKED_NODES else _problem(node)
         if reason:
@@ -51,13 +51,13 @@ def _problem(node: exp.Expr) -> str:
     """Return why a node of a known kind cannot be carried over unchanged; "" if it can."""
     match node:
         case exp.Anonymous():
-            return "" if node.name in FUNCTIONS else ": this function"
+            return "" if node.name in FUNCTIONS else ": an unchecked function"
         case exp.In() if node.args.get("query") and not _decides_about_rows(node):
             return ": IN with a subquery, unless it is in a condition on rows and not under NOT"
         case exp.Ordered() if node.args.get("nulls_first"):
-            return ": an order with NULL first"
+            return ": an ORDER BY with NULLS FIRST"
         case exp.Join() if (node.side, node.kind) not in JOINS or node.method or not node.args.get("on"):
-            return ": this kind of join"
+            return ": an unchecked kind of join"
         case exp.Union() if node.args.get("distinct") or node.args.get("by_name"):
             return ": a UNION without ALL"
     return ""

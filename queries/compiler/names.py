@@ -8,11 +8,11 @@ from queries.compiler.constructs import Unsupported
 from queries.compiler.selects import flatten_tuples, nest
 
 Describe = Callable[[str], dict[str, str]]
-"""The columns of the rows of a DuckDB query, with their types, in order."""
+"""A function that returns the columns of a DuckDB query in order, with their types."""
 
 
 def write_out_names(tree: exp.Expr, describe: Describe) -> None:
-    """Write out in place: stars, joins with USING, unions by name and QUALIFY. The tree stays in DuckDB's dialect."""
+    """Write out stars, joins with USING, unions by name and QUALIFY in place. The tree stays in DuckDB's dialect."""
     flatten_tuples(tree)
     for select in [*tree.find_all(exp.Select)]:
         _write_out_stars(select, describe)
@@ -26,7 +26,7 @@ def write_out_names(tree: exp.Expr, describe: Describe) -> None:
 
 
 def _schema_of(query: exp.Expr, place: exp.Expr, describe: Describe) -> dict[str, str]:
-    """Return the columns of a query as if it were at `place`, where the same CTEs are visible."""
+    """Return the columns that a query has at `place`, where the same CTEs are visible."""
     ctes: list[str] = []
     node = place
     while parent := node.parent:
@@ -42,7 +42,7 @@ def _schema_of(query: exp.Expr, place: exp.Expr, describe: Describe) -> dict[str
 
 
 def _write_out_stars(select: exp.Select, describe: Describe) -> None:
-    """Write out stars, except a plain `*` in a SELECT without USING, which means the same everywhere."""
+    """Write out stars, except a plain `*` in a SELECT without USING, which means the same in every engine."""
     has_using = any(join.args.get("using") for join in select.args.get("joins") or [])
     items: list[exp.Expr] = []
     for item in select.expressions:
@@ -66,7 +66,7 @@ def _write_out_stars(select: exp.Select, describe: Describe) -> None:
 
 
 def _write_out_using(select: exp.Select) -> None:
-    """Replace USING by ON; its columns then come from the left side."""
+    """Replace USING with ON; the shared columns then come from the left side."""
     joins = select.args.get("joins") or []
     shared: set[str] = set()
     left = select.args["from_"].this.alias_or_name if select.args.get("from_") else ""
@@ -92,7 +92,7 @@ def _write_out_using(select: exp.Select) -> None:
 
 
 def _write_out_by_name(union: exp.Union, describe: Describe) -> None:
-    """Give both sides all columns in the same order; an untyped column gets its type in the union."""
+    """Give both sides all columns in the same order; an untyped column gets the type that it has in the union."""
     types = _schema_of(union, union, describe)
     for side in (union.this, union.expression):
         if not isinstance(side, exp.Select):
@@ -112,7 +112,7 @@ def _with_type(item: exp.Expr | None, name: str, kind: str) -> exp.Expr:
 
 
 def _write_out_qualify(select: exp.Select, describe: Describe) -> None:
-    """QUALIFY becomes the WHERE of an outer query, which gets its ORDER BY and LIMIT, too."""
+    """Turn QUALIFY into the WHERE of an outer query, which also gets the ORDER BY and LIMIT."""
     names = _schema_of(select, select, describe)
     if select.args.get("having"):
         raise Unsupported("QUALIFY with HAVING")

@@ -21,19 +21,19 @@ _VARIABLES: Final = {name: _PARAMETERS[name] for name in (*FILTERS, *LISTING)} |
     "behaviour": "BOOLEAN",
     "aside": "BIGINT",
 }
-"""Session variables with one value, which are named parameters, too."""
+"""Session variables with one value, which are named parameters as well."""
 
 _LISTS: Final = ("high_cardinality_days", "days_without_domains")
-"""Session variables with days. On a cluster they are relations with one column, day."""
+"""Session variables that hold days. On a cluster, each is a relation with one column, day."""
 
 _LOG_GAMMA: Final = """({x} - 0.5) * ln({x} + 7) + 7 * ln({x} + 7) - {x} - 7 + 0.9189385332046727
     + 1 / (12 * ({x} + 7)) - 1 / (360 * pow({x} + 7, 3)) + 1 / (1260 * pow({x} + 7, 5))
     - ln({x} * ({x} + 1) * ({x} + 2) * ({x} + 3) * ({x} + 4) * ({x} + 5) * ({x} + 6))"""
-"""ln Γ(x) by Stirling's series at x + 7; for x of 1 or more it is off by less than 1e-9."""
+"""ln Γ(x) by Stirling's series at x + 7. If x is at least 1, the error is less than 1e-9."""
 
 
 def rewrite(tree: exp.Expr) -> exp.Expr:
-    """Return the tree in Spark SQL. Raises Unsupported."""
+    """Return the tree, rewritten for Spark SQL. Raises Unsupported."""
     flatten_tuples(tree)
     for kind, rewritten in _REWRITES:
         for node in [*tree.find_all(kind)][::-1]:  # inner nodes first
@@ -46,7 +46,7 @@ def rewrite(tree: exp.Expr) -> exp.Expr:
 
 
 def _parameter(node: exp.Dot) -> exp.Expr:
-    """A field of the scope becomes a named parameter."""
+    """Turn a field of the scope into a named parameter."""
     if node.this.name != "getvariable" or node.this.expressions[0].name != "scope":
         return node
     name = node.expression.name
@@ -56,7 +56,7 @@ def _parameter(node: exp.Dot) -> exp.Expr:
 
 
 def _variable(node: exp.Anonymous) -> exp.Expr:
-    """A session variable with one value becomes a named parameter. On a cluster, `explain` is not supported."""
+    """Turn a session variable with one value into a named parameter. On a cluster, `explain` is not supported."""
     if node.name == "getvariable" and node.expressions[0].name == "explain":
         return exp.cast(exp.null(), "ARRAY<STRING>", dialect="spark")
     kind = _VARIABLES.get(node.expressions[0].name) if node.name == "getvariable" else None
@@ -64,11 +64,11 @@ def _variable(node: exp.Anonymous) -> exp.Expr:
 
 
 def _cast(node: exp.Cast) -> exp.Expr:
-    """HUGEINT becomes DECIMAL(38, 0), and a variable with days becomes a list of a relation's rows."""
+    """Turn HUGEINT into DECIMAL(38, 0), and a variable that holds days into the list of a relation's rows."""
     if isinstance(node.this, exp.Anonymous) and node.this.name == "getvariable":
         variable = node.this.expressions[0].name
         if variable not in _LISTS:
-            raise Unsupported(f"{node.this.sql('duckdb')}: this variable")
+            raise Unsupported(f"{node.this.sql('duckdb')}: an unsupported variable")
         days = exp.Select(expressions=[call("collect_list", exp.column("day"))]).from_(variable, copy=False)
         return exp.Subquery(this=days)
     if node.to.this == exp.DType.INT128:
@@ -79,7 +79,7 @@ def _cast(node: exp.Cast) -> exp.Expr:
 
 
 def _div(node: exp.Div) -> exp.Expr:
-    """DuckDB's `/` always divides as DOUBLE."""
+    """Divide as DOUBLE, as DuckDB's `/` always does."""
     number = node.this.unnest()
     if not (isinstance(number, exp.Cast) and number.to.this == exp.DType.DOUBLE):
         node.set("this", exp.cast(number, "DOUBLE"))
@@ -87,7 +87,9 @@ def _div(node: exp.Div) -> exp.Expr:
 
 
 def _extract(node: exp.Extract) -> exp.Expr:
-    """Weekdays are computed from a known Monday, since engines number them differently. Hours and days are the same."""
+    """Compute weekdays from a known Monday, since engines number them differently. Hours, minutes and days stay
+    unchanged.
+    """
     part = node.name.upper()
     if part == "ISODOW":
         monday = exp.cast(exp.Literal.string("0001-01-01"), "DATE")
@@ -98,7 +100,7 @@ def _extract(node: exp.Extract) -> exp.Expr:
 
 
 def _days_between(node: exp.DateDiff) -> exp.Expr:
-    """The number of days between the dates of two times."""
+    """Return the number of days between the dates of two times."""
     if node.text("unit").upper() != "DAY":
         raise Unsupported(node.sql("duckdb"))
     days = call("datediff", exp.cast(node.this, "DATE"), exp.cast(node.expression, "DATE"))
@@ -113,7 +115,9 @@ def _trunc(node: exp.TimestampTrunc) -> exp.Expr:
 
 
 def _series(node: exp.GenerateSeries) -> exp.Expr:
-    """An empty series would count downwards in Spark: the end must be a literal, a parameter or x + 1."""
+    """Turn a series into a sequence. Spark counts an empty series downwards, so the end of a range must be a literal or
+    x + 1.
+    """
     start, end, step = node.args["start"], node.args["end"], node.args.get("step")
     if node.args.get("is_end_exclusive"):
         if end.is_int:
@@ -126,7 +130,9 @@ def _series(node: exp.GenerateSeries) -> exp.Expr:
 
 
 def _bracket(node: exp.Bracket) -> exp.Expr:
-    """An element of a list literal or of a map from a subquery, or the first of list_sort(list(DISTINCT x))."""
+    """Translate access to an element of a list literal or of a map from a subquery, or to the first elements of
+    list_sort(list(DISTINCT x)).
+    """
     (index,) = node.expressions
     if isinstance(index, exp.Slice) and isinstance(node.this, exp.ArraySort):
         (value,) = node.this.this.this.expressions
@@ -143,9 +149,9 @@ def _bracket(node: exp.Bracket) -> exp.Expr:
 
 
 def _joined_list(node: exp.ArrayToString) -> exp.Expr:
-    """array_to_string(list_sort(list(DISTINCT x) FILTER (…)), ', '), where x is not text: NULL if there is none.
+    """Translate array_to_string(list_sort(list(DISTINCT x) FILTER (…)), ', '), where x is not text: NULL without rows.
 
-    Or array_to_string of a column of texts.
+    A column of lists of strings may also be the argument of array_to_string.
     """
     if isinstance(node.this, exp.Column):
         return call("array_join", node.this, node.expression)
@@ -159,13 +165,15 @@ def _joined_list(node: exp.ArrayToString) -> exp.Expr:
 
 
 def _ordered_list(node: exp.Filter) -> exp.Expr:
-    """coalesce(list(x ORDER BY x) FILTER (…), …), where x is never NULL: without rows, Spark returns an empty list."""
+    """Translate coalesce(list(x ORDER BY x) FILTER (…), …), where x is never NULL. Without rows, Spark returns an empty
+    list.
+    """
     if not isinstance(node.this, exp.ArrayAgg):
         return node
     order = node.this.this
     keys = order.expressions if isinstance(order, exp.Order) else []
     if len(keys) != 1 or keys[0].this != order.this or keys[0].args.get("desc"):
-        raise Unsupported(f"{node.sql('duckdb')}: a list in another order than its own")
+        raise Unsupported(f"{node.sql('duckdb')}: a list that is not ordered by its own values")
     if not isinstance(node.parent, exp.Coalesce):
         raise Unsupported(f"{node.sql('duckdb')}: a list that may be NULL")
     node.set("this", call("collect_list", order.this))
@@ -173,7 +181,7 @@ def _ordered_list(node: exp.Filter) -> exp.Expr:
 
 
 def _summed_list(node: exp.Anonymous) -> exp.Expr:
-    """list_sum(list_transform(…, lambda k: …)) of DOUBLE, and the gamma function."""
+    """Translate list_sum(list_transform(…, lambda k: …)) of DOUBLE, and the log-gamma function."""
     if node.name == "lgamma":
         x = exp.cast(node.expressions[0], "DOUBLE").sql("duckdb")
         return exp.paren(sqlglot.parse_one(_LOG_GAMMA.format(x=x), dialect="duckdb"))
@@ -189,7 +197,7 @@ def _summed_list(node: exp.Anonymous) -> exp.Expr:
 
 
 def _row_number(node: exp.Window) -> exp.Expr:
-    """row_number() is a BIGINT in DuckDB and an INT in Spark."""
+    """Cast row_number() to BIGINT, its type in DuckDB; in Spark it is an INT."""
     if not isinstance(node.this, exp.RowNumber):
         return node
     node.set("this", call("row_number"))
@@ -227,4 +235,4 @@ _REWRITES: Final[tuple[tuple[type[exp.Expr], Callable[..., exp.Expr]], ...]] = (
     (exp.Join, _join),
     (exp.RegexpExtract, lambda node: call("regexp_extract", node.this, node.expression, node.args["group"])),
 )
-"""The rewrites, in this order."""
+"""The rewrites, in the order in which they run."""

@@ -1,4 +1,4 @@
-"""Rewrites SELECTs as a whole: tuples in them, GROUP BY, HAVING, and UNNEST."""
+"""Rewrites whole SELECTs: their tuples, GROUP BY, HAVING and UNNEST."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from queries.compiler.constructs import Unsupported
 
 
 def call(name: str, *arguments: exp.Expr | str | int) -> exp.Anonymous:
-    """Return a call to a Spark function with exactly this name; texts and numbers become literals."""
+    """Return a call to a Spark function with exactly this name; strings and numbers become literals."""
     return exp.Anonymous(this=name, expressions=[exp.convert(argument) for argument in arguments])
 
 
@@ -32,7 +32,7 @@ def without_needless_parens(tree: exp.Expr) -> exp.Expr:
 
 
 def flatten_tuples(tree: exp.Expr) -> None:
-    """Replace a tuple (a, b) AS c in a SELECT list by columns c_1 and c_2, and a comparison with it by two."""
+    """Replace a tuple (a, b) AS c in a SELECT list with columns c_1 and c_2, and compare tuples column by column."""
     for select in [*tree.find_all(exp.Select)]:
         items: list[exp.Expr] = []
         for item in select.expressions:
@@ -52,7 +52,7 @@ def flatten_tuples(tree: exp.Expr) -> None:
         if not isinstance(right, exp.Tuple):
             continue
         if isinstance(equal, exp.EQ) and not isinstance(left, exp.Column):
-            raise Unsupported(f"{equal.sql('duckdb')}: a comparison of tuples, where NULL may be")
+            raise Unsupported(f"{equal.sql('duckdb')}: a comparison of tuples that may contain NULL")
         pairs = (
             zip(left.expressions, right.expressions, strict=True)
             if isinstance(left, exp.Tuple)
@@ -83,7 +83,7 @@ def write_out_group(node: exp.Select) -> exp.Expr:
 
 
 def _compute_before_grouping(node: exp.Select, keys: Sequence[exp.Expr]) -> None:
-    """Sail cannot group by the result of a subquery: an inner query computes such keys first."""
+    """Compute grouping keys from a subquery in an inner query, since Sail cannot group by the result of a subquery."""
     if not keys:
         return
     if node.args.get("joins") or node.args.get("where"):
@@ -99,7 +99,7 @@ def _compute_before_grouping(node: exp.Select, keys: Sequence[exp.Expr]) -> None
 
 
 def write_out_having(node: exp.Select) -> exp.Expr:
-    """HAVING becomes the WHERE of an outer query if an alias hides a column: Sail would use the alias."""
+    """Turn HAVING into the WHERE of an outer query if an alias hides a column: Sail would use the alias."""
     having = node.args.get("having")
     if having is None:
         return node
@@ -136,7 +136,9 @@ def nest(select: exp.Select, names: Sequence[str], computed: exp.Expr, condition
 
 
 def write_out_unnest(node: exp.Select) -> exp.Expr:
-    """Move an unnest inside an expression into a separate query; a column of rows may be unnested as it is."""
+    """Move an unnest inside an expression into a separate query; an unnest that is a column of a query over rows stays
+    there.
+    """
     explodes = [*node.find_all(exp.Explode)]
     if not explodes or explodes[0].parent_select is not node:
         return node
@@ -144,7 +146,7 @@ def write_out_unnest(node: exp.Select) -> exp.Expr:
         explodes[0].replace(call("explode", explodes[0].this))
         return node
     if len(node.expressions) > 1 or node.args.get("from_"):
-        raise Unsupported(f"{node.sql('duckdb')}: unnest with anything else")
+        raise Unsupported(f"{node.sql('duckdb')}: unnest with another column or with FROM")
     name = node.expressions[0].alias
     inner = exp.Select(expressions=[exp.alias_(call("explode", explodes[0].this), name, copy=False)])
     explodes[0].replace(exp.column(name))

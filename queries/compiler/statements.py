@@ -15,16 +15,16 @@ from queries.prelude import prelude, relation_names, sql_text
 INPUTS: Final = (
     "visits", "links", "link_changes", "high_cardinality_days", "days_without_domains", "traffic_values", "subject",
 )  # fmt: skip
-"""The relations that a session must have before it runs a compiled text."""
+"""The relations that a session must have before it runs a compiled statement."""
 
 _STORED: Final = ("stored_rows", "rollup_rows", "stored_before")
-"""Table macros that read rollups. A cluster has no rollups, so they have no rows."""
+"""Table macros that read rollups. A cluster has no rollups, so these macros return no rows."""
 
 _TABLE_MACROS: Final = (
     "read_visits_with_aside", "read_visits", "read_scope_of_every_group", "read_scope_with_aside",
     "read_visits_in_scope", "read_scope_for_links", "visits_to_count",
 )  # fmt: skip
-"""Table macros that become relations with their names: their arguments select the files to read."""
+"""Table macros that become relations with the same names: their arguments select the files to read."""
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # sqlglot warns about CREATE TYPE, which is not compiled
 
@@ -33,7 +33,7 @@ class Compiler:
     """Compiles statements over the relations of the prelude."""
 
     def __init__(self, describe: Describe) -> None:
-        """`describe` returns the columns of a DuckDB query and their types."""
+        """Parse the prelude. `describe` returns the columns of a DuckDB query with their types."""
         self._describe = describe
         self._macros: dict[str, exp.Create] = {}
         self._relations: dict[str, exp.Query] = {}
@@ -55,7 +55,8 @@ class Compiler:
 
     def compiled(self, name: str) -> str:
         """Return the Spark SQL for a template, a detector or measure (`jobs/…`), or the rows of a new rollup
-        (`rollups/…`)."""
+        (`rollups/…`).
+        """
         folder, _, relation = name.rpartition("/")
         if folder == "rollups":
             body = self._body("counted_" + relation.partition("_")[0])
@@ -67,8 +68,8 @@ class Compiler:
         return self.compile(sqlglot.parse_one(sql_text(origin), dialect="duckdb"), origin, "all_visits")
 
     def compile(self, tree: exp.Expr, origin: str, source: str) -> str:
-        """Return the Spark SQL for one DuckDB statement. `origin` is its file, without .sql, and `source` the view with
-        visits.
+        """Return the Spark SQL for one DuckDB statement. `origin` is its file, without .sql; `source` is the view that
+        contains the visits.
 
         Raises Unsupported for a construct without a checked counterpart.
         """
@@ -104,7 +105,7 @@ class Compiler:
                 raise Unsupported(f"the relation {name} is not known")
 
     def _to_spark(self, tree: exp.Expr, source: str) -> exp.Query:
-        """Return a query in Spark SQL, which reads relations by their names."""
+        """Return a query translated into Spark SQL, in which relations are read by their names."""
         tree = _without_stored_rows(tree.copy())
         if not isinstance(tree, exp.Query):
             raise Unsupported(f"{tree.sql('duckdb')[:200]}: not a query")
@@ -121,7 +122,7 @@ class Compiler:
         return body
 
     def _expand_macros(self, tree: exp.Expr) -> exp.Expr:
-        """Return the tree with the bodies of scalar macros in place of their calls."""
+        """Return the tree with each call of a scalar macro replaced by the macro's body."""
         calls = [call for call in tree.find_all(exp.Anonymous) if call.name in self._macros]
         for call in reversed(calls):  # find_all yields outer nodes before inner nodes
             body = parenthesized(self._expand_macros(self._macro_body(call)))
@@ -168,12 +169,12 @@ def _reads_rollups(query: exp.Expr) -> bool:
 
 
 def _function(table: exp.Expr) -> str:
-    """Return the name of the table macro that a table calls; "" for a plain name."""
+    """Return the name of the table macro that a FROM item calls; "" for a plain name."""
     return table.this.name if isinstance(table.this, exp.Anonymous) else ""
 
 
 def _name_tables(tree: exp.Expr, source: str) -> None:
-    """Replace calls of table macros by the names of relations."""
+    """Replace calls of table macros with the names of relations."""
     names = {
         "visits_to_count_with_answers": "visits_with_known_answers",
         "visits_to_count_with_aside": f"aside_and_{source}",
@@ -196,5 +197,5 @@ def _name_tables(tree: exp.Expr, source: str) -> None:
         else:
             continue
         if not name:
-            raise Unsupported(f"the table function {function}")
+            raise Unsupported(f"the table function {function} is not supported")
         table.set("this", exp.to_identifier(name))

@@ -83,7 +83,8 @@ def words(number: int, day: date) -> list[Visit]:
 
 def crowd() -> list[Visit]:
     """Return a day with more words than are kept, a day with some of these words, and a day with many visits and few
-    words."""
+    words.
+    """
     crowded = [row for number in range(KEPT + 60) for row in words(number, CROWDED)]
     crowded += [row for number in range(KEPT + 10, KEPT + 60) for row in words(number, CROWDED)]
     crowded += [visit(visited_at=row["visited_at"], domain=OTHER_WORDS, referrer=None) for row in crowded[:3]]

@@ -1,5 +1,6 @@
 """The sources of a published lake for a cluster: objects, and a few rows sent with the query; too many rows are
-rejected."""
+rejected.
+"""
 
 from datetime import date, datetime
 

@@ -370,7 +370,8 @@ def test_plain_paths_equal_a_recount_by_hand(world, text):
 @st.composite
 def traffic(draw: st.DrawFn) -> list[Stream]:
     """Return cases at a threshold, with a visit more or less, among streams of visits to few domains, paths and
-    agents."""
+    agents.
+    """
 
     def one_of(*values: Any) -> Any:
         return draw(st.sampled_from(values))

@@ -217,7 +217,8 @@ class OwnRollups(RollupBuilder):
 
 class World:
     """One lake and its warehouse; every case gets its own organizations, so that all other organizations are
-    strangers."""
+    strangers.
+    """
 
     def __init__(self, lake: Lake) -> None:
         self.lake = lake
