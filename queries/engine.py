@@ -1,4 +1,4 @@
-"""The engines for the entries of the catalog: DuckDB on this machine (Warehouse), or also a cluster (Cluster)."""
+"""The engines that answer catalog entries: DuckDB on this machine (Warehouse), optionally with a cluster (Cluster)."""
 
 from typing import TYPE_CHECKING, TypeAlias, Union
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from queries.cluster import Cluster
 
 Engine: TypeAlias = Union[Warehouse, "Cluster"]
-"""Answers entries over one lake, for every organization. Safe to use from several threads."""
+"""Answers catalog entries over one lake, for every organization. Safe to use from several threads."""
 
 
 def open_cluster(
     lake: Lake, warehouse: Warehouse, options: ClusterOptions, values: list[TrafficValue] | None = None
 ) -> "Cluster":
-    """Return a cluster that also answers from the warehouse, and closes it. `values` are the values of visits, as
-    there.
+    """Return a cluster that also answers from the warehouse, and that closes the warehouse.
 
-    Does not connect yet. Raises BadInput if the extra `cluster` is not installed.
+    `values` are the values of visits, as in the warehouse. The cluster does not connect yet. Raises BadInput if the
+    extra `cluster` is not installed.
     """
     try:
         from queries.cluster import Cluster  # noqa: PLC0415  # only the extra installs what it needs

@@ -1,4 +1,4 @@
-"""The fields of answers. Each is declared once, with its type and meaning, and shared by the entries that use it."""
+"""The fields of answers. Each is declared once, with its type and meaning, for all entries that use it."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -52,25 +52,29 @@ MOBILE_VISITS = Field("mobile_visits", COUNT, "requests from phones")
 DESKTOP_VISITS = Field("desktop_visits", COUNT, "requests from desktops")
 AI_PERCENTAGE = Field("ai_percentage", NUMBER, "AI-related share of all requests, 0 to 100")
 AI_PCT = Field("ai_pct", NUMBER, "AI-related share of all requests, 0 to 100")
-PERCENTAGE = Field("percentage", NUMBER, "share of the visits of this answer, 0 to 100")
+PERCENTAGE = Field("percentage", NUMBER, "share of the visits in this answer, 0 to 100")
 UNIQUE_VISITORS = Field(
     "unique_visitors",
     COUNT,
     "distinct visitor hashes per day, summed over days because hashes change daily; 0: unavailable; "
     "for (other), the sum over its rows",
 )
-PEOPLE_VISITORS = Field("people_visitors", COUNT, "unique_visitors, of people and AI referrals only")
+PEOPLE_VISITORS = Field("people_visitors", COUNT, "unique_visitors, counting only people and AI referrals")
 UNIDENTIFIED_VISITS = Field(
     "unidentified_visits", COUNT, "requests without a client address, which unique_visitors leaves out"
 )
-SIGNAL = Field("signal", TEXT, "total, or what the visits of a day showed: " + ", ".join(one.name for one in SIGNALS))
+SIGNAL = Field("signal", TEXT, "total, or what the visits on a day showed: " + ", ".join(one.name for one in SIGNALS))
 STORED = Field("stored", COUNT, "all stored requests, including those that are not counted")
-FILES = Field("files", COUNT, "of these, files, which count as well unless they are set aside")
-OWN = Field("own", COUNT, "of these, visits that are not counted because their owner excludes them")
+FILES = Field("files", COUNT, "of these, requests for files, which are counted unless files are set aside")
+OWN = Field("own", COUNT, "of these, visits that are not counted because the owner excludes them")
 DISGUISED = Field(
-    "disguised", COUNT, "of these, requests with a browser's user agent that count as a bot's because of their day"
+    "disguised",
+    COUNT,
+    "of these, requests with a browser's user agent that count as a bot's since their day was judged",
 )
-LOADED_AHEAD = Field("loaded_ahead", COUNT, "of these, pages that a browser loaded ahead and that were not opened")
+LOADED_AHEAD = Field(
+    "loaded_ahead", COUNT, "of these, requests for pages that a browser loaded ahead but that were not opened"
+)
 REASON = Field(
     "reason",
     TEXT,
@@ -78,7 +82,7 @@ REASON = Field(
 )
 REQUESTED_AT = Field("visited_at", TIMESTAMP, "time of the request")
 USER_AGENT = Field("user_agent", TEXT, "the user agent as it was sent, or unknown")
-ALONE = Field("alone", COUNT, "of these, requests with this sign only")
+ALONE = Field("alone", COUNT, "of these, requests with this signal only")
 PAGES_ACCESSED = Field(
     "pages_accessed", COUNT, "distinct non-empty requested paths; for (other), the sum over its agents"
 )
@@ -107,12 +111,12 @@ TARGET_URL = Field("target_url", TEXT, "URL that the link redirects to")
 TAG = Field("tag", TEXT, "tag of links; a request to a link with two tags counts under both")
 TOOL = Field("tool", TEXT, "developer tool, by the name of its AI source")
 WEEK = Field("week", DAY, "Monday of the week; only days within the range are counted")
-AVG_VISITS = Field("avg_visits", NUMBER, "average visits per such day in the range", nullable=True)
+AVG_VISITS = Field("avg_visits", NUMBER, "average visits per matching day in the range", nullable=True)
 
 ACTIVE_DAYS = Field("active_days", COUNT, "days with at least one request")
 IS_NEW = Field("is_new", FLAG, "whether this is the tool's first week in scope")
 CHANGE_PERCENTAGE = Field(
-    "change_percentage", NUMBER, "change of visits from the week before, in percent", nullable=True
+    "change_percentage", NUMBER, "change in visits from the week before, in percent", nullable=True
 )
 DETECTION_METHOD = Field(
     "detection_method",
@@ -121,14 +125,16 @@ DETECTION_METHOD = Field(
 )
 SCORE = Field("score", NUMBER, "confidence as a number, 0 to 1", nullable=True)
 LAST_VISIT = Field("last_visit", TIMESTAMP, "time of the last request in scope")
-LINK_CREATED_AT = Field("created_at", TIMESTAMP, "when the link was created, if the links file has it", nullable=True)
+LINK_CREATED_AT = Field(
+    "created_at", TIMESTAMP, "time when the link was created, if the links file contains it", nullable=True
+)
 LINK_TAGS = Field("tags", LIST, "tags of the link, sorted")
 CONVERSION_RATE = Field("conversion_rate", NUMBER, "referrals per 100 fetches", nullable=True)
 FETCHES_PER_REFERRAL = Field("fetches_per_referral", NUMBER, "fetches per referral", nullable=True)
 VISITS_PER_ANSWER = Field(
     "visits_per_answer",
     NUMBER,
-    "visits by people whom its products sent, per request made for a user",
+    "visits by people whom the operator's products sent, per request made for a user",
     nullable=True,
 )
 PURPOSE = Field("purpose", TEXT, "purpose of an AI agent's fetches: asked, indexed, trained or coding")
@@ -136,52 +142,58 @@ ASKED = Field("asked", COUNT, "of these, requests made for a user of an assistan
 INDEXED = Field("indexed", COUNT, "of these, requests for an AI search index")
 TRAINED = Field("trained", COUNT, "of these, requests for training")
 CODING = Field("coding", COUNT, "of these, requests by coding agents")
-MARKDOWN = Field("markdown", COUNT, "requests for a page in Markdown, with a path that ends with .md")
+MARKDOWN = Field("markdown", COUNT, "requests for pages in Markdown, with paths that end in .md")
 LLMS_TXT = Field("llms_txt", COUNT, "requests for llms.txt or llms-full.txt")
 FETCHES_BEFORE = Field("fetches_before", COUNT, "of these, fetches before the first person came", nullable=True)
-FETCHES_BY_CHANCE = Field("fetches_by_chance", NUMBER, "average of fetches_before if times are shuffled", nullable=True)
-LINKS_REACHED = Field("links_reached", COUNT, "distinct links that its agents fetched, each a short code on a domain")
+FETCHES_BY_CHANCE = Field(
+    "fetches_by_chance", NUMBER, "average of fetches_before when the times are shuffled", nullable=True
+)
+LINKS_REACHED = Field(
+    "links_reached", COUNT, "distinct links that the operator's agents fetched, each a short code on a domain"
+)
 CONTRADICTED = Field(
-    "contradicted", COUNT, "requests that name its agents but come from other addresses; not in any other count"
+    "contradicted",
+    COUNT,
+    "requests that name the operator's agents but come from other addresses; not in any other count",
 )
 LINKS_FETCHED = Field("links_fetched", COUNT, "distinct links fetched by the platform's agents")
 LINKS_REFERRED = Field("links_referred", COUNT, "distinct links that the platform referred people to")
 TRAFFIC_TYPE = Field("traffic_type", TEXT, "one of the seven categories")
 VALUE_PER_VISIT = Field("value_per_visit", NUMBER, "configured value of one visit of this type")
 ESTIMATED_VALUE = Field("estimated_value", NUMBER, "visits times value_per_visit")
-VALUE_PERCENTAGE = Field("value_percentage", NUMBER, "share of the estimated value of this answer", nullable=True)
+VALUE_PERCENTAGE = Field("value_percentage", NUMBER, "share of the total estimated value in this answer", nullable=True)
 CURRENCY = Field("currency", TEXT, "currency of the values")
 OPERATING_SYSTEM = Field("operating_system", TEXT, "family of the operating system")
 BROWSER = Field("browser", TEXT, "family of the browser")
 PROTOCOL = Field("protocol", TEXT, "HTTP version, such as HTTP/2")
-DAYS_IN_RANGE = Field("days_in_range", COUNT, "number of such days in the range")
+DAYS_IN_RANGE = Field("days_in_range", COUNT, "number of matching days in the range")
 RANK = Field("rank", COUNT, "1 is the busiest")
 PERIOD = Field("period", TEXT, "weekday or weekend")
-DAYS = Field("days", COUNT, "number of such days in the range")
+DAYS = Field("days", COUNT, "number of matching days in the range")
 UTM_SOURCE = Field("utm_source", TEXT, "utm_source of the campaign, or (other)")
 UTM_MEDIUM = Field("utm_medium", TEXT, "utm_medium of the campaign, or (other)")
 UTM_CAMPAIGN = Field("utm_campaign", TEXT, "utm_campaign of the campaign, or (other)")
-REFERRER = Field("referrer", TEXT, "host of the referrer, (direct), or (other) for all without a row of their own")
+REFERRER = Field("referrer", TEXT, "host of the referrer, (direct), or (other) for all hosts without a separate row")
 REFERRER_TYPE = Field("referrer_type", TEXT, "direct, internal, search, ai, social, email, other or (other)")
 REFERRER_SOURCE = Field("source", TEXT, "name shared by the hosts of one service, such as Google; otherwise the host")
-LINKS_FOUND = Field("links_found", COUNT, "number of links in the whole list; an answer has some of them")
+LINKS_FOUND = Field("links_found", COUNT, "number of links in the whole list; an answer may contain only some of them")
 SHORT_CODES = Field("short_codes", COUNT, "distinct requested links; for (other), the sum over its domains")
 AGENT = Field("agent", TEXT, "product token found in the user agent, or (other)")
 AGENT_KIND = Field("agent_kind", TEXT, "purpose of the agent, more specific than the category")
 ERRORS_4XX = Field("errors_4xx", COUNT, "requests answered with 400 to 499")
 ERRORS_5XX = Field("errors_5xx", COUNT, "requests answered with 500 to 599")
-BYTES_SENT = Field("bytes_sent", COUNT, "total size of the responses, as far as the log has it; otherwise 0")
+BYTES_SENT = Field("bytes_sent", COUNT, "total size of the responses; those without a size in the log count as 0")
 FILTER = Field("filter", TEXT, "name of the parameter or dimension")
-VALUES = Field("values", LIST, "values that occur in the days in scope, sorted, at most 1,000")
+VALUES = Field("values", LIST, "values that occur on the days in scope, sorted, at most 1,000")
 TRUNCATED = Field("truncated", FLAG, "whether there are more values")
 
 CACHE_SCOPE = Field("scope", TEXT, "total, or the name of an endpoint")
-ENTRIES = Field("entries", COUNT, "answers cached now")
+ENTRIES = Field("entries", COUNT, "number of cached answers")
 HITS = Field("hits", COUNT, "requests answered from the cache")
 MISSES = Field("misses", COUNT, "requests that had to be computed")
 HIT_RATE = Field("hit_rate", NUMBER, "hits per 100 requests", nullable=True)
 EVICTIONS = Field("evictions", COUNT, "answers removed before they expired to make room for others")
-BYTES = Field("bytes", COUNT, "total size of the answers cached now")
+BYTES = Field("bytes", COUNT, "total size of the cached answers")
 TTL_SECONDS = Field("ttl_seconds", COUNT, "how long an answer stays in the cache")
 OLDEST_AGE_SECONDS = Field("oldest_age_seconds", COUNT, "age of the oldest cached answer", nullable=True)
 
@@ -189,23 +201,23 @@ PATH = Field("path", TEXT, "requested path, without the query string")
 PATH_TEMPLATE = Field("path", TEXT, "requested path, in which * stands for any number, UUID, hash or long token")
 TOP_PATHS = Field("top_paths", LIST, "the three paths with the most of these requests")
 TOP_AGENT = Field("top_agent", TEXT, "agent with the most of these requests, or the whole user agent of a browser")
-TOP_SHARE = Field("top_share", NUMBER, "its share of these requests, 0 to 100")
+TOP_SHARE = Field("top_share", NUMBER, "share of these requests that top_agent made, 0 to 100")
 VISITORS = Field("visitors", COUNT, "distinct visitor hashes of these requests, which change daily; 0: unavailable")
 AUDIENCE = Field("audience", TEXT, "who made most of these requests: people, AI, search (crawlers) or other (bots)")
-ASKED_TO_PAY = Field("asked_to_pay", COUNT, "of these, requests answered with 402, Payment Required")
+ASKED_TO_PAY = Field("asked_to_pay", COUNT, "of these, requests answered with 402 (Payment Required)")
 MISSING = Field("missing", COUNT, "requests by people that were answered with 404 or 410")
-REFERRED = Field("referred", COUNT, "of these, requests that followed a link, as their referrer shows")
-IS_CATCH_ALL = Field("is_catch_all", FLAG, "whether three or more such paths were answered with the same size")
+REFERRED = Field("referred", COUNT, "of these, requests that followed a link, according to their referrer")
+IS_CATCH_ALL = Field("is_catch_all", FLAG, "whether at least three such paths got answers of the same size")
 ANSWERED = Field("answered", COUNT, "requests answered with 200 to 299")
 PROBED_PATHS = Field("paths", COUNT, "paths that were answered")
 ANSWER_SIZE = Field("bytes_sent", COUNT, "size of the largest answer", nullable=True)
 WHOLE = Field("whole", COUNT, "all requests to the domain on these days")
 FAILED = Field("refused_or_failed", COUNT, "of these, requests answered with 400 or above")
-IS_INVENTED = Field("is_invented", FLAG, "whether people were sent to a path that was never there")
+IS_INVENTED = Field("is_invented", FLAG, "whether people were sent to a path that never existed")
 VERIFIED = Field("verified", COUNT, "of these, requests from the published addresses of the agent's operator")
-SIGNED = Field("signed", COUNT, "of these, requests that named their agent in a signature, and are not verified")
-DAYS_SEEN = Field("days", COUNT, "days on which it happened")
-EXPECTED_REFERRALS = Field("expected_referrals", NUMBER, "people expected from the number of fetches")
+SIGNED = Field("signed", COUNT, "of these, requests that named their agent in a signature but are not verified")
+DAYS_SEEN = Field("days", COUNT, "days with such requests")
+EXPECTED_REFERRALS = Field("expected_referrals", NUMBER, "people to be expected from the number of fetches")
 REFUSED = Field("refused", COUNT, "requests answered with 401, 402, 403, 405, 406, 429 or 451")
 REFUSED_PEOPLE = Field("refused", COUNT, "requests by people that were answered with 403, 429 or 499")
 STATUS = Field("status", TEXT, "HTTP status of the answers, or unknown")
@@ -214,11 +226,13 @@ PROBES = Field("probes", COUNT, "requests for paths that only vulnerability scan
 NO_AGENT = Field("no_agent", COUNT, "of these, other requests without a user agent")
 ERRORS = Field("errors", COUNT, "requests answered with 500 to 599")
 PEOPLE = Field("people", COUNT, "of these, requests by people, including AI referrals")
-REFERRALS_BEFORE = Field("referrals_before", COUNT, "visits of people sent in the first 14 of the 28 days")
+REFERRALS_BEFORE = Field("referrals_before", COUNT, "visits by people sent in the first 14 of the 28 days")
 LOST_REFERRALS = Field("lost_referrals", COUNT, "how many fewer people were sent in the last 14 days")
-PROBABILITY = Field("probability", NUMBER, "probability of so few or fewer by chance alone, 0 to 1")
+PROBABILITY = Field(
+    "probability", NUMBER, "p-value: the probability of this few or fewer people by chance alone, 0 to 1"
+)
 TRAINING_FETCHES = Field("training_fetches", COUNT, "requests by the operator's training crawlers")
-SUBJECT_NUMBER = Field("number", COUNT, "number of the subject, among the subjects measured together")
+SUBJECT_NUMBER = Field("number", COUNT, "number of the subject among the subjects measured together")
 SIMILARITY = Field("similarity", NUMBER, "Jaro-Winkler similarity of two paths, 0.9 to 1")
-ON_DAY = Field("day", DAY, "day of the counts")
-EVENTS = Field("events", COUNT, "of the visits, those that the job is about")
+ON_DAY = Field("day", DAY, "day on which the events and visits happened")
+EVENTS = Field("events", COUNT, "of these visits, those that the job is about")

@@ -1,4 +1,4 @@
-"""Runs the detectors of jobs over the visits of an organization, and measures the subjects of jobs."""
+"""Runs the detectors over an organization's visits to find jobs, and measures the subjects of jobs."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ class Finding:
     organization: str
     subject: dict[str, str | None]  # the values that identify it, by column
     row: dict[str, Any]
-    """The row of the detector's answer, ready for JSON: times are text in UTC, with Z and whole seconds."""
+    """The row of the detector's answer, ready for JSON: times are strings in UTC with Z, in whole seconds."""
     weight: float  # its requests in an average week; each person counts as ten
 
 
@@ -50,13 +50,14 @@ def detect(
     explain: Sequence[str] = (),
     shared: Snapshot | None = None,
 ) -> list[Finding]:
-    """Return the findings of the 28 complete days before `as_of`, the heaviest first, at most 100.
+    """Return the findings in the 28 complete days before `as_of`: the heaviest first, at most 100.
 
     Days that were not judged are left out, unless behaviour is switched off. `cancelled` is passed to `Engine.answer`.
-    With `explain`, only conditions with these reasons must be met; with ("",), none, so that everything that the
-    detector considers becomes a finding; a cluster ignores it. `shared`: returned by `share_detected` for these days.
+    With `explain`, only conditions with these reasons must be met; with ("",), none must be met, so that everything
+    that the detector considers becomes a finding. A cluster ignores `explain`. `shared` is what `share_detected`
+    returned for these days.
 
-    Raises QueryTimeout, QueryFailed, FilesGone, EngineLost; LakeDamaged for a damaged file.
+    Raises QueryTimeout, QueryFailed, FilesGone, EngineLost, or LakeDamaged for a damaged file.
     """
     snapshot = shared or engine.snapshot(_detected_scope(organization, as_of))
     asked = replace(snapshot, explain=explain) if explain else snapshot
@@ -83,7 +84,7 @@ def left_out(
 ) -> list[tuple[Finding, str]]:
     """Return the subjects that a detector considers but leaves out, heaviest first, each with the reason.
 
-    This is the reason of the first unmet condition, in the order of the SQL. At most 100 subjects are considered. Not
+    The reason is that of the first unmet condition, in the order of the SQL. At most 100 subjects are considered. Not
     supported on a cluster. Raises the exceptions of `detect`.
     """
     asked: list[str] = [""]
@@ -100,9 +101,10 @@ def left_out(
 def share_detected(
     engine: Engine, organization: str, as_of: date, cancelled: threading.Event | None = None
 ) -> Snapshot | None:
-    """Read the visits for all detectors once; return None if there are too many to keep. Raises as `detect` does.
+    """Read the visits for all detectors once, and return a snapshot that keeps them; None if there are too many.
 
-    Keep the result for one run of all detectors only: it would still contain visits that are erased meanwhile.
+    Use the snapshot for a single run of all detectors, since it would still contain visits that are erased later.
+    Raises the exceptions of `detect`.
     """
     snapshot = engine.snapshot(_detected_scope(organization, as_of))
     shared = engine.with_shared_visits(snapshot, [one.entry for one in DETECTORS.values()], cancelled)
@@ -118,10 +120,11 @@ def measure_all(  # noqa: PLR0917  # called in this order everywhere
     end: date,
     cancelled: threading.Event | None = None,
 ) -> list[list[tuple[date, int, int]]]:
-    """Return the day, events and visits of each subject on each day with visits from `start` to `end` (inclusive).
+    """Return, for each subject, the day, the events and the visits of each day with visits from `start` to `end`
+    (inclusive).
 
     The visits are read once. The subjects are those of findings; `cancelled` is passed to `Engine.answer`. Raises
-    ValueError if a subject has other columns than subjects of this kind, and the exceptions of `detect`.
+    ValueError if a subject does not have the columns of this kind's subjects, and the exceptions of `detect`.
     """
     for one in subjects:
         if set(one) != set(kind.subject):
@@ -151,9 +154,10 @@ def redirected_days(
 def guess_targets(
     engine: Engine, organization: str, subject: Mapping[str, str | None], as_of: date
 ) -> list[dict[str, Any]]:
-    """Return at most three live links and paths that may have been meant by the path of a subject: rows of GUESSES.
+    """Return up to three live links and paths that clients may have meant when they requested a subject's path.
 
-    Paths had at least three successful requests in the 28 days before `as_of`. Raises the exceptions of `detect`.
+    They are rows of GUESSES. Each of the paths had at least three successful requests in the 28 days before `as_of`.
+    Raises the exceptions of `detect`.
     """
     return _about(engine, GUESSES, organization, [subject], days_before(as_of), None)
 

@@ -1,4 +1,4 @@
-"""The hint for an empty answer: the days that have visits, or that files are set aside."""
+"""The hint for an empty answer: which days have visits, or that files are set aside."""
 
 import re
 from typing import Final
@@ -11,10 +11,10 @@ _FILE: Final = re.compile(FILE_PATTERN)
 
 
 def empty_scope_hint(lake: Lake, scope: Scope, names: str = "start_date and end_date") -> str:
-    """Return a sentence with the days that have visits, if the scope has none; "" if it has visits.
+    """Return a sentence that says which days have visits if the scope's days have none; otherwise what file_hint
+    returns.
 
-    For the path of a file that is set aside, the sentence explains that. `names` are the caller's parameters for the
-    days.
+    `names` are the caller's parameters for the days.
     """
     if lake.manifest.files.has_visits(scope.organization, scope.start_date, scope.end_date):
         return file_hint(lake, scope)
@@ -24,7 +24,7 @@ def empty_scope_hint(lake: Lake, scope: Scope, names: str = "start_date and end_
 
 
 def file_hint(lake: Lake, scope: Scope) -> str:
-    """Return a sentence that explains why the scope's path has no visits, if it is a file and files are set aside."""
+    """Return a sentence about a path without visits, if it is a file and files are set aside; otherwise ""."""
     is_file = scope.path is not None and _FILE.search(scope.path)
     if not is_file or not lake.manifest.exclusions.are_files_aside(scope.organization):
         return ""

@@ -21,9 +21,10 @@ from queries.watchdog import Watchdog
 
 QUERY_TIMEOUT_SECONDS: Final = 10.0
 MAX_IDLE_CURSORS: Final = 4
-"""Maximum number of cursors kept for the next query of their snapshot; the oldest is closed first."""
+"""Maximum number of idle cursors that wait for the next query of their snapshot; the oldest is closed first."""
 MAX_SPILL: Final = "4GB"
-"""Disk space for all queries of an engine when memory is short: about what a disk can write within the timeout."""
+"""Maximum disk space for all queries of an engine that is short of memory: about what a disk writes within the timeout.
+"""
 
 _DENIED_FILE: Final = re.compile(r'Cannot access file "([^"]+)"')
 
@@ -37,11 +38,11 @@ class QueryFailed(TrafficError):
 
 
 class OutOfMemory(QueryFailed):
-    """A query needs more memory and disk than the engine has left now. Alone, or over fewer days, it may succeed."""
+    """A query needs more memory and disk space than the engine has left. It may succeed alone or over fewer days."""
 
 
 class FilesGone(QueryFailed):
-    """A file was deleted while it was read. A retry with fresh variables works."""
+    """A file was deleted while it was being read. A retry with a new snapshot works."""
 
 
 class EngineLost(QueryFailed):
@@ -74,9 +75,9 @@ class LockedEngine:
     ) -> None:
         """Define the relations, then lock the engine.
 
-        `organization`: the only organization whose files it can open; None: all organizations. `memory` limits
-        all queries together, such as "300MB"; None: DuckDB's default. `seconds` limits each query.
-        With `in_background`, it uses a single core, and caches no footers of files in memory.
+        `organization`: the only organization whose files it can open; None: all organizations. `memory` limits all
+        queries together, such as "300MB"; None: DuckDB's default. `seconds` limits each query. With `in_background`,
+        the engine uses a single core and caches no file footers in memory.
         """
         self._folders = folders
         self._readable = _readable(folders, organization)
@@ -87,7 +88,7 @@ class LockedEngine:
         try:
             self._duckdb = self._new()
         except duckdb.Error as error:
-            raise QueryFailed(f"the query engine does not start: {' '.join(str(error).split())}") from error
+            raise QueryFailed(f"the query engine cannot start: {' '.join(str(error).split())}") from error
         self._replace_lock = threading.Lock()
         self._idle: list[_IdleCursor] = []
         self._idle_lock = threading.Lock()
@@ -102,11 +103,11 @@ class LockedEngine:
     def cursor(
         self, snapshot: Snapshot, cancelled: threading.Event | None = None, is_kept: bool = False
     ) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A cursor under the watchdog, for one query. Its session variables hold one caller's scope.
+        """Yield a cursor for one query, under the watchdog. Its session variables hold one caller's scope.
 
-        With `is_kept`, it is kept for the next query of the same snapshot: setting the variables takes as long as a
-        small query. After an error it is not kept. In this context, errors of DuckDB are raised as QueryTimeout,
-        OutOfMemory, FilesGone, EngineLost or QueryFailed.
+        With `is_kept`, the cursor is kept for the next query of the same snapshot, since setting the variables takes as
+        long as a small query. After an error it is not kept. In this context, DuckDB's errors are raised as
+        QueryTimeout, OutOfMemory, FilesGone, EngineLost or QueryFailed.
         """
         cancelled = cancelled or threading.Event()
         engine = self._duckdb
@@ -133,13 +134,13 @@ class LockedEngine:
             raise self._as_traffic_error(error, cancelled) from error
 
     def describe(self, sql: str) -> dict[str, str]:
-        """Return the columns of one of our queries, with their types, in order. The query is not run."""
+        """Return the columns of one of this package's queries in order, with their types. The query is not run."""
         with closing(self._duckdb.cursor()) as cursor:
             set_variables(cursor, empty_snapshot(self._folders))
             return {name: kind for name, kind, *_ in cursor.execute(f"DESCRIBE {sql}").fetchall()}
 
     def stop(self, cancelled: threading.Event) -> None:
-        """Cancel the queries of the cursors that got this event."""
+        """Cancel the queries of the cursors that were given this event."""
         cancelled.set()
         self._watchdog.check_now()
 
@@ -152,7 +153,7 @@ class LockedEngine:
             idle.cursor.close()
 
     def delete_spilled(self) -> None:
-        """Delete the engine's spilled files, for a process that is about to end, at any point of a query."""
+        """Delete the engine's spilled files before the process ends, even in the middle of a query."""
         shutil.rmtree(self._spilled, ignore_errors=True)
 
     def close(self) -> None:
@@ -163,7 +164,7 @@ class LockedEngine:
         self._has_closed()
 
     def _idle_cursor(self, engine: duckdb.DuckDBPyConnection, snapshot: Snapshot) -> duckdb.DuckDBPyConnection | None:
-        """Take an idle cursor of this engine with the variables of this snapshot."""
+        """Take one of this engine's idle cursors with this snapshot's variables, or return None."""
         with self._idle_lock:
             for place, idle in enumerate(self._idle):
                 if idle.snapshot is snapshot and idle.engine is engine:
@@ -177,7 +178,7 @@ class LockedEngine:
                 self._idle.pop(0).cursor.close()
 
     def _as_traffic_error(self, error: duckdb.Error, cancelled: threading.Event) -> TrafficError:
-        """Return the TrafficError to raise for an error of the engine."""
+        """Return the TrafficError to raise for an engine error."""
         message = " ".join(_QUOTED_LINE.sub(r" In line \1: \2", str(error)).split())
         denied = _DENIED_FILE.search(message)
         match error:
@@ -196,9 +197,9 @@ class LockedEngine:
         return QueryFailed(message)
 
     def _new(self) -> duckdb.DuckDBPyConnection:
-        """Return an engine that can only read the folders, with its limits and a locked configuration.
+        """Return an engine that can only read the given folders, with its limits set and its configuration locked.
 
-        The folder that it spills into is readable implicitly.
+        The engine can also read the folder that it spills into.
         """
         engine = duckdb.connect(config=_CONFIG)
         engine.execute("SET TimeZone = 'UTC'")
@@ -221,7 +222,9 @@ class LockedEngine:
         return engine
 
     def _replace(self, broken: duckdb.DuckDBPyConnection) -> None:
-        """Replace a broken engine, unless another thread has done so. Queries still running on it may finish."""
+        """Replace a broken engine, unless another thread has done so. Queries that still run on the old engine may
+        finish.
+        """
         with self._replace_lock, suppress(duckdb.Error, BadInput):  # if it fails, the next query tries again
             if self._duckdb is broken:
                 self._duckdb = self._new()
@@ -231,7 +234,7 @@ class LockedEngine:
 def _readable(folders: LakeFolders, organization: str | None) -> list[str]:
     """Return the folders with the seeds and with the visits, links and rollups of one organization, or of all.
 
-    They do not contain the rest of the lake (keys, salts, the manifest).
+    The folders do not contain the rest of the lake (keys, salts, the manifest).
     """
     parts = ["organization=_seed/", f"organization={organization}/"] if organization else [""]
     kinds = ("visits", "links", ROLLUPS_FOLDER)
@@ -240,7 +243,7 @@ def _readable(folders: LakeFolders, organization: str | None) -> list[str]:
 
 
 _QUOTED_LINE: Final = re.compile(r"\s*LINE (\d+): (?:EXPLAIN )?(.*)\n *\^+\s*$")
-"""The end of an error message: the line of SQL, and a mark below the error."""
+"""The end of an error message: the line of SQL, and a caret below the error."""
 
 _CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
     "autoinstall_known_extensions": False,

@@ -1,4 +1,4 @@
-"""Answers and custom SQL as Arrow tables, for notebooks and scripts, with the names and parameters of the API."""
+"""Answers and custom SQL as Arrow tables, for notebooks and scripts, with the API's names and parameters."""
 
 import warnings
 from collections.abc import Callable, Mapping
@@ -33,10 +33,10 @@ def open_lake(
     seconds: float = QUERY_TIMEOUT_SECONDS,
     memory: str = OWN_SQL_MEMORY,
 ) -> "Reader":
-    """Open the lake in a folder for reading; servers and imports may continue. Raises BadInput if it does not exist.
+    """Open the lake in a folder for reading, while servers and imports may run. Raises BadInput if there is no lake.
 
-    `values` is a file like traffic_values.toml. `seconds` limits each query; `memory` limits custom SQL, and
-    separately its rows.
+    `values` is a file like traffic_values.toml. `seconds` limits each query; `memory` limits custom SQL and,
+    separately, the rows that it returns.
     """
     return Reader(Lake(Path(path), must_write=False), values, seconds, memory)
 
@@ -52,7 +52,7 @@ class Reader:
         memory: str = OWN_SQL_MEMORY,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """See open_lake. Ranges end on the organization's day at the time of `clock`."""
+        """Start the engines; see open_lake. Ranges end on the organization's current day according to `clock`."""
         self._lake, self._targets, self._clock = lake, LinkIndex(lake), clock
         with_values = load_traffic_values(values)
         self._warehouse = Warehouse(lake, with_values, seconds=seconds)
@@ -73,12 +73,12 @@ class Reader:
         return self._lake.manifest.organizations.today(organization, self._clock())
 
     def query(self, name: str, *, organization: str, **parameters: str | int | date) -> Tables:
-        """Return the answer of GET /analytics/`name` as an Arrow table, with its columns even if it has no rows.
+        """Return the answer to GET /analytics/`name` as an Arrow table, which has its columns even without rows.
 
-        The parameters are the API's (queries.PARAMETERS); without days, the last 30. Days are dates or text, in UTC.
-        An answer with several parts is a dict of tables by part; a part may be such a dict itself. Raises BadInput for
-        an unknown name, organization or parameter, InvalidParameter for a value, and what Warehouse.answer raises.
-        Warns if the days have no visits at all.
+        The parameters are the API's (queries.PARAMETERS); without days, the last 30 days count. Days may be given as
+        dates or strings. An answer with several parts is a dict of tables by part; a part may also be such a dict.
+        Raises BadInput for an unknown name, organization or parameter, InvalidParameter for an invalid value, and what
+        Warehouse.answer raises. Warns if the days have no visits at all.
         """
         if name not in ENTRIES:
             raise BadInput(f"unknown endpoint {name!r}; use one of {', '.join(ENTRIES)}.")
@@ -89,7 +89,7 @@ class Reader:
     def sql(self, text: str, *, organization: str, **parameters: str | int | date) -> "pa.Table":
         """Return the rows of one SELECT over the relations that `traffic views --describe` lists, as an Arrow table.
 
-        It can open the files of this organization only. Raises the exceptions of `query` and OwnSql.sql.
+        The SELECT can only open this organization's files. Raises the exceptions of `query` and OwnSql.sql.
         """
         scope = self._scope(_ALL_PARAMETERS, organization, parameters)
         own_sql = self._own_sql.get(organization) or self._own_sql.setdefault(organization, self._new_sql(organization))
@@ -112,7 +112,7 @@ class Reader:
         check_organization(organization)
         if organization not in self._lake.manifest.organizations.names():
             known = ", ".join(self.organizations) or "no organization"
-            raise BadInput(f"the lake has no visits of {organization!r}; it has visits of {known}.")
+            raise BadInput(f"the lake has no visits for {organization!r}; it has visits for {known}.")
         accepted = parameters_of(entry)
         for name in parameters:
             if name not in accepted:

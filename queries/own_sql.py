@@ -1,4 +1,4 @@
-"""Runs SELECTs written by users or other programs, over the data of one organization.
+"""Runs SELECTs written by users or other programs over one organization's data.
 
 All SQL that is not part of this package (from a command, a notebook, an assistant's tool) runs here.
 """
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 OWN_SQL_MEMORY: Final = "300MB"
 _START_SECONDS: Final = 60.0
 _KILLED_AFTER: Final = 1.0
-"""Seconds after the time limit of a query until its process is killed; if the engine can, it stops at the limit."""
+"""Seconds from a query's time limit until its process is killed; if the engine can, it stops the query at the limit."""
 
 
 class Rows(NamedTuple):
@@ -48,8 +48,8 @@ class Rows(NamedTuple):
 class OwnSql:
     """Answers SELECTs over the relations of the prelude, for one organization, one at a time.
 
-    They run in a separate process. Its engine can only open the folders of that organization, so a query
-    that names files of another organization cannot read them. Safe to use from several threads.
+    The SELECTs run in a separate process. Its engine can only open that organization's folders, so a query that names
+    another organization's files cannot read them. Safe to use from several threads.
     """
 
     def __init__(
@@ -60,10 +60,10 @@ class OwnSql:
         memory: str = OWN_SQL_MEMORY,
         seconds: float = QUERY_TIMEOUT_SECONDS,
     ) -> None:
-        """Start the process. `memory` (such as "300MB") limits the engine, and separately the rows; `seconds` limits
+        """Start the process. `memory` (such as "300MB") limits the engine and, separately, the rows; `seconds` limits
         each query.
 
-        Raises BadInput for an invalid name.
+        Raises BadInput for an invalid organization name.
         """
         check_organization(organization)
         self._lake = lake
@@ -77,7 +77,8 @@ class OwnSql:
         """Return the rows of one SELECT; the relations contain the visits of the scope. At most `max_rows` are read.
 
         Raises QueryTimeout; QueryFailed if it is not a single SELECT, would write, reads other files, needs too much
-        memory, or fails otherwise; ValueError for the scope of another organization. Times with a zone are in UTC.
+        memory, or fails otherwise; ValueError for the scope of another organization. Times with a zone are returned in
+        UTC.
         """
         columns, *batches = self._answer(text, scope, None if max_rows is None else max_rows + 1)
         rows = [row for batch in batches for row in batch]
@@ -108,7 +109,7 @@ class OwnSql:
 
 
 class _Process:
-    """A process that runs sql_process.py; it is killed if it exceeds its limits of time or size."""
+    """A process that runs sql_process.py; it is killed if it exceeds its time or size limit."""
 
     def __init__(self, options: EngineOptions, memory: str) -> None:
         self._options, self._memory = options, memory
@@ -126,7 +127,7 @@ class _Process:
 
     @property
     def is_running(self) -> bool:
-        """Whether it accepts queries."""
+        """Whether the process accepts queries."""
         return self._child.poll() is None
 
     def answer(self, query: OwnQuery) -> list[Any]:
@@ -147,14 +148,14 @@ class _Process:
         return batches
 
     def kill(self) -> None:
-        """End it, and delete the spilled files of its engine."""
+        """End the process, and delete its engine's spilled files."""
         self._child.kill()
         self._child.wait()
         self._connection.close()
         delete_abandoned(self._options.folders.staging)
 
     def _exchange(self, query: OwnQuery) -> tuple[list[Any], list[str]]:
-        """Return the batches that the process sends for a query, and the class and message of the error if it failed."""
+        """Return the batches that the process sends for a query; if it failed, also the error's class and message."""
         batches: list[Any] = []
         left = self._options.memory_bytes
         if not self._is_ready:
@@ -174,7 +175,8 @@ class _Process:
     def _receive(self, deadline: float, most: int) -> tuple[str, list[Any], int]:
         """Return one message: its keyword, its values, and their approximate size in bytes.
 
-        Raises EOFError when the process has ended, QueryTimeout, and QueryFailed for more than `most` bytes.
+        Raises EOFError if the process has ended, QueryTimeout after the deadline, and QueryFailed for more than `most`
+        bytes.
         """
         if not self._connection.poll(max(deadline - time.monotonic(), 0)):
             raise QueryTimeout(f"the query ran longer than {self._options.seconds:g} seconds and was stopped.")
@@ -192,12 +194,12 @@ class PlainUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401  # as Unpickler
         """Return the class of an SQL value. Raises UnpicklingError for other classes."""
         if (module, name) not in _SQL_VALUES:
-            raise pickle.UnpicklingError(f"{module}.{name} is not a value of SQL")
+            raise pickle.UnpicklingError(f"{module}.{name} is not an SQL value")
         return super().find_class(module, name)
 
 
 def _suggest(unknown: re.Match[str]) -> str:
-    """DuckDB's message about an unknown table, with the most similar public relation."""
+    """Return DuckDB's message about an unknown table, but suggest the most similar public relation."""
     (nearest, *_) = [*get_close_matches(unknown[2], public_names(), 1, 0.7), "visits_in_scope"]
     return f'{unknown[1]} Did you mean "{nearest}"?'
 
@@ -208,8 +210,8 @@ _ENVIRONMENT: Final = {
     "MALLOC_ARENA_MAX": "2",  # otherwise each thread reserves 64 MB of address space
     "ARROW_DEFAULT_MEMORY_POOL": "system",
 }
-"""The whole environment of the process except for its module path: it contains no secrets."""
-_REMEDY: Final = "read fewer columns, rows or days, or shorter texts."
+"""The whole environment of the process except for the module path: it contains no secrets."""
+_REMEDY: Final = "read fewer columns, rows or days, or shorter strings."
 _ERRORS: Final = {
     one.__name__: one for one in (QueryFailed, QueryTimeout, OutOfMemory, FilesGone, EngineLost, BadInput)
 }

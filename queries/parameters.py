@@ -1,4 +1,4 @@
-"""Parameters of the API, of the command line and of notebooks: validation, and conversion to a Scope."""
+"""The parameters of the API, the command line and notebooks: their validation, and their conversion to a Scope."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -19,21 +19,21 @@ RANGES: Final = {"7d": 7, "30d": 30, "90d": 90}
 DEFAULT_RANGE: Final = "30d"
 MAX_VALUE_LENGTH: Final = 2_048
 MAX_SHOWN_LENGTH: Final = 40
-"""Maximum number of characters of an invalid value that an error message repeats."""
+"""Maximum number of characters that an error message quotes from an invalid value."""
 MAX_DAYS: Final = 3_700
 
 NO_LINK: Final = ""
-"""A short code that no visit has, for an unknown target_url: the answer is empty."""
+"""A short code that no visit has, so that the answer for an unknown target_url is empty."""
 
 TRAFFIC_TYPES: Final = {
     **{category: category for category in BOT_CATEGORIES},
     "assistant": "ai_assistant", "training-crawler": "ai_training", "coding-agent": "ai_coding_agent",
     "ai-referral": "ai_referral", "other": "other", "ai": "ai",
 }  # fmt: skip
-"""Accepted values of the parameter traffic_type in lower case, and their values in a Scope."""
+"""The values that the parameter traffic_type accepts, in lower case, with the value in a Scope for each."""
 
 TRAFFIC_GROUPS: Final = {"people": "people", "ai": "ai", "bots": "bots"}
-"""The same for the parameter traffic_group."""
+"""The values that the parameter traffic_group accepts, likewise."""
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
@@ -43,7 +43,7 @@ class InvalidParameter(BadInput):
     """A parameter has a value that it does not accept, such as "5d" for `range`."""
 
     def __init__(self, name: str, problem: str, remedy: str) -> None:
-        """`problem` ends a sentence that begins with the parameter's name; `remedy` is a sentence."""
+        """Write the message. `problem` follows the parameter's name in a sentence; `remedy` is a separate sentence."""
         self.problem = f"The parameter {name} {problem}."
         self.remedy = remedy
         super().__init__(f"{self.problem} {remedy}")
@@ -73,7 +73,7 @@ _CHECKED: Final = frozenset(("traffic_group", "traffic_type"))
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter. Query strings, OpenAPI, options, arguments of tools, chips and documents are derived from it."""
+    """One parameter. Query strings, OpenAPI, options, tool arguments, chips and documents are derived from it."""
 
     name: str
     kind: Literal["days", "filter", "word"]
@@ -82,21 +82,21 @@ class Parameter:
     description: str
     label: str = ""  # label of its chip on a page; "" if it has no chip
     parse: Callable[[str], str] = str
-    """Converts its value to the value of the Scope field with its name. Raises InvalidParameter."""
+    """Converts a value to the value of the Scope field with the same name. Raises InvalidParameter."""
     schema: Mapping[str, Any] = field(default_factory=lambda: _TEXT)  # the values that it accepts, as JSON Schema
     form: str = "upper and lower case differ"
-    """A clause about the form of its values, which ends the hint about a value that no visit has."""
+    """A clause about the form of valid values, which ends the hint about a value that no visit has."""
     links_unknown: bool = True
     """Whether a row "unknown" on a page links to the visits without this value; False if most visits have none."""
 
     @property
     def takes_any(self) -> bool:
-        """Whether it filters by any text, so that there may be no visit with the value."""
+        """Whether it accepts any value, even a value that no visit has."""
         return self.kind != "days" and self.name not in _CHECKED
 
     @property
     def page_name(self) -> str:
-        """Its name in a page's address. Words get the prefix `f_`, since campaigns may link to it with `utm_…`."""
+        """The name in a page's address. Words get the prefix `f_`, since links in campaigns may have `utm_…`."""
         return f"f_{self.name}" if self.kind == "word" else self.name
 
 
@@ -168,8 +168,8 @@ _ROWS: Final = (
 )  # fmt: skip
 
 PARAMETERS: Final[Mapping[str, Parameter]] = {row.name: row for row in _ROWS}
-"""Every parameter by name, in the order of documentation. A filter is also a field of Scope, and two lines of
-prelude/3_scope.sql: a condition, and a term that shows whether a filter is set."""
+"""Every parameter by name, in the order in which they are documented. A filter is also a field of Scope, and two lines
+in prelude/3_scope.sql: a condition, and a term that shows whether a filter is set."""
 
 
 RESOLVED: Final = frozenset(("target_url", "tag"))
@@ -177,8 +177,7 @@ RESOLVED: Final = frozenset(("target_url", "tag"))
 
 
 def validate(pairs: Iterable[tuple[str, str]], entry: Entry) -> Mapping[str, str]:
-    """Return the parameters that `entry` accepts among pairs of name and value. Ignores unknown parameters and empty
-    values.
+    """Select the parameters that `entry` accepts from pairs of name and value, and drop empty values.
 
     Raises InvalidParameter if a parameter is given twice or is too long.
     """
@@ -197,14 +196,14 @@ def _parameters(traffic_type: bool, short_code: bool) -> tuple[str, ...]:
 
 
 def single_filters(given: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Return each filter of these parameters that takes any value, with the parameters that apply it alone."""
+    """Return each of the given filters that accepts any value, with the parameters for this filter alone."""
     set_ones = {name: value for name, value in given.items() if value}
     days = {name: value for name, value in set_ones.items() if PARAMETERS[name].kind == "days"}
     return {name: {**days, name: value} for name, value in set_ones.items() if PARAMETERS[name].takes_any}
 
 
 def unknown_value_hint(name: str, value: str) -> str:
-    """Return a sentence for a filter by a value that no visit has, which also says what such values look like."""
+    """Return a sentence about a filter by a value that no visit has, and about the form of valid values."""
     row = PARAMETERS[name]
     label = row.label if row.label[:2].isupper() else row.label.lower()
     shown = value if len(value) <= MAX_SHOWN_LENGTH else f"{value[:MAX_SHOWN_LENGTH]}…"
@@ -226,7 +225,7 @@ def select_parameters(pairs: Iterable[tuple[str, str]], known: Collection[str]) 
 
 
 def scope_from(query: Mapping[str, str], organization: str, today: date, targets: LinkIndex) -> Scope:
-    """Return the scope of an answer. `today` is the current day in the organization's zone. Raises InvalidParameter."""
+    """Return the scope for an answer. `today` is the organization's current day. Raises InvalidParameter."""
     if "start_date" in query and "end_date" in query:
         zone = partial(targets.zone, organization)
         start, end = (parse_day(name, query[name], zone) for name in ("start_date", "end_date"))
@@ -252,10 +251,10 @@ def scope_from(query: Mapping[str, str], organization: str, today: date, targets
 
 
 def _links_with_tag(tag: str, links: IndexedLinks) -> str:
-    """Return the links that carry a tag, as Scope.tag has them. Raises InvalidParameter if too many links have it."""
+    """Return the links with a tag, in the form of Scope.tag. Raises InvalidParameter if too many links have it."""
     words, found = links.with_tag(tag)
     if found > MAX_TAGGED:
-        remedy = f"Use a tag of at most {MAX_TAGGED:,} links."
+        remedy = f"Use a tag with at most {MAX_TAGGED:,} links."
         raise InvalidParameter("tag", f"stands for {found:,} links", remedy)
     return words
 
@@ -274,5 +273,5 @@ def parse_day(name: str, value: str, zone: Callable[[], str]) -> date:
 
 
 def _quote(value: str) -> str:
-    """Return a value for an error message: quoted, and truncated."""
+    """Return a value as an error message shows it: quoted, and truncated if it is long."""
     return repr(value if len(value) <= MAX_SHOWN_LENGTH else f"{value[:MAX_SHOWN_LENGTH]}…")

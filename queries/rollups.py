@@ -1,4 +1,4 @@
-"""Builds rollups: the counts of closed days, precomputed so that queries over them do not read their visits.
+"""Builds rollups: the counts of closed days, precomputed so that queries over those days do not read visits.
 
 data/store/rollups.py decides for which days a stored rollup is valid; queries/relations/ defines the meaning of rows.
 """
@@ -56,8 +56,9 @@ CHUNK_VISITS: Final = 500_000
 """Approximate number of visits counted at once. A day with more visits is a separate chunk."""
 
 MAX_VISITS_IN_MEMORY: Final = 60_000
-"""Up to this number, a month's visits are read once for all relations; otherwise each relation opens every file twice.
-For 33,000 visits, this halves the processor time. Each visit is kept a second time for its domain: 150,000 took 73 MB.
+"""Up to this number of visits, a month is read once for all relations; otherwise each relation opens every file twice.
+For 33,000 visits, this halves the processor time. Each visit is kept a second time for its domain: 150,000 visits took
+73 MB.
 """
 
 STORED_BEFORE: Final = "FROM stored_before($relation)"
@@ -89,13 +90,13 @@ class RelationCounter(Protocol):
     """Counts the rows of relations outside this process: a Cluster."""
 
     def takes(self, visits: int) -> bool:
-        """Return whether it counts this many visits."""
+        """Return whether the counter takes this many visits."""
 
     def rollup_rows(self, relation: str, snapshot: ClusterSnapshot, cancelled: threading.Event) -> pa.Table:
-        """Return the rows of a relation for a new rollup, counted from the visits of a snapshot for a cluster."""
+        """Return the rows of a relation for a new rollup, counted from the visits in a cluster snapshot."""
 
     def stop(self, cancelled: threading.Event) -> None:
-        """Cancel the rollup_rows call that got this event."""
+        """Cancel the rollup_rows call that was given this event."""
 
 
 class RollupBuilder:
@@ -109,10 +110,11 @@ class RollupBuilder:
         counter: RelationCounter | None = None,
         process: LakeProcess | None = None,
     ) -> None:
-        """A past day is closed, and may be counted, once no file has landed in it for `quiet_period`.
+        """Prepare the builder. A past day is closed, and may be counted, once no file has landed in it for
+        `quiet_period`.
 
-        `counter` counts a month, given its number of new visits. With `process`, a month with more new visits
-        than MAX_VISITS_IN_SERVER is counted there.
+        `counter` counts a month if it takes the month's number of new visits. Otherwise, `process` counts a month with
+        more new visits than MAX_VISITS_IN_SERVER.
         """
         self._lake = lake
         self._clock = clock
@@ -124,10 +126,10 @@ class RollupBuilder:
         self._queue: list[Month] = []  # found by an earlier run, which ended at its limit
 
     def run(self, wait: bool = True, limit: int | None = None, progress: Progress = ignore_progress) -> int:
-        """Build missing rollups of closed days, for at most `limit` months. Returns the number of months built.
+        """Build the missing rollups of closed days for at most `limit` months, and return the number of months built.
 
-        Without `wait`, does nothing while another process rewrites files. A month with a damaged file is skipped;
-        after the other months, LakeDamaged is raised for the first of these.
+        Without `wait`, do nothing while another process rewrites files. A month with a damaged file is skipped;
+        LakeDamaged is raised for the first such month after the other months are built.
         """
         self._queue = self._queue or self._months_to_build()
         if not self._queue:
@@ -147,7 +149,7 @@ class RollupBuilder:
             self._build_month(engine, month)
 
     def interrupt(self) -> None:
-        """Cancel a run() in another thread; the month that it is building is not stored. `counter` stops counting."""
+        """Cancel a run() in another thread without storing the month being built. `counter` stops counting, too."""
         if self._counter:
             self._counter.stop(self._cancelled)
         self._engine.interrupt()
@@ -213,7 +215,7 @@ class RollupBuilder:
     def _rows_counted_elsewhere(
         self, counter: RelationCounter, visits: ClusterSnapshot, engine: duckdb.DuckDBPyConnection, before: Snapshot
     ) -> Iterator[RelationRows]:
-        """Like _rollup_rows: the rows already stored, and the rows that `counter` counts from `visits`."""
+        """Yield rows as _rollup_rows does: the stored rows, and the rows that `counter` counts from `visits`."""
         set_variables(engine, before)
         schema = rollup_schema(engine)
         for name in relation_names():
@@ -231,7 +233,7 @@ class RollupBuilder:
 
 
 def count_month(lake: Lake, organization: str, first: str, now: str, quiet_seconds: str) -> None:
-    """Run RollupBuilder.count_month for LakeProcess; the first day and the time are in ISO 8601."""
+    """Run RollupBuilder.count_month in a LakeProcess; the first day and the time are in ISO 8601."""
     builder = RollupBuilder(lake, lambda: datetime.fromisoformat(now), timedelta(seconds=float(quiet_seconds)))
     builder.count_month(Month(organization, date.fromisoformat(first)))
 
@@ -279,7 +281,7 @@ def _rollup_rows(
 def _count_relation(
     engine: duckdb.DuckDBPyConnection, relation: str, queries: Sequence[tuple[str, VisitFiles]]
 ) -> RelationRows:
-    """Return the rows of one relation: the results of `queries`, pairs of SQL text and the visit files it reads."""
+    """Return the rows of one relation from `queries`: pairs of a SQL text and the visit files that it reads."""
     tables = []
     for sql, files in queries:
         set_uncovered_files(engine, files)

@@ -1,4 +1,4 @@
-"""The filter of every answer: organization, days, and optional filters. Built from parameters in parameters.py."""
+"""The scope of an answer: an organization, days, and optional filters. parameters.py builds it from parameters."""
 
 from dataclasses import dataclass, fields
 from datetime import date
@@ -47,12 +47,12 @@ class Scope:
 
     @property
     def filters(self) -> dict[str, Any]:
-        """The filters that are applied: field and value."""
+        """The filters that are applied, by field."""
         return self._set(FILTERS)
 
     @property
     def listing(self) -> dict[str, Any]:
-        """The fields that choose and order the rows of a list, with their values."""
+        """The values that choose and order the rows of a list, by field."""
         return self._set(LISTING)
 
     def _set(self, names: tuple[str, ...]) -> dict[str, Any]:
@@ -60,7 +60,7 @@ class Scope:
 
 
 LISTING: Final = ("search", "unvisited", "sorted_by", "ascending", "skipped", "shown")
-"""The fields of a Scope that choose and order the rows of a list. Each is a session variable, if it is set."""
+"""The fields of a Scope that choose and order the rows of a list. Each field that is set is a session variable."""
 FILTERS: Final = tuple(field.name for field in fields(Scope) if field.default is None and field.name not in LISTING)
-"""The fields of a Scope that are filters, unlike organization and days. Each is a session variable, too, if it is set.
+"""The fields of a Scope that are filters, unlike organization and days. Each field that is set is a session variable.
 """

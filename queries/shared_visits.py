@@ -20,7 +20,7 @@ from queries.prelude import relation_names, sql_text, view_names
 from queries.snapshot import MAX_VALUES_PER_DAY, Snapshot
 
 MAX_SHARED_VISITS: Final = 300_000
-"""Maximum number of visits kept in memory for the answers of a dashboard: at most 50 MB."""
+"""Maximum number of visits kept in memory for a dashboard's answers; they take at most 50 MB."""
 
 _BY_DAY: Final = "SELECT day, count(*) FROM all_visits GROUP BY day ORDER BY day"
 _VISITS: Final = (
@@ -29,7 +29,7 @@ _VISITS: Final = (
 )
 _ROWS: Final = "SELECT COLUMNS(lambda name: list_contains($columns, name)) FROM query_table($relation || '_counted')"
 _WORDS: Final = (("agent",), ("domain",), ("referrer",), ("utm_source", "utm_medium", "utm_campaign"))
-"""The columns that are cut to their most frequent values, by relation."""
+"""The columns that relations cut to their most frequent values, grouped by relation."""
 _ALWAYS_READ: Final = frozenset({"for_domain", "day", "is_counted"})
 """The columns that every relation reads, if they exist."""
 _SIGNED: Final = "is_signed"
@@ -43,12 +43,12 @@ _IDENTIFIER: Final = re.compile(r"\w+")
 def share_visits(
     engine: LockedEngine, snapshot: Snapshot, entries: Sequence[Entry], cancelled: threading.Event | None = None
 ) -> Snapshot:
-    """Return the snapshot with the visits that these answers count kept in memory, for these answers only.
+    """Return the snapshot with the visits that these answers count held in memory, for these answers only.
 
-    These are the visits of days that no rollup covers, unless they are more than MAX_SHARED_VISITS, and, for relations
-    that rollups do not serve, all visits in scope: if these are more, they are read in parts of that size, and only
-    the rows of the relations that count them are kept. A relation that several answers count from visits in memory is
-    counted once. For detectors, they are the visits in scope, and the failing paths among them, unless there may be
+    These are the visits on days that no rollup covers, unless there are more than MAX_SHARED_VISITS, and, for relations
+    that rollups do not serve, all visits in scope. If the latter are more, they are read in parts of that size, and
+    only the rows of the relations that count them are kept. A relation that several answers count from visits in memory
+    is counted once. For detectors, the visits in scope and the failing paths among them are held, unless there may be
     more than MAX_SHARED_VISITS. If there is nothing to share, the snapshot is returned unchanged. Raises the exceptions
     of a query.
     """
@@ -98,7 +98,7 @@ def share_visits(
 
 
 def by_source(name: str, visits: pa.Table) -> dict[str, pa.Table]:
-    """Return a source's counted visits by its name, and all of them, for daily_links, by `aside_and_` and its name."""
+    """Return a source's counted visits under its name, and all visits, for daily_links, under `aside_and_<name>`."""
     is_counted = visits["is_counted"]
     counted = visits.filter(is_counted) if pc.any(pc.invert(is_counted)).as_py() else visits
     of_links = {*columns_of_relations(["daily_links"])}.intersection(visits.column_names)
@@ -106,7 +106,7 @@ def by_source(name: str, visits: pa.Table) -> dict[str, pa.Table]:
 
 
 def has_many_words(visits: pa.Table) -> bool:
-    """Return whether the visits of all days together have more words of any kind than a relation keeps for a day."""
+    """Return whether the visits of all days together have more words of some kind than a relation keeps for one day."""
     words = ([column for column in columns if column in visits.column_names] for columns in _WORDS)
     return any(visits.group_by(columns).aggregate([]).num_rows > MAX_VALUES_PER_DAY for columns in words if columns)
 
@@ -120,7 +120,7 @@ def _count_by_period(
     periods: Iterable[tuple[date, date]],
     cancelled: threading.Event | None,
 ) -> dict[str, pa.Table]:
-    """Return all rows of these relations, with the kept columns, counted from the visits of one period after another."""
+    """Return all rows of these relations, with the kept columns, counted from the visits period by period."""
     with engine.cursor(snapshot, cancelled) as cursor:
         answered = cursor.sql("FROM answered_links").to_arrow_table()
     columns = columns_of_relations(relations)
@@ -138,7 +138,7 @@ def _count_by_period(
 def _count_once(
     engine: LockedEngine, snapshot: Snapshot, texts: Iterable[str], cancelled: threading.Event | None
 ) -> dict[str, pa.Table]:
-    """Return the rows of relations that several of these texts read and that count visits in memory."""
+    """Return the rows of the relations that several of these queries read and that count visits in memory."""
     named = Counter(chain.from_iterable(_identifiers(text).intersection(relation_names()) for text in texts))
     repeated = [relation for relation, times in named.items() if times > 1 and relation not in snapshot.in_memory]
     if not (counted := [one for one in repeated if snapshot.sources[one].endswith("_in_memory")]):
@@ -148,7 +148,7 @@ def _count_once(
 
 
 def _with_words_once(table: pa.Table) -> pa.Table:
-    """Return the table with its texts dictionary-encoded: rows with many paths then take two fifths of the memory."""
+    """Return the table with its strings dictionary-encoded: rows with many paths then take two fifths of the memory."""
     for place, field in enumerate(table.schema):
         if pa.types.is_string(field.type):
             table = table.set_column(place, field.name, table[place].dictionary_encode())
@@ -164,7 +164,7 @@ def _read(
     period: tuple[date, date] = (date.min, date.max),
     cancelled: threading.Event | None,
 ) -> pa.Table:
-    """Return the visits of a source with these columns, from the first to the last day of a period (inclusive)."""
+    """Return these columns of a source's visits, from the first to the last day of a period (inclusive)."""
     asked = {"columns": columns, "source": source, "first": period[0], "last": period[1]}
     with engine.cursor(snapshot, cancelled) as cursor:
         return cursor.sql(_VISITS, params=asked).to_arrow_table().combine_chunks()  # reading many chunks would be slow
@@ -177,7 +177,7 @@ def _with_source(snapshot: Snapshot, relations: Iterable[str], source: str, read
 
 
 def _with_rows(snapshot: Snapshot, read: Mapping[str, pa.Table]) -> Snapshot:
-    """Return the snapshot with these tables in memory; itself if there are none."""
+    """Return the snapshot with these tables in memory, or unchanged if there are none."""
     return snapshot if not read else replace(snapshot, in_memory={**snapshot.in_memory, **read})
 
 
@@ -192,7 +192,7 @@ def columns_of_relations(relations: Iterable[str]) -> list[str]:
 
 
 def periods_of(visits_by_day: Iterable[tuple[date, int]]) -> list[tuple[date, date]]:
-    """Return the first and last days of periods with at most MAX_SHARED_VISITS visits, or of a single day with more."""
+    """Return the first and last day of periods with at most MAX_SHARED_VISITS visits, or of a single day with more."""
     periods: list[tuple[date, date]] = []
     room = 0
     for day, visits in visits_by_day:

@@ -7,11 +7,11 @@ from queries.prelude import prelude
 from queries.snapshot import Snapshot
 
 TYPED: Final = ("scope", "subjects")
-"""Variables that have a type of the same name, defined by the prelude."""
+"""Variables that have a type with the same name, which the prelude defines."""
 
 
 def script(snapshot: Snapshot, hint: str = "") -> str:
-    """Return SQL that shows the hint; afterwards, any template returns the same rows as the Warehouse."""
+    """Return SQL that shows the hint, and after which any template returns the same rows as in the Warehouse."""
     variables = snapshot.variables
     files = {name: value for name, value in variables.items() if name not in TYPED}
     settings = [f"SET VARIABLE {name} = {_literal(value)};" for name, value in files.items()]

@@ -36,7 +36,7 @@ MAX_VALUES_PER_DAY: Final = 10_000
 """
 
 CUT_WORDS: Final = frozenset({"agent", "referrer", "utm_source", "utm_campaign"})
-"""Filters by words that relations cut. Stored rows of a day that may be cut do not serve them."""
+"""Filters by words that relations cut. The stored rows of a day that may be cut do not serve these filters."""
 
 
 class VisitFiles(NamedTuple):
@@ -149,7 +149,7 @@ def take_snapshot(lake: Lake, scope: Scope) -> Snapshot:
 def live_files(lake: Lake, scope: Scope) -> list[LandedFile]:
     """Return the files with the visits that count in a scope.
 
-    Raises LakeDamaged for a damaged file, Conflict when one of them was replaced and deleted meanwhile.
+    Raises LakeDamaged for a damaged file, and Conflict if a file was replaced and deleted in the meantime.
     """
     live = lake.live_files(scope.organization, scope.start_date, scope.end_date)
     if scope.only_judged and lake.manifest.behaviour.is_used(scope.organization):
@@ -199,7 +199,7 @@ def snapshot_of(lake: Lake, scope: Scope, live: Sequence[LandedFile]) -> Snapsho
 
 
 def counted_version(lake: Lake, organization: str) -> str:
-    """Return the version of the rollups that match an organization's current settings of what counts."""
+    """Return the version of the rollups that match an organization's current settings for what counts."""
     return rollup_version(
         lake.manifest.behaviour.is_used(organization), lake.manifest.exclusions.bits_aside(organization)
     )
@@ -217,7 +217,7 @@ def for_cluster(lake: Lake, snapshot: Snapshot, files: Sequence[LandedFile]) -> 
 
 
 def _high_cardinality_days(files: Iterable[LandedFile]) -> tuple[date, ...]:
-    """Return the days on which these files have more than MAX_VALUES_PER_DAY visits, and so may have more words than
+    """Return the days with more than MAX_VALUES_PER_DAY visits in these files, which may also have more words than
     that.
     """
     visits: Counter[date] = Counter()
@@ -227,10 +227,11 @@ def _high_cardinality_days(files: Iterable[LandedFile]) -> tuple[date, ...]:
 
 
 def source_of(relation: str, filters: Collection[str]) -> str:
-    """Return the view that a relation counts visits from, when these `filters` of a Scope are set.
+    """Return the view from which a relation counts visits when these `filters` of a Scope are set.
 
-    It is uncovered_visits, which adds stored rows for the other days, if stored rows can be filtered by all of these
-    fields. Otherwise, for example for a field added to Scope later, it is all_visits and rollups are not used.
+    The view is uncovered_visits, which adds stored rows for the other days, if stored rows can be filtered by all of
+    these fields. Otherwise, for example for a field added to Scope later, the view is all_visits, and rollups are not
+    used.
     """
     return "uncovered_visits" if ROLLUP_FILTERS | served_filters(relation) >= set(filters) else "all_visits"
 
@@ -258,7 +259,7 @@ def set_variables(cursor: duckdb.DuckDBPyConnection, snapshot: Snapshot) -> None
 
 
 def set_uncovered_files(cursor: duckdb.DuckDBPyConnection, files: VisitFiles) -> None:
-    """Let a cursor with the variables of a snapshot read other files as the files that no rollup covers."""
+    """Replace the files that no rollup covers in the session of a cursor that has the variables of a snapshot."""
     _set(cursor, "uncovered_files", _as_variable(files))
 
 
@@ -272,7 +273,7 @@ def _as_variable(files: VisitFiles) -> dict[str, Any]:
 
 
 def parsed(cursor: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
-    """Return the only statement in a text of this package, parsed once per process. Every cursor may execute it."""
+    """Return the only statement in one of this package's SQL texts, parsed once. Any cursor may execute it."""
     if text not in _PARSED:
         (_PARSED[text],) = cursor.extract_statements(text)
     return _PARSED[text]
@@ -280,12 +281,13 @@ def parsed(cursor: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
 
 _PARSED: Final[dict[str, duckdb.Statement]] = {}
 _SERVED_WHERE_TAKEN: Final = frozenset({"traffic_type"})
-"""Filters that only a few answers take, and that all relations of these answers serve."""
+"""Filters that only a few answers take, and that all relations in those answers serve."""
 _TYPES: Final = {
     "subjects": "subjects",
     "traffic_values": "STRUCT(traffic_type VARCHAR, ten_thousandths BIGINT, currency VARCHAR)[]",
 }
-"""The types of variables that their values do not determine. Others are not cast: a cast takes as long as setting."""
+"""The types of variables with values that do not determine a type. Other variables are not cast, since a cast takes as
+long as setting the variable."""
 _NAMES: Final = (
     "scope", "behaviour", "aside", "files", "uncovered_files", "rollups", "closed_months", "days_without_domains",
     "high_cardinality_days", "sources", "links", "link_changes", "explain", "in_memory", *FILTERS, *LISTING,

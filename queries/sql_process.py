@@ -1,7 +1,7 @@
 """The process that runs users' SQL: own_sql.py starts it, sends it one query after another, and kills it.
 
-It has no environment, no open database, and limited memory of its own: DuckDB limits its buffers only, so a single
-column of texts may take many times that limit.
+It has no environment and no open database, and its whole memory is limited: DuckDB limits only its buffers, so a single
+column of strings may take many times DuckDB's limit.
 """
 
 import os
@@ -38,12 +38,12 @@ _DUCKDB_ERRORS: Final = {
     "INTERRUPT Error": duckdb.InterruptException,
     "Out of Memory Error": duckdb.OutOfMemoryException,
 }
-"""The classes of the errors that are recognized in an error of Arrow, by the beginning of its message."""
+"""The classes of DuckDB's errors, by the beginning of the message with which Arrow raises them again."""
 
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """The options of a process's engine: see LockedEngine."""
+    """The options for a process's engine; see LockedEngine."""
 
     folders: LakeFolders
     organization: str
@@ -62,13 +62,13 @@ class OwnQuery(NamedTuple):
 
 
 def main() -> None:
-    """Answer queries from the connection with the number in the first argument, until it is closed.
+    """Answer queries from a connection until it is closed; the first argument is the connection's file descriptor.
 
     The second argument is the process ID of the parent; when the parent ends, so does this process.
 
-    It sends pickled tuples of a keyword and values: "ready"; then, for each query, "columns" with their names (for
-    lists of tuples only), any number of "rows" with the memory that they take in Python, and "done"; or, instead of any
-    of these, "failed" with a class and a message.
+    The process sends pickled tuples of a keyword and values: "ready"; then, for each query, "columns" with their names
+    (for lists of tuples only), any number of "rows" with the memory that they take in Python, and "done"; or, instead
+    of any of these, "failed" with a class and a message.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the parent process
     connection = Connection(int(sys.argv[1]))
@@ -195,7 +195,8 @@ _FOREIGN_TYPE: Final = re.compile(
     re.VERBOSE,
 )
 _IN_PYTHON: Final = {"TIMESTAMP WITH TIME ZONE": "TIMESTAMP", "VARIANT": "JSON"}
-"""Times with a zone become times in UTC: DuckDB makes them with pytz, which is not installed. A VARIANT may hold some.
+"""Times with a zone become times in UTC: DuckDB needs pytz for times with a zone, and it is not installed. A VARIANT
+may hold such times.
 """
 _IN_ARROW: Final = {"VARIANT": "JSON", **dict.fromkeys(("TIME WITH TIME ZONE", "UHUGEINT", "BIGNUM", "BIT"), "VARCHAR")}
 """Types that Arrow would change: into bytes, a time without its zone, or an overflowing number."""

@@ -1,4 +1,4 @@
-"""The value of one visit of each category, as configured by the operator. Used by traffic-value-breakdown.sql."""
+"""The value of one visit in each category, as the operator configures it, for traffic-value-breakdown.sql."""
 
 from decimal import Decimal
 from importlib import resources
@@ -11,7 +11,7 @@ from data import BOT_CATEGORIES, BadInput
 
 
 class TrafficValue(NamedTuple):
-    """The value of one visit of one traffic type."""
+    """The value of one visit with one traffic type."""
 
     traffic_type: str
     ten_thousandths: int  # of one unit of the currency; an integer, to avoid rounding errors
@@ -19,7 +19,7 @@ class TrafficValue(NamedTuple):
 
 
 def load_traffic_values(path: Path | None = None) -> list[TrafficValue]:
-    """Return the values in a file like traffic_values.toml; None: the shipped file. Raises BadInput for an invalid
+    """Return the values in a file like traffic_values.toml, by default the shipped file. Raises BadInput for an invalid
     file.
     """
     source = path or resources.files("queries").joinpath("traffic_values.toml")

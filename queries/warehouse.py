@@ -1,4 +1,4 @@
-"""Answers the entries of the catalog with their templates. It has no HTTP code."""
+"""Answers catalog entries with their templates. This module has no HTTP code."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -26,9 +26,9 @@ Tables = Union["pa.Table", dict[str, "Tables"]]
 
 
 class Warehouse:
-    """Answers entries over one lake, for every organization. Safe to use from several threads.
+    """Answers catalog entries over one lake, for every organization. Safe to use from several threads.
 
-    It only runs SQL of this package; OwnSql runs users' SQL.
+    It runs only this package's SQL; OwnSql runs users' SQL.
     """
 
     def __init__(
@@ -42,35 +42,35 @@ class Warehouse:
     ) -> None:
         """Start an engine.
 
-        `memory` limits all queries together, such as "300MB"; None: DuckDB's default. `seconds` limits each query.
-        With `in_background`, it uses a single core, and caches no footers of files in memory.
+        `memory` limits all queries together, such as "300MB"; None: DuckDB's default. `seconds` limits each query. With
+        `in_background`, the engine uses a single core and caches no file footers in memory.
         """
         self._lake = lake
         self._engine = LockedEngine(lake, None, values, memory, seconds, in_background=in_background)
         self._no_visits = empty_snapshot(lake)
 
     def snapshot(self, scope: Scope) -> Snapshot:
-        """Return a snapshot of the lake for a scope. Answers computed from one snapshot are consistent with each other."""
+        """Return a snapshot of the lake for a scope. Answers from the same snapshot are consistent with each other."""
         return replace(take_snapshot(self._lake, scope), traffic_values=self._engine.traffic_values)
 
     def with_shared_visits(
         self, snapshot: Snapshot, entries: Sequence[Entry], cancelled: threading.Event | None = None
     ) -> Snapshot:
-        """Return the snapshot with its visits read once for all these answers. Raises the exceptions of `answer`."""
+        """Return the snapshot with its visits held in memory for all these answers. Raises what `answer` raises."""
         return share_visits(self._engine, snapshot, entries, cancelled)
 
     def forget(self, snapshot: Snapshot) -> None:
-        """Release the visits that the answers from a snapshot shared, after the last answer."""
+        """Release the visits that a snapshot's answers shared; to be called after the last answer."""
         self._engine.forget(snapshot)
 
     def state(self, organization: str) -> OrganizationState:
-        """Return the zone of an organization, and its epoch; a higher epoch makes earlier answers outdated."""
+        """Return an organization's time zone and epoch. If the epoch has grown, earlier answers are outdated."""
         return self._lake.manifest.organizations.state(organization)
 
     def answer(self, entry: Entry, snapshot: Snapshot, cancelled: threading.Event | None = None) -> Result:
-        """Return the answer of one entry of the catalog. Raises QueryTimeout, QueryFailed, FilesGone or EngineLost.
+        """Return the answer to one catalog entry. Raises QueryTimeout, QueryFailed, FilesGone or EngineLost.
 
-        To cancel it from another thread, pass the event `cancelled` and call `stop` with it.
+        To cancel the query from another thread, pass an event as `cancelled` and call `stop` with that event.
         """
         if entry.shape == "parts":
             with self._sharing(snapshot, entry, cancelled) as shared:
@@ -83,7 +83,9 @@ class Warehouse:
         return rows[0] if entry.shape == "row" else rows
 
     def tables(self, entry: Entry, snapshot: Snapshot) -> Tables:
-        """Return the same answer as an Arrow table, or as a dict of tables. Raises the exceptions of `answer`."""
+        """Return the answer to one catalog entry as an Arrow table, or as a dict of tables. Raises what `answer`
+        raises.
+        """
         if entry.shape == "parts":
             with self._sharing(snapshot, entry) as shared:
                 return {member: self.tables(part, shared) for member, part in entry.members}
@@ -95,11 +97,11 @@ class Warehouse:
             return relation.to_arrow_table()
 
     def describe(self, sql: str) -> dict[str, str]:
-        """Return the columns of one of our queries, with their types, in order. The query is not run."""
+        """Return the columns of one of this package's queries in order, with their types. The query is not run."""
         return self._engine.describe(sql)
 
     def stop(self, cancelled: threading.Event) -> None:
-        """Cancel the queries of the `answer` call that got this event."""
+        """Cancel the queries of the `answer` call that was given this event."""
         self._engine.stop(cancelled)
 
     def probe(self) -> None:
@@ -115,7 +117,7 @@ class Warehouse:
     def _sharing(
         self, snapshot: Snapshot, entry: Entry, cancelled: threading.Event | None = None
     ) -> Iterator[Snapshot]:
-        """A snapshot with the visits that the parts of an entry share, until the last part is answered."""
+        """Yield a snapshot with the visits that the parts of an entry share, until the last part is answered."""
         shared = self.with_shared_visits(snapshot, [entry], cancelled)
         try:
             yield shared
@@ -125,7 +127,7 @@ class Warehouse:
 
 
 def _check_columns(entry: Entry, columns: list[tuple[str, str]]) -> None:
-    """Raise AssertionError unless a template returns the columns that its entry declares: pairs of name and type."""
+    """Raise AssertionError unless a template returns the columns (pairs of name and type) that its entry declares."""
     declared = [(field.name, field.kind.sql) for field in entry.fields]
     if columns != declared:
         raise AssertionError(f"template {entry.name} returns {columns}, the catalog declares {declared}")

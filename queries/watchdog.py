@@ -1,4 +1,4 @@
-"""Interrupts queries that time out or are cancelled, with one thread for all queries of a Warehouse."""
+"""Interrupts queries that time out or are cancelled, with one thread for all queries of an engine."""
 
 import threading
 import time
@@ -11,7 +11,7 @@ INTERRUPT_INTERVAL_SECONDS: Final = 0.01
 
 
 class Interruptible(Protocol):
-    """The cursor of one query. It runs nothing else, so a late interrupt cannot hit another query."""
+    """The cursor of one query. It runs no other query that a late interrupt could hit."""
 
     def interrupt(self) -> None:
         """Make the running statement fail."""
@@ -29,7 +29,7 @@ class Watchdog:
 
     @contextmanager
     def watching(self, query: Interruptible, cancelled: threading.Event) -> Iterator[None]:
-        """In this context, interrupt the query after the timeout, or once `cancelled` is set and check_now() called."""
+        """Interrupt the query in this context at the timeout, or once `cancelled` is set and check_now() is called."""
         with self._condition:  # no notify: the thread wakes up before a query that starts now can time out
             self._running[query] = time.monotonic() + self._seconds, cancelled
         try:
@@ -39,7 +39,7 @@ class Watchdog:
                 del self._running[query]
 
     def check_now(self) -> None:
-        """Wake the thread to check for expired or cancelled queries now."""
+        """Wake the thread so that it checks for expired or cancelled queries now."""
         with self._condition:
             self._condition.notify()
 

@@ -14,22 +14,22 @@ from data.signals import BITS, CONVICTING, OWN, PROBING, SCANNED, SIGNALS, UNFOL
 from data.sql import read_sql
 
 FOLDERS: Final = ("prelude", "sources", "relations", "names")
-"""Macros and scope; the source views of visits; the relations of counts; lookup tables of names. Each folder only uses
+"""Macros and scope; the source views of visits; the relations of counts; lookup tables of names. Each folder uses only
 earlier ones, and stored rows do not depend on names."""
 
 BASES: Final = {
     "visits_in_scope": "one row for each visit in scope",
     "visits_in_days": "one row for each visit in the days of the scope, without its other filters",
-    "visits_with_aside": "visits_in_scope with those that are set aside, and `aside`: why (`file`, `own`), or NULL",
+    "visits_with_aside": "visits_in_scope plus visits that are set aside, with the reason in `aside` (`file` or `own`)",
     "links_in_scope": "one row for each link of the organization",
     "days_in_scope": "one row for each day of the scope, with or without visits",
     "weeks_in_scope": "one row for each week of the scope, with or without visits",
     "hours": "one row for each hour of the day",
-    "weekdays": "one row for each weekday, with how often it occurs in the scope",
+    "weekdays": "one row for each weekday, with the number of times that it occurs in the scope",
     "countries": "one row for each country code, with its name",
-    "traffic_values": "one row for each category of traffic, with the value that you set for a visit",
+    "traffic_values": "one row for each traffic category, with the value that you set for a visit",
 }
-"""Relations for users' SQL, besides the relations of counts, and their meanings."""
+"""The relations for users' SQL, apart from the relations of counts, with their meanings."""
 _CONVICTING: Final = f"CREATE MACRO convicting_signals() AS {CONVICTING};"
 _SCANNED: Final = f"CREATE MACRO scanned_signal() AS {SCANNED};"
 _PROBING: Final = f"CREATE MACRO probing_signals() AS {PROBING};"
@@ -41,7 +41,7 @@ _LISTED: Final = f"CREATE MACRO listed_signals() AS {sum(signal.bit for signal i
 _SIGNALS: Final = "CREATE TABLE signals AS SELECT * FROM (VALUES {}) AS names(signal, bit);".format(
     ", ".join(f"('{signal.name}', {signal.bit})" for signal in SIGNALS)
 )
-"""The names of the bits of signals, for templates."""
+"""The table that names the signal bits, for templates."""
 _COMMENT: Final = re.compile(r"--.*")
 _SERVES: Final = re.compile(r"^-- Serves: (.+)$", re.MULTILINE)
 
@@ -59,18 +59,18 @@ def sql_text(name: str) -> str:
 
 @cache
 def view_names() -> frozenset[str]:
-    """Return all relations for templates, including relations without rollups."""
+    """Return the names of all relations for templates, including those without rollups."""
     return frozenset(_names("relations"))
 
 
 def public_names() -> list[str]:
-    """Return the relations that users' SQL may read."""
+    """Return the names of the relations that users' SQL may read."""
     return [*BASES, *_names("relations")]
 
 
 @cache
 def relation_names(kind: Literal["daily", "monthly", ""] = "") -> tuple[str, ...]:
-    """Return the relations that rollups store: counts by day, values that occur in a month, or all."""
+    """Return the names of the relations that rollups store: counts by day, values that occur in a month, or all."""
     kinds = (kind,) if kind else ("daily", "monthly")
     return tuple(name for name in _names("relations") if name.partition("_")[0] in kinds)
 
@@ -87,7 +87,7 @@ def served_filters(relation: str) -> frozenset[str]:
 
 @cache
 def rollup_version(behaviour: bool, aside: int) -> str:
-    """Return a hash, stored with each rollup, of what counts and of the definitions without comments and spaces.
+    """Return a hash of what counts and of the definitions without comments and spaces; each rollup stores this hash.
 
     `behaviour` and `aside` are fields of a Snapshot.
     """

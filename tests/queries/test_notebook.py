@@ -113,7 +113,7 @@ def test_own_sql_reads_only_the_visits_of_its_scope(root, reader):
     for text in (f"FROM read_parquet('{file}')", "CREATE TABLE t AS SELECT 1", "SELECT 1; SELECT 2"):
         with pytest.raises(QueryFailed):
             reader.sql(text, organization="acme")
-    with pytest.raises(BadInput, match="the lake has no visits of 'cow'; it has visits of acme, bee"):
+    with pytest.raises(BadInput, match="the lake has no visits for 'cow'; it has visits for acme, bee"):
         reader.sql(select, organization="cow")
 
 

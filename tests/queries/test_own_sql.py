@@ -375,7 +375,7 @@ def test_the_process_has_no_secrets_and_no_open_database(lake, monkeypatch):
 
 
 def test_only_plain_values_are_unpickled():
-    with pytest.raises(pickle.UnpicklingError, match=r"posix\.system is not a value of SQL"):
+    with pytest.raises(pickle.UnpicklingError, match=r"posix\.system is not an SQL value"):
         PlainUnpickler(io.BytesIO(pickle.dumps(("rows", [(os.system,)])))).load()
 
 
