@@ -1,4 +1,4 @@
-"""Fixtures for tests of the queries."""
+"""Fixtures for the query tests."""
 
 from contextlib import closing
 
@@ -9,6 +9,6 @@ from queries import Warehouse
 
 @pytest.fixture
 def warehouse(lake):
-    """The warehouse of `lake`."""
+    """The warehouse over `lake`."""
     with closing(Warehouse(lake)) as warehouse:
         yield warehouse

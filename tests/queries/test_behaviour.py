@@ -1,4 +1,4 @@
-"""The class of a visit after judging, from its landing and its day: all answers use it, or none does."""
+"""The class of a visit after judging, which depends on its landing and its day: either all answers use it, or none."""
 
 from contextlib import closing
 from datetime import date, datetime
@@ -26,7 +26,7 @@ BY_WORD = {
 
 
 def some_visits(day):
-    """Return visits of a day with every class, by a scanner, an outdated browser, and people."""
+    """Return a day's visits in every class, by a scanner, an outdated browser and people."""
     classes = [
         {"bot_category": "human"},
         {"bot_category": "ai_referral", "agent_kind": "referral", "ai_source": "Claude", "confidence": "medium"},
@@ -61,7 +61,7 @@ def judged(lake):
 
 @pytest.fixture
 def mixed(judged):
-    """The same with visits that are not judged yet."""
+    """The same lake with additional visits that are not judged yet."""
     for day in (4, 3):
         land(judged, "acme", some_visits(day))
     return judged
@@ -75,7 +75,7 @@ def stored(lake):
 
 
 @pytest.mark.parametrize("counted", [False, True], ids=["from visits", "from rollups"])
-def test_answers_equal_a_recount_with_the_days_signals(mixed, counted):
+def test_answers_equal_a_recount_with_the_signals_of_the_day(mixed, counted):
     mixed.manifest.behaviour.switch("acme", on=False)
     landed = stored(mixed)
     assert len([row for row in landed if recount.as_seen(row) is not row]) == 16
@@ -110,10 +110,10 @@ def test_every_answer_filtered_by_a_word_equals_the_recount(mixed, counted):
 
 
 SOME = ("traffic-overview", "ai-sources", "bot-traffic", "devices")
-"""Answers that each change once days are judged."""
+"""Answers that all change once days are judged."""
 
 
-def test_a_rollup_begun_before_the_switch_is_not_used_after_it(judged, monkeypatch):
+def test_a_rollup_begun_before_a_switch_is_not_used_afterwards(judged, monkeypatch):
     expected = answers(judged, WHOLE, SOME)
     judged.manifest.behaviour.switch("acme", on=False)
     builder = RollupBuilder(judged)
@@ -128,7 +128,7 @@ def test_a_rollup_begun_before_the_switch_is_not_used_after_it(judged, monkeypat
     assert answers(judged, WHOLE, SOME) == expected
 
 
-def test_own_sql_reads_signals_and_both_classes_of_a_visit(judged):
+def test_custom_sql_reads_signals_and_both_classes_of_a_visit(judged):
     text = (
         "SELECT DISTINCT bot_category, agent_kind, ai_source, agent, operator, confidence, detection_method, "
         "device_type, landed_category FROM visits_in_scope "
@@ -140,7 +140,7 @@ def test_own_sql_reads_signals_and_both_classes_of_a_visit(judged):
     assert seen == [(*disguise, "ai_referral"), (*disguise, "human")]
 
 
-def test_no_answer_reads_the_facts_of_requests(lake):
+def test_no_answer_reads_facts_about_requests(lake):
     probed, https = recount.BITS["probed"], recount.BITS["https"]
     land(lake, "acme", [visit(signals=bits) for bits in (https, https | probed, probed, None)])
     with closing(OwnSql(lake, "acme")) as own_sql:
@@ -151,7 +151,7 @@ def test_no_answer_reads_the_facts_of_requests(lake):
     assert [(row["signal"], row["visits"], row["alone"]) for row in told] == [("total", 2, 2), ("probed", 2, 2)]
 
 
-def test_attacked_and_breadth_do_not_convict(lake):
+def test_the_signals_attacked_and_breadth_do_not_convict(lake):
     with closing(OwnSql(lake, "acme")) as own_sql:
         rows = own_sql.sql("FROM (SELECT unnest(range(256)) AS value) WHERE NOT convicts(value)", WHOLE).rows
     assert rows == [(0,), (1,), (16,), (17,)]
@@ -190,7 +190,7 @@ def test_a_scanner_loses_its_claimed_name(lake, claim, probes, confidence):
     assert found.rows == [("SomeBot", confidence, category, None if is_taken else claim.get("ai_source"))]
 
 
-def test_a_scanners_claimed_name_counts_with_behaviour_off(lake):
+def test_a_scanner_keeps_its_claimed_name_with_behaviour_off(lake):
     paths = [f"/.env.{number}" for number in range(3)]
     claim = {"bot_category": "ai_training", "agent": "SomeBot", "confidence": "high", "visitor": 1}
     land(lake, "acme", [visit(path=path, short_code=None, status=404, is_malicious=True, **claim) for path in paths])

@@ -56,7 +56,7 @@ NO_ROLLUPS = LiveRollups([], frozenset(), frozenset())
 
 
 def words(number: int, day: date) -> list[Visit]:
-    """Return a visit by a person and a visit by a bot, with words for this number only."""
+    """Return a person's visit and a bot's visit, both with words that only this number has."""
     at = datetime.combine(day, datetime.min.time()) + timedelta(seconds=number)
     shared: dict[str, Any] = {
         "visited_at": at,
@@ -95,7 +95,7 @@ def crowd() -> list[Visit]:
 
 @pytest.fixture(scope="module")
 def fewer_words() -> Iterator[None]:
-    """Keep KEPT words for a day, in SQL, in Python and in the recount."""
+    """Keep only KEPT words for a day, in SQL, in Python and in the recount."""
     constant = "max_values_per_day() AS {};"
     kept = [sql.replace(constant.format(MAX_VALUES_PER_DAY), constant.format(KEPT)) for sql in prelude()]
     assert kept != prelude()
@@ -108,17 +108,17 @@ def fewer_words() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def recounted(fewer_words: None) -> Callable[[str, Scope], Any]:
-    """Return the answers over the crowd, counted by hand."""
+    """Return a function that recounts an answer over the crowd by hand."""
     visits = [row | {"organization": "acme"} for row in crowd()]
     return cache(lambda name, scope: recount(name, visits, scope))
 
 
 @pytest.fixture(scope="module")
 def warehouse(fewer_words: None, shared_lake: Lake) -> Iterator[Warehouse]:
-    """A lake with the crowd and its rollups, and organizations with a few thousand referrers, campaigns, agents or
-    domains.
+    """The warehouse over the crowd with its rollups, and over organizations with words for as many rows as an answer
+    may have, or for one more.
 
-    The last days of the crowd land after the first are counted, so that their rollup is made from an older rollup.
+    The crowd's last days land after the first day is counted, so that the last rollup is made from an older rollup.
     """
     visits = crowd()
     land(shared_lake, "acme", [row for row in visits if row["day"] == CROWDED])
@@ -133,13 +133,13 @@ def warehouse(fewer_words: None, shared_lake: Lake) -> Iterator[Warehouse]:
 
 @pytest.fixture(params=["from rollups", "from visits"])
 def counted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answers served from rollups, then without rollups."""
+    """Serve answers from rollups, then from visits."""
     if request.param == "from visits":
         monkeypatch.setattr("queries.snapshot.live_rollups", lambda *_: NO_ROLLUPS)
 
 
 def check_dashboard(warehouse: Warehouse, recounted: Callable[[str, Scope], Any], scope: Scope) -> None:
-    """Check that a dashboard has the bounded answers of the recount."""
+    """Check that a dashboard's bounded answers equal the recount."""
     dashboard = answer(warehouse, "dashboard", scope)
     assert dashboard["referrers"] == recounted("referrers", scope)
     assert dashboard["botTraffic"] == recounted("bot-traffic", scope)
@@ -190,7 +190,7 @@ def test_open_days_are_cut_only_if_they_have_too_many_words(
 
 @pytest.mark.usefixtures("fewer_words")
 @pytest.mark.parametrize("columns", CUT.values())
-def test_one_kind_of_words_over_the_limit_is_enough_to_cut(columns):
+def test_a_day_is_cut_if_one_kind_of_word_exceeds_the_limit(columns):
     each = math.ceil((KEPT + 1) ** (1 / len(columns)))  # values of a column
     words = {name: [f"{one // each**place % each}" for one in range(KEPT + 1)] for place, name in enumerate(columns)}
     others = {name: ["one"] * (KEPT + 1) for kind in CUT.values() for name in kind}
@@ -213,7 +213,7 @@ def test_only_crowded_days_lose_their_rarest_words(warehouse, name):
     assert rest not in kept[BUSY]
 
 
-def test_a_cut_day_serves_no_filter_by_a_word_it_may_lack(warehouse):
+def test_a_cut_day_serves_no_filter_by_a_word_that_may_be_cut(warehouse):
     for word in CUT_WORDS:
         assert warehouse.snapshot(Scope("acme", *DAYS, **{word: "2051"})).closed_days == (QUIET,)
     assert warehouse.snapshot(Scope("acme", *DAYS, country="DE")).closed_days == (CROWDED, QUIET, BUSY)
@@ -238,7 +238,7 @@ def test_an_answer_ends_with_the_rest_after_a_thousand_rows(warehouse, name, num
 
 
 def scans_of(plan: Any, file: str) -> int:
-    """Return the number of operators in a JSON plan that read a file."""
+    """Return how many operators in a JSON plan read a file."""
     if isinstance(plan, list):
         return sum(scans_of(part, file) for part in plan)
     inside = sum(scans_of(plan[name], file) for name in ("operator", "children") if name in plan)

@@ -1,6 +1,4 @@
-"""The sources of a published lake for a cluster: objects, and a few rows sent with the query; too many rows are
-rejected.
-"""
+"""A cluster reads a published lake from objects and a few rows sent with the query; too many rows are rejected."""
 
 from datetime import date, datetime
 
@@ -63,7 +61,7 @@ def test_too_many_rows_to_send_are_rejected_with_a_remedy(lake, there, copy, mon
     assert len(copy.sources(snapshot(lake)).visits) == 1
 
 
-def test_a_file_deleted_after_its_listing_raises_files_gone(lake, copy):
+def test_a_file_deleted_after_being_listed_raises_files_gone(lake, copy):
     keep(lake, "/a")
     listed = snapshot(lake)
     (lake.root / listed.landed[0].path).unlink()
@@ -71,7 +69,7 @@ def test_a_file_deleted_after_its_listing_raises_files_gone(lake, copy):
         copy.sources(listed)
 
 
-def test_an_unreachable_target_gives_no_answer(lake, monkeypatch):
+def test_an_unreachable_target_raises_cluster_unavailable(lake, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     name = "s3://bucket/lake"
     keep(lake, "/a")

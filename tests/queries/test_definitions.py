@@ -27,14 +27,14 @@ CATALOG = [
 
 @pytest.fixture
 def lake(tmp_path):
-    """A lake without bound relations."""
+    """A lake in which no relations are defined yet."""
     with opened(tmp_path / "lake", create=True) as lake:
         yield lake
 
 
 @pytest.fixture
 def file(lake):
-    """The file with its relations."""
+    """The file with the lake's relations."""
     return relations_file(lake)
 
 
@@ -47,7 +47,7 @@ def defined(lake):
     return [sorted(sorted(re.findall(r"[\w']+|\S", repr(row))) for row in rows) for rows in found]
 
 
-def test_an_engine_with_copied_relations_equals_the_prelude(lake, file):
+def test_copied_relations_equal_those_from_the_prelude(lake, file):
     whole = defined(lake)
     written = file.stat().st_ino
     assert defined(lake) == whole
@@ -55,7 +55,7 @@ def test_an_engine_with_copied_relations_equals_the_prelude(lake, file):
     assert {one.name for one in lake.staging.iterdir()} == set()
 
 
-def test_rollups_define_the_columns_of_traffic_values(lake, file):
+def test_building_rollups_defines_columns_of_traffic_values(lake, file):
     land(lake, "acme", [visit()])
     RollupBuilder(lake).run()
     with closing(duckdb.connect(file, read_only=True)) as bound:
@@ -79,7 +79,7 @@ def test_a_damaged_definitions_file_is_written_again(lake, file):
         assert {one.name for one in lake.staging.iterdir()} == set(), damage
 
 
-def test_the_file_replaces_files_of_other_versions(lake, file):
+def test_the_definitions_file_replaces_those_of_other_versions(lake, file):
     file.parent.mkdir()
     (file.parent / "0.duckdb").write_bytes(b"of an older program")
     defined(lake)

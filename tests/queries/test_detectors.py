@@ -1,4 +1,4 @@
-"""Detectors of jobs find planted problems and nothing below their thresholds; measures count one subject only."""
+"""Detectors find planted problems and nothing below their thresholds; measures count only one subject."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -83,7 +83,7 @@ def visits_of(streams: Iterable[Stream]) -> list[Visit]:
 
 
 def as_row(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row of the recount in the form of a finding."""
+    """Return a row of the recount in the format of a finding."""
     return {
         name: f"{value.replace(microsecond=0).isoformat()}Z" if isinstance(value, datetime) else value
         for name, value in found.items()
@@ -109,7 +109,7 @@ class World:
         return detect(self.warehouse, DETECTORS[job_type], organization, as_of)
 
     def found_in_memory(self, job_type: str, organization: str, as_of: date = AS_OF) -> list[Finding]:
-        """Return the same findings, found by all detectors in one run."""
+        """Return the same findings, from visits read once for all detectors."""
         shared = share_detected(self.warehouse, organization, as_of)
         return detect(self.warehouse, DETECTORS[job_type], organization, as_of, shared=shared)
 
@@ -126,7 +126,7 @@ def owned(visits: Iterable[Visit], organization: str) -> list[Visit]:
 
 
 def check(world: World, job_type: str, visits: list[Visit], organization: str, as_of: date = AS_OF) -> list[Finding]:
-    """Return the findings of a detector, after comparing its rows and each subject's measures with a recount."""
+    """Compare a detector's rows and each subject's measures with a recount, and return the findings."""
     found, mine = world.found_in_memory(job_type, organization, as_of), owned(visits, organization)
     expected = find(job_type, mine, organization, as_of, [{**link, "organization": organization} for link in LINKS])
     assert [repr(finding.row) for finding in found] == [repr(as_row(row)) for row in expected]
@@ -173,7 +173,7 @@ def test_found_subjects_are_not_left_out(world, job_type):
 
 
 @pytest.mark.parametrize("job_type", DETECTORS)
-def test_every_detector_says_why_it_leaves_out_subjects(job_type):
+def test_every_detector_has_reasons_for_leaving_out_subjects(job_type):
     reasons = tables(__file__)["test_a_subject_is_left_out_for_the_first_reason"]
     assert {reason for kind, _, reason in reasons if kind == job_type} <= {*DETECTORS[job_type].reasons} != set()
 
@@ -182,16 +182,16 @@ def test_every_detector_has_positive_and_negative_cases():
     assert {(job_type, number > 0) for job_type, _, _, number in CASES} == set(product(DETECTORS, (True, False)))
 
 
-def test_every_detector_is_recounted():
+def test_every_detector_has_a_recount():
     assert FINDERS.keys() == DETECTORS.keys()
 
 
-def test_measures_of_jobs_match_the_recount():
+def test_every_kind_of_job_has_a_recounted_measure():
     assert MEASURED.keys() == JOB_KINDS.keys()
 
 
 class Case(NamedTuple):
-    """An organization with findings of a detector, and visits without a complete subject."""
+    """An organization with a detector's findings, and with visits that have no complete subject."""
 
     job_type: str
     organization: str
@@ -201,7 +201,7 @@ class Case(NamedTuple):
 
 @pytest.fixture(scope="module", params=DETECTORS)
 def positive(world, request):
-    """A case for each detector. No test adds visits to it."""
+    """A case for each detector, to which no test adds visits."""
     unidentified = visits_of([("assistant", 5, (1, 3), {"domain": None, "path": None})])
     visits = visits_of(POSITIVES[request.param]) + unidentified
     organization = world.organization(visits)
@@ -215,12 +215,12 @@ def test_findings_are_repeatable(world, positive):
     assert found == world.found(job_type, organization) == world.found_in_memory(job_type, organization)
 
 
-def test_a_stranger_has_no_findings(world, positive):
+def test_an_organization_without_visits_has_no_findings(world, positive):
     stranger = world.organization([])
     assert world.found(positive.job_type, stranger) == world.found_in_memory(positive.job_type, stranger) == []
 
 
-def test_a_strangers_subject_has_no_measures(world, positive):
+def test_a_subject_has_no_measures_in_another_organization(world, positive):
     subjects, stranger = [positive.found[0].subject], world.organization([])
     assert measure_all(world.warehouse, DETECTORS[positive.job_type], stranger, subjects, *days_before(AS_OF))[0] == []
 
@@ -239,7 +239,7 @@ def test_measures_of_an_incomplete_subject_match_the_recount(world, positive):
 
 
 @pytest.mark.parametrize("job_type", DETECTORS)
-def test_visits_today_change_no_finding(world, job_type):
+def test_visits_on_the_current_day_change_no_finding(world, job_type):
     organization = world.organization(visits_of(POSITIVES[job_type]))
     found = world.found(job_type, organization)
     today: list[Stream] = [(kind, 300, (0, 0), columns) for kind, _, _, columns in POSITIVES[job_type]]
@@ -262,7 +262,7 @@ def test_detectors_ignore_visitors_who_probe(world, job_type, signal):
 
 
 @pytest.mark.parametrize("job_type", sorted(ABOUT_PROBES))
-def test_detectors_of_probes_count_visitors_who_probe(world, job_type):
+def test_detectors_about_probes_count_visitors_who_probe(world, job_type):
     assert len(world.found(job_type, world.organization(with_columns(job_type, signals=BITS["probed"])))) == 1
 
 
@@ -282,7 +282,7 @@ def test_nothing_is_found_four_weeks_later(world, positive):
     assert world.found(positive.job_type, positive.organization, AS_OF + timedelta(29)) == []
 
 
-def test_at_most_a_hundred_findings_per_type_the_heaviest_first(world):
+def test_the_hundred_heaviest_findings_of_each_type_are_returned(world):
     paths = [{"path": f"/{number:03}", "status": 404} for number in range(101)]
     streams: list[Stream] = [("assistant", 10, (1, 2), columns) for columns in paths]
     streams += [("assistant", 1, (1, 1), paths[100])]
@@ -304,7 +304,7 @@ def test_a_person_weighs_as_much_as_ten_requests(world):
 
 
 def planted() -> list[Visit]:
-    """Return visits with a problem for every detector, each on a separate domain."""
+    """Return visits with one problem for each detector, each on a separate domain."""
     return visits_of(
         (kind, number, days, {"domain": f"{job_type}.example"} | columns)
         for job_type, streams in POSITIVES.items()
@@ -325,7 +325,7 @@ def test_detectors_share_visits_unless_there_are_too_many(world, monkeypatch):
         assert detect(world.warehouse, detector, organization, AS_OF, shared=shared) == found[job_type] != []
 
 
-def test_detector_files_give_the_same_rows_as_own_queries(world):
+def test_detector_files_return_the_same_rows_as_custom_sql(world):
     organization = world.organization(planted())
     with closing(OwnSql(world.lake, organization)) as own_sql:
         for job_type, detector in DETECTORS.items():
@@ -369,7 +369,7 @@ def test_plain_paths_equal_a_recount_by_hand(world, text):
 
 @st.composite
 def traffic(draw: st.DrawFn) -> list[Stream]:
-    """Return cases at a threshold, with a visit more or less, among streams of visits to few domains, paths and
+    """Draw cases at a threshold, with one visit more or fewer, among streams of visits with few domains, paths and
     agents.
     """
 
@@ -422,7 +422,7 @@ def test_findings_and_measures_equal_a_recount_by_hand(world, streams, as_of):
 
 
 @pytest.mark.parametrize("subject", [{}, {"path": "/gone"}, {"domain": "go.example", "path": "/", "agent": "GPTBot"}])
-def test_a_subject_with_other_columns_is_rejected(world, subject):
+def test_a_subject_with_the_wrong_columns_is_rejected(world, subject):
     with pytest.raises(ValueError, match="broken_link has domain, path"):
         measure_all(world.warehouse, DETECTORS["broken_link"], "acme", [subject], *days_before(AS_OF))
 
@@ -457,7 +457,7 @@ def test_detectors_without_failing_paths_read_visits_once(world):
         assert (plan.count("READ_PARQUET") == 1) is not bool(re.search("(failing|erring)_paths", sql)), detector.type
 
 
-def test_the_28_days_end_the_day_before():
+def test_the_28_days_end_on_the_day_before():
     assert days_before(date(2026, 3, 1)) == (date(2026, 2, 1), date(2026, 2, 28))
 
 
@@ -479,7 +479,7 @@ def test_a_detector_file_is_one_short_statement(name):
 
 
 @pytest.mark.parametrize("detector", DETECTORS.values(), ids=DETECTORS)
-def test_a_detector_names_its_own_columns(detector: Detector):
+def test_a_detector_refers_only_to_columns_that_it_has(detector: Detector):
     columns = {field.name for field in detector.entry.fields}
     assert {*detector.subject, *detector.untrusted, *filter(None, (detector.fetches, detector.people))} <= columns
     assert {"path", "short_code", "agent"} & columns <= {*detector.untrusted}

@@ -1,4 +1,4 @@
-"""The boundary between one machine and a cluster, if no cluster is installed or wanted."""
+"""The boundary between one machine and a cluster when no cluster is installed or wanted."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from data import BadInput
 from queries import ClusterOptions, Warehouse, open_cluster
 
 
-def test_a_missing_extra_is_reported_with_its_installation(lake, monkeypatch):
+def test_a_missing_extra_is_reported_with_the_install_command(lake, monkeypatch):
     monkeypatch.setitem(sys.modules, "grpc", None)  # parts of pyspark may have been imported
     for module in ("queries.cluster", "queries.connect"):
         monkeypatch.delitem(sys.modules, module, raising=False)
@@ -21,7 +21,7 @@ def test_a_missing_extra_is_reported_with_its_installation(lake, monkeypatch):
         open_cluster(lake, warehouse, ClusterOptions("sc://127.0.0.1:15002", from_visits=0))
 
 
-def test_a_server_without_a_cluster_imports_nothing_for_it():
+def test_a_server_without_a_cluster_imports_no_cluster_packages():
     program = "import sys, service.app.application; print(*{'grpc', 'pyspark', 'pandas'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout == "\n"

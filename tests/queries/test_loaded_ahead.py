@@ -1,4 +1,4 @@
-"""Pages that browsers load ahead: which visits count as people's, after judging, also in a log of a real browser."""
+"""Pages that browsers load ahead: which visits count as people's after judging, even in a real browser's log."""
 
 from collections import Counter
 from contextlib import closing
@@ -50,7 +50,7 @@ def test_a_page_loaded_ahead_is_human_with_behaviour_off(lake):
 
 @pytest.fixture
 def driven(lake):
-    """A judged lake with the log of a driven site, its files set aside."""
+    """A judged lake with the log of the driven site, in which files are set aside."""
     Importer(lake).run(DRIVEN / "rich.log", Options("acme"))
     lake.manifest.exclusions.switch_files("acme", aside=True)
     Compactor(lake, lambda: datetime(2026, 11, 29, 8, tzinfo=UTC)).run()
@@ -58,7 +58,7 @@ def driven(lake):
 
 
 def views(lake):
-    """Return the kinds of requests that count as visits by people."""
+    """Return how many requests of each kind count as visits by people."""
     by_request, found = readings(), Counter()
     with closing(Reader(lake)) as reader:
         rows = reader.sql(

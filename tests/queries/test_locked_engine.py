@@ -1,4 +1,4 @@
-"""The cursors of an engine: kept for the next query of the same snapshot only."""
+"""An engine's cursors, which are kept only for the next query of the same snapshot."""
 
 import threading
 from contextlib import closing
@@ -31,7 +31,7 @@ def lake(shared_lake):
 
 @pytest.fixture
 def times_set(warehouse, monkeypatch):
-    """Record the organization each time variables are set."""
+    """The organizations for which variables are set, one for each time."""
     found = []
 
     def noted(cursor, snapshot):
@@ -60,7 +60,7 @@ def test_a_background_engine_uses_one_core_and_caches_no_footers(lake):
     assert threads[1] == (1,)
 
 
-def test_memory_is_still_freed_after_another_engine_ended(lake):
+def test_memory_is_still_freed_after_another_engine_ends(lake):
     def threads():
         return len([*Path("/proc/self/task").iterdir()])
 
@@ -74,13 +74,13 @@ def test_memory_is_still_freed_after_another_engine_ended(lake):
 
 
 def test_a_dashboard_sets_its_variables_three_times(warehouse, times_set):
-    """To read its visits, to count a relation that several answers read, and for all answers."""
+    """Once to read its visits, once to count a relation that several answers read, and once for all answers."""
     warehouse.answer(ENTRIES["dashboard"], warehouse.snapshot(ACME))
     warehouse.tables(ENTRIES["dashboard"], warehouse.snapshot(BEE))
     assert times_set == ["acme"] * 3 + ["bee"] * 3
 
 
-def test_no_snapshot_is_answered_with_anothers_variables(warehouse, times_set):
+def test_no_snapshot_is_answered_with_variables_from_another(warehouse, times_set):
     acme, bee = warehouse.snapshot(ACME), warehouse.snapshot(BEE)
     assert [total(warehouse, one) for one in (acme, bee) * 3] == [2, 1] * 3
     assert times_set == ["acme", "bee"]

@@ -16,7 +16,7 @@ ROWS = re.findall(r"\('(\w+)', '([^']+)', '([^']+)'\)", sql_text("names/referrer
 
 @pytest.fixture(scope="module")
 def source_of():
-    """Call the macro that templates use."""
+    """A function that calls the macro that templates use."""
     with duckdb.connect() as engine:
         engine.execute(sql_text("names/referrer_sources"))
         yield lambda *words: engine.execute("SELECT source_of($1, $2)", list(words)).fetchall()[0][0]
@@ -35,17 +35,17 @@ def test_every_named_host_is_a_known_referrer_of_that_type():
         assert not found or found.referrer_type == referrer_type, host
 
 
-def test_an_ai_products_referrer_is_named_like_its_ai_source():
+def test_referrers_of_ai_products_are_named_like_ai_sources():
     table = ReferrerTable(load(Referrer, "referrers"))
     for _, host, source in (row for row in ROWS if row[0] == "ai"):
         assert table.find(host, table.path_of(host, "ai")).ai_source == source
 
 
-def test_the_table_of_operators_matches_the_rules():
+def test_the_operator_table_matches_the_rules():
     assert OPERATORS.read_text("utf-8") == operators_sql(), "run: uv run python -m tests.support.docs"
 
 
-def test_a_name_has_one_operator():
+def test_each_name_has_one_operator():
     names = re.findall(r"\('([^']+)', '[^']+'\)", operators_sql())
     assert len(set(names)) == len(names) > 200
 
@@ -54,7 +54,7 @@ def test_no_host_has_two_names():
     assert len({row[:2] for row in ROWS}) == len(ROWS) > 50
 
 
-def test_changed_names_keep_the_version_of_rollups(monkeypatch):
+def test_changed_names_keep_the_rollup_version(monkeypatch):
     assert sql_text("names/referrer_sources") in prelude()
     before = rollup_version(behaviour=True, aside=0)
     rollup_version.cache_clear()

@@ -1,4 +1,4 @@
-"""Notebooks get the answers of the API as Arrow tables, and own SQL for one organization."""
+"""Notebooks get the API's answers as Arrow tables, and can run custom SQL for one organization."""
 
 import os
 import re
@@ -28,7 +28,7 @@ TODAY = date(2026, 3, 8)
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
-    """The folder of a lake with two organizations; acme has a link and visits of two kinds."""
+    """The folder of a lake with two organizations, of which acme has a link and two kinds of visits."""
     lake = Lake(tmp_path_factory.mktemp("notebook") / "lake", create=True)
     crawler = {"bot_category": "ai_training", "agent": "GPTBot", "ai_source": "ChatGPT", "agent_kind": "training"}
     land(lake, "acme", [visit(short_code="sale"), visit(short_code="sale", **crawler), visit(path="/other")])
@@ -49,7 +49,7 @@ def rows_of(tables):
 
 
 def as_tables(entry, answer):
-    """Convert an answer of the warehouse, with single rows as lists of one row."""
+    """Convert a warehouse's answer, turning a single row into a list of one row."""
     if entry.shape == "parts":
         return {name: as_tables(part, answer[name]) for name, part in entry.members}
     return answer if isinstance(answer, list) else [answer]
@@ -99,12 +99,12 @@ def test_unsupported_queries_are_rejected_with_a_remedy(reader, arguments, messa
         reader.query(**{"name": "devices", "organization": "acme"} | arguments)
 
 
-def test_an_invalid_value_is_rejected_like_in_the_api(reader):
+def test_an_invalid_value_is_rejected_as_in_the_api(reader):
     with pytest.raises(InvalidParameter, match=r"The parameter range has the unknown value '5d'. Use one of 7d, 30d"):
         reader.query("devices", organization="acme", range="5d")
 
 
-def test_own_sql_reads_only_the_visits_of_its_scope(root, reader):
+def test_custom_sql_reads_only_the_visits_in_its_scope(root, reader):
     select = "SELECT path FROM visits_in_scope ORDER BY path"
     assert reader.sql(select, organization="acme")["path"].to_pylist() == ["/", "/", "/other"]
     assert reader.sql(select, organization="acme", short_code="sale")["path"].to_pylist() == ["/", "/"]
@@ -123,7 +123,7 @@ def test_a_folder_without_a_lake_is_rejected_and_unchanged(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_manuals_example_leads_from_a_log_to_a_chart(tmp_path):
+def test_the_example_in_the_manual_turns_a_log_into_a_chart(tmp_path):
     today = datetime.now(UTC).date()
     Sample(900, today - timedelta(1), 20, links=30).write(tmp_path / "access.log")
     walk = "".join((ROOT / "queries/notebooks.md").read_text("utf-8").partition("lake.close()\n```\n")[:2])

@@ -1,4 +1,4 @@
-"""Links that only their owner opened: own visits show that they are links, but change no number."""
+"""Links that only their owner opened: the owner's visits show that they are links, but are not counted."""
 
 from contextlib import closing
 from datetime import date, datetime, timedelta
@@ -33,14 +33,14 @@ SCOPES = {
 
 
 def asked(day, code, status=404, **columns):
-    """Return a visit by an assistant, with its own visitor."""
+    """Return a visit by an assistant, with one visitor per day."""
     ai = {"bot_category": "ai_assistant", "agent_kind": "assistant_fetch", "agent": "GPTBot", "ai_source": "ChatGPT"}
     at = datetime.combine(day, datetime.min.time()) + timedelta(hours=9)
     return visit(visited_at=at, path=f"/{code}", short_code=code, status=status, visitor=day.day, **ai | columns)
 
 
 def own(day, code, status=302, **columns):
-    """Return a visit of the owner."""
+    """Return a visit by the owner."""
     mine = {"bot_category": "human", "agent": None, "ai_source": None, "browser": "Safari", "user_agent": OWNER}
     return asked(day, code, status, signals=BITS["own_rule"], **mine | columns)
 
@@ -68,7 +68,7 @@ def landed(lake, visits=VISITS):
 
 @pytest.fixture(scope="module", params=["live", "counted ahead", "one day open"])
 def asker(request, tmp_path_factory, new_lake):
-    """The read-only warehouse of a lake with rollups, without rollups, or with rollups for all days but one."""
+    """The read-only warehouse over a lake without rollups, with rollups, or with rollups for all days but one."""
     lake = new_lake(tmp_path_factory.mktemp("asked") / "lake")
     landed(lake, [row for row in VISITS if request.param != "one day open" or row["day"] > FIRST])
     if request.param != "live":
@@ -83,30 +83,30 @@ def codes(rows):
     return {(row["short_code"], row["domain"]): row["visits"] for row in rows}
 
 
-def test_a_link_that_only_its_owner_opened_has_its_404s(asker):
+def test_a_link_that_only_its_owner_opened_counts_its_404s(asker):
     found = codes(answer(asker, "top-links", WHOLE))
     assert found == {("mine", "go.example"): 3, ("mine", "unknown"): 1}
 
 
-def test_a_link_with_own_visits_only_counts_as_unvisited(asker):
+def test_a_link_that_only_its_owner_visited_counts_as_unvisited(asker):
     found = codes(answer(asker, "all-links", WHOLE))
     assert found == {("mine", "go.example"): 3, ("mine", "unknown"): 1, ("listed", "(any)"): 0}
 
 
-def test_own_visits_change_neither_visitors_nor_the_last_visit(asker):
+def test_owner_visits_change_neither_visitors_nor_the_last_visit(asker):
     row = answer(asker, "top-links", Scope("acme", FIRST, FIRST))[0]
     assert (row["visits"], row["human_clicks"], row["unique_visitors"]) == (1, 0, 1)
     (row,) = (row for row in answer(asker, "all-links", WHOLE) if row["short_code"] == "listed")
     assert (row["unique_visitors"], row["last_visit"]) == (0, None)
 
 
-def test_domains_with_own_visits_only_are_in_no_breakdown(asker):
+def test_domains_with_only_owner_visits_are_in_no_breakdown(asker):
     rows = answer(asker, "domain-breakdown", WHOLE)
     found = {row["domain"]: (row["visits"], row["short_codes"]) for row in rows}
     assert found == {"go.example": (4, 1), "link.example": (1, 0), "unknown": (1, 1)}
 
 
-def test_filter_values_exclude_own_visits(asker):
+def test_filter_values_exclude_owner_visits(asker):
     values = {row["filter"]: row["values"] for row in answer(asker, "filter-values", WHOLE)}
     assert (values["domain"], values["short_code"]) == (["go.example", "link.example"], ["mine"])
     assert (values["target_url"], values["traffic_type"]) == ([], ["ai_assistant"])
@@ -143,7 +143,7 @@ def test_a_month_too_large_for_memory_has_the_same_links(lake, warehouse, monkey
     assert codes(answer(warehouse, "top-links", SCOPES[name]))["mine", "go.example"] == 3
 
 
-def test_own_sql_has_a_row_without_visits_for_an_owners_link(lake):
+def test_custom_sql_has_a_row_for_a_link_without_counted_visits(lake):
     landed(lake)
     text = "SELECT visits, last_visit, is_answered FROM daily_links WHERE short_code = 'quiet'"
     with closing(OwnSql(lake, "acme")) as own_sql:

@@ -1,4 +1,4 @@
-"""Own SQL reads the visits and links of one organization, writes nothing and keeps its limits, whatever the query."""
+"""Custom SQL reads one organization's visits and links, writes nothing and keeps to its limits, whatever the query."""
 
 import fcntl
 import io
@@ -41,13 +41,15 @@ COUNT = "SELECT count(*) FROM visits_in_scope"
 
 
 def opened(lake, **limits):
-    """Own SQL of ant while in this context."""
+    """Open custom SQL for ant in this context."""
     return closing(OwnSql(lake, "ant", **limits))
 
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory, new_lake):
-    """A lake with every kind of file; secrets lie next to its visits, around it, and behind links out of it."""
+    """A lake with every kind of file, and with secrets next to its visits, around it, and behind symbolic links out of
+    it.
+    """
     lake = new_lake(tmp_path_factory.mktemp("lakes") / "lake")
     land(lake, "ant", [visit(short_code="sale"), visit(short_code="sale", bot_category="ai_training")])
     links(lake, "ant", [{"short_code": "sale", "target_url": "https://ant.example"}])
@@ -157,7 +159,7 @@ def test_a_rejection_does_not_reveal_which_organizations_exist(lake, own_sql):
         OwnSql(lake, "../bee")
 
 
-def test_own_sql_answers_every_template_like_the_warehouse(lake, warehouse, own_sql):
+def test_custom_sql_answers_every_template_like_the_warehouse(lake, warehouse, own_sql):
     snapshot = warehouse.snapshot(SCOPE)
     assert snapshot.closed_days  # rollups, too
     for entry in LEAVES.values():
@@ -168,7 +170,7 @@ def test_own_sql_answers_every_template_like_the_warehouse(lake, warehouse, own_
 
 
 @pytest.mark.parametrize(("max_rows", "is_cut"), [(2, True), (3, False), (4, False), (None, False)])
-def test_rows_past_the_limit_are_omitted_with_a_note(own_sql, max_rows, is_cut):
+def test_rows_past_the_limit_are_omitted_and_reported(own_sql, max_rows, is_cut):
     found = own_sql.sql("FROM range(3) AS numbers(number)", SCOPE, max_rows)
     assert found == (["number"], [(0,), (1,), (2,)][:max_rows], is_cut)
 
@@ -177,11 +179,11 @@ def test_rows_past_the_limit_are_never_computed(own_sql):
     assert own_sql.sql("FROM range(100000000000)", SCOPE, max_rows=1).rows == [(0,)]
 
 
-def test_a_table_has_the_rows_of_all_its_batches(own_sql):
+def test_a_table_has_the_rows_of_all_batches(own_sql):
     assert own_sql.table("FROM range(70000) AS numbers(number)", SCOPE)["number"].to_pylist() == [*range(70_000)]
 
 
-def test_own_sql_is_stopped_at_its_time_limit(lake):
+def test_custom_sql_is_stopped_at_its_time_limit(lake):
     with opened(lake, seconds=0.3) as own_sql:
         with pytest.raises(QueryTimeout):
             own_sql.sql("SELECT count(*) FROM range(10000000) AS a(x), range(10000000) AS b(y) WHERE x + y = 7", SCOPE)
@@ -202,16 +204,16 @@ def test_an_error_in_the_middle_of_a_table_is_reported(own_sql):
 
 
 @examples("sql", "told")
-def test_own_sql_too_large_for_memory_is_rejected_clearly(lake, sql, told):
+def test_custom_sql_too_large_for_memory_is_rejected_clearly(lake, sql, told):
     with opened(lake, memory="20MB") as own_sql:
         for read in (own_sql.sql, own_sql.table):
-            with pytest.raises(QueryFailed, match=rf"^{told}: read fewer columns, rows or days, or shorter texts\.$"):
+            with pytest.raises(QueryFailed, match=rf"^{told}: read fewer columns, rows or days, or shorter strings\.$"):
                 read(sql, SCOPE)
         assert own_sql.sql(COUNT, SCOPE).rows == [(2,)]
 
 
 @examples_at_once("sql")
-def test_values_of_every_type_equal_the_engines(own_sql, sql):
+def test_values_of_every_type_equal_those_of_the_engine(own_sql, sql):
     with closing(duckdb.connect()) as engine:
         expected = engine.execute(sql).fetchall()
     assert repr(own_sql.sql(sql, SCOPE).rows) == repr(expected)
@@ -314,8 +316,8 @@ def test_the_next_engine_deletes_spills_of_killed_processes(lake):
         assert not list(lake.staging.glob(f"*-{process}-*"))
 
 
-def test_living_engines_keep_their_spilled_files(lake):
-    """Processes in other containers may have the same id."""
+def test_running_engines_keep_their_spilled_files(lake):
+    """Processes in other containers may have the same process ID."""
     own_sql = OwnSql(lake, "acme")
     name = f"{own_sql._process.pid}-other"
     (lake.staging / f"engine-{name}").mkdir()
@@ -356,7 +358,7 @@ def test_four_gigabytes_of_text_take_less_than_a_gigabyte(lake):
     assert 100_000 < max(peak) < 1_000_000
 
 
-def test_queries_from_several_threads_get_their_own_answers(own_sql):
+def test_queries_from_several_threads_get_the_right_answers(own_sql):
     with ThreadPoolExecutor(4) as pool:
         answers = pool.map(lambda number: own_sql.sql(f"SELECT {number}", SCOPE).rows, range(40))
         assert [*answers] == [[(number,)] for number in range(40)]
@@ -390,7 +392,7 @@ def test_links_imported_after_the_engine_started_are_read(lake):
 
 
 def hostile(many):
-    """Return texts that would do harm as SQL, a path or a pattern."""
+    """Yield strings that would do harm as SQL, a path or a pattern."""
     actions = [sql.format(outside="/tmp", lake="/tmp", visits="/tmp") for sql in (*READING, *WRITING, *SETTING)]
     ends = ("'", "''", '"', "$$", ";", "--", "/*", "\\", "\0", "%", "$1", "$value", "{", "\u2019")
     choice = random.Random(32).choice
@@ -419,7 +421,7 @@ def test_no_template_parameter_is_interpreted_as_sql(warehouse, untouched):
 
 @pytest.fixture(scope="module")
 def limited(lake):
-    """Run own SQL with limits, once in a separate process."""
+    """A function that runs custom SQL with limits, in a new process each time."""
 
     def limited(text):
         with opened(lake, memory="200MB", seconds=2) as own_sql:

@@ -1,4 +1,4 @@
-"""From request parameters to a Scope, for HTTP, the command line and notebooks."""
+"""The conversion of request parameters to a Scope, for HTTP, the command line and notebooks."""
 
 from datetime import date, datetime
 
@@ -20,7 +20,7 @@ DEVICES, BOTS, DOMAINS = (ENTRIES[name] for name in ("devices", "bot-traffic", "
 
 @pytest.fixture
 def scoped(lake):
-    """Return the scope of some parameters, over a lake with one link."""
+    """Return a function that makes a scope from parameters, over a lake with one link."""
     links(lake, "acme", [{"short_code": "a", "target_url": "https://shop.example/"}])
     targets = LinkIndex(lake)
 
@@ -34,7 +34,7 @@ def test_the_default_scope_is_thirty_days_without_filters(scoped):
     assert scoped() == Scope("acme", date(2026, 2, 14), TODAY)
 
 
-def test_every_parameter_has_its_place_in_the_scope(scoped):
+def test_every_parameter_sets_a_field_of_the_scope(scoped):
     days = {"start_date": "2026-03-01", "end_date": "2026-03-02"}
     words = days | {"domain": "Go.Example", "traffic_type": "AI-Referral", "traffic_group": "People"}
     expected = Scope("acme", date(2026, 3, 1), date(2026, 3, 2), "B", "go.example", "ai_referral", "people")
@@ -47,11 +47,11 @@ def test_every_parameter_has_its_place_in_the_scope(scoped):
     [("Go.Example:443", "go.example"), ("bücher.example.", "xn--bcher-kva.example"),
      ("Go.Example/launch?x=1", "go.example/launch?x=1"), ("❤.Example", "❤.example")],
 )  # fmt: skip
-def test_a_domain_matches_its_normalized_and_older_spelling(scoped, given, expected):
+def test_a_domain_is_normalized_unless_it_is_an_invalid_host(scoped, given, expected):
     assert scoped(domain=given).domain == expected
 
 
-def test_the_domain_unknown_selects_visits_without_a_domain(scoped):
+def test_the_domain_unknown_means_visits_without_a_domain(scoped):
     assert scoped(domain="Unknown") == Scope("acme", date(2026, 2, 14), TODAY, no_domain=True)
 
 
@@ -95,7 +95,7 @@ def test_an_error_quotes_the_given_value(scoped, words, error):
 
 
 def test_the_allowed_traffic_types_are_listed_in_a_fixed_order(scoped):
-    """The order of a set differs between runs of the program; messages must not."""
+    """The order of a set differs between runs of the program; messages must not differ."""
     with pytest.raises(InvalidParameter) as caught:
         scoped(BOTS, traffic_type="x")
     told = caught.value.remedy.removeprefix("Use one of ").removesuffix(".").split(", ")

@@ -1,6 +1,6 @@
 """Every answer over randomly generated visits, compared with a recount by hand.
 
-A sample of six lakes; with `TRAFFIC_FAULTS=10` ten times as many, with `TRAFFIC_FAULTS=all` 200.
+Six lakes are tried; with `TRAFFIC_FAULTS=10`, ten times as many, and with `TRAFFIC_FAULTS=all`, 200.
 """
 
 from collections.abc import Iterator
@@ -127,7 +127,7 @@ POOLS = {"visited_at": 14, "bot_category": 7}
 
 
 class Question(NamedTuple):
-    """Visits of one organization and of two others, links of the first, and the query about them."""
+    """The visits of one organization and of two others, the first organization's links, and the query."""
 
     tenants: list[list[Visit]]
     links: list[dict]
@@ -142,7 +142,8 @@ class Question(NamedTuple):
 
 
 def tenants(draw: st.DrawFn) -> list[list[Visit]]:
-    """Generate tenants. Each column has few values, so that visits coincide; the dice choose the values.
+    """Generate the visits of three tenants. Each column has few values, so that visits coincide; the dice choose the
+    values.
 
     Some short codes are never answered on some domains.
     """
@@ -199,7 +200,7 @@ def questions(draw: st.DrawFn, counted_after: tuple[int, ...] = (3,)) -> Questio
 
 
 class Case(NamedTuple):
-    """A query of one organization to a lake that also has visits of others."""
+    """One organization's query over a lake that also has visits of others."""
 
     visits: list[dict]
     links: list[dict]
@@ -207,7 +208,7 @@ class Case(NamedTuple):
 
 
 class OwnRollups(RollupBuilder):
-    """Builds rollups for one organization of a lake only; the lake has too many strangers."""
+    """Builds rollups for only one organization of a lake, which has too many others."""
 
     organization = ""
 

@@ -66,9 +66,9 @@ DASHBOARD = ENTRIES["dashboard"]
 
 
 def some(day: date, visitor: int = 1) -> list[dict]:
-    """Return visits of one day: the same people on two domains, and agents with the same paths day after day.
+    """Return one day's visits: the same people on two domains, and agents with the same paths day after day.
 
-    The short code `late` is answered on the tenth of a month only, `never` on no day.
+    The short code `late` is answered only on the tenth of a month, and `never` on no day.
     """
     at = datetime.combine(day, datetime.min.time()) + timedelta(hours=9)
     people = [
@@ -103,7 +103,7 @@ def some(day: date, visitor: int = 1) -> list[dict]:
 
 @contextmanager
 def counted_in(folder: Path, copy: Path) -> Iterator[tuple[Lake, Warehouse]]:
-    """A lake with rollups for its closed days, and its warehouse."""
+    """Yield a lake with rollups for its closed days, and its warehouse."""
     shutil.copytree(folder, copy)
     with opened(copy) as lake, closing(Warehouse(lake)) as warehouse:
         yield lake, warehouse
@@ -111,7 +111,9 @@ def counted_in(folder: Path, copy: Path) -> Iterator[tuple[Lake, Warehouse]]:
 
 @pytest.fixture(scope="module")
 def landed_folder(tmp_path_factory, new_lake):
-    """Two weeks of one organization in two months, and three days of another, all of them long past."""
+    """The folder of a lake with two weeks of one organization's visits, in two months, and three days of another's, all
+    long past.
+    """
     lake = new_lake(tmp_path_factory.mktemp("landed") / "lake")
     with closing(lake.manifest):
         days = [DAYS[0] + timedelta(number) for number in range((DAYS[1] - DAYS[0]).days + 1)]
@@ -122,7 +124,7 @@ def landed_folder(tmp_path_factory, new_lake):
 
 @pytest.fixture(scope="module")
 def counted_folder(landed_folder, tmp_path_factory):
-    """The same, with rollups."""
+    """The folder of a copy of that lake with rollups."""
     folder = tmp_path_factory.mktemp("counted") / "lake"
     shutil.copytree(landed_folder, folder)
     with opened(folder) as lake:
@@ -154,7 +156,7 @@ def read_only(counted_folder, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def reopened(counted_folder, tmp_path_factory):
-    """The warehouse of a lake in which each organization's rollups miss one of its days."""
+    """The warehouse over a lake in which each organization's rollups lack one of its days."""
     with counted_in(counted_folder, tmp_path_factory.mktemp("reopened") / "lake") as (lake, warehouse):
         for organization in ("acme", "bee"):
             land(lake, organization, some(date(2026, 2, 5), visitor=5))
@@ -163,13 +165,13 @@ def reopened(counted_folder, tmp_path_factory):
 
 @pytest.fixture
 def few_relations(monkeypatch):
-    """Precompute only these relations, for tests of the months to count: counting all 19 takes twenty times as long."""
+    """Precompute only these relations for tests about months to count: counting all 19 takes twenty times as long."""
     few = ("daily_categories", "daily_agents", "monthly_agent_pages")
     monkeypatch.setattr("queries.rollups.relation_names", lambda kind="": [name for name in few if kind in name])
 
 
 FEW = ("traffic-overview", "bot-traffic")
-"""Answers from these relations only."""
+"""Answers that read only these relations."""
 
 
 def answers(warehouse: Warehouse, names: tuple[str, ...] = MANY, snapshot: Snapshot | None = None) -> dict:
@@ -185,7 +187,7 @@ def recounted(warehouse: Warehouse, names: tuple[str, ...] = MANY) -> dict:
 
 
 def parts_of_dashboard(warehouse: Warehouse, snapshot: Snapshot) -> dict:
-    """Return the answers of the dashboard, each of which reads its visits by itself."""
+    """Return the dashboard's answers, each of which reads its visits separately."""
     return {name: warehouse.answer(part, snapshot) for name, part in DASHBOARD.members}
 
 
@@ -266,8 +268,8 @@ def test_relations_read_all_visits_for_undeclared_filters():
     assert ROLLUP_FILTERS.union(*map(served_filters, relation_names())) <= {*FILTERS}
 
 
-def test_a_filter_by_a_word_removes_no_link(lake, warehouse):
-    """A link counts as answered by any of its visits, including visits that the filter excludes."""
+def test_a_filter_by_a_word_does_not_remove_links(lake, warehouse):
+    """A link counts as answered if any of its visits was answered, even a visit that the filter excludes."""
     for scope in (Scope("acme", *DAYS, status="404"), Scope("acme", *DAYS, status="404", short_code="late")):
         codes = {row["short_code"] for row in answer(warehouse, "top-links", scope)}
         assert codes & {"late", "never"} == {"late"}
@@ -276,7 +278,7 @@ def test_a_filter_by_a_word_removes_no_link(lake, warehouse):
 # The rollups of a lake, and their lifetime
 
 
-def test_comments_do_not_change_the_version_of_rollups(monkeypatch):
+def test_comments_do_not_change_the_rollup_version(monkeypatch):
     version: Callable[[], str] = partial(rollup_version.__wrapped__, behaviour=True, aside=0)
     monkeypatch.setattr("queries.prelude.sql_text", lambda name: f"-- More.\n{sql_text(name)}  -- again")
     assert version() == rollup_version(behaviour=True, aside=0) != rollup_version(behaviour=False, aside=0)
@@ -285,13 +287,13 @@ def test_comments_do_not_change_the_version_of_rollups(monkeypatch):
     assert version() != rollup_version(behaviour=True, aside=0)
 
 
-def test_other_convicting_signals_give_rollups_another_version(monkeypatch):
+def test_changed_convicting_signals_change_the_rollup_version(monkeypatch):
     before = rollup_version(behaviour=True, aside=0)
     monkeypatch.setattr("queries.prelude._CONVICTING", "CREATE MACRO convicting_signals() AS 239;")
     assert rollup_version.__wrapped__(behaviour=True, aside=0) != before
 
 
-def test_files_set_aside_give_rollups_another_version():
+def test_setting_files_aside_changes_the_rollup_version():
     assert rollup_version(behaviour=True, aside=0) != rollup_version(behaviour=True, aside=BITS["file"])
 
 
@@ -415,7 +417,7 @@ def test_a_compacted_day_is_counted_from_its_new_file(counted, few_relations):
 
 
 @pytest.mark.parametrize("criteria", [Criteria(short_code="sale"), Criteria(before=date(2026, 2, 9))], ids=str)
-def test_erased_visits_leave_answers_and_then_rollups(counted, criteria):
+def test_erased_visits_disappear_from_answers_and_then_rollups(counted, criteria):
     lake, warehouse = counted
     old = {path: path.read_bytes() for path in rollups(lake)}
     erased = Eraser(lake).run("acme", criteria)
@@ -433,7 +435,7 @@ def test_erased_visits_leave_answers_and_then_rollups(counted, criteria):
         assert told == [(0,)]
 
 
-def test_expired_days_leave_their_rollup(counted):
+def test_expired_days_disappear_from_their_rollup(counted):
     lake, warehouse = counted
     old = rollups(lake)
     retained = apply_retention(lake, 10, datetime(2026, 2, 20, tzinfo=UTC))
@@ -461,7 +463,7 @@ def test_an_altered_or_outdated_rollup_is_ignored_and_rebuilt(counted, few_relat
     assert [closed(warehouse), closed(warehouse)] == [13, 13]
 
 
-def test_silent_damage_of_a_rollup_is_found_in_its_bytes(counted):
+def test_silent_damage_to_a_rollup_is_found_in_its_bytes(counted):
     lake, warehouse = counted
     path = rollup_of_february(lake)
     flip(path)
@@ -493,7 +495,7 @@ def test_replaced_rollups_are_deleted_after_a_grace_period(counted, few_relation
 
 
 def test_a_day_changed_while_it_is_counted_is_not_closed(lake, warehouse, monkeypatch, few_relations):
-    """Landing waits for no task: the unfinished last line of a log may end during the count."""
+    """Landing does not wait for tasks: the unfinished last line of a log may be completed during the count."""
     file = next(file for file in lake.manifest.files.live("acme") if file.day == DAYS[0])
 
     def sha256_of(path: Path) -> str:
@@ -538,7 +540,7 @@ def test_one_query_finds_all_months_to_build(lake, monkeypatch, few_relations):
 
 
 def test_only_months_with_uncounted_files_are_built(lake, few_relations):
-    """For each organization by its zone and behaviour, after each possible change of a month."""
+    """Each organization is checked in its zone and with its behaviour, after each possible change to a month."""
     builder = RollupBuilder(lake, lambda: datetime(2026, 2, 19, 11, tzinfo=UTC))
     manifest, found = lake.manifest, []
 
@@ -578,8 +580,8 @@ def test_a_builder_that_does_not_wait_skips_a_locked_lake(lake, few_relations):
     assert RollupBuilder(lake).run(wait=False, limit=1) == 1
 
 
-def test_answers_keep_to_their_snapshot_during_landing(counted):
-    """Readers, a counter and an importer at once: every answer is from before or after a landing."""
+def test_answers_stick_to_their_snapshot_while_visits_land(counted):
+    """Readers, a counter and an importer run at the same time: every answer is from before or after a landing."""
     lake, warehouse = counted
     counts, stop, errors = set(), threading.Event(), []
 
@@ -612,7 +614,7 @@ def test_answers_keep_to_their_snapshot_during_landing(counted):
     assert found[0][1] == found[0][2]
 
 
-def test_another_tenants_rollup_shows_nothing(read_only):
+def test_the_rollup_of_another_tenant_shows_nothing(read_only):
     _, warehouse = read_only
     snapshot = warehouse.snapshot(SHORT)
     relations = "FROM rollup_rows('daily_categories') UNION ALL BY NAME FROM stored_rows('daily_links')"
@@ -622,7 +624,7 @@ def test_another_tenants_rollup_shows_nothing(read_only):
 
 
 @pytest.mark.parametrize("number", [3, 15])
-def test_a_filtered_dashboard_on_shared_visits_equals_its_parts(read_only, number):
+def test_a_filtered_dashboard_of_shared_visits_equals_its_parts(read_only, number):
     _, warehouse = read_only
     snapshot = warehouse.snapshot(SCOPES[number])
     assert "shared_visits" in warehouse.with_shared_visits(snapshot, [DASHBOARD]).in_memory
@@ -657,7 +659,7 @@ def test_a_dashboard_counts_too_many_visits_period_by_period(read_only, monkeypa
 
 
 @pytest.mark.parametrize("most", [MAX_SHARED_VISITS, 3])
-def test_a_dashboard_on_uncovered_visits_equals_its_parts(counted, monkeypatch, most):
+def test_a_dashboard_of_uncovered_visits_equals_its_parts(counted, monkeypatch, most):
     lake, warehouse = counted
     monkeypatch.setattr("queries.shared_visits.MAX_SHARED_VISITS", most)
     assert not warehouse.with_shared_visits(warehouse.snapshot(SHORT), [DASHBOARD]).in_memory
@@ -680,7 +682,7 @@ def test_a_relation_that_several_answers_read_is_counted_once(read_only):
     assert warehouse.with_shared_visits(snapshot, entries).in_memory.keys() == visits
 
 
-def test_counts_by_period_have_only_columns_that_answers_name(read_only, monkeypatch):
+def test_counts_by_period_have_only_columns_that_answers_use(read_only, monkeypatch):
     monkeypatch.setattr("queries.shared_visits.MAX_SHARED_VISITS", 40)
     _, warehouse = read_only
     entries = [ENTRIES["devices"], ENTRIES["browsers"]]
@@ -688,7 +690,7 @@ def test_counts_by_period_have_only_columns_that_answers_name(read_only, monkeyp
     assert counted.column_names == ["device_type", "visits", "human_clicks", "ai_visits", "unique_visitors"]
 
 
-def test_only_needed_columns_not_in_rollups_are_kept_in_memory(read_only):
+def test_only_columns_that_rollups_cannot_serve_are_in_memory(read_only):
     _, warehouse = read_only
     snapshot = warehouse.snapshot(SCOPES[7])
     assert warehouse.with_shared_visits(snapshot, [ENTRIES["geographic"]]) == snapshot

@@ -1,7 +1,7 @@
-"""DuckDB's own shell gives the same rows, from the same templates and a script that we print.
+"""DuckDB's own shell returns the same rows, from the same templates and a script that we print.
 
-Every template in the wide scopes; in narrow scopes, which differ only in their scripts, a few, or with
-`TRAFFIC_FAULTS=all` every one.
+Every template is run in the wide scopes, but only a few in the narrow scopes, which differ only in their scripts,
+unless `TRAFFIC_FAULTS=all` is set.
 """
 
 import json
@@ -85,7 +85,7 @@ def prepared(request, warehouse: Warehouse, tmp_path_factory: pytest.TempPathFac
     return Prepared(snapshot, dict(zip(names, in_shell(file, map(template, names)), strict=True)))
 
 
-def test_the_shell_gives_the_same_rows(warehouse, prepared):
+def test_the_shell_returns_the_same_rows(warehouse, prepared):
     for name, said in prepared.in_shell.items():
         answer = warehouse.answer(TEXTS[name], prepared.snapshot)
         rows = [answer] if isinstance(answer, dict) else answer
@@ -100,7 +100,7 @@ def test_detectors_and_measures_return_rows_in_the_shell(prepared):
 
 
 def in_shell(file: Path, statements: Iterable[str]) -> Iterator[list[dict[str, Any]]]:
-    """Return the rows of each template in one shell, started with a script."""
+    """Yield the rows of each template in one shell that is started with a script."""
     command = [SHELL, "-bail", "-init", file, "-json", "-c", "\n".join(statements)]
     ran = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=60, check=False)
     assert ran.returncode == 0, ran.stderr
@@ -112,5 +112,5 @@ def in_shell(file: Path, statements: Iterable[str]) -> Iterator[list[dict[str, A
 
 
 def shown(value: Any) -> Any:
-    """Return a value as the shell writes it in JSON: a day or a time is text."""
+    """Return a value as the shell writes it in JSON: a day or a time is a string."""
     return str(value) if isinstance(value, date) else value

@@ -53,7 +53,7 @@ CONTRACT = [
 
 
 def canaries(name: str, many: int) -> list[Visit]:
-    """Return visits of every category with `name` in every text."""
+    """Return visits in every category with `name` in every string."""
     texts = ("domain", "short_code", "agent", "operator", "browser", "operating_system", "ai_source", "referrer",
              "utm_source", "country", "device_type", "confidence", "detection_method")  # fmt: skip
     marked = dict.fromkeys(texts, f"canary-{name}")
@@ -78,7 +78,7 @@ def warehouse(lake: Lake) -> Iterator[Warehouse]:
 
 
 def numbers_of(entry: Entry, found: list[dict] | dict) -> list:
-    """Return the numbers of an answer, without its axes."""
+    """Return the numbers in an answer, except those on its axes."""
     counting = [field.name for field in entry.fields if field.kind in (COUNT, NUMBER)]
     rows = [found] if isinstance(found, dict) else found
     return [row[name] for row in rows for name in counting if name not in ("hour", "day_of_week")]
@@ -98,7 +98,7 @@ def test_no_visits_are_visible_without_a_scope(warehouse):
             cursor.execute("SELECT count(*) FROM visits_in_scope")
 
 
-def test_another_tenants_files_show_nothing(warehouse):
+def test_the_files_of_another_tenant_show_nothing(warehouse):
     for relation in ("visits_in_days", "visits_in_scope", "links_in_scope"):
         count = f"SELECT count(*) > 0 FROM {relation}"
         snapshot = warehouse.snapshot(Scope("ant", *DAYS))
@@ -239,7 +239,7 @@ def test_the_split_of_categories_is_the_same_in_sql(warehouse):
 # The catalog
 
 
-def test_the_catalog_has_exactly_the_contracts_routes():
+def test_the_catalog_has_exactly_the_routes_in_the_contract():
     assert [entry.name for entry in CATALOG] == CONTRACT
     assert list(ENDPOINTS) == CONTRACT[:-1]
     assert CACHE_STATS.name == "cache-stats"
@@ -253,7 +253,7 @@ def test_a_template_is_short(name):
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_a_template_reads_no_files_by_itself(name):
+def test_a_template_does_not_read_files_itself(name):
     assert not re.search(r"getvariable|\b(FROM|JOIN)\s+visits\b|visits_in|read_parquet", template(name), re.IGNORECASE)
 
 
@@ -308,14 +308,14 @@ def test_values_are_read_exactly_and_missing_values_are_zero(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["absent", "binary"])
-def test_an_unreadable_file_of_values_is_reported(tmp_path, name):
+def test_an_unreadable_values_file_is_reported(tmp_path, name):
     (tmp_path / "binary").write_bytes(b'currency = "\xff"')
     with pytest.raises(BadInput, match=name):
         load_traffic_values(tmp_path / name)
 
 
 @examples_at_once("text", "culprit")
-def test_an_invalid_file_of_values_is_rejected_with_the_reason(tmp_path, text, culprit):
+def test_an_invalid_values_file_is_rejected_with_the_reason(tmp_path, text, culprit):
     (tmp_path / "values.toml").write_text(text)
     with pytest.raises(BadInput, match=re.escape(culprit)):
         load_traffic_values(tmp_path / "values.toml")
