@@ -1,4 +1,4 @@
--- The AI agents that occur in the days of the scope; its other filters are ignored.
+-- The AI agents that occur on the days of the scope; the scope's other filters are ignored.
 CREATE VIEW ai_agents_in_days AS
 SELECT DISTINCT agent, operator FROM (
     SELECT agent, operator, bot_category, agent_kind FROM stored_rows('daily_agents') WHERE for_domain IS NULL

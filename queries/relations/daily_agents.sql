@@ -1,4 +1,4 @@
--- Visits and visitors of each day by agent; AI referrals are included, without an agent.
+-- Daily visits and visitors by agent; AI referrals are included, without an agent.
 -- Each day has the 10,000 agents with the most visits; (other) has the rest.
 -- Serves: traffic_type, agent
 CREATE VIEW daily_agents_counted AS

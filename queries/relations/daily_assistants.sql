@@ -1,4 +1,4 @@
--- Visits and visitors of each day by AI platform; assistants only, without vulnerability probes.
+-- Daily visits and visitors by AI platform; assistants only, without vulnerability probes.
 -- Serves: ai_source
 CREATE VIEW daily_assistants_counted AS
 SELECT for_domain, day, ai_source, total(visits) AS visits, total(asked) AS asked, count(visitor) AS unique_visitors

@@ -1,4 +1,4 @@
--- Visits and visitors of each day by browser; people only, including AI referrals.
+-- Daily visits and visitors by browser; people only, including AI referrals.
 -- Serves: browser
 CREATE VIEW daily_browsers_counted AS
 SELECT

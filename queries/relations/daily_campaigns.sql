@@ -1,4 +1,4 @@
--- Visits and visitors of each day by campaign; only visits with at least one utm parameter.
+-- Daily visits and visitors by campaign; only visits with at least one utm parameter.
 -- Each day has the 10,000 campaigns with the most visits; (other) has the rest.
 -- Serves: utm_source, utm_campaign
 CREATE VIEW daily_campaigns_counted AS

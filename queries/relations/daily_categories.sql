@@ -1,4 +1,4 @@
--- Visits of each day by category, purpose of AI agents, AI source and device type.
+-- Daily visits by category, purpose of AI agents, AI source and device type.
 -- Serves: traffic_type, ai_source, device_type
 CREATE VIEW daily_categories_counted AS
 SELECT

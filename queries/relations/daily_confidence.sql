@@ -1,4 +1,4 @@
--- AI-related visits of each day by confidence and detection method.
+-- Daily AI-related visits by confidence and detection method.
 CREATE VIEW daily_confidence_counted AS
 SELECT for_domain, day, bot_category, confidence, detection_method, count(*) AS visits
 FROM visits_to_count('daily_confidence') WHERE is_ai(bot_category) GROUP BY ALL;

@@ -1,4 +1,4 @@
--- Visits and visitors of each day by country.
+-- Daily visits and visitors by country.
 -- Serves: country
 CREATE VIEW daily_countries_counted AS
 SELECT

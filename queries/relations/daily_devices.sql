@@ -1,4 +1,4 @@
--- Visits and visitors of each day by device type.
+-- Daily visits and visitors by device type.
 -- Serves: device_type
 CREATE VIEW daily_devices_counted AS
 SELECT

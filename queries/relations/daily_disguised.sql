@@ -1,4 +1,4 @@
--- Visits of each day that landed as people's and are bots in disguise or prefetches, by the bits of their signals.
+-- Daily visits that landed as people's but are bots in disguise or prefetches, by the bits of their signals.
 CREATE VIEW daily_disguised_counted AS
 SELECT for_domain, day, signals, count(*) AS visits
 FROM visits_to_count('daily_disguised') WHERE agent_kind IN ('disguised', 'prefetch') GROUP BY ALL;

@@ -1,4 +1,4 @@
--- Visits and visitors of each day by domain.
+-- Daily visits and visitors by domain.
 -- Each day has the 10,000 domains with the most visits; (other) has the rest.
 CREATE VIEW daily_domains_counted AS
 SELECT

@@ -1,4 +1,4 @@
--- Visits of each day by hour and category.
+-- Daily visits by hour and category.
 -- Serves: traffic_type
 CREATE VIEW daily_hours_counted AS
 SELECT for_domain, day, hour_of(visited_at, utc_offset) AS hour, bot_category, count(*) AS visits

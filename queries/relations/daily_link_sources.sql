@@ -1,4 +1,4 @@
--- AI-related visits of each day to links, by AI source.
+-- Daily AI-related visits to links, by AI source.
 -- Serves: ai_source
 CREATE VIEW daily_link_sources_counted AS
 SELECT

@@ -1,5 +1,5 @@
--- Visits and visitors of each day by short code; it is NULL for paths that have none. Templates choose links by is_link.
--- A row with 0 visits stands for a short code that was answered that day, but only to visits that do not count here.
+-- Daily visits and visitors by short code, which is NULL for paths without one. Templates select links with is_link.
+-- A row with 0 visits stands for a short code that was answered on that day, but only for visits that are not counted.
 CREATE VIEW daily_links_counted AS
 SELECT
     for_domain, day, short_code, domain, total(visits) AS visits, total(human_clicks) AS human_clicks,

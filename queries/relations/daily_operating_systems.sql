@@ -1,4 +1,4 @@
--- Visits and visitors of each day by operating system; people only, including AI referrals.
+-- Daily visits and visitors by operating system; people only, including AI referrals.
 -- Serves: operating_system
 CREATE VIEW daily_operating_systems_counted AS
 SELECT

@@ -1,4 +1,4 @@
--- Visits and visitors of each day by people, including AI referrals.
+-- Daily visits by people, including AI referrals, and their visitors.
 CREATE VIEW daily_people_counted AS
 SELECT
     for_domain, day, total(visits) AS visits, total(human_clicks) AS human_clicks,

@@ -1,4 +1,4 @@
--- Visits and visitors of each day by HTTP version.
+-- Daily visits and visitors by HTTP version.
 CREATE VIEW daily_protocols_counted AS
 SELECT
     for_domain, day, protocol, total(visits) AS visits, total(human_clicks) AS human_clicks,

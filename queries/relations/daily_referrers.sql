@@ -1,4 +1,4 @@
--- Visits of each day by referrer; people only, including AI referrals.
+-- Daily visits by referrer; people only, including AI referrals.
 -- Each day has the 10,000 referrers with the most visits; (other) has the rest.
 -- Serves: referrer
 CREATE VIEW daily_referrers_counted AS

@@ -1,4 +1,4 @@
--- Visits of each day by the HTTP status of the answer.
+-- Daily visits by the HTTP status of the answer.
 -- Serves: traffic_type
 CREATE VIEW daily_statuses_counted AS
 SELECT for_domain, day, status, bot_category, count(*) AS visits

@@ -1,4 +1,4 @@
--- Requests of each day by AI agents for texts written for them, existing or not: pages in Markdown, and llms.txt.
+-- Daily requests by AI agents for texts written for them, existing or not: pages in Markdown, and llms.txt.
 CREATE VIEW daily_texts_counted AS
 SELECT
     for_domain, day, agent, operator, count(*) FILTER (is_markdown(path)) AS markdown,

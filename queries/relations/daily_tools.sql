@@ -1,4 +1,4 @@
--- Visits and visitors of each day by developer tool.
+-- Daily visits and visitors by developer tool.
 CREATE VIEW daily_tools_counted AS
 SELECT
     for_domain, day, tool, operator, total(visits) AS visits, count(visitor) AS unique_visitors,

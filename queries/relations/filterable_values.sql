@@ -1,4 +1,4 @@
--- Values to filter by that occur in the days of the scope, with their visits; the other filters of the scope are ignored.
+-- Values to filter by that occur on the days of the scope, with their visits; the scope's other filters are ignored.
 -- A row with 0 visits stands for visits set aside; answers omit it.
 CREATE VIEW filterable_values AS
 SELECT domain, short_code, NULL AS bot_category, NULL AS ai_source, visits, is_answered

@@ -1,5 +1,5 @@
--- Visits of each day and visitor to links with a tag; a visit to a link with two tags counts under both. The link is
--- the visit's domain's, or else the link of any domain. Counted from visits.
+-- Visits by day and visitor to links with a tag; a visit to a link with two tags counts under both. The link is the one
+-- for the visit's domain, otherwise the one for any domain. Counted from visits.
 CREATE VIEW tagged_visits AS
 WITH known AS (
     SELECT short_code, domain, tags FROM links_in_scope

@@ -1,4 +1,4 @@
--- Fetches of each AI agent by purpose, their bytes, and the people that the products of its operator sent.
+-- Fetches by AI agent and purpose, their bytes, and the people whom the products of the agent's operator sent.
 WITH sent AS (
     SELECT coalesce(operator, ai_source, 'unknown') AS operator, total(visits) AS ai_referrals
     FROM daily_categories LEFT JOIN operators ON name = ai_source WHERE is_referral(bot_category) GROUP BY ALL

@@ -1,4 +1,4 @@
--- AI-related requests of each day: fetches by purpose (asked, indexed, trained, coding), and people sent by AI products.
+-- AI-related requests by day: fetches by purpose (asked, indexed, trained, coding), and people sent by AI products.
 SELECT
     days_in_scope.day AS date,
     total_if(visits, purpose = 'asked') AS asked,

@@ -1,4 +1,4 @@
--- AI-related requests of each week: fetches by purpose (asked, indexed, trained, coding), and people sent by AI products.
+-- AI-related requests by week: fetches by purpose (asked, indexed, trained, coding), and people sent by AI products.
 SELECT
     week AS week,
     total_if(visits, purpose = 'asked') AS asked,

@@ -1,4 +1,4 @@
--- AI-related requests by AI source: fetches by its agents, and visits of people it referred.
+-- AI-related requests by AI source: fetches by the source's agents, and visits by people whom it referred.
 SELECT
     coalesce(ai_source, 'unknown') AS ai_source,
     total(visits) AS visits,

@@ -1,6 +1,6 @@
--- Every link, with or without visits in the days in scope, 100 at a time unless more are requested: by default the
+-- Every link, with or without visits on the days in scope, 100 at a time unless more are requested: by default the
 -- links with the most requests.
--- links_found counts all of them.
+-- links_found counts all links.
 WITH listed AS (
     SELECT
         *, count(*) OVER () AS links_found,

@@ -1,4 +1,4 @@
--- Bots in disguise: visits with a browser's user agent that count as other automated traffic because of their day.
+-- Bots in disguise: visits with a browser's user agent that count as other automated traffic once their day is judged.
 -- The first row counts all of them; each other row counts the visits with one signal, and those with that signal alone.
 -- A visit may have several signals.
 SELECT 'total' AS signal, total(visits) AS visits, total(visits) AS alone FROM daily_disguised HAVING total(visits) > 0

@@ -1,4 +1,4 @@
--- Values to filter by that occur in the days in scope: for each filter the 1,000 with the most visits, in alphabetical
+-- Values to filter by that occur on the days in scope: for each filter the 1,000 with the most visits, in alphabetical
 -- order. Other filters are ignored.
 WITH here AS (
     SELECT short_code, domain, total(visits) AS visits, bool_or(is_answered) AS is_answered

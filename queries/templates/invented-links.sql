@@ -1,4 +1,4 @@
--- Addresses that AI products made up: no link has them, they got no answer below 400 in these days, and people whom
+-- Addresses that AI products made up: no link has them, they got no answer below 400 on these days, and people whom
 -- they sent, assistants that were asked, or coding agents got 404 or 410. The 100 with the most people sent.
 SELECT
     path,

@@ -1,6 +1,6 @@
 -- Stored requests on every day of the range, the files among them, and requests that are not counted as people's for
--- another reason: own visits, which are not counted, and bots recognized by more than their names (disguised, loaded
--- ahead and not opened, probes, without a user agent).
+-- another reason: the owner's visits, which are not counted, and bots recognized by more than their names (disguised,
+-- loaded ahead and not opened, probes, without a user agent).
 SELECT
     days_in_scope.day AS date,
     total(visits) AS stored,

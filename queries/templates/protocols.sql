@@ -1,4 +1,4 @@
--- Requests by HTTP version; unknown where the log does not have it.
+-- Requests by HTTP version; unknown if the log does not contain it.
 SELECT
     coalesce(protocol, 'unknown') AS protocol,
     total(visits) AS visits,

@@ -1,4 +1,4 @@
--- The 20 links with the most AI-related requests of each AI source. Percentages are of the source's requests to links.
+-- For each AI source, the 20 links with the most AI-related requests. Percentages are of the source's requests to links.
 WITH by_link AS (
     SELECT
         coalesce(ai_source, 'unknown') AS ai_source,

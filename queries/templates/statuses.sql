@@ -1,4 +1,4 @@
--- Requests by the HTTP status of the answer; unknown where the log does not have it.
+-- Requests by the HTTP status of the answer; unknown if the log does not contain it.
 SELECT
     coalesce(CAST(status AS VARCHAR), 'unknown') AS status,
     total(visits) AS visits,

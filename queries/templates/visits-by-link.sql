@@ -1,4 +1,4 @@
--- Visits of each day by people, including AI referrals, to each of the 50 links with the most visits.
+-- Daily visits by people, including AI referrals, to each of the 50 links with the most visits.
 WITH links AS (
     SELECT short_code, domain, total(human_clicks) + total(ai_referrals) AS visits
     FROM daily_links GROUP BY short_code, domain HAVING is_link(short_code, domain, bool_or(is_answered))

@@ -1,4 +1,4 @@
--- Requests in each of the 60 latest minutes that have any, with the time of the first.
+-- Requests in each of the 60 latest minutes with requests, with the time of the first request.
 SELECT
     min(first_seen) AS first_seen,
     total(visits) AS total_visits,

@@ -1,4 +1,4 @@
--- Visits of each day by name, for the 50 named agents and the 50 referrers with the most visits. Visits by referrer are
+-- Daily visits by name, for the 50 named agents and the 50 referrers with the most visits. Visits by referrer are
 -- by people, including AI referrals.
 WITH named AS (
     SELECT 'agent' AS subject, agent AS name, day, visits FROM daily_agents
