@@ -15,7 +15,7 @@ GROUP BY domain, agent
 HAVING meets('refused fewer than 20 times', total_if(1, is_refused) >= 20)
     AND meets('refused on one day only', count(DISTINCT day) FILTER (is_refused) >= 2)
     AND meets('refused in less than half of the fetches', 2 * total_if(1, is_refused) >= count(*))
-    AND meets('refused in less than half of the fetches of the last 7 days',
+    AND meets('refused in less than half of the fetches in the last 7 days',
         2 * total_if(1, is_refused AND is_recent) >= total_if(1, is_recent))
 ORDER BY refused DESC, domain, agent
 LIMIT 100;

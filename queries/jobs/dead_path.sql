@@ -25,7 +25,7 @@ WHERE dead.kind = 'dead_path' AND meets('missing for fewer than 10 requests', de
     AND meets('requested by fewer than 5 visitors', dead.visitors >= 5)
     AND meets('missing on fewer than 3 days', dead.days >= 3)
     AND meets('less than half of the requests are for paths that stayed missing', 2 * whole.missing >= whole.visits)
-    AND meets('missing for less than half of the requests of the last 7 days', 2 * whole.recent_missing >= whole.recent_visits)
+    AND meets('missing for less than half of the requests in the last 7 days', 2 * whole.recent_missing >= whole.recent_visits)
     AND meets('less than a quarter followed a link', 4 * dead.referred >= dead.failures)
     AND meets('a flood by one browser or visitor', NOT dead.is_flood)
 ORDER BY missing DESC, domain, path

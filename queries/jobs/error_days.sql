@@ -13,8 +13,8 @@ WITH counted AS (
     FROM (SELECT *, sum(errors) OVER (PARTITION BY domain, day, visitor) AS of_visitor FROM counted)
     GROUP BY domain, day
     HAVING meets('fewer than 100 errors on each day', total(errors) >= 100)
-        AND meets('less than a fifth of the requests of each day', 5 * total(errors) >= total(visits))
-        AND meets('less than a fifth of the visitors of each day',
+        AND meets('less than a fifth of the requests on each day', 5 * total(errors) >= total(visits))
+        AND meets('less than a fifth of the visitors on each day',
             5 * count(DISTINCT visitor) FILTER (errors > 0) >= count(DISTINCT visitor))
         AND meets('one visitor got half of the errors',
             coalesce(2 * max(of_visitor) FILTER (visitor IS NOT NULL) < total(errors), TRUE))

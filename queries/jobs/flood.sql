@@ -21,7 +21,7 @@ WITH daily AS (
     JOIN whole ON whole.domain IS NOT DISTINCT FROM daily.domain AND whole.day = daily.day
     JOIN usual ON usual.domain IS NOT DISTINCT FROM daily.domain
     WHERE meets('fewer than 1,000 requests a day that were not refused or missing', daily.visits - daily.denied >= 1000)
-        AND meets('less than half of the requests of a day', 2 * daily.visits >= whole.of_day)
+        AND meets('less than half of the requests on a day', 2 * daily.visits >= whole.of_day)
         AND meets('no other day to compare with', usual.others > 0)
         AND meets('less than three times an average day', daily.visits * usual.others >= 3 * (usual.of_all - whole.of_day))
         AND meets('someone who builds the site, or the owner', NOT daily.is_work)

@@ -28,7 +28,7 @@ LEFT JOIN (SELECT DISTINCT domain, TRUE AS is_known FROM known) AS known ON know
 WHERE errors.kind = 'search_errors' AND meets('fewer than 10 errors', errors.failures >= 10)
     AND meets('errors on fewer than 3 days', errors.days >= 3)
     AND meets('errors for less than 1 % of the visits', 100 * errors.failures >= whole.visits)
-    AND meets('errors for less than 1 % of the visits of the last 7 days', 100 * whole.recent_errors >= whole.recent_visits)
+    AND meets('errors for less than 1 % of the visits in the last 7 days', 100 * whole.recent_errors >= whole.recent_visits)
     AND meets('found by server_errors', is_known IS NULL)
 ORDER BY errors DESC, domain
 LIMIT 100;

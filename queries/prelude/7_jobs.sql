@@ -193,7 +193,7 @@ SELECT
     errors.*, whole.visits, meets('fewer than 20 errors', errors.failures >= 20)
         AND meets('errors on one day only', errors.days >= 2)
         AND meets('errors for less than 5 % of the visits', 20 * errors.failures >= whole.visits)
-        AND meets('errors for less than 5 % of the visits of the last 7 days', 20 * whole.recent_errors >= whole.recent_visits)
+        AND meets('errors for less than 5 % of the visits in the last 7 days', 20 * whole.recent_errors >= whole.recent_visits)
         AND meets('a flood by one browser or visitor', NOT errors.is_flood) AS is_erring
 FROM shared('failing_paths') AS errors
 JOIN (
