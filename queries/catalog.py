@@ -1,4 +1,4 @@
-"""The catalog of every report: its name, its shape and its fields.
+"""The catalog of all reports: the name, the shape and the fields of each.
 
 The name is the route, the file name of the template and part of the cache key. To add an endpoint, add its template
 and one entry here. The description of a report is the comment at the top of its template.
@@ -147,7 +147,7 @@ _OF_DASHBOARD: Final = {
 
 _DESCRIPTIONS: Final = {
     "dashboard": "Thirteen reports in one object, each identical to the response of its own endpoint.",
-    "weekly-trend": "Requests week by week, in total and by AI source.",
+    "weekly-trend": "Requests by week, in total and by AI source.",
     "cache-stats": "Statistics on this organization's cached answers. They are never cached themselves.",
 }
 """Descriptions of the entries that have no template of their own."""

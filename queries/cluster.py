@@ -122,7 +122,7 @@ class Cluster:
         return self._table(entry, snapshot)
 
     def takes(self, visits: int) -> bool:
-        """Return whether the cluster runs queries that would read this many visits, and counts rollups over as many."""
+        """Return whether the cluster runs queries that would read this many visits, and counts such rollups."""
         return visits >= self._options.from_visits
 
     def rollup_rows(self, relation: str, snapshot: ClusterSnapshot, cancelled: threading.Event) -> pa.Table:
@@ -138,7 +138,7 @@ class Cluster:
         """Count the visits in a scope CHECK_TASKS times, so that every executor reads them: a task cannot choose its
         executor.
 
-        Raises what `answer` raises, such as FilesGone if an executor sees other visits.
+        Raises what `answer` raises, such as FilesGone if an executor sees different visits.
         """
         live = live_files(self._lake, scope)
         snapshot = for_cluster(self._lake, snapshot_of(self._lake, scope, live), live)
@@ -153,7 +153,7 @@ class Cluster:
         self._patient_watchdog.check_now()
 
     def probe(self) -> None:
-        """Check the warehouse, which answers even without the cluster. Raises the exceptions of any query."""
+        """Check the warehouse, which answers even without the cluster. Raises what any query may raise."""
         self._warehouse.probe()
 
     def close(self) -> None:

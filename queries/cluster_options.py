@@ -12,7 +12,7 @@ CLUSTER_TIMEOUT_SECONDS: Final = 120.0
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    """The options for a cluster."""
+    """The address of a cluster, the queries that it answers, their time limit, and where it finds the lake."""
 
     address: str = field(repr=False)  # such as sc://host:15002; its parameters may contain a token
     from_visits: int  # the cluster answers queries that would read at least this many visits on this machine

@@ -50,7 +50,7 @@ class SharedFolder:
         )
 
     def forget(self) -> None:
-        """Do nothing: which files exist is not remembered here."""
+        """Do nothing, since this class does not remember which files exist."""
 
 
 class PublishedCopy:

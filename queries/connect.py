@@ -47,7 +47,7 @@ CLIENT_ERRORS: Final = (PySparkException, grpc.RpcError, ValueError, AssertionEr
 if the server ends an incomplete response without an error, as Sail does when interrupted."""
 
 MAX_MESSAGE: Final = 1_000
-"""Maximum number of characters kept of a server's message."""
+"""Maximum number of characters kept from a server's message."""
 _GARBLED: Final = "Exception deserializing response"
 """The message of the INTERNAL error with which gRPC reports a response that it cannot parse."""
 _LOST: Final = ("INVALID_HANDLE", "NO_ACTIVE_SESSION", "TABLE_OR_VIEW_NOT_FOUND")
@@ -102,7 +102,7 @@ class _EagerChannel(DefaultChannelBuilder):  # type: ignore[misc]  # of a packag
         channel.unsubscribe(note)
         if grpc.ChannelConnectivity.READY not in states:
             channel.close()
-            raise ClusterUnavailable(f"no cluster responds at {self.endpoint}; check it and TRAFFIC_ENGINE.")
+            raise ClusterUnavailable(f"no cluster responds at {self.endpoint}; check the cluster and TRAFFIC_ENGINE.")
         return channel
 
 

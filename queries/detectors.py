@@ -89,7 +89,7 @@ class Detector(JobKind):
 
     @cached_property
     def reasons(self) -> tuple[str, ...]:
-        """The reasons for which the SQL leaves out a subject, in the order of the SQL."""
+        """The SQL's reasons for leaving out a subject, in order."""
         sql = template(self.entry.name)
         shared = sql_text("prelude/7_jobs") if "erring_paths" in sql else ""
         return tuple(dict.fromkeys(_REASON.findall(shared + sql)))
@@ -254,7 +254,7 @@ _ALL: Final = (
         type="login_attack", subject=("domain", "path"), cause=("domain",), untrusted=("path", "top_agent"),
         fields=(f.PATH, f.VISITS, *_WHO, *_SEEN),
         title="Login attacked on {domain}",
-        summary="From {days}, programs or single visitors tried to log in {visits} times, 100 times a day or more. "
+        summary="From {days}, programs or single visitors tried to log in {visits} times, at least 100 times a day. "
         "Limit how often an address may try, or block the login from outside.",
         action_id="limit_logins", action_label="Limit how often an address may try to log in, or block it",
         implementation_type="manual", fetches="visits",

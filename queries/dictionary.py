@@ -26,7 +26,7 @@ _DERIVED: Final = {
     "tags": "tags of the link; NULL if it has none",
     "start_date": "first day of the scope",
     "end_date": "last day of the scope",
-    "ten_thousandths": "value of one visit, in ten-thousandths of a unit of the currency",
+    "ten_thousandths": "value of one visit, in ten-thousandths of the currency unit",
     "is_referral": "whether the visit is by a person whom an AI product referred; otherwise it is by an agent",
     "people_visitors": "visitors with at least one visit by a person",
     "ai_visitors": "visitors with at least one AI-related visit",

@@ -52,10 +52,10 @@ def detect(
 ) -> list[Finding]:
     """Return the findings in the 28 complete days before `as_of`: the heaviest first, at most 100.
 
-    Days that were not judged are left out, unless behaviour is switched off. `cancelled` is passed to `Engine.answer`.
-    With `explain`, only conditions with these reasons must be met; with ("",), none must be met, so that everything
-    that the detector considers becomes a finding. A cluster ignores `explain`. `shared` is what `share_detected`
-    returned for these days.
+    Days that have not been judged are left out, unless behaviour is switched off. `cancelled` is passed to
+    `Engine.answer`. With `explain`, only conditions with these reasons must be met; with ("",), none must be met, so
+    that everything that the detector considers becomes a finding. A cluster ignores `explain`. `shared` is what
+    `share_detected` returned for these days.
 
     Raises QueryTimeout, QueryFailed, FilesGone, EngineLost, or LakeDamaged for a damaged file.
     """

@@ -33,7 +33,7 @@ TRAFFIC_TYPES: Final = {
 """The values that the parameter traffic_type accepts, in lower case, with the value in a Scope for each."""
 
 TRAFFIC_GROUPS: Final = {"people": "people", "ai": "ai", "bots": "bots"}
-"""The values that the parameter traffic_group accepts, likewise."""
+"""The values that the parameter traffic_group accepts, in lower case, with the value in a Scope for each."""
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
@@ -96,7 +96,7 @@ class Parameter:
 
     @property
     def page_name(self) -> str:
-        """The name in a page's address. Words get the prefix `f_`, since links in campaigns may have `utm_…`."""
+        """The name in a page's address. Words get the prefix `f_`, since campaign links may carry `utm_…`."""
         return f"f_{self.name}" if self.kind == "word" else self.name
 
 

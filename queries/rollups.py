@@ -155,7 +155,7 @@ class RollupBuilder:
         self._engine.interrupt()
 
     def _months_to_build(self) -> list[Month]:
-        """Return the months that contain a closed day without a rollup."""
+        """Return the months with a closed day that has no rollup."""
         choices = (OWN, OWN | BITS["file"])
         versions = [[rollup_version(behaviour, aside) for aside in choices] for behaviour in (False, True)]
         return [Month(*row) for row in months_to_count(self._lake, self._clock(), self._quiet_period, versions)]

@@ -43,14 +43,14 @@ _IDENTIFIER: Final = re.compile(r"\w+")
 def share_visits(
     engine: LockedEngine, snapshot: Snapshot, entries: Sequence[Entry], cancelled: threading.Event | None = None
 ) -> Snapshot:
-    """Return the snapshot with the visits that these answers count held in memory, for these answers only.
+    """Return the snapshot with the visits for these answers in memory; it may be used for these answers only.
 
     These are the visits on days that no rollup covers, unless there are more than MAX_SHARED_VISITS, and, for relations
-    that rollups do not serve, all visits in scope. If the latter are more, they are read in parts of that size, and
-    only the rows of the relations that count them are kept. A relation that several answers count from visits in memory
-    is counted once. For detectors, the visits in scope and the failing paths among them are held, unless there may be
-    more than MAX_SHARED_VISITS. If there is nothing to share, the snapshot is returned unchanged. Raises the exceptions
-    of a query.
+    that rollups do not serve, all visits in scope. If there are more of the latter, they are read in parts of that
+    size, and only the rows of the relations that count them are kept. A relation that several answers count from visits
+    in memory is counted once. For detectors, the visits in scope and the failing paths among them are held, unless
+    there may be more than MAX_SHARED_VISITS. If there is nothing to share, the snapshot is returned unchanged. Raises
+    the exceptions of a query.
     """
     texts = [template(leaf.name) for entry in entries for leaf in template_entries(entry)]
     read = set[str]().union(*map(_read_by, texts)) - snapshot.in_memory.keys()

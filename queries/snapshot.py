@@ -242,7 +242,7 @@ def one_source(view: str) -> dict[str, str]:
 
 
 def visit_files(lake: LakeFolders, files: Sequence[LandedFile]) -> VisitFiles:
-    """Return the paths of files, after the path of the empty seed."""
+    """Return visit files as SQL reads them, beginning with the empty seed."""
     return VisitFiles(
         (lake.seed_visits, *(f"{lake.root}/{file.path}" for file in files)),
         any(file.schema_version < SCHEMA_VERSION for file in files),
@@ -251,7 +251,7 @@ def visit_files(lake: LakeFolders, files: Sequence[LandedFile]) -> VisitFiles:
 
 
 def set_variables(cursor: duckdb.DuckDBPyConnection, snapshot: Snapshot) -> None:
-    """Set the variables of a snapshot in a cursor's session, and register the snapshot's rows in memory there."""
+    """Set a snapshot's variables in a cursor's session, and register the rows that the snapshot keeps in memory."""
     for relation, rows in snapshot.in_memory.items():
         cursor.register(f"{relation}_in_memory", rows)
     for name, value in snapshot.variables.items():

@@ -169,8 +169,8 @@ def _check_read_only(cursor: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[
 
     Raises QueryFailed, and the engine's exceptions.
 
-    The statement type is not enough: since DuckDB 2.0 a WITH clause may contain COPY, INSERT, UPDATE or DELETE, but
-    not inside query(); and some functions of 1.5 write logs and profiles to any path despite the lock-down.
+    The statement type is not enough: since DuckDB 2.0 a WITH clause may contain COPY, INSERT, UPDATE or DELETE, but not
+    inside query(); and some functions in DuckDB 1.5 write logs and profiles to any path despite the lock-down.
     """
     if [statement.type for statement in cursor.extract_statements(sql)] != [duckdb.StatementType.SELECT]:
         raise QueryFailed("it must be a single SELECT statement.")
@@ -195,8 +195,8 @@ _FOREIGN_TYPE: Final = re.compile(
     re.VERBOSE,
 )
 _IN_PYTHON: Final = {"TIMESTAMP WITH TIME ZONE": "TIMESTAMP", "VARIANT": "JSON"}
-"""Times with a zone become times in UTC: DuckDB needs pytz for times with a zone, and it is not installed. A VARIANT
-may hold such times.
+"""Times with a zone become times in UTC, since DuckDB needs pytz for times with a zone, and pytz is not installed. A
+VARIANT may hold such times.
 """
 _IN_ARROW: Final = {"VARIANT": "JSON", **dict.fromkeys(("TIME WITH TIME ZONE", "UHUGEINT", "BIGNUM", "BIT"), "VARCHAR")}
 """Types that Arrow would change: into bytes, a time without its zone, or an overflowing number."""

@@ -11,7 +11,7 @@ from data import BOT_CATEGORIES, BadInput
 
 
 class TrafficValue(NamedTuple):
-    """The value of one visit with one traffic type."""
+    """The value of one visit of one traffic type."""
 
     traffic_type: str
     ten_thousandths: int  # of one unit of the currency; an integer, to avoid rounding errors

@@ -99,7 +99,7 @@ def _compute_before_grouping(node: exp.Select, keys: Sequence[exp.Expr]) -> None
 
 
 def write_out_having(node: exp.Select) -> exp.Expr:
-    """Turn HAVING into the WHERE of an outer query if an alias hides a column: Sail would use the alias."""
+    """Turn HAVING into the WHERE of an outer query if an alias hides a column, since Sail would use the alias."""
     having = node.args.get("having")
     if having is None:
         return node
@@ -137,7 +137,7 @@ def nest(select: exp.Select, names: Sequence[str], computed: exp.Expr, condition
 
 def write_out_unnest(node: exp.Select) -> exp.Expr:
     """Move an unnest inside an expression into a separate query; an unnest that is a column of a query over rows stays
-    there.
+    in place.
     """
     explodes = [*node.find_all(exp.Explode)]
     if not explodes or explodes[0].parent_select is not node:

@@ -1,4 +1,4 @@
-"""The SQL files that define the relations for templates, and their properties for Python.
+"""The SQL files that define the relations for templates, and the properties of relations that Python reads from them.
 
 A daily relation that counts visitors groups by visitor first and then counts the groups: this needs one hash table,
 and is faster and smaller than count(DISTINCT visitor) in every group.
@@ -19,7 +19,7 @@ earlier ones, and stored rows do not depend on names."""
 
 BASES: Final = {
     "visits_in_scope": "one row for each visit in scope",
-    "visits_in_days": "one row for each visit in the days of the scope, without its other filters",
+    "visits_in_days": "one row for each visit on the days of the scope, without the scope's other filters",
     "visits_with_aside": "visits_in_scope plus visits that are set aside, with the reason in `aside` (`file` or `own`)",
     "links_in_scope": "one row for each link of the organization",
     "days_in_scope": "one row for each day of the scope, with or without visits",

@@ -225,7 +225,7 @@ def test_a_cut_day_serves_no_filter_by_a_word_that_may_be_cut(warehouse):
 
 
 @pytest.mark.parametrize(("name", "number"), [*product(BOUNDED, SIZES)])
-def test_an_answer_ends_with_the_rest_after_a_thousand_rows(warehouse, name, number):
+def test_after_a_thousand_rows_an_answer_ends_with_the_rest(warehouse, name, number):
     found = answer(warehouse, name, Scope(f"words-{number}", *DAYS))
     texts = [next(iter(row.values())) for row in found]
     rest = texts.count(OTHER_WORDS)

@@ -1,4 +1,4 @@
-"""Compiled texts read only allowed relations, and the compiler rejects constructs that it cannot translate."""
+"""Compiled queries read only allowed relations, and the compiler rejects constructs that it cannot translate."""
 
 import re
 from contextlib import closing
@@ -43,7 +43,7 @@ def test_the_error_names_an_unsupported_construct_and_its_file(compiler, sql, co
     assert construct in str(found.value)
 
 
-def test_macro_parameters_accept_columns_of_the_caller(compiler):
+def test_a_macro_accepts_columns_and_expressions_as_arguments(compiler):
     tree = sqlglot.parse_one(
         "SELECT is_link(daily_links.domain, daily_links.short_code, FALSE) AS x FROM daily_links", dialect="duckdb"
     )

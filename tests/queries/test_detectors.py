@@ -461,7 +461,7 @@ def test_the_28_days_end_on_the_day_before():
     assert days_before(date(2026, 3, 1)) == (date(2026, 2, 1), date(2026, 2, 28))
 
 
-def test_detector_files_and_entries_match():
+def test_every_detector_file_has_an_entry_and_vice_versa():
     entries = {entry.name for detector in DETECTORS.values() for entry in (detector.entry, detector.measure)}
     assert entries | {GUESSES.name, REDIRECTED.name, CRAWLER_PLAN.measure.name} == {f"jobs/{name}" for name in FILES}
 

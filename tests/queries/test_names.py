@@ -1,4 +1,4 @@
-"""Names that templates look up: the services of referring hosts."""
+"""Names that templates look up, such as the services of referring hosts."""
 
 import re
 

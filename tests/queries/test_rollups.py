@@ -394,7 +394,7 @@ def test_rollups_are_the_same_if_each_relation_reads_visits(lake, read_only, mon
     assert all_rows(lake) == all_rows(read_only[0])
 
 
-def test_a_month_too_large_for_a_server_is_counted_in_a_process(lake, read_only, monkeypatch):
+def test_a_month_too_large_for_a_server_is_counted_separately(lake, read_only, monkeypatch):
     process, day = LakeProcess(lake), len(some(DAYS[0]))
     for most, months, code in ((day, 1, None), (2 * day, 2, 0)):
         monkeypatch.setattr("queries.rollups.MAX_VISITS_IN_SERVER", most)
