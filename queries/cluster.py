@@ -230,7 +230,7 @@ class Cluster:
         query.end()
         epoch = session.epoch
         self._give_back(session)
-        # not every engine notices that a file was deleted under it
+        # not every engine notices that a file is deleted while it is being read
         for path in (*(file.path for file in snapshot.landed), *snapshot.landed_links):
             if not os.path.exists(f"{self._lake.root}/{path}"):  # noqa: PTH110  # three times as fast
                 raise FilesGone(f"{self._lake.root}/{path} was deleted while the cluster was reading it.")

@@ -67,7 +67,7 @@ class PublishedCopy:
         try:
             found = self._published.find(organization, files, snapshot.landed_links)
             sent_visits, sent_links = self._rows_to_send(found, organization)
-        except (LakeDamaged, *READ_ERRORS) as error:  # files of a snapshot may be replaced meanwhile, and deleted
+        except (LakeDamaged, *READ_ERRORS) as error:  # a snapshot's files may be replaced and deleted
             raise FilesGone(str(error)) from error
         except (TargetUnavailable, ForeignLog) as error:
             raise ClusterUnavailable(str(error)) from error

@@ -32,7 +32,7 @@ def make_views(session: ClusterSession, snapshot: ClusterSnapshot, sources: Clus
     session.read_rows("visits", _VISITS, sources.visits, sources.sent_visits, organization=lit(owner), day=day)
     session.read_rows("links", _LINKS, sources.links, sources.sent_links)
     changes = [pq.read_table(path, schema=LINK_CHANGES, partitioning=None) for path in snapshot.link_changes]
-    session.read_rows("link_changes", _ddl(LINK_CHANGES), [], pa.concat_tables(changes))  # they are few
+    session.read_rows("link_changes", _ddl(LINK_CHANGES), [], pa.concat_tables(changes))  # there are few
     for name in ("high_cardinality_days", "days_without_domains"):
         session.put_rows(name, "day DATE", [(day,) for day in getattr(snapshot, name)])
     worth = "traffic_type STRING, ten_thousandths BIGINT, currency STRING"

@@ -20,7 +20,7 @@ from queries.cluster_options import ClusterUnavailable
 from queries.locked_engine import FilesGone, QueryFailed
 from queries.snapshot import ClusterSnapshot
 
-with warnings.catch_warnings():  # it warns about newer versions of pandas, which is not used here
+with warnings.catch_warnings():  # pyspark warns about newer versions of pandas, which is not used here
     warnings.simplefilter("ignore", FutureWarning)
     from pyspark.sql.connect.client import DefaultChannelBuilder
     from pyspark.sql.connect.column import Column
@@ -84,7 +84,7 @@ def _status(error: Exception) -> grpc.StatusCode | None:
     return status_of() if status_of else None
 
 
-class _EagerChannel(DefaultChannelBuilder):  # type: ignore[misc]  # of a package that need not be installed
+class _EagerChannel(DefaultChannelBuilder):  # type: ignore[misc]  # from a package that may not be installed
     """Connects immediately or not at all: otherwise objects for a dead server would be kept until the program ends."""
 
     def toChannel(self) -> grpc.Channel:  # noqa: N802  # as the client calls it

@@ -203,7 +203,7 @@ class LockedEngine:
         """
         engine = duckdb.connect(config=_CONFIG)
         engine.execute("SET TimeZone = 'UTC'")
-        # files of the lake never change, so their footers stay valid
+        # lake files never change, so their footers stay valid
         engine.execute("SET GLOBAL parquet_metadata_cache = $is_on", {"is_on": not self._in_background})
         if self._in_background:
             engine.execute("SET threads = 1")

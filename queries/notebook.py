@@ -122,5 +122,5 @@ class Reader:
         values = validate(((name, str(value)) for name, value in parameters.items()), entry)
         scope = scope_from(values, organization, self.today(organization), self._targets)
         if hint := empty_scope_hint(self._lake, scope):
-            warnings.warn(hint, stacklevel=3)  # of the caller of `query` or `sql`
+            warnings.warn(hint, stacklevel=3)  # the caller of `query` or `sql`
         return scope

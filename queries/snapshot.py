@@ -69,7 +69,7 @@ class Snapshot:
     link_changes: tuple[str, ...]  # the empty seed, then the file of changes to the complete file
     traffic_values: tuple[TrafficValue, ...] = ()
     subjects: Sequence[Mapping[str, Any]] = ()  # subjects of jobs, for measures
-    explain: Sequence[str] = ()  # reasons of the conditions of a detector that must be met; (): all conditions
+    explain: Sequence[str] = ()  # the reasons of a detector's conditions that must be met; (): all conditions
     in_memory: Mapping[str, "pa.Table"] = field(default_factory=dict)
     """The rows of relations and views that several answers share, by name."""
 
@@ -114,7 +114,7 @@ class ClusterSnapshot(Snapshot):
     """A snapshot for a cluster, which counts visits and reads no rollups."""
 
     landed: tuple[LandedFile, ...]  # the files with visits
-    landed_links: tuple[str, ...]  # the complete file of links, relative to the lake's folder
+    landed_links: tuple[str, ...]  # the complete file of links, relative to the lake folder
 
     @property
     def visits(self) -> int:

@@ -5,7 +5,7 @@ CREATE MACRO is_ai(bot_category) AS bot_category IN ('ai_assistant', 'ai_trainin
 CREATE MACRO is_other(bot_category) AS bot_category IN ('search_crawler', 'other_bot');
 CREATE MACRO is_referral(bot_category) AS bot_category = 'ai_referral';
 CREATE MACRO is_person(bot_category) AS bot_category IN ('human', 'ai_referral');
--- The purpose of fetches by AI agents: a user of an assistant, a search index, the training of a model, writing code.
+-- The purpose of fetches by AI agents: for a user of an assistant, for a search index, for training, or for writing code.
 CREATE MACRO purpose(bot_category, agent_kind) AS CASE bot_category
     WHEN 'ai_assistant' THEN CASE WHEN agent_kind = 'ai_search_index' THEN 'indexed' ELSE 'asked' END
     WHEN 'ai_training' THEN 'trained' WHEN 'ai_coding_agent' THEN 'coding' END;
@@ -23,7 +23,7 @@ CREATE MACRO is_llms_txt(path) AS lower(path) LIKE '%/llms.txt' OR lower(path) L
 
 CREATE MACRO is_answered(status) AS coalesce(status < 400, TRUE);  -- a visit without a status may have been
 
--- Sums as BIGINT, and 0 over no rows: other engines and JSON writers do not support the HUGEINT that sum() returns.
+-- Sums as BIGINT, or 0 without rows: other engines and JSON writers do not support the HUGEINT that sum() returns.
 CREATE MACRO total(amount) AS coalesce(CAST(sum(amount) AS BIGINT), 0);
 CREATE MACRO total_if(amount, condition) AS coalesce(CAST(sum(amount) FILTER (condition) AS BIGINT), 0);
 

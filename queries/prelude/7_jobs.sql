@@ -1,4 +1,4 @@
--- Macros that detectors of jobs and their measures share. Reads one more session variable, subjects: the subjects of
+-- Macros that detectors and measures share. Reads one more session variable, subjects: the subjects of
 -- jobs, by the columns that name them, each with a number. Measures join its view subject, which is empty while the
 -- variable is unset.
 

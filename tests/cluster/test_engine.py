@@ -290,7 +290,8 @@ def test_doctor_checks_every_executor_and_times_an_answer(sample, cluster):
 
 def test_doctor_names_an_unreachable_cluster_without_its_token(sample):
     found = checked(sample, TRAFFIC_ENGINE="sc://127.0.0.1:1/;token=secret")
-    assert (found.level, found.text) == ("broken", "no cluster responds at 127.0.0.1:1; check the cluster and TRAFFIC_ENGINE.")
+    told = "no cluster responds at 127.0.0.1:1; check the cluster and TRAFFIC_ENGINE."
+    assert (found.level, found.text) == ("broken", told)
 
 
 def checked(lake, **variables):
