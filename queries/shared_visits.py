@@ -2,12 +2,10 @@
 
 import re
 import threading
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import cache
-from itertools import chain
 from typing import Final
 
 import pyarrow as pa
@@ -16,7 +14,7 @@ import pyarrow.compute as pc
 from data.visits import VISITS
 from queries.catalog import Entry, template, template_entries
 from queries.locked_engine import LockedEngine
-from queries.prelude import relation_names, sql_text, view_names
+from queries.prelude import sql_text, view_names
 from queries.snapshot import MAX_VALUES_PER_DAY, Snapshot
 
 MAX_SHARED_VISITS: Final = 300_000
@@ -27,7 +25,7 @@ _VISITS: Final = (
     "SELECT COLUMNS(lambda name: list_contains($columns, name)) FROM query_table($source) "
     "WHERE day BETWEEN $first AND $last"
 )
-_ROWS: Final = "SELECT COLUMNS(lambda name: list_contains($columns, name)) FROM query_table($relation || '_counted')"
+_ROWS: Final = "FROM query_table($relation || '_counted')"
 _WORDS: Final = (("agent",), ("domain",), ("referrer",), ("utm_source", "utm_medium", "utm_campaign"))
 """The columns that relations cut to their most frequent values, grouped by relation."""
 _ALWAYS_READ: Final = frozenset({"for_domain", "day", "is_counted"})
@@ -47,10 +45,9 @@ def share_visits(
 
     These are the visits on days that no rollup covers, unless there are more than MAX_SHARED_VISITS, and, for relations
     that rollups do not serve, all visits in scope. If there are more of the latter, they are read in parts of that
-    size, and only the rows of the relations that count them are kept. A relation that several answers count from visits
-    in memory is counted once. For detectors, the visits in scope and the failing paths among them are held, unless
-    there may be more than MAX_SHARED_VISITS. If there is nothing to share, the snapshot is returned unchanged. Raises
-    the exceptions of a query.
+    size, and only the rows of the relations that count them are kept. For detectors, the visits in scope and the
+    failing paths among them are held, unless there may be more than MAX_SHARED_VISITS. If there is nothing to share,
+    the snapshot is returned unchanged. Raises the exceptions of a query.
     """
     texts = [template(leaf.name) for entry in entries for leaf in template_entries(entry)]
     read = set[str]().union(*map(_read_by, texts)) - snapshot.in_memory.keys()
@@ -73,17 +70,12 @@ def share_visits(
             cut = cursor.execute(sql_text("cut_days"), counted_days).fetchall() if is_cut else []
         snapshot = replace(snapshot, high_cardinality_days=tuple(day for (day,) in cut))
         if sum(visits for _, visits in visits_by_day) > MAX_SHARED_VISITS:
-            readers = [*texts, *map(_text_of, read.difference(relations))]
-            columns = sorted(set[str]().union(*map(_identifiers, readers)))
-            periods = periods_of(visits_by_day)
-            counted = _count_by_period(engine, snapshot, relations, columns, periods=periods, cancelled=cancelled)
+            counted = _count_by_period(engine, snapshot, relations, periods_of(visits_by_day), cancelled)
             snapshot = _with_rows(snapshot, counted)
         else:
             columns = columns_of_relations(relations)
             visits = _read(engine, snapshot, columns, "aside_and_all_visits", cancelled=cancelled)
             snapshot = _with_source(snapshot, relations, "shared_visits", by_source("shared_visits", visits))
-
-    snapshot = _with_rows(snapshot, _count_once(engine, snapshot, texts, cancelled))
 
     are_detectors = any("detected_visits()" in text for text in texts)
     if are_detectors and 0 < snapshot.files.visits <= MAX_SHARED_VISITS:
@@ -115,12 +107,10 @@ def _count_by_period(
     engine: LockedEngine,
     snapshot: Snapshot,
     relations: Sequence[str],
-    kept: Sequence[str],
-    *,
     periods: Iterable[tuple[date, date]],
     cancelled: threading.Event | None,
 ) -> dict[str, pa.Table]:
-    """Return all rows of these relations, with the kept columns, counted from the visits period by period."""
+    """Return all rows of these relations, counted from the visits period by period."""
     with engine.cursor(snapshot, cancelled) as cursor:
         answered = cursor.sql("FROM answered_links").to_arrow_table()
     columns = columns_of_relations(relations)
@@ -130,21 +120,8 @@ def _count_by_period(
         read = {"answered_links": answered, **by_source("shared_visits", visits)}
         with engine.cursor(_with_source(snapshot, relations, "shared_visits", read), cancelled) as cursor:
             for relation, rows in counted.items():
-                asked = {"columns": kept, "relation": relation}
-                rows.append(_with_words_once(cursor.sql(_ROWS, params=asked).to_arrow_table()))
+                rows.append(_with_words_once(cursor.sql(_ROWS, params={"relation": relation}).to_arrow_table()))
     return {relation: pa.concat_tables(rows).unify_dictionaries() for relation, rows in counted.items()}
-
-
-def _count_once(
-    engine: LockedEngine, snapshot: Snapshot, texts: Iterable[str], cancelled: threading.Event | None
-) -> dict[str, pa.Table]:
-    """Return the rows of the relations that several of these queries read and that count visits in memory."""
-    named = Counter(chain.from_iterable(_identifiers(text).intersection(relation_names()) for text in texts))
-    repeated = [relation for relation, times in named.items() if times > 1 and relation not in snapshot.in_memory]
-    if not (counted := [one for one in repeated if snapshot.sources[one].endswith("_in_memory")]):
-        return {}
-    with engine.cursor(snapshot, cancelled) as cursor:
-        return {relation: cursor.table(relation).to_arrow_table() for relation in counted}
 
 
 def _with_words_once(table: pa.Table) -> pa.Table:
@@ -177,8 +154,8 @@ def _with_source(snapshot: Snapshot, relations: Iterable[str], source: str, read
 
 
 def _with_rows(snapshot: Snapshot, read: Mapping[str, pa.Table]) -> Snapshot:
-    """Return the snapshot with these tables in memory, or unchanged if there are none."""
-    return snapshot if not read else replace(snapshot, in_memory={**snapshot.in_memory, **read})
+    """Return the snapshot with these tables in memory."""
+    return replace(snapshot, in_memory={**snapshot.in_memory, **read})
 
 
 def _relations_from(source: str, relations: Iterable[str], snapshot: Snapshot) -> list[str]:

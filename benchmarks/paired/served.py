@@ -40,7 +40,12 @@ def cold(trial: Trial) -> Iterator[Comparison]:
 
 def filtered(trial: Trial) -> Iterator[Comparison]:
     """Compare the dashboard over HTTP with filters, for which precomputed counts serve only some members."""
-    words = {"device_type": "mobile", "referrer": "www.google.com", "path": first_path(trial.log)}
+    words = {
+        "device_type": "mobile",
+        "referrer": "www.google.com",
+        "path": first_path(trial.log),
+        "ai_source": "ChatGPT",
+    }
     with trial.servers(lambda side: side.lake(trial.log)) as addresses:
 
         def measure(side: Side, number: int) -> dict[str, float]:

@@ -25,8 +25,7 @@ SELECT * EXCLUDE (disguised, impostor) REPLACE (
         ELSE detection_method END AS detection_method,
     CASE WHEN disguised THEN 'bot' ELSE device_type END AS device_type,
     signals & listed_signals() AS signals
-), bot_category AS landed_category, device_type AS landed_device, ai_source AS landed_source, agent AS landed_agent,
-    operator AS landed_operator, aside_bits(signals) AS aside_bits,
+), bot_category AS landed_category, aside_bits(signals) AS aside_bits,
     coalesce(signals, 0) & file_signal() <> 0 AS is_file,
     coalesce(signals, 0) & signed_signal() <> 0 AS is_signed
 FROM (
@@ -43,17 +42,11 @@ FROM (
 
 -- The counted visits of some files.
 CREATE MACRO read_visits(visit_files) AS TABLE
-SELECT * EXCLUDE (landed_device, landed_source, landed_agent, landed_operator, aside_bits, is_file)
-FROM read_visits_with_aside(visit_files) WHERE is_counted(aside_bits);
+SELECT * EXCLUDE (aside_bits, is_file) FROM read_visits_with_aside(visit_files) WHERE is_counted(aside_bits);
 
 -- Whether answers show a value as this word; without a word, every value matches. Both are named only once, since every
 -- plan that reads visits contains a dozen of these.
 CREATE MACRO matches(value, word) AS coalesce(coalesce(value, 'unknown') = word, TRUE);
-
--- The same for a value that signals may replace by `other`. A visit with any other word has landed with it: stored
--- columns, unlike replaced values, let DuckDB skip visits before it reads their other columns.
-CREATE MACRO matches_replaced(value, landed, word, other) AS
-    matches(value, word) AND matches(landed, CASE WHEN word <> other THEN word END);
 
 -- Whether a link carries the tag in scope: the variable has words, described at TaggedLinks in data/links/index.py.
 -- DuckDB looks them up in a hash table, and reads domains only if they matter.
@@ -71,7 +64,6 @@ CREATE MACRO is_tagged(short_code, domain) AS
 -- The visits of some files that pass all filters but the group, whether they pass the group, too, and whether they are
 -- counted.
 CREATE MACRO read_scope_of_every_group(visit_files) AS TABLE
-SELECT * EXCLUDE (landed_device, landed_source, landed_agent, landed_operator)
 FROM read_visits_with_aside(visit_files)
 WHERE (getvariable('short_code') IS NULL OR short_code = getvariable('short_code'))
     AND (getvariable('domain') IS NULL OR domain = getvariable('domain'))
@@ -79,13 +71,13 @@ WHERE (getvariable('short_code') IS NULL OR short_code = getvariable('short_code
     AND is_tagged(short_code, domain)
     AND matches_traffic_type(bot_category, getvariable('traffic_type'))
     AND matches(country, getvariable('country'))
-    AND matches_replaced(device_type, landed_device, getvariable('device_type'), 'bot')
+    AND matches(device_type, getvariable('device_type'))
     AND matches(browser, getvariable('browser'))
     AND matches(operating_system, getvariable('operating_system'))
     AND matches(coalesce(referrer, '(direct)'), getvariable('referrer'))
-    AND matches_replaced(ai_source, landed_source, getvariable('ai_source'), 'unknown')
-    AND matches_replaced(agent, landed_agent, getvariable('agent'), 'unknown')
-    AND matches_replaced(operator, landed_operator, getvariable('operator'), 'unknown')
+    AND matches(ai_source, getvariable('ai_source'))
+    AND matches(agent, getvariable('agent'))
+    AND matches(operator, getvariable('operator'))
     AND matches(path, getvariable('path'))
     AND matches(CAST(status AS VARCHAR), getvariable('status'))
     AND matches(utm_source, getvariable('utm_source'))

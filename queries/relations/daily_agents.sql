@@ -12,7 +12,7 @@ FROM (
         count(*) FILTER (status BETWEEN 400 AND 499) AS errors_4xx,
         count(*) FILTER (status BETWEEN 500 AND 599) AS errors_5xx, sum(bytes_sent) AS bytes_sent,
         count(*) FILTER (is_signed) AS signed, min(visited_at) AS first_seen, max(visited_at) AS last_seen
-    FROM visits_to_count_from('daily_agents', 'visits_with_cut_agents', may_cut(getvariable('agent')))
+    FROM visits_to_count_from('daily_agents', 'visits_with_cut_agents', has_high_cardinality_days())
     WHERE NOT is_human(bot_category) GROUP BY ALL
 )
 GROUP BY ALL;

@@ -15,8 +15,7 @@ FROM (
         count(*) FILTER (is_ai(bot_category)) AS ai_visits,
         count(*) FILTER (is_referral(bot_category)) AS ai_referrals,
         count(*) FILTER (is_other(bot_category)) AS other_visits
-    FROM visits_to_count_from('daily_campaigns', 'visits_with_cut_campaigns',
-        may_cut(coalesce(getvariable('utm_source'), getvariable('utm_campaign'))))
+    FROM visits_to_count_from('daily_campaigns', 'visits_with_cut_campaigns', has_high_cardinality_days())
     WHERE coalesce(utm_source, utm_medium, utm_campaign, utm_term, utm_content) IS NOT NULL GROUP BY ALL
 )
 GROUP BY ALL;

@@ -14,7 +14,7 @@ FROM (
         count(*) FILTER (is_ai(bot_category)) AS ai_visits,
         count(*) FILTER (is_referral(bot_category)) AS ai_referrals,
         count(*) FILTER (is_other(bot_category)) AS other_visits
-    FROM visits_to_count_from('daily_domains', 'visits_with_cut_domains', may_cut(getvariable('domain'))) GROUP BY ALL
+    FROM visits_to_count_from('daily_domains', 'visits_with_cut_domains', has_high_cardinality_days()) GROUP BY ALL
 )
 GROUP BY ALL;
 

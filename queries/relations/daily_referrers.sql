@@ -6,7 +6,7 @@ SELECT
     for_domain, day, referrer, referrer_type, count(*) AS visits,
     count(*) FILTER (is_human(bot_category)) AS human_clicks,
     count(*) FILTER (is_referral(bot_category)) AS ai_referrals
-FROM visits_to_count_from('daily_referrers', 'visits_with_cut_referrers', may_cut(getvariable('referrer')))
+FROM visits_to_count_from('daily_referrers', 'visits_with_cut_referrers', has_high_cardinality_days())
 WHERE is_person(bot_category) GROUP BY ALL;
 
 CREATE VIEW daily_referrers_stored AS

@@ -667,27 +667,10 @@ def test_a_dashboard_of_uncovered_visits_equals_its_parts(counted, monkeypatch, 
         land(lake, "acme", some(date(2026, 2, 6), visitor=50 + number))
     snapshot = warehouse.snapshot(SHORT)
     shared = warehouse.with_shared_visits(snapshot, [DASHBOARD])
-    in_memory = {name: len(rows) for name, rows in shared.in_memory.items() if name != "daily_categories"}
+    in_memory = {name: len(rows) for name, rows in shared.in_memory.items()}
     names = ("uncovered_visits", "aside_and_uncovered_visits")
     assert in_memory == (dict.fromkeys(names, 3 * len(some(DAYS[0]))) if most > 3 else {})
     assert warehouse.answer(DASHBOARD, shared) == parts_of_dashboard(warehouse, snapshot)
-
-
-def test_a_relation_that_several_answers_read_is_counted_once(read_only):
-    _, warehouse = read_only
-    snapshot = warehouse.snapshot(SCOPES[3])
-    visits = {"shared_visits", "aside_and_shared_visits"}
-    assert warehouse.with_shared_visits(snapshot, [DASHBOARD]).in_memory.keys() == visits | {"daily_categories"}
-    entries = [ENTRIES["traffic-overview"], ENTRIES["browsers"]]
-    assert warehouse.with_shared_visits(snapshot, entries).in_memory.keys() == visits
-
-
-def test_counts_by_period_have_only_columns_that_answers_use(read_only, monkeypatch):
-    monkeypatch.setattr("queries.shared_visits.MAX_SHARED_VISITS", 40)
-    _, warehouse = read_only
-    entries = [ENTRIES["devices"], ENTRIES["browsers"]]
-    counted = warehouse.with_shared_visits(warehouse.snapshot(SCOPES[3]), entries).in_memory["daily_devices"]
-    assert counted.column_names == ["device_type", "visits", "human_clicks", "ai_visits", "unique_visitors"]
 
 
 def test_only_columns_that_rollups_cannot_serve_are_in_memory(read_only):
