@@ -14,7 +14,7 @@ class Following:
         self.follower = DropFollower(lake, Importer(lake), open_drop(place), options, notify=self._tell)
 
     def _tell(self, text):
-        if "older than 48 hours" not in text:
+        if "more than 48 hours ago" not in text:
             self.told.append(text)
 
     def tick(self):

@@ -157,11 +157,11 @@ def test_an_object_that_is_not_a_log_is_rejected_once(place):
     follower.tick()
     follower.tick()
     assert (follower.totals.refused, follower.totals.visits) == (1, 2)
-    refused, cut, *old = [text for text in sorted(place.told) if "older than 48 hours" not in text]
+    refused, cut, *old = [text for text in sorted(place.told) if "more than 48 hours ago" not in text]
     assert refused.endswith("This object is ignored until it changes.")
     assert "2.gz is truncated" in cut
     assert not old
-    assert sum("older than 48 hours" in text for text in place.told) == 1
+    assert sum("more than 48 hours ago" in text for text in place.told) == 1
     place.drop("0", lines("/0"))
     follower.tick()
     assert follower.totals.visits == 3
@@ -186,7 +186,7 @@ def test_an_unreadable_object_does_not_delay_the_others(place):
     failing.clear()
     follower.tick()
     assert (follower.totals.visits, follower.has_failed) == (5, False)
-    assert [text for text in place.told if "older" not in text] == [
+    assert [text for text in place.told if "more than 48 hours ago" not in text] == [
         "the bucket cannot be used: 500. Nothing is lost; retrying.", "objects can be read again.",
     ]  # fmt: skip
     failing.update("56789")
@@ -237,7 +237,7 @@ def test_a_name_with_a_line_break_is_reported_and_skipped(place):
     follower.tick()
     follower.tick()
     assert paths(place.lake) == Counter({"/3": 1})
-    (told,) = [text for text in place.told if "older" not in text]
+    (told,) = [text for text in place.told if "more than 48 hours ago" not in text]
     assert "1\\n2.log' is skipped" in told
     assert follower.has_failed
 
