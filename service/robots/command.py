@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from service.robots.plans import Crawled
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Plan what AI crawlers may fetch, and check what they did fetch."
+    no_args_is_help=True, rich_markup_mode=None, help="Plan what AI crawlers may fetch; check what they fetch."
 )
 DomainOption = Annotated[str, typer.Option(help="only visits to this domain")]
 
