@@ -235,7 +235,9 @@ def _by() -> tuple[Actor, datetime]:
 
 
 def _asked(scratch: Path, secrets: Secrets, name: str, kind: Kind, seconds: float) -> str:
-    """Write requests for some seconds to a file, and return the argument of benchmarks.asking that names it."""
+    """Write enough requests to last `seconds` to a file, and return the argument for benchmarks.asking that names the
+    file.
+    """
     file = scratch / f"asked-{name}"
     many = int(kind.rate * seconds) + 1 if kind.rate else MOST_QUESTIONS
     file.write_bytes(b"\0".join(kind.make(secrets, number) for number in range(many)))

@@ -94,8 +94,8 @@ def fleet_lines() -> Iterator[str]:
 
 
 def bursts() -> Counter[str]:
-    """Count, for each fleet, the clicks by visitors who open four different links within five seconds, which is not a
-    signal.
+    """Count, for each fleet, the clicks by visitors who open at least four different links within five seconds. Such
+    bursts are not used as a signal.
     """
     found = Counter[str]()
     for fleet in fleets():

@@ -1,5 +1,5 @@
-"""Measures live visits at a high rate for minutes: backlogs of flushing, compaction and rollups, and the time of cold
-answers.
+"""Measures the server while live visits arrive at a high rate for several minutes: backlogs of flushing, compaction and
+rollups, and how long cold answers take.
 
 The visits are for all organizations of the largest world, in proportion to their stored visits; separate processes
 post, serve and query them. The server has just started, so if FIRST_HOUR of service/jobs/daily.py has passed, it also
@@ -11,10 +11,10 @@ link's visits take an eighth of the time, but retention, erasure, reclassificati
 file per day. Smaller row groups: 0.73 of the time at 1.29 of the bytes. Two heaps for all threads: 20 MB less, but
 dashboards take a seventh longer where threads share a heap. Returning the free memory of heaps every five seconds: 2 to
 25 MB less. A lower limit for the memory in which a merge sorts: erasures exceed it; sorting in ranges helped instead.
-Keeping the counts of today until a file of today is added: 86 instead of 131 ms on an idle server, but here a file is
-added every five seconds, and other dashboards take up to a fifth longer. Maintenance at the lower priority of queries:
-with four other busy programs, visits wait 1.1 instead of 0.35 s to be acknowledged, and three times as many are without
-a file.
+Keeping the counts of today until a file of today is added: a dashboard takes 86 ms instead of 131 on an idle server,
+but here a file is added every five seconds, and other dashboards take up to a fifth longer. Maintenance at the lower
+priority of queries: with four other busy programs, visits wait 1.1 instead of 0.35 s to be acknowledged, and three
+times as many are without a file.
 """
 
 import json

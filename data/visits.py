@@ -92,7 +92,7 @@ COLUMNS: Final = (
     Column("is_malicious", pa.bool_(), "whether only vulnerability scanners request the path", "target"),
     Column("protocol", _TEXT, "the HTTP version, such as HTTP/2; null where the log has none", "request"),
     Column("bytes_sent", pa.int64(), "the size of the response; null where the log has none", "request"),
-    Column("utc_offset", pa.int16(), "minutes from UTC to the organization's time", "zone"),
+    Column("utc_offset", pa.int16(), "offset of the organization's local time from UTC, in minutes", "zone"),
     Column("signals", pa.int64(), "bits of evidence from its request and the visits of its day; null: none yet", "day"),
     Column("rules_version", _TEXT, "the version of the rules that classified it", "rules", has_statistics=True),
 )

@@ -1,4 +1,4 @@
-"""Runs queries that are too large for one machine on a Spark Connect cluster. Needs the extra `cluster`.
+"""Runs queries on a Spark Connect cluster if they are too large for one machine. Needs the extra `cluster`.
 
 The cluster counts visits with SQL compiled from the templates on demand; it reads the files that the manifest lists,
 from a folder shared by all workers or from their published copies.

@@ -256,7 +256,7 @@ _ALL: Final = (
         title="Login attacked on {domain}",
         summary="From {days}, programs or single visitors tried to log in {visits} times, at least 100 times a day. "
         "Limit how often an address may try, or block the login from outside.",
-        action_id="limit_logins", action_label="Limit how often an address may try to log in, or block it",
+        action_id="limit_logins", action_label="Limit login attempts per address, or block the login from outside",
         implementation_type="manual", fetches="visits",
     ),
     Detector(

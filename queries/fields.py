@@ -73,7 +73,7 @@ DISGUISED = Field(
     "of these, requests with a browser's user agent that count as a bot's since their day was judged",
 )
 LOADED_AHEAD = Field(
-    "loaded_ahead", COUNT, "of these, requests for pages that a browser loaded ahead but that were not opened"
+    "loaded_ahead", COUNT, "of these, requests for pages that a browser prefetched but that were never opened"
 )
 REASON = Field(
     "reason",
@@ -139,8 +139,8 @@ VISITS_PER_ANSWER = Field(
 )
 PURPOSE = Field("purpose", TEXT, "purpose of an AI agent's fetches: asked, indexed, trained or coding")
 ASKED = Field("asked", COUNT, "of these, requests made for a user of an assistant")
-INDEXED = Field("indexed", COUNT, "of these, requests for an AI search index")
-TRAINED = Field("trained", COUNT, "of these, requests for training")
+INDEXED = Field("indexed", COUNT, "of these, requests made to build an AI search index")
+TRAINED = Field("trained", COUNT, "of these, requests made for training")
 CODING = Field("coding", COUNT, "of these, requests by coding agents")
 MARKDOWN = Field("markdown", COUNT, "requests for pages in Markdown, with paths that end in .md")
 LLMS_TXT = Field("llms_txt", COUNT, "requests for llms.txt or llms-full.txt")

@@ -222,7 +222,7 @@ class LockedEngine:
         return engine
 
     def _replace(self, broken: duckdb.DuckDBPyConnection) -> None:
-        """Replace a broken engine, unless another thread has done so. Queries that still run on the old engine may
+        """Replace a broken engine, unless another thread has done so. Queries still running on the old engine may
         finish.
         """
         with self._replace_lock, suppress(duckdb.Error, BadInput):  # if it fails, the next query tries again

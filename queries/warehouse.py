@@ -26,7 +26,7 @@ Tables = Union["pa.Table", dict[str, "Tables"]]
 
 
 class Warehouse:
-    """Answers catalog entries over one lake, for every organization. Safe to use from several threads.
+    """Computes the reports in the catalog from one lake, for any organization. Safe to use from several threads.
 
     It runs only this package's SQL; OwnSql runs users' SQL.
     """

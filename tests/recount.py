@@ -485,7 +485,7 @@ WORDS: Final = (
 
 
 def word(visit: Visit, column: str) -> str:
-    """Return the word that answers show for a visit's column."""
+    """Return a visit's value in a column as it appears in answers, such as unknown for None."""
     return str({None: "(direct)" if column == "referrer" else "unknown"}.get(visit[column], visit[column]))
 
 

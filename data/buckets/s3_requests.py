@@ -52,7 +52,9 @@ class S3Requests:
         return unavailable(self._name, key, error, self._timeout)
 
     def pages(self, prefix: str = "") -> Iterator[list[ListedObject]]:
-        """Yield all objects below a prefix, which is relative to the target's, with unmodified keys."""
+        """Yield all objects under a prefix (relative to the target's prefix), page by page, without modifying their
+        keys.
+        """
         token = dict[str, str]()
         while True:
             found = self._list({"list-type": "2", "prefix": self._prefix + prefix} | token)
@@ -118,7 +120,7 @@ class S3Requests:
                 raise
 
     def _list(self, query: Mapping[str, str]) -> Xml.Element:
-        """Return a list of keys."""
+        """Return a listing of the bucket as XML. If it cannot be parsed, request it again with URL-encoded keys."""
         try:
             return _parse_xml(self._ask("GET", "", query))
         except Xml.ParseError:  # such as for a key with a control character, which XML cannot represent

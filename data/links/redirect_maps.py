@@ -11,7 +11,7 @@ from data.links.links import Link
 from data.text import plural
 
 _URL_CHARACTERS: Final = "!#$%&'()*+,/:;=?@[]~"
-"""Characters that stay unencoded in a URL, besides letters, digits and -._; all others are percent-encoded."""
+"""Characters that stay unencoded in a URL, besides letters, digits and `-._`. All others are percent-encoded."""
 _MAX_NGINX_PATH: Final = 255
 """The longest path, in bytes. nginx stores the length of a location in one byte, so a longer path would hide other
 locations.
@@ -107,7 +107,8 @@ def caddy_map(links: Iterable[Link]) -> RedirectMap:
 
 
 def _redirects(links: Iterable[Link]) -> tuple[list[_Redirect], list[OmittedLink]]:
-    """Return the redirects that any web server can serve, and the links that none can.
+    """Return the redirects, before the limits of a particular web server, and the links left out: those that no web
+    server can serve, and those whose path another link takes.
 
     Among links with the same path, links for one domain take precedence over links for every domain, and then short
     codes that are spelled like the path over others.

@@ -31,7 +31,7 @@ class Exclusions:
         return bool(self._database.rows("SELECT 1 FROM files_aside WHERE organization = ?", [organization]))
 
     def bits_aside(self, organization: str) -> int:
-        """Return the signal bits, any of which keeps a visit out of answers."""
+        """Return a mask of the signal bits that keep a visit out of answers; any one of them is enough."""
         return OWN | BITS["file"] if self.are_files_aside(organization) else OWN
 
     def switch_files(self, organization: str, *, aside: bool) -> None:

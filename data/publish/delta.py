@@ -66,7 +66,7 @@ class ForeignLog(TrafficError):
 
 
 class LogOfAnotherLake(ForeignLog):
-    """Another lake was published at the same target."""
+    """Another lake was published to the same target."""
 
 
 class PublishedFile(NamedTuple):

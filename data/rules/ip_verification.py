@@ -76,8 +76,11 @@ class Verifier:
         are_all_fresh = len(lists) == len(_lists_of(row)) and all(_is_fresh(snapshot, day) for _, snapshot in lists)
         names = " and ".join(snapshot.name for _, snapshot in lists)
         if row.server_side and are_all_fresh:
-            return IpVerdict(False, f"outside {names}, and it uses no other addresses")
-        elsewhere, too_old = "it may also come from other addresses", "its IP lists are incomplete or too old to tell"
+            return IpVerdict(False, f"outside {names}, and the agent uses no other addresses")
+        elsewhere, too_old = (
+            "the agent may also come from other addresses",
+            "its IP lists are incomplete or too old to tell",
+        )
         return IpVerdict(None, f"outside {names}, but {too_old if row.server_side else elsewhere}")
 
     def verify(self, classification: Classification, address: str, day: date) -> Classification:

@@ -61,12 +61,12 @@ class BrowserReleases:
             yield RuleMatch(rule, row.evidence, bot_classification("other"))
         safari = _SAFARI_ON_IOS.fullmatch(user_agent)
         if safari and not _is_pair(int(safari[1]), int(safari[2])):
-            rule = f"Safari {safari[2]} on iOS {safari[1]}, which never existed"
+            rule = f"Safari {safari[2]} on iOS {safari[1]}, a combination that never existed"
             evidence = next(row.evidence for row in self._lifetimes if row.browser == "Safari")
             yield RuleMatch(rule, evidence, bot_classification("other"))
         firefox = _FIREFOX_ALONE.fullmatch(user_agent)
         if firefox and not _is_engine(int(firefox[1]), int(firefox[2])):
-            rule = f"Firefox {firefox[2]} with the engine of version {firefox[1]}, which never existed"
+            rule = f"Firefox {firefox[2]} with the engine of Firefox {firefox[1]}, a combination that never existed"
             yield RuleMatch(rule, _OF_FIREFOX, bot_classification("other"))
         for row in (self._forged[number] for number in self._any_forged.Match(user_agent) or []):
             yield RuleMatch(f"forged.toml: {row.name}", row.evidence, bot_classification("other"))

@@ -232,7 +232,9 @@ def load(row_type: type[AnyRow], name: str) -> list[AnyRow]:
 
 @cache
 def _checked_rows(row_type: type[AnyRow], name: str, content: bytes) -> tuple[AnyRow, ...]:
-    """Return the rows of a TOML file. They are cached, because every import and server checks its agents with them."""
+    """Return the rows of a TOML file. They are cached because every import and every server start checks the lake's own
+    agents against them.
+    """
     return tuple(parse_rows(row_type, row_type.__name__.lower(), f"{name}.toml", content))
 
 

@@ -127,7 +127,7 @@ class Compactor:
         return result
 
     def merge_day(self, partition: Partition) -> None:
-        """Merge a day if it is due, and judge it if it is past. The caller has the lock for rewriting files.
+        """Merge a day if it is due, and judge it if it is past. The caller must hold the lock for rewriting files.
 
         Raises Conflict if the day changes during the merge, and LakeDamaged for a damaged file.
         """

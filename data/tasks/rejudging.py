@@ -58,7 +58,9 @@ def compare_judgements(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     progress: Progress = ignore_progress,
 ) -> Rejudging:
-    """Judge the days of an organization that an earlier version judged, without writing. Raises LakeDamaged."""
+    """Judge again, without storing the results, an organization's days that an earlier version judged; return the
+    counts before and after. Raises LakeDamaged.
+    """
     merges = [
         merge
         for merge in days_to_merge(lake, now(), timedelta(0), organization, BEHAVIOUR_VERSION)

@@ -99,6 +99,6 @@ def rollup_version(behaviour: bool, aside: int) -> str:
 
 @cache
 def _names(folder: str) -> tuple[str, ...]:
-    """Return the names of the SQL files of one folder, in order, without the extension."""
+    """Return the names, without extension, of the SQL files in a folder, in order."""
     names = (file.name for file in resources.files("queries").joinpath(folder).iterdir())
     return tuple(sorted(name.removesuffix(".sql") for name in names if name.endswith(".sql")))

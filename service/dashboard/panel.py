@@ -43,7 +43,9 @@ def key_of(wanted: Wanted) -> tuple[str, Scope]:
 
 @dataclass(frozen=True)
 class Selection:
-    """The filters, days and links that the panels of a page show."""
+    """What the panels of a page are filled with besides their answers: filters, days, comparison, marks and the
+    addresses that cells link to.
+    """
 
     filters: Filters
     days: ChartDays | None = None

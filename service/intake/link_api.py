@@ -146,8 +146,8 @@ async def delete(links: LinkService, call: Call) -> StoredLink:
 
 
 def _version(call: Call) -> str | None:
-    """Return the version in If-Match; None without the header. Any value other than a single strong entity tag matches
-    no link.
+    """Return the version in If-Match: ANY_VERSION for `*`, None without the header. Any other value that is not a
+    single strong entity tag matches no link.
     """
     header = call.request.headers.get("if-match")
     if header is None or header == ANY_VERSION:

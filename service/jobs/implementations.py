@@ -131,7 +131,8 @@ def approved_as(connection: sqlite3.Connection, job: Job, approval: Approval) ->
             "SELECT implementation_type, status FROM implementations WHERE job_id = ? AND number = ?", [job.id, number]
         ).fetchall()
         if not rows or kind not in (None, rows[0][0]):
-            raise BadInput(f"implementation_id is {number}; the job has no such implementation of this type.")
+            of_type = " of this type" if kind else ""
+            raise BadInput(f"implementation_id is {number}; the job has no implementation {number}{of_type}.")
         kind, status = rows[0]
         if "shipped" not in IMPLEMENTATION_TRANSITIONS[status]:
             problem = f"cannot be approved with implementation {number}, which is {status}: approve it without"

@@ -76,7 +76,9 @@ class _JobPages:
         self._jobs = jobs.store
 
     def _unseen_days(self, organization: str) -> dict[str, date | None]:
-        """Return the day of the newest visit and the day after it, if the daily run no longer examines that day."""
+        """Return the day of the newest visit and the day after it if the daily run no longer examines the former;
+        otherwise None as the newest day.
+        """
         services = self._context.services
         newest = services.lake.manifest.statistics.stored_span(organization).last_day
         if newest is None or newest >= services.today(organization) - timedelta(DETECTED_DAYS):

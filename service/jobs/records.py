@@ -215,7 +215,10 @@ class JobRow(Struct, frozen=True, forbid_unknown_fields=True):
         str | None,
         Meta(description="path that the job is about, percent-encoded, at most 200 characters; null: several or none"),
     ]
-    summary: Annotated[str, Meta(description="what was found, in two sentences")]
+    summary: Annotated[
+        str,
+        Meta(description="what was found, in one or two sentences; for a job written by hand, its author's text"),
+    ]
     action_id: Annotated[str | None, Meta(description="the job's own action, which an approval approves")]
     evidence_rows: Annotated[Count, Meta(description="rows that the detector found")]
     implementation_type: Annotated[
@@ -262,8 +265,8 @@ def job_row(job: Job, implementation: tuple[str, str] | None) -> JobRow:
 
 
 def job_content(job: Job, implementation: Implementation | None) -> JobContent:
-    """Return a job as hooks receive it. The actions are its own, which approves it, and the others that its status
-    allows.
+    """Return a job as hooks receive it. Its actions are the job's own action, which approves it, and any others that
+    its status allows.
     """
     in_force = (implementation.implementation_type, implementation.status) if implementation else None
     subjects: list[dict[str, str | None]] = orjson.loads(job.subjects)

@@ -15,7 +15,8 @@ from service.jobs.redirects import ADD_REDIRECT, RedirectGuess, redirect_guesses
 from service.jobs.store import Jobs
 
 LinkWrites = GroupCommit[None, None]
-"""Writes the links that redirects need. All of an organization's links are one change, which all callers wait for."""
+"""Writes the links that redirects need. All waiting links of an organization are written in one change, and every
+caller waits for it."""
 
 
 def link_writes(store: Jobs, serves_others: Callable[[str], bool]) -> LinkWrites:

@@ -128,5 +128,5 @@ def requested_action(own: str | None, action_id: str) -> str:
     known = [name for name in USER_TRANSITIONS if name != "approve"]
     if action_id not in known:
         choices = [APPROVE_FIX, *([own] if own else []), *known]
-        raise BadInput(f"action_id is {action_id[:100]!r}; use {', '.join(choices)}.")
+        raise BadInput(f"action_id {action_id[:100]!r} is not an action of this job; use one of {', '.join(choices)}.")
     return action_id

@@ -66,7 +66,7 @@ def object_with_content(meaning: str, answer: dict[str, object], content: str | 
 
 
 def _rest(meaning: str, needed: int) -> str:
-    """Return a hint on how to get all of an answer that has this number of characters."""
+    """Return a hint on how to get the rest, or at least more, of an answer whose full text has `needed` characters."""
     tokens = (needed + len(meaning) + _NOTE_LENGTH) // CHARACTERS_OF_TOKEN // 500 * 500 + 500
     if tokens <= MAX_TOKENS:
         return f"call again with max_tokens {tokens} for all"

@@ -178,7 +178,10 @@ def check_files(lake: Lake) -> Check:
     if not problems:
         return Check("ok", "files", f"{plural(len(paths), 'file')} can be read.")
     others = f", and {plural(len(problems) - 1, 'other file')} cannot either" if len(problems) > 1 else ""
-    remedy = "give them to this user with chown -R, or run `traffic verify` and restore the listed files from a backup."
+    remedy = (
+        "make this user the owner of the lake's files with chown -R, or run `traffic verify` and restore the files "
+        "that it lists from a backup."
+    )
     return Check("broken", "files", f"{problems[0]}{others}; {remedy}")
 
 

@@ -168,7 +168,9 @@ class Answers:
 
 
 async def while_connected(answering: Awaitable[Result], receive: Receive) -> Result:
-    """Return the awaited result. If the client disconnects first, cancel it and raise ClientDisconnected."""
+    """Await `answering` and return its result. If the client disconnects first, cancel the work and raise
+    ClientDisconnected.
+    """
 
     async def disconnected() -> None:
         while (await receive())["type"] != "http.disconnect":

@@ -280,7 +280,9 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         return True
 
     def abort(self) -> None:
-        """Reset this connection immediately, so that the system discards unread data, too."""
+        """Reset this connection immediately, discarding output that the client has not read, also in the system's send
+        buffer.
+        """
         linger = struct.pack("ii", 1, 0)  # on, for 0 seconds
         self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         self.transport.abort()

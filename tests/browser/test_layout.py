@@ -154,7 +154,7 @@ def test_jobs_have_room_on_a_tablet(opened):
     assert page.eval_on_selector_all(".scroll", CUT) == []
 
 
-def test_comparison_tables_fit_a_phone(opened):
+def test_comparison_tables_fit_on_a_phone(opened):
     for path in ("", "ai", "agents", "people", "paths", "domains"):
         page = opened(viewport={"width": 360, "height": 800}).goto(f"{path}?range=7d&compare=before")
         assert page.locator("table.comparing").count(), path

@@ -90,7 +90,7 @@ def test_every_table_from_sail_equals_ours(warehouse, cluster_at, sail):
         assert engine.tables(entry, snapshot).equals(warehouse.tables(entry, local)), name
 
 
-def test_detectors_find_the_same_on_a_cluster_and_one_machine(warehouse, cluster_at, sail):
+def test_detectors_find_the_same_jobs_on_a_cluster(warehouse, cluster_at, sail):
     engine = cluster_at(sail.address)
     for detector in DETECTORS.values():
         found, expected = (detect(one, detector, "acme", date(2026, 11, 21)) for one in (engine, warehouse))

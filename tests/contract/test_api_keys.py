@@ -97,7 +97,7 @@ def revoked(request, client):
     return organization, made, client.delete(f"{PATH}/{made['id']}", headers=as_(organization, sub="bert"))
 
 
-def test_revoking_a_key_returns_the_time(revoked):
+def test_revoking_a_key_returns_it_with_the_time(revoked):
     _, _, response = revoked
     assert response.status_code == 200
     assert list(response.json()) == FIELDS

@@ -20,7 +20,7 @@ AT = datetime(2026, 3, 10, 12)
 
 @pytest.fixture
 def client(with_provider):
-    """Requests by an editor of an organization that no other test uses."""
+    """A client that sends requests as an editor of an organization that no other test uses."""
     with_provider.organization = f"e{next(NUMBERS)}"
     with_provider.headers |= as_(with_provider.organization)
     return with_provider

@@ -22,10 +22,10 @@ SOURCES = itertools.count()
 
 @pytest.fixture(scope="module")
 def schemathesis():
-    """Schemathesis with its checks. Only the process that runs the tests loads it, since loading takes a long time.
+    """Schemathesis with its checks. It is slow to import, so only the process that runs the tests imports it.
 
-    Some of its modules load on first use, and pytest rewrites them at that time. A garbage collection during this may
-    raise an error in Python 3.11 (CPython issue 106905), so collection is off.
+    Some of its modules are imported on first use, and pytest rewrites them then. In Python 3.11, a garbage collection
+    at that moment can raise an error (CPython issue 106905), so the garbage collector is disabled.
     """
     gc.disable()
     try:

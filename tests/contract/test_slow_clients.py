@@ -219,7 +219,7 @@ def test_an_abandoned_body_closes_its_connection_silently(port_and_header):
         assert rest_on(connection) == b""
 
 
-def test_a_body_that_continues_after_its_response_is_cut_off(shared_lake, serving):
+def test_a_body_sent_after_the_response_is_cut_off(shared_lake, serving):
     with hurried(serving, shared_lake, LINGER_SECONDS=0.2) as (port, _):
         for framing in (b"Content-Length: 1000000", CHUNKED):
             with connected(port, "127.4.0.7") as connection:

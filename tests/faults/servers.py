@@ -57,9 +57,10 @@ class Server(NamedTuple):
 
 
 def post_traced(server, folder, path, body, traced, *injected):
-    """Return the status of a traced POST (None if the server was killed before it), and the calls made during it.
+    """Return the status of a traced POST (None if the server was killed before it answered), and the calls made
+    meanwhile.
 
-    From here on, calls by every thread of the server count; threads that send messages write, too.
+    The calls of all the server's threads count, since the threads that send messages also write.
     """
     assert server.ask("GET", "/jobs").status == 200  # which records that the key was used
     trace = folder.with_suffix(".trace")

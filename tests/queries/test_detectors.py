@@ -109,7 +109,7 @@ class World:
         return detect(self.warehouse, DETECTORS[job_type], organization, as_of)
 
     def found_in_memory(self, job_type: str, organization: str, as_of: date = AS_OF) -> list[Finding]:
-        """Return the same findings, from visits read once for all detectors."""
+        """Return what `found` returns, but from visits that are read once for all detectors."""
         shared = share_detected(self.warehouse, organization, as_of)
         return detect(self.warehouse, DETECTORS[job_type], organization, as_of, shared=shared)
 
@@ -158,7 +158,7 @@ POSITIVES = {job_type: streams for job_type, _, streams, number in reversed(CASE
 
 
 @examples("job_type", "what", "reason")
-def test_a_subject_is_left_out_for_the_first_reason(world, job_type, what, reason):
+def test_the_first_unmet_condition_is_the_reason(world, job_type, what, reason):
     organization = world.organization(visits_of(STREAMS[job_type, what]))
     left = left_out(world.warehouse, DETECTORS[job_type], organization, AS_OF)
     assert reason in [said for _, said in left]
@@ -174,7 +174,7 @@ def test_found_subjects_are_not_left_out(world, job_type):
 
 @pytest.mark.parametrize("job_type", DETECTORS)
 def test_every_detector_has_reasons_for_leaving_out_subjects(job_type):
-    reasons = tables(__file__)["test_a_subject_is_left_out_for_the_first_reason"]
+    reasons = tables(__file__)["test_the_first_unmet_condition_is_the_reason"]
     assert {reason for kind, _, reason in reasons if kind == job_type} <= {*DETECTORS[job_type].reasons} != set()
 
 
@@ -457,7 +457,7 @@ def test_detectors_without_failing_paths_read_visits_once(world):
         assert (plan.count("READ_PARQUET") == 1) is not bool(re.search("(failing|erring)_paths", sql)), detector.type
 
 
-def test_the_28_days_end_on_the_day_before():
+def test_detectors_read_the_28_days_before_the_given_day():
     assert days_before(date(2026, 3, 1)) == (date(2026, 2, 1), date(2026, 2, 28))
 
 

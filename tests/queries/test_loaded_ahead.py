@@ -43,7 +43,7 @@ def test_an_unopened_page_is_a_prefetch(lake, columns, expected):
     assert seen(lake, **columns) == expected
 
 
-def test_a_page_loaded_ahead_is_human_with_behaviour_off(lake):
+def test_a_prefetched_page_counts_as_human_if_behaviour_is_off(lake):
     lake.manifest.behaviour.switch("acme", on=False)
     assert seen(lake, signals=UNFOLLOWED) == ("human", None, None)
 

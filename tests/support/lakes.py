@@ -230,7 +230,7 @@ def fail_at(
 def failing_at(
     target: Any, name: str, call: int = 1, is_done: bool = False, error: BaseException | None = None
 ) -> Iterator[None]:
-    """Run the context, in which the n-th call to a function must fail."""
+    """Make the n-th call to a function fail in the `with` block, and check that the block raises that error."""
     error = error or OSError(errno.ENOSPC, "No space left on device")
     with pytest.MonkeyPatch.context() as patch:
         fail_at(patch, target, name, call, is_done, error)

@@ -42,7 +42,7 @@ class Clock:
 
     @property
     def today(self) -> date:
-        """The day of the lives, in UTC."""
+        """The UTC date on which the lives begin."""
         return datetime.fromtimestamp(self.started, UTC).date()
 
 

@@ -103,14 +103,14 @@ class Pool:
 
 
 class Workers(Pool):
-    """The thread pools: for queries on this machine and on a cluster, rendering, writes of jobs, and short work."""
+    """The thread pools: for queries on this machine and on a cluster, rendering, writes to jobs, and short work."""
 
     def __init__(self) -> None:
         super().__init__((os.cpu_count() or 1) + 1, "query")
         self.cluster = Pool(CLUSTER_THREADS, "cluster")
         self.texts = Pool(TEXT_THREADS, "text", None, self.serves_others)
         self.writes = Pool(1, "job-write", None, self.serves_others)
-        """For writes of jobs, which have to wait for each other anyway."""
+        """For writes to jobs: they have to wait for each other anyway."""
         self._probe_thread = ThreadPoolExecutor(1, thread_name_prefix="probe")
 
     def open_engine(self, engine: Callable[[], Result]) -> Result:

@@ -83,7 +83,7 @@ class Scheduler:
         self._give()
 
     def serves_others(self, organization: str) -> bool:
-        """Return whether other organizations have a slot or wait for one."""
+        """Return whether any other organization has a slot or is waiting for one."""
         return any(queue.slots or queue.first for name, queue in self._queues.items() if name != organization)
 
     def _end_rest(self, organization: str) -> None:

@@ -37,7 +37,8 @@ def ask_first_choices(lake: Lake, organization: str, logs: Sequence[Path], files
         beginning(log, 1)
     own = own_address(os.environ, logs)
     inform(f"{organization} is new. Some choices come before its first visit; Enter selects the default in brackets.")
-    zone = answer_to("Time zone of its days, which cannot be changed later", guessed_zone(os.environ), check_zone)
+    question = "Time zone in which its days begin (cannot be changed later)"
+    zone = answer_to(question, guessed_zone(os.environ), check_zone)
     question = "Images, stylesheets, scripts and fonts: aside or counted"
     aside = None if files else answer_to(question, "aside", _checked_aside)
     if own:

@@ -132,7 +132,9 @@ def _report_oddities(summary: "Summary") -> None:
 
 
 def _warn(summary: "Summary", zone: str) -> None:
-    """Warn about a log that was probably misread, and about a log outside the default range of queries."""
+    """Warn if a log was probably misread, if all its visits are older than the default range of queries, or if it may
+    contain erased visits.
+    """
     from data.local_time import today
 
     if 100 * summary.with_short_code < MIN_SHORT_CODE_SHARE * summary.visits:

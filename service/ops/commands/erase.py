@@ -107,7 +107,10 @@ def finish(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
         if not second:
             inform("The files are deleted; waiting for a process that reads manifest.sqlite, such as a backup.")
         time.sleep(1)
-    raise FilesInUse("the files are deleted, but a process still reads manifest.sqlite; stop it and run this again.")
+    raise FilesInUse(
+        "the files are deleted, but a process is still reading manifest.sqlite, whose log may still contain erased "
+        "data; stop that process, then run this command again."
+    )
 
 
 def _criteria(flags: Mapping[str, str | None], everything: bool) -> "Criteria":

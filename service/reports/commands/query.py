@@ -126,7 +126,7 @@ def views(
     no_domain: NoDomainOption = False,
     values: ValuesOption = setting("values").default,
     is_described: Annotated[
-        bool, typer.Option("--describe", help="print what the relations and their columns mean instead")
+        bool, typer.Option("--describe", help="instead of the script, print what the relations and their columns mean")
     ] = False,
     output: Annotated[str, typer.Option("--format", help="for --describe: table (the default) or json")] = "",
     lake: LakeOption = DEFAULT_LAKE,
@@ -158,7 +158,7 @@ def views(
 
 
 def _entry(name: str) -> "Entry | None":
-    """Return the entry with this name, or None for an SQL file."""
+    """Return the entry with this name, or None if it names an SQL file. Raises BadInput for any other name."""
     from queries import CACHE_STATS, ENTRIES
 
     if name in ENTRIES:

@@ -1,4 +1,5 @@
-"""The covered days are those from the first to the last visit in each log, and those with reported visits."""
+"""A day is covered if logs and reported visits leave at most 12 hours of it missing; pauses of at most 12 hours between
+them do not count as missing."""
 
 from datetime import UTC, date, datetime
 from pathlib import Path

@@ -48,7 +48,8 @@ def stored(lake):
 
 
 def networks_between(first, last, lengths):
-    """Return networks of all these lengths in a range without private addresses."""
+    """Return a strategy for networks between two addresses, with prefix lengths from the first to the second of
+    `lengths`."""
     kind = type(ip_network(first))
     start, end = (int(ip_address(address)) for address in (first, last))
     return st.builds(

@@ -79,7 +79,7 @@ def test_an_address_is_in_a_set_if_any_network_contains_it(networks, numbers):
 # Verdicts
 
 OLD = "outside {}, but its IP lists are incomplete or too old to tell"
-ONLY = "outside {}, and it uses no other addresses"
+ONLY = "outside {}, and the agent uses no other addresses"
 INSIDE = IpVerdict(True, "inside home of 2026-03-15")
 
 

@@ -1,4 +1,4 @@
-"""Releases: rejected files, and how their tables replace the shipped ones."""
+"""Releases of the rules: which files are rejected, and how a valid release's tables replace the shipped ones."""
 
 import pytest
 

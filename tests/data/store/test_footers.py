@@ -50,7 +50,7 @@ def test_files_from_a_killed_import_are_overwritten_by_the_next(lake, load):
     assert set(names(lake.manifest.files.live("acme"))) == left
 
 
-def test_live_visits_record_their_pending_rows(lake):
+def test_a_file_of_live_visits_records_their_pending_rows(lake):
     enqueue(lake.manifest, [("acme", packed([visit()]))], NOW)
     kill_at_commit(lambda: flush_all(lake), "data.store.landing", "data.manifest.pending")
     enqueue(lake.manifest, [("acme", packed([visit(path="/more")]))], NOW + timedelta(seconds=1))

@@ -85,7 +85,7 @@ def test_an_edit_among_many_links_writes_a_few_kilobytes(lake):
     assert changes_path(lake).stat().st_size < 5_000
 
 
-def test_edits_are_applied_over_the_links(edited):
+def test_edits_override_the_stored_links(edited):
     assert targets(edited) == AFTERWARDS
 
 

@@ -365,7 +365,7 @@ RENAMED = {"agent": "Another", "confidence": "high", "detection_method": "user_a
         (CONTRADICTED, with_a_renamed_agent, CONTRADICTED),
     ],
 )
-def test_a_reclassified_agent_stays_verified_or_contradicted(lake, under, before, others, after):
+def test_a_renamed_agent_stays_contradicted_but_not_verified(lake, under, before, others, after):
     land(lake, "acme", [visit(**before)])
     with under(others):
         result = reclassify(lake)

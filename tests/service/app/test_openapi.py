@@ -92,7 +92,7 @@ def complaints(document, found, answer):
 
 
 def test_the_document_is_valid_openapi_3_1(document):
-    """Only the process that runs this test loads the validator, which takes a long time."""
+    """The validator is slow to import, so it is imported here: only the process that runs this test pays for it."""
     from openapi_spec_validator import OpenAPIV31SpecValidator  # noqa: PLC0415
 
     assert document["openapi"].startswith("3.1.")

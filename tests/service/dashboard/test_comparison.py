@@ -22,7 +22,8 @@ AGENT = {"bot_category": "ai_assistant", "ai_source": "ChatGPT", "agent": "ChatG
 
 
 def visits_of_two_weeks():
-    """Generate two weeks: Sweden has 6 visits before and 12 now, Norway 6 before, Denmark 6 now, an agent 3 and 2."""
+    """Generate visits in two periods, before and now: Sweden 6 and 12, Norway 6 and 0, Denmark 0 and 6, an agent 3 and
+    2. Today, which is not compared, has visits too."""
     for day in range(3, 16):
         countries = ("SE", "SE", "DK") if day >= 9 else ("SE", "NO")
         for second, country in enumerate(countries):
@@ -83,7 +84,7 @@ def test_compared_numbers_equal_the_answer_for_each_period(compared, shared_lake
         assert compared.get(csv_link).text.splitlines()[0].endswith(",before,change"), name
 
 
-def test_a_link_compares_the_rows_of_a_page(compared):
+def test_following_compare_compares_the_rows_of_a_page(compared):
     plain = compared.read(f"people?{WEEK}")
     assert not plain.all("table", class_="rows comparing")
     (link,) = (one for one in plain.all("a") if one.text == "Compare")

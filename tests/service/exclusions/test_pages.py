@@ -1,5 +1,5 @@
-"""The page Left out of people: its two parts, its rules and its switch; test_forms.py tests that only editors change
-them."""
+"""The page "Left out of people": its two parts, its rules and its switch. test_forms.py tests that only editors can
+change them."""
 
 from datetime import datetime
 

@@ -208,7 +208,7 @@ def apart(jobs):
     return apart
 
 
-def test_undecided_jobs_with_one_cause_join_the_oldest(jobs, find, paths, apart):
+def test_undecided_jobs_with_the_same_cause_are_merged(jobs, find, paths, apart):
     apart("/old/a", "/old/b", "/old/c")
     oldest = jobs.of("acme")[-1].id
     assert find("/old/a", "/old/b", "/old/c", now=NOW + DAY) == ["refreshed"]

@@ -158,7 +158,7 @@ def test_jobs_of_another_organization_are_not_listed(lake, browsing, job):
         assert rival.read("jobs").one("main").all("table") == []
 
 
-def test_strangers_text_is_encoded_and_only_in_its_cell(jobs, acme):
+def test_untrusted_text_is_encoded_and_only_in_its_cell(jobs, acme):
     harmful = re.compile(r"ignore-previous|gnp\.exe|evil|alert\(1|7\*7|\u202e|\u2066", re.IGNORECASE)
     for path in HOSTILE:
         jobs.upsert(broken(path), NOW)
@@ -295,7 +295,7 @@ def lines_for_servers(page):
     return [code.text for code in section.all("code")], section.one("p", class_="hint").text
 
 
-def test_web_server_lines_redirect_to_the_same_target(acme, jobs, job):
+def test_web_server_snippets_use_the_guessed_target(acme, jobs, job):
     codes, hint = lines_for_servers(acme.read(f"jobs/{job.id}"))
     assert 'location = "/gone" { return 302 "https://go.example.com/"; }' in codes[0]
     assert "redir @" in codes[1]

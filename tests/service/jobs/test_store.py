@@ -265,7 +265,7 @@ def test_an_approval_can_reuse_an_earlier_implementation(jobs, only):
     job = act(jobs, only(), "reopen")
     assert (job.implementation, job.outcome_status) == (None, "none")
     for approval in (Approval(implementation_number=2), Approval("edge_page", 1)):
-        with pytest.raises(BadInput, match="no such implementation"):
+        with pytest.raises(BadInput, match="no implementation"):
             act(jobs, job, "approve_fix", approval=approval)
     job = act(jobs, job, "approve_fix", approval=Approval(implementation_number=1))
     assert (job.implementation.number, job.implementation_type) == (1, "patch")

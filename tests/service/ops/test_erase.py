@@ -30,7 +30,7 @@ os.dup2(os.open({terminal!r}, os.O_RDONLY), 0)
 
 @pytest.fixture(autouse=True)
 def grace(monkeypatch):
-    """Wait for nothing unless a test sets a grace period."""
+    """Set the grace period to zero, unless a test sets another."""
     monkeypatch.setattr(erasing, "GRACE", timedelta(0))
 
 
