@@ -33,12 +33,12 @@ from tests.support.sql import rows
 BATCH = 10
 KEPT_DAYS = 30
 ERASED = "canary"
-"""The short code with visits to be erased."""
+"""The short code of the link whose visits are erased."""
 CODES = 5
 """Number of short codes for each link setter."""
 TARGET = "https://shop.example/"
 OLD = "old"
-"""The name of batches with days that are too old to be kept."""
+"""The prefix of the names of batches with visits that are too old to be kept."""
 
 
 def days_ago(days):
@@ -109,7 +109,7 @@ def maintain():
 
 
 def reclassify():
-    """Change the rules again and again."""
+    """Change the version of the rules and reclassify all visits, again and again."""
     lake = Lake(Path("lake"))
     reclassifier = Reclassifier(lake)
     while True:
@@ -151,7 +151,7 @@ def links_set(folder, name):
 
 
 def read():
-    """Query the visits of each batch, as the server does; report every answer, and incomplete batches."""
+    """Count the visits in each batch, as the server would; print the result of every read, and any incomplete batches."""
     lake = Lake(Path("lake"))
     warehouse = Warehouse(lake)
     scope = Scope("acme", days_ago(100).date(), days_ago(-1).date())
@@ -187,7 +187,7 @@ def follow_bucket(place):
 
 
 def erase():
-    """Erase a link's visits, which land again and again."""
+    """Erase a link's visits from the lake and its copies again and again, since new ones keep landing."""
     lake = Lake(Path("lake"))
     while True:
         with suppress(Conflict):

@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def program(forks, tmp_path_factory):
-    """Run functions of workers.py in separate processes."""
+    """A program that runs functions from workers.py in separate processes."""
     return Program(tmp_path_factory.mktemp("told"), forks)
 
 

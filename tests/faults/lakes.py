@@ -1,4 +1,5 @@
-"""Examines the content of a lake: its visits, its soundness, superfluous files, and every byte unpacked."""
+"""Examines the content of a lake: its visits, whether it is sound, its superfluous files, and all its bytes,
+decompressed."""
 
 import hashlib
 import json
@@ -86,7 +87,7 @@ def organizations(lake):
 
 
 def batches(lake):
-    """Return the number of visits of each batch, by the first part of their paths."""
+    """Return the number of visits in each batch, by the first part of their paths."""
     found = defaultdict(int)
     for rows in visits(lake).values():
         for row in rows:
@@ -156,7 +157,7 @@ def found_in(content, words):
 
 
 def inflated(content):
-    """Yield some bytes, and the content of each compressed part of them."""
+    """Yield these bytes, and the content of each Zstandard frame in them."""
     yield content
     start = content.find(_ZSTD)
     while start >= 0:

@@ -80,7 +80,7 @@ def post_traced(server, folder, path, body, traced, *injected):
 
 @contextmanager
 def serving(program, folder, **settings):
-    """A server over folder/lake while in this context; acme has a key."""
+    """Run a server for folder/lake while in this context, with a new key of acme."""
     with opened(folder / "lake") as lake, open_store(ApiKeys, lake) as keys:
         key = keys.create_key("acme", "test")
     settings = {"trusted_proxies": "127.0.0.1", **settings}

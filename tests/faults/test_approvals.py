@@ -45,7 +45,7 @@ def test_a_kill_never_separates_an_approval_from_its_message(program, traceable,
     assert kills
 
 
-def test_a_repeated_approval_after_a_kill_succeeds(program, traceable, tmp_path):
+def test_an_approval_killed_before_its_output_is_not_repeated(program, traceable, tmp_path):
     undecided_job(tmp_path)
     words = ("in_order", "approve", "lake", JOB)
     shutil.copytree(tmp_path, tmp_path / "undisturbed")

@@ -129,7 +129,7 @@ AT_ONCE = 4
 
 
 def answers_of(folder):
-    """Return the answers of all endpoints, after checking the lake."""
+    """Return the answers from all endpoints, after checking the lake."""
     with opened(folder / "lake") as lake:
         assert_sound(lake)
         sweep(lake)

@@ -57,7 +57,7 @@ def with_a_page_of_zeros(content, choice):
 
 
 def rewritten(change):
-    """Return a function that writes a different table."""
+    """Return a function that applies `change` to the table in a Parquet file's bytes, and returns the new bytes."""
 
     def rewritten(content, choice):
         pq.write_table(change(pq.read_table(pa.BufferReader(content)), choice), written := io.BytesIO())

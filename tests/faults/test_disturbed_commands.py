@@ -13,7 +13,8 @@ from tests.faults.trials import IS_LONG, Trial, scaled, some
 from tests.faults.victims import INTO, VICTIMS, grown_log, two_logs
 
 SAMPLED = 1
-"""The number of system calls that kill each command, or that fail; in the long form, all calls that change the disk."""
+"""The number of system calls at which each command is killed, and of those that fail; in the long form, all calls that
+change the disk."""
 LIMITS = range(20) if IS_LONG else [13]
 """Maximum file sizes, as powers of two."""
 WAYS = ("error=ENOSPC:when={}+", "error=EIO:when={}", "error=ENOSPC:when={}", "error=EIO:when={}+")
@@ -40,7 +41,7 @@ def test_the_next_run_after_a_kill_finishes_without_loss(trial, tell):
 def test_the_next_run_after_a_failing_disk_finishes_without_loss(trial, tell):
     """A run of all tests tries one failure per command: a file size limit, a failing call, or a failing commit.
 
-    A failed commit stays in the write-ahead log, where the next program finds it: it names no deleted file.
+    A failed commit stays in the write-ahead log, where the next program finds it, so the files that it adds must exist.
     """
     commits = list(commits_of_files(trial.calls))
     assert (commits == []) == (trial.victim.name in MOVES_NO_FILES)

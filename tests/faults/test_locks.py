@@ -26,7 +26,7 @@ COMPACT = ("traffic", "compact", "--lake", "lake")
 
 
 class Pair(NamedTuple):
-    """A program that is stopped after it has written its new files, and a second program that is started then."""
+    """A program that is stopped when it syncs its first new file, and a second program that is started then."""
 
     prepare: Callable[[Path], None]
     first: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Strangers who send a new referrer with every request cannot make answers larger or delay other responses.
+"""Strangers who send a new referrer with every request cannot make answers too large or delay other responses too long.
 
 `TRAFFIC_FAULTS=all` lands 1.6 million referrers and checks that the server's memory and the times of other responses
 stay within what is promised (P18, P21). The server builds no rollups during the test, so every answer reads all visits.

@@ -65,7 +65,8 @@ class World:
         self.choice.choice([*programs, self.choice.choice([self.erase, self.erase, self.expire])])(lake)
 
     def import_log(self, lake):
-        """Import a grown log, usually without a final newline; its last line lands, and again when it has grown."""
+        """Import a grown log, often without its final newline: its last line lands, and must not land again after it
+        has grown."""
         name = self._grown_log(is_finished=not self.cuts_lines or self.choice.random() < 0.3)
         Importer(lake).run(self.folder / f"{name}.log", Options("acme"))
         self._landed(name)
@@ -243,7 +244,7 @@ def one_loss(world, way):
 
 
 def is_refused(world, way):
-    """Make a program try to work; return whether it refused."""
+    """Have a program try to work before the manifest is rebuilt; return whether it refused and advised a rebuild."""
     before = set(world.there), set(world.waiting), set(world.erased), Counter(world.imported), dict(world.links)
     try:
         with opened(world.root) as lake:

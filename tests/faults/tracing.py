@@ -108,7 +108,7 @@ class Program:
         return self.start(folder, function, *words).wait()
 
     def trace(self, folder, function, *words, calls=CALLS, options=("-y",)):
-        """Run a function with these arguments under strace."""
+        """Run a function with these arguments under strace; return its result with its calls."""
         child = self.start(folder, function, *words, held=True)
         trace = child.told.with_suffix(".trace")
         tracer = Tracer(child.process, trace, "-e", f"trace={','.join(calls)}", *options)
@@ -120,7 +120,8 @@ class Program:
 
     @contextmanager
     def stopped(self, folder, call, function, *words):
-        """Run a function with these arguments until it makes a call, and stop it there; SIGCONT continues it."""
+        """Run a function with these arguments, and stop it at a call; SIGCONT continues it. It is killed after this
+        context."""
         child = self.start(folder, function, *words, held=True)
         trace = child.told.with_suffix(".trace")
         inject = f"inject={call.name}:signal=STOP:when={call.number}"
@@ -168,7 +169,8 @@ def traced(server, trace, *expressions):
 
 
 def calls_of(text):
-    """Yield every call in a trace that may change a disk, at the place where it began or, for syncs, ended."""
+    """Yield the calls in a trace, except openat calls that cannot create a file, in the order in which they began.
+    Syncs are placed where they ended."""
     numbers, begun = {}, {}
     for line in text.splitlines():
         found, ended = _LINE.match(line), _ENDED.match(line)

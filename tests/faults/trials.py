@@ -13,7 +13,7 @@ from tests.support.lakes import opened
 from tests.support.manifests import database_of
 
 SHARE = os.environ.get("TRAFFIC_FAULTS", "1")
-"""How many trials to make: a multiple of the number in a run of all tests, or "all"."""
+"""How many times as many trials to make as in a run of all tests, or "all"."""
 IS_LONG = SHARE == "all"
 P99_SECONDS = 0.05
 """The maximum duration of 99 in a hundred cached answers (P18)."""
@@ -39,7 +39,7 @@ def spread(points, sampled):
 
 
 def some(calls, sampled, seed):
-    """Return calls of as many kinds as possible, or every call in the long form."""
+    """Return a sample of calls, of as many kinds as possible, or every call in the long form."""
     if IS_LONG:
         return calls
     kinds, choice = {}, random.Random(seed)

@@ -68,7 +68,8 @@ class Victim:
     state: Callable = everything
     """Returns the state in units that change as a whole."""
     told: str = r"$^"
-    """The pattern of its message about completed work: the group that its group names, or all work."""
+    """The pattern of its message about completed work. Its group, if any, names the completed part; otherwise, all work
+    is."""
     function: str = "traffic"
     again: Callable = lambda victim, state: victim.words
     """Returns the words that finish the work from a state, or none if nothing is left to do."""
@@ -315,7 +316,7 @@ def published_there(folder):
 
 
 def rows_in(table):
-    """Return the sorted rows of a published table, with only whether there is a visitor hash instead of the hash."""
+    """Return the sorted rows of a published table, in which each visitor hash is reduced to whether it exists."""
     rows = [{**row, "visitor": row.get("visitor") is not None} for row in published.rows_of(table)]
     return sorted(rows, key=str)
 
@@ -331,7 +332,8 @@ def job_and_messages(folder):
 
 
 def is_approved(state):
-    """Whether the job is approved; checks that the hook then gets one message, and that nothing changes otherwise."""
+    """Return whether the job is approved; check that the hook then gets one message, and that otherwise nothing
+    changed."""
     if state["job"] == (("new", 1), [], []):
         return False
     assert state["job"] == (("approved", 2), [("new", "approved", 2)], [("job.approved", JOB)])
@@ -339,13 +341,13 @@ def is_approved(state):
 
 
 def missing_batches(victim, state):
-    """Return words that send missing batches again, as a client without a response does; only the client has them."""
+    """Return the words that send the missing batches again, as a client that got no response does; only it has them."""
     root, *names = victim.words
     return [root, *(name for name in names if name not in state)]
 
 
 def unless_copied(victim, state):
-    """Return no words if the backup exists, since a backup replaces no other; copied() checks that it is complete."""
+    """Return no words if the backup exists, since no backup replaces another; copied() checks that it is complete."""
     return () if "copy" in state else victim.words
 
 

@@ -46,7 +46,7 @@ with suppress(SystemExit), redirect_stdout(io.StringIO()):  # loads what a comma
 
 
 def begin(folder, function, words):
-    """Run one of these functions in a folder, then exit. Until stderr, a pipe, is closed, the process waits."""
+    """Run one of these functions in a folder, then exit. The process first waits until stderr, a pipe, is closed."""
     ctypes.CDLL(None).prctl(PR_SET_PTRACER, ctypes.c_ulong(ANY_PROCESS), 0, 0, 0)
     os.chdir(folder)
     os.environ["TMPDIR"] = folder

@@ -22,7 +22,7 @@ ROAMING = (
     "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; Perplexity-User/1.0; "
     "+https://perplexity.ai/perplexity-user)"
 )
-"""An agent with a list that identifies it, but does not exclude other addresses."""
+"""The user agent of an agent that its IP list can verify, but that may also come from other addresses."""
 
 
 def fetch_lists(lake: Lake, at: datetime = FETCHED) -> None:
@@ -36,7 +36,7 @@ def fetch_lists(lake: Lake, at: datetime = FETCHED) -> None:
 
 
 def country_database(path: Path, records: Mapping[str, Any], ip_version: int = 6) -> CountryDatabase:
-    """Write a database of networks, several of which may share a record; return it opened."""
+    """Write a country database from records by their networks (separated by spaces), and open it."""
     writer = MMDBWriter(ip_version, "Country", ["en"], "CountryDatabase", ipv4_compatible=ip_version == 6)
     for networks, record in records.items():
         writer.insert_network(IPSet(networks.split()), record)

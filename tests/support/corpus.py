@@ -1,4 +1,4 @@
-"""The labelled corpus: requests with a certain classification, each with its public source."""
+"""The labelled corpus: requests with a known classification, each with its public source."""
 
 import json
 from functools import cache

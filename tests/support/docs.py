@@ -138,7 +138,8 @@ OPERATORS: Final = ROOT / "queries/names/operators.sql"
 
 
 def operators_sql() -> str:
-    """Return the operators that have other names than their AI agents or AI sources, as a table for DuckDB."""
+    """Return the SQL that creates the table of operators: the names of AI agents and AI sources that differ from the
+    name of their operator, each with the operator."""
     known = [row for row in load(Agent, "agents") if row.ai_source and row.operator != "unknown"]
     named = {(name, row.operator) for row in known for name in (row.agent, row.ai_source)}
     rows = sorted((row for row in named if row[0] not in {row[1], "Other AI"}), key=lambda row: row[0].lower())

@@ -6,7 +6,7 @@ from data.ingest.importer import Importer, Options
 
 
 class Following:
-    """A follower of a place in a bucket for acme, which keeps its messages."""
+    """Follows a place in a bucket for acme, and keeps the messages, except the one about visits that are too old."""
 
     def __init__(self, lake, place):
         self.told, self.lake = [], lake

@@ -31,7 +31,7 @@ class Version(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A kind of failure, for requests matching this pattern of "METHOD /bucket/key?query"."""
+    """A kind of failure, for requests in which `pattern` is found: "METHOD /bucket/key?query"."""
 
     pattern: str
     how: str  # "403 AccessDenied": that status and code; "cut"; "drip"; "late"; "lost"; "garbage"
@@ -39,7 +39,7 @@ class Failure(NamedTuple):
 
 
 class FailingStore(ThreadingHTTPServer):
-    """The store. `failures` are tried in order; each one ends after its number of times."""
+    """The store. A request fails as the first of `failures` that matches it says, if that has not yet been used up."""
 
     daemon_threads = True
 
@@ -95,7 +95,7 @@ class FailingStore(ThreadingHTTPServer):
             self.buckets[bucket].pop(key, None)
 
     def handle_error(self, *_):
-        """Ignore clients that closed their connections."""
+        """Ignore errors, which are due to clients that closed their connections."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -251,7 +251,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def failing_store():
-    """Run a store, with its address and keys in the environment of this process and its children."""
+    """Run a store and yield it; its address and keys are in the environment of this process and its children."""
     with FailingStore() as store, pytest.MonkeyPatch.context() as patch:
         for name, value in {
             "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret-of-the-tests", "AWS_REGION": "us-east-1",

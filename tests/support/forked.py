@@ -32,7 +32,8 @@ def load():
 
 
 def answer(asked):
-    """Answer requests until the socket is closed; in each forked process, return its request."""
+    """Answer requests until the socket is closed, then kill the forked processes and return None; in each forked
+    process, return its request."""
     running = set()
     while True:
         message, descriptors, _, _ = socket.recv_fds(asked, 1 << 16, 2)

@@ -1,5 +1,5 @@
-"""Runs `traffic` in separate processes, forked from forked.py, which has already loaded it: loading takes most of a
-second.
+"""Runs `traffic` in separate processes, forked from a process (forked.py) that has already loaded it: loading takes
+most of a second.
 """
 
 import json
@@ -78,7 +78,8 @@ class Forks:
             return json.loads(self._socket.recv(100))
 
     def start(self, *words, before="", settings=None, out=1, err=None):
-        """Start a command with these words and settings (variables), after the Python code in `before`.
+        """Start a command with these words and settings (environment variables); its process runs the code in `before`
+        first.
 
         By default, its stdout is this process's, and its stderr is a pipe.
         """

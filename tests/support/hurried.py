@@ -1,6 +1,6 @@
-"""Servers with shorter deadlines for connections than in production, so that tests need not wait that long.
+"""Servers with shorter deadlines for connections than in production, so that tests do not have to wait as long.
 
-They accept queries over a hundred years: the answers take longer, and have more bytes, than any real answer.
+The servers also accept queries over a hundred years: such answers take longer and are larger than any real answer.
 """
 
 from contextlib import contextmanager
@@ -18,8 +18,8 @@ HURRIED = {
 
 @contextmanager
 def hurried(serving, lake, proxies="", monitor="", **constants):
-    """Run `traffic serve` with other deadlines; yield its port and its process, which must end without logging a
-    problem.
+    """Run `traffic serve` with other deadlines; yield its port and its process, which must end with exit code 0 and
+    without a traceback.
     """
     before = (
         "import queries.parameters; queries.parameters.MAX_DAYS = 36_600\n"

@@ -27,7 +27,7 @@ def readers(agents, paths=FILES, **columns):
 
 
 def judged(lake, visits):
-    """Return the signals of visits by visitor, from the product and from a recount."""
+    """Return the names of each visitor's signals, after checking that the product and a recount agree on them."""
     land(lake, "acme", visits)
     Compactor(lake, lambda: TODAY).run()
     day = [row | {"day": date(2026, 3, 4)} for row in visits]

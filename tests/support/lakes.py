@@ -41,7 +41,7 @@ def remove_manifest(root: Path) -> None:
 
 @contextmanager
 def rebuilt(lake: Lake, is_lost: bool = True) -> Iterator[Lake]:
-    """Yield a lake with a manifest rebuilt from its files alone, or also from the old manifest."""
+    """Rebuild a lake's manifest, and yield the lake. If the old manifest `is_lost`, only the lake's files are used."""
     lake.manifest.close()
     if is_lost:
         remove_manifest(lake.root)
@@ -65,7 +65,7 @@ def files_of(lake: Lake, organization: str = "acme") -> list[LandedFile]:
 
 
 def dead_files(lake: Lake) -> dict[str, datetime]:
-    """Return the time from which each dead file may be deleted."""
+    """Return, by path, the time from which each dead file may be deleted."""
     rows = database_of(lake.manifest).rows("SELECT path, deletable_at FROM files WHERE deletable_at IS NOT NULL")
     return {path: datetime.fromisoformat(moment) for path, moment in rows}
 
@@ -76,7 +76,7 @@ def rows_of(lake: Lake, organization: str = "acme") -> list[Visit]:
 
 
 def landed(lake: Lake, organization: str = "acme") -> dict[date, list[list[Visit]]]:
-    """Return the visits of every live file in order, by day; equal files are ordered by content."""
+    """Return, by day, the visits in each live file, in their order; the files of a day are sorted by content."""
     days = defaultdict(list)
     for file in files_of(lake, organization):
         days[file.day].append(read(lake, file))
@@ -91,12 +91,12 @@ def links_path(lake: Lake, organization: str = "acme") -> Path:
 
 
 def paths(lake: Lake, organization: str = "acme") -> Counter[str]:
-    """Return the number of live visits of each path."""
+    """Return the number of live visits to each path."""
     return Counter(row["path"] for row in rows_of(lake, organization))
 
 
 def numbers(lake: Lake, organization: str = "acme") -> dict[int, int]:
-    """Return the number of live files of each day of the month."""
+    """Return the number of live files for each day of the month."""
     return dict(Counter(file.day.day for file in files_of(lake, organization)))
 
 
@@ -108,8 +108,8 @@ def strays(lake: Lake) -> tuple[list[str], set[str]]:
 
 
 def bytes_on_disk(lake: Lake) -> dict[Path, str | bool]:
-    """Return every file and folder of the lake, files with a hash. SQLite's shared memory is left out, since SQLite may
-    write into it even when it only reads.
+    """Return the hash of every file in the lake, and False for every folder. SQLite's shared memory is left out, since
+    SQLite may write into it even when it only reads.
     """
     return {
         path.relative_to(lake.root): path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest()
@@ -145,7 +145,7 @@ def flipped(path: Path) -> Iterator[None]:
 
 
 def kept_manifest(root: Path) -> Path:
-    """Keep a copy of the manifest next to the lake; programs may continue with the original."""
+    """Copy the manifest to a file next to the lake, and return its path. Programs may be using the original."""
     copy = root.with_name(f"{root.name}-kept-{uuid.uuid4().hex[:8]}.sqlite")
     with closing(sqlite3.connect(root / "manifest.sqlite")) as db, closing(sqlite3.connect(copy)) as target:
         db.backup(target)
@@ -153,7 +153,7 @@ def kept_manifest(root: Path) -> Path:
 
 
 def put_back(copy: Path, root: Path) -> None:
-    """Put a kept manifest back."""
+    """Replace the manifest by a copy from kept_manifest()."""
     for path in root.glob("manifest.sqlite*"):
         if ".before-" not in path.name:
             path.unlink()
@@ -211,7 +211,7 @@ def fail_at(
 ) -> None:
     """Make the n-th call to a function fail as on a full disk, before or after its work.
 
-    `target` has the function: an object, or a module by its name.
+    `target` is the object that has the function, or the name of its module.
     """
     owner = sys.modules[target] if isinstance(target, str) else target
     original, calls = getattr(owner, name), count(1)

@@ -11,7 +11,7 @@ def line(
     status: int = 200,
     referrer: str = "-",
 ) -> str:
-    """Return a log line for a request; each part of it can be given."""
+    """Return a log line for a GET request with these values."""
     return f'{ip} - - [{at}] "GET {path} HTTP/1.1" {status} 5316 "{referrer}" "{agent}"\n'
 
 

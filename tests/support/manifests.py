@@ -1,4 +1,4 @@
-"""Gives tests that read or damage a manifest its database; all other SQL on a manifest is in data/manifest."""
+"""Gives tests a manifest's database, to read or damage it; all other SQL on a manifest is in data/manifest."""
 
 
 def database_of(manifest):

@@ -14,7 +14,8 @@ with open(sys.argv[1], "w") as file:
     file.write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
 sys.exit(code)
 """
-"""A small process in between: the system attributes the memory of a parent process to the program that it starts."""
+"""A small process between the tests and the program: the system counts a parent's memory for the child, too.
+"""
 
 
 class Ended(NamedTuple):
@@ -26,7 +27,7 @@ class Ended(NamedTuple):
 
 
 def measured(folder, *words):
-    """Run `traffic` to its end; discard its output."""
+    """Run `traffic` until it ends, and return its result without its output on stdout."""
     peak, unit = folder / "peak", 1 << 20 if sys.platform == "darwin" else 1 << 10
     command = [sys.executable, "-S", "-c", _MEASURING, str(peak), str(PROGRAM), *map(str, words)]
     ended = subprocess.run(

@@ -8,15 +8,15 @@ USER_AGENT = MONITOR["example"]
 
 
 def table_of(*rows):
-    """Return the bytes of a table with these rows, given as field → text or TOML value."""
+    """Return a TOML table of agents, as bytes, with these rows; each row maps fields to values."""
     return "\n".join(
         "\n".join(["[[agent]]", *(f"{name} = {toml_of(value)}" for name, value in row.items())]) for row in rows
     ).encode()
 
 
 def change_rules(lake, number):
-    """Write a table of agents with this number into a lake: this outdates the rules of all visits, but changes no other
-    agent.
+    """Write a table with one agent into a lake, with this number in its operator's name. This gives the rules another
+    version, but changes no other agent.
     """
     lake.own_agents.write_bytes(table_of({**MONITOR, "operator": f"Operator {number}"}))
 

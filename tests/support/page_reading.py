@@ -1,4 +1,4 @@
-"""A browser without scripts, with as much as tests need: it keeps its cookie, and parses pages."""
+"""A browser without scripts, limited to what tests need: it keeps its cookie, and parses pages."""
 
 import csv
 import io
@@ -134,8 +134,10 @@ def as_cells(answer, fields=()):
 
 
 def as_shown(answer, rows):
-    """Return the rows of an answer as a table shows them: rows over time get the visits by neither people nor AI; rows
-    of people are those with visits by people, ranked by them, and get shares.
+    """Return the rows of an answer as a table shows them.
+
+    Rows over time get the visits by neither people nor AI. Rows with a proof get its words, and no visits per answer if
+    the table shows none. Rows about people are those with visits by people, sorted by their number, and get shares.
     """
     if rows and "other_visits" in rows[0] and "other_visits" not in answer[0]:
         answer = [

@@ -1,4 +1,4 @@
-"""Runs other projects' programs on free ports of this machine, with a folder that replaces another."""
+"""Runs other projects' programs on free ports of this machine, and adapts their files to other paths and ports."""
 
 import re
 import socket
@@ -11,7 +11,7 @@ DEPLOY = Path(__file__).parents[2] / "service/deploy"
 
 
 def checked(*command, **how):
-    """Return a program's output on stdout and stderr; it must succeed."""
+    """Run a program, which must succeed; return its output on stdout and stderr."""
     done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, **how)
     assert done.returncode == 0, done.stdout
     return done.stdout
@@ -30,7 +30,7 @@ def moved(text, places):
 
 @contextmanager
 def running(command, is_ready, output, **how):
-    """Run a process while in this context, which begins when the process is ready; it prints to a file."""
+    """Run a process while in this context, which begins when the process is ready. Its output goes to a file."""
     with output.open("ab") as file, subprocess.Popen(command, stdout=file, stderr=file, **how) as process:
         try:
             wait_until(is_ready, process, output)
@@ -40,9 +40,7 @@ def running(command, is_ready, output, **how):
 
 
 def wait_until(is_ready, process, output):
-    """Wait until a running process has made a condition true, for at most a minute: otherwise, a test might never
-    end.
-    """
+    """Wait until a running process makes a condition true. Fail if it ends before, or after a minute."""
     for _ in range(6_000):
         if is_ready():
             return

@@ -17,7 +17,7 @@ PEOPLE = {
     "bob": {"org_id": "other"},
     "eve": {},
 }
-"""The claims of its users."""
+"""The provider's users, each with the claims in its tokens."""
 
 
 @contextmanager
@@ -44,6 +44,6 @@ def real_provider():
 
 
 def settings_of(issuer):
-    """Return the settings for a server with users who sign in at the provider."""
+    """Return the settings for a server on which users sign in through this provider."""
     client = {"oidc_client_id": "dashboard", "oidc_client_secret": "s3cret"}
     return {"jwks": f"{issuer}/jwks", "jwt_issuer": issuer, "jwt_audience": "api", **client}

@@ -1,7 +1,7 @@
 """The proxies of service/deploy: each starts with its own file, on free ports, in front of a server if there is one.
 
-With TLS, HAProxy and nginx get the settings that their comments recommend for the open internet; Caddy gets a
-certificate.
+With TLS, HAProxy and nginx get the settings that the comments in their files recommend for the open internet; Caddy
+gets a certificate.
 """
 
 from contextlib import ExitStack, contextmanager
@@ -23,14 +23,14 @@ class Site:
         self.address = f"{'https' if authority else 'http'}://{DASHBOARD}:{self.dashboard}"
 
     def configured(self, name, replaced, before="", after=""):
-        """Return a file of service/deploy with other ports and paths, between additional lines that its program
-        needs."""
+        """Write a file of service/deploy with other ports and paths, and with lines before and after it that its
+        program needs; return the new file's path."""
         path = self.root / name
         path.write_text(before + moved((DEPLOY / name).read_text(), replaced) + after)
         return path
 
     def running(self, name, configuration):
-        """Run a proxy with a configuration that it accepts, as a context manager."""
+        """Check a proxy's configuration; return a context manager that runs the proxy with it."""
         check, run = commands(name, self.root, configuration)
         checked(*check)
         return running(run, lambda: accepts(self.links), self.root / "output", cwd=self.root)

@@ -1,4 +1,4 @@
-"""The content of a published copy, read by the Delta protocol without the product; and changes to its lake."""
+"""The content of a published copy, read by the Delta protocol's rules without the product; and changes to its lake."""
 
 import json
 from datetime import UTC, datetime
@@ -35,7 +35,7 @@ def out_of_reach(target, *_):
 
 
 def actions_of(table):
-    """Return the actions of the versions that a reader needs: the last checkpoint, then later versions."""
+    """Yield the actions that a reader needs: those of the last checkpoint, then those of later versions."""
     log = table / "_delta_log"
     last = log / "_last_checkpoint"
     checkpoint = json.loads(last.read_bytes())["version"] if last.exists() else -1

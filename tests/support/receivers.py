@@ -32,7 +32,7 @@ def answer(body="", status=200, *lines):
 
 
 class Received:
-    """A request that a receiver got, and the time."""
+    """A request that a receiver got, and when."""
 
     def __init__(self, raw, at):
         self.at = at
@@ -42,8 +42,8 @@ class Received:
 
 
 class Receiver:
-    """Answers each connection by a script: bytes to send, or hang, drip, wait or a key of MANY; the last script is
-    repeated.
+    """Answers each connection with the next script, a list of steps; the last script is repeated. A step is text or
+    bytes to send, a key of MANY, hang, drip or wait.
 
     hang: send nothing until the sender closes or the receiver ends; drip: send a byte every tenth of a second until
     then; wait: wait until `released` is set. After a script, the connection is closed.
@@ -139,7 +139,8 @@ def stall(connection, drop, ending):
 
 
 def read_request(connection):
-    """Read and return one request with its body; b"" if the connection ends before, or if the sender starts TLS."""
+    """Read and return one request with its body; return b"" if the connection ends within its header or begins with
+    TLS."""
     raw = b""
     while b"\r\n\r\n" not in raw:
         raw += (piece := connection.recv(65_536))

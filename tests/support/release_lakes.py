@@ -1,4 +1,5 @@
-"""The lakes of earlier releases in tests/fixtures: the program's answers and stores over them, and a recount."""
+"""The lakes of earlier releases in tests/fixtures: what the program answers and its stores read from them, and a
+recount."""
 
 from contextlib import closing
 from datetime import UTC, date, datetime
@@ -24,7 +25,7 @@ ORGANIZATIONS = {"1.0.0": ["acme", "berlin"], "1.1.0": ["acme", "berlin", "cargo
 """The organizations of each release's lake: judging is off for berlin; cargo sets files and its own visits aside."""
 PARTS = {entry.name for _, entry in ENTRIES["dashboard"].members}
 NAMES = [name for name in ENDPOINTS if name not in PARTS]
-"""The endpoints to compare: the dashboard stands for its reports."""
+"""The endpoints to compare; the reports in the dashboard are compared as its members."""
 DAYS = date(2026, 3, 10), date(2026, 3, 15)
 
 
@@ -73,7 +74,7 @@ def stored_links(lake, organization):
 
 
 def recounted(lake, organization, files_aside=None):
-    """Return the answers by a recount; by default, files are set aside for cargo only, as when the lake was made."""
+    """Return recounted answers; by default, files are set aside only for cargo, as when the lake was made."""
     is_aside = organization == "cargo" if files_aside is None else files_aside
     visits, links = visits_of(lake, organization), stored_links(lake, organization)
     countries, behaviour = {"DE": "Germany", "US": "United States"}, organization != "berlin"

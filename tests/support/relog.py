@@ -1,7 +1,7 @@
 """A second, independent reader of access logs, to compare answers with a recount.
 
 It uses the program only for the classification itself; splitting lines, rejecting them and building visits are
-implemented here again, by other means. It holds a log in memory and is slow.
+implemented here again, by other means. It holds a whole log in memory and is slow.
 """
 
 import gzip
@@ -43,7 +43,7 @@ _TIME = re.compile(r"(\d\d)/(\w{3})/(\d{4}):(\d\d):(\d\d):(\d\d) ([+-])(\d\d)(\d
 
 
 def read_log(path: Path, organization: str, domain: str | None, zone: str = "UTC") -> list[dict[str, Any]]:
-    """Return every visit in an access log, plain or gzipped, in the order of its lines, dated in a zone."""
+    """Return every visit in an access log, plain or gzipped, in the order of its lines, with its day in a time zone."""
     lines = _lines_of(path)
     found = [match for match in map(_reader_for(lines), lines) if match]
     return [_dated(_visit(match, organization, domain), ZoneInfo(zone)) for match in found]
@@ -118,7 +118,7 @@ def _hosting() -> frozenset[str]:
 
 @cache
 def _network(ip: str) -> int | None:
-    """Return the fact about an address's network, if it is one of the two facts that judging uses."""
+    """Return the bit of the fact about an address's network, if it is one of the two facts that judging uses."""
     try:
         origin, address = iporigin.classify(ip), ip_address(ip)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Runs the program in this process as a command line would, and keeps the result of each run."""
+"""Runs the program in this process as a command line would, and returns the result of each run."""
 
 import io
 import json
@@ -36,9 +36,7 @@ class Run(NamedTuple):
 
 
 def called(*arguments: object, stdin: bytes = b"") -> Run:
-    """Run `traffic` with some arguments and this process's settings, in this process: a separate one would take a
-    second.
-    """
+    """Run `traffic` with these arguments and this process's settings, in this process: another takes a second to start."""
     streams = [io.TextIOWrapper(io.BytesIO(content), "utf-8", newline="") for content in (stdin, b"", b"")]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["traffic", *map(str, arguments)])
@@ -53,7 +51,7 @@ def called(*arguments: object, stdin: bytes = b"") -> Run:
 
 
 def run(*arguments: object, stdin: bytes = b"") -> Run:
-    """Run `traffic` with some arguments and without the caller's settings."""
+    """Run `traffic` in this process with these arguments, but without this process's settings."""
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("TRAFFIC_")]:
             patch.delenv(name)
@@ -61,8 +59,8 @@ def run(*arguments: object, stdin: bytes = b"") -> Run:
 
 
 def refused(run: Run) -> str:
-    """Return the only error line of a run that was refused because of bad input, apart from the line with an import's
-    lake.
+    """Return the only error line of a run that was rejected because of bad input, besides the line in which an import
+    names its lake.
     """
     assert (run.code, run.out) == (2, ""), run
     (line,) = [line for line in run.err.splitlines() if not line.startswith("Lake: ")]

@@ -1,5 +1,5 @@
-"""Requests and responses on sockets. Every loop over recv() checks for the end of the connection; otherwise, it would
-never end.
+"""Requests and responses on sockets. Every loop over recv() checks for the end of the connection, because the loop
+would otherwise never end.
 """
 
 import itertools

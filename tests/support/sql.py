@@ -1,4 +1,4 @@
-"""Tests' queries to a warehouse: reports on a lake, and SQL over the relations with chosen variables."""
+"""Queries that tests send to a warehouse: reports, and any SQL over the relations of a snapshot."""
 
 from collections.abc import Iterable
 from contextlib import closing
@@ -17,7 +17,7 @@ TEXTS: Final = LEAVES | {
     entry.name: entry
     for entry in (*(one.entry for one in DETECTORS.values()), *(one.measure for one in JOB_KINDS.values()))
 }
-"""These reports, and the detectors and measures of jobs."""
+"""LEAVES, and the entries of all detectors and measures of jobs."""
 
 
 def rows(warehouse: Warehouse, sql: str, snapshot: Snapshot | None = None) -> list[tuple]:

@@ -1,4 +1,4 @@
-"""Identity tokens and the key sets for their verification, real and crafted."""
+"""Identity tokens, valid and forged, and the key sets to verify them with."""
 
 import base64
 import itertools
@@ -21,12 +21,12 @@ RSA, STRANGER, NEXT = (rsa.generate_private_key(public_exponent=65_537, key_size
 EC, OTHER_EC = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
 ED = ed25519.Ed25519PrivateKey.generate()
 SIGNERS = {"rsa": (RSA, "RS256"), "ec": (EC, "ES256"), "ed": (ED, "EdDSA")}
-"""The keys of KEYS by their kid."""
+"""The private keys that belong to KEYS, with their algorithms, by kid."""
 _numbers = itertools.count()
 
 
 def published(key, kid, **more):
-    """Return a key as shown in a key set."""
+    """Return a public key in the form in which a key set lists it."""
     kinds = {rsa.RSAPrivateKey: RSAAlgorithm, ec.EllipticCurvePrivateKey: ECAlgorithm}
     algorithm = next((kinds[kind] for kind in kinds if isinstance(key, kind)), OKPAlgorithm)
     public = algorithm.to_jwk(key.public_key(), as_dict=True)
@@ -66,7 +66,7 @@ def encoded(part):
 
 
 def raw_token(header, payload):
-    """Return a signed token with any text as header and payload."""
+    """Return a signed token with these texts, even if invalid, as header and payload."""
     signed = b".".join((encoded(header.encode()), encoded(payload.encode())))
     return (signed + b"." + encoded(RSAAlgorithm(RSAAlgorithm.SHA256).sign(signed, RSA))).decode()
 

@@ -1,4 +1,4 @@
-"""User agents that many tests send: of a person and of crawlers."""
+"""User agents that many tests send: of browsers and of crawlers."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Checkouts of other revisions next to the working tree."""
+"""Checkouts of other revisions, outside the working tree."""
 
 import subprocess
 from collections.abc import Iterator

@@ -28,7 +28,7 @@ class Differences:
         return cls([{**entry, "step": entry["step"], "reason": entry["reason"]} for entry in entries])
 
     def unexpected(self, label: str, theirs: str | None, ours: str | None) -> bool:
-        """Whether two texts of a step differ in a way that no entry covers; None stands for a missing step."""
+        """Return whether two texts of a step differ in a way that no entry covers; None stands for a missing step."""
         if theirs == ours:
             return False
         for number, entry in enumerate(self.entries):

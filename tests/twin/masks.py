@@ -21,7 +21,7 @@ class Step(NamedTuple):
 ZONES: Final = ("UTC", "Europe/Berlin")
 """The time zones of the organizations in a life."""
 MARGIN_SECONDS: Final = 900
-"""Seconds before midnight in each of these zones within which no life may begin."""
+"""No life may begin within this time before midnight in one of these zones."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Clock:
 
     @classmethod
     def now(cls) -> "Clock":
-        """Begin now. Raises SystemExit shortly before midnight in one of ZONES."""
+        """Return a clock for lives that begin now. Raises SystemExit shortly before midnight in one of ZONES."""
         now = datetime.now(UTC)
         for zone in ZONES:
             later = (now + timedelta(seconds=MARGIN_SECONDS)).astimezone(ZoneInfo(zone))
@@ -121,7 +121,7 @@ class Masks:
         self._window = clock.started - 1, ended + 1
 
     def record(self, life: "Life") -> list["Step"]:
-        """Return the steps of a life, with the values that only this life has replaced by names."""
+        """Return the steps of a life, in which names replace the values that only this life has."""
         ids = {name: shown for name, shown in life.names.items() if _TOKEN.fullmatch(name)}
         others = sorted(life.names.keys() - ids.keys(), key=len, reverse=True)
 
@@ -158,7 +158,8 @@ class Masks:
         return shown
 
     def _named(self, at: float, slack: int) -> str:
-        """Return `<now>`, with the days in between if the time is whole days away from it, or "" for any other time."""
+        """Return `<now>` for a time during the lives, `<now±nd>` for a time n whole days away from them, and "" for any
+        other."""
         first, last = self._window
         days = round((at - (first + last) / 2) / 86_400)
         if not first - slack <= at - days * 86_400 <= last:

@@ -221,12 +221,12 @@ def detect(life: Life) -> None:
 
 
 def detected_again(life: Life) -> None:
-    """Wait until the server has detected jobs again, which makes a new version of each job."""
+    """Wait until the server has detected the jobs again, which increases the version of each job."""
     wait_until_all(life, "/jobs", lambda job: job["version"] > 1)
 
 
 def _subject(job: dict[str, Any]) -> tuple[str, ...]:
-    """Return a job's subject, by which jobs with the same time are sorted."""
+    """Return a job's type and subject, by which jobs are sorted so that both lives show them in the same order."""
     return tuple(str(job[name]) for name in ("type", "domain", "path", "short_code"))
 
 
@@ -358,7 +358,7 @@ class _Links(HTMLParser):
 
 
 def show_faces(life: Life) -> None:
-    """Show the pages, MCP over stdio, the help of every command, reports, mail, and errors of commands."""
+    """Visit the pages, use MCP over stdio, and record every command's help, reports, mail, and errors of commands."""
     with life.served():
         seen: list[str] = []
         kinds: dict[str, int] = {}
@@ -429,7 +429,7 @@ def decoded(mail: bytes) -> str:
 
 
 def speak_mcp(life: Life) -> None:
-    """Hold an MCP conversation over stdio, which calls each tool and makes invalid calls."""
+    """Hold an MCP conversation over stdio, in which each tool is called, and some invalid calls are made."""
     calls: list[dict[str, Any]] = [
         {
             "method": "initialize",
@@ -457,13 +457,14 @@ def speak_mcp(life: Life) -> None:
 
 
 class Killed(NamedTuple):
-    """A command to kill; in its words, 30 stands for the day 30 days ago, a name ending in .log for an input's path."""
+    """A command to kill. In its words, 30 stands for the date 30 days ago, and a name ending in .log for an input
+    file's path."""
 
     words: tuple[str, ...]
     parts: tuple[float, ...] = (0.35, 0.6, 0.8, 0.95)
-    """When it is killed, as fractions of the time that it takes undisturbed, without its pause."""
+    """The moments at which it is killed, as fractions of the time that it takes undisturbed, without its pause."""
     pause: float = 0
-    """The seconds that it waits before it ends, until no query reads the files to delete."""
+    """The seconds for which it waits before it deletes files, so that no query still reads them."""
 
 
 KILLED: Final = (
@@ -524,11 +525,11 @@ def _word(life: Life, word: str) -> str:
 CHAPTERS: Final[dict[str, Callable[[Life], None]]] = {
     "lake": live_lake, "answers": get_answers, "faces": show_faces, "kills": survive_kills,
 }  # fmt: skip
-"""The chapters, in order; "answers" and "faces" continue with the lake of the chapters before them."""
+"""The chapters, in order; "answers" and "faces" continue with the lake that the chapters before them left."""
 
 
 def live(life: Life, chapters: list[str]) -> None:
-    """Live the chosen chapters and the chapters that these need."""
+    """Live the chosen chapters and those that they depend on."""
     receiver = Receiver()
     life.receiver = receiver.port
     life.messages = lambda: [
