@@ -63,7 +63,7 @@ def shared(shared_lake):
 
 @pytest.fixture(scope="module")
 def asked(shared, opened):
-    """The application with an identity provider's keys; no caller is authenticated by default."""
+    """The application with an identity provider's keys; by default, its client sends no credentials."""
     with opened(shared, organization=None, jwks=shared.root.parent / "keys.json", **IDENTITY) as client:
         yield client
 
@@ -194,7 +194,7 @@ BAD_CLAIMS = {
 
 
 def signed_with(secret, kid="rsa", algorithm="HS256"):
-    """Return an HMAC token whose secret is a public value."""
+    """Return an HMAC token with a public value as its secret."""
     signed = b".".join((encoded({"alg": algorithm, "kid": kid}), encoded(claims())))
     return b".".join((signed, encoded(hmac.digest(secret, signed, "sha256")))).decode()
 
@@ -254,7 +254,7 @@ BAD_ENDS = [',"n":' + "9" * 5_000 + "}", ',"n":' + "[" * 3_000 + "}", ',"n":' + 
 
 
 def crafted():
-    """Return every token that must be rejected, by its defect."""
+    """Yield tokens that must be rejected, each with its defect."""
     payload = json.dumps(claims())
     yield from ((name, raw_token(GOOD_HEADER, json.dumps(claims(**changes)))) for name, changes in BAD_CLAIMS.items())
     yield from ((row, with_signature(*row)) for row in SIGNATURES)
@@ -298,7 +298,7 @@ async def answered(app, header):
 
 
 async def trials(app, tokens):
-    """Return the tokens that were not rejected with the uniform response."""
+    """Return the tokens that were not rejected with the uniform response, and the responses that they got."""
     expected = await answered(app, b"")
     assert (expected[0], expected[2][b"www-authenticate"]) == (401, b"Bearer")
     answers = [(token, await answered(app, b"Bearer " + token.encode("utf-8", "surrogatepass"))) for token in tokens]
@@ -321,7 +321,7 @@ HEADERS = [{"alg": alg, "kid": kid} for alg in ("none", "HS256", "RS256", "ES256
 
 
 def bytewise(good, chance):
-    """Return a token with one to four changed characters."""
+    """Return a token after one to four random changes to its characters."""
     changed = good
     for _ in range(chance.choice((1, 1, 1, 2, 4))):
         place, letter = chance.randrange(len(changed) or 1), chance.choice(SPOILED)
@@ -387,7 +387,7 @@ def test_only_keys_are_accepted_without_an_identity_provider(client):
 
 @pytest.fixture
 def gate(shared, settings, tmp_path):
-    """Make authenticators over a file of keys."""
+    """Return a function that makes authenticators with a file of keys."""
     with open_store(ApiKeys, shared) as api_keys:
 
         def gate(keys=KEYS, clock=time.monotonic, **changes):
@@ -401,7 +401,7 @@ def gate(shared, settings, tmp_path):
 
 @examples("chosen", "said", "expected")
 async def test_configured_claims_identify_the_caller(gate, chosen, said, expected):
-    """A missing role means viewer; all other roles may write, unless the operator lists the writing roles."""
+    """A missing role counts as viewer. All roles but viewer may write, unless the operator lists those that may."""
     changes = {name: ABSENT if value == "(absent)" else value for name, value in said.items()}
     found = await entered(gate(**chosen), token(**changes))
     assert expected == (found and (found.organization, found.role, found.may_write))

@@ -49,7 +49,7 @@ def expected(example):
 
 
 class Asked:
-    """The application; each test has its own organization."""
+    """The application; each call queries a new organization."""
 
     _numbers = itertools.count()
 
@@ -166,7 +166,7 @@ def mine(ask):
 
 @pytest.fixture
 def statistics(ask, mine):
-    """Return the statistics of an organization, by endpoint."""
+    """Return the cache statistics of an organization, by endpoint."""
 
     def statistics(**query):
         return {row["scope"]: row for row in ask.get("/analytics/cache-stats", mine, **query)}

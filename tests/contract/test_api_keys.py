@@ -27,7 +27,7 @@ def client(with_provider):
 
 @pytest.fixture
 def keys_at(lake, opened, tmp_path):
-    """An application with keys, and its clock."""
+    """An application that trusts the identity provider, and its clock."""
     clock = Clock(NOW)
     with opened(lake, "", clock, **identity.settings_of(tmp_path)) as client:
         yield client, clock
@@ -91,7 +91,7 @@ def test_http_and_the_command_line_use_the_same_keys(client, shared_lake, key_of
 
 @pytest.fixture
 def revoked(request, client):
-    """Return a new organization, its key as created and revoked, and the response to the revocation."""
+    """Return a new organization, its key as it was created, and the response to the revocation of this key."""
     organization = request.function.__name__
     made = create(client, organization).json()
     return organization, made, client.delete(f"{PATH}/{made['id']}", headers=as_(organization, sub="bert"))

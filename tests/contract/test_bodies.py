@@ -1,4 +1,4 @@
-"""Every route rejects undeclared JSON bodies and unauthorized callers, and changes nothing."""
+"""Every route rejects undeclared JSON bodies and unauthorized callers, without changing anything."""
 
 import asyncio
 import json
@@ -63,7 +63,7 @@ def client(shared_lake, opened, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def send(client, shared_lake):
-    """Send a body to one of the routes. A new job, an approved and implemented job, and a hook exist."""
+    """Send a body to one of the routes. A new job, an approved job with an implementation, and a hook exist."""
     with open_store(Jobs, shared_lake) as store:
         for path in ("/found", "/approved"):
             store.upsert(broken(path), NOW)
@@ -125,7 +125,8 @@ FOUR = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retr
 
 @pytest.fixture(scope="module")
 def requests(client, send):
-    """Return every operation that needs a token: its row, method, path to an existing resource, and a suitable body."""
+    """Return every operation that needs a token, except mcp: its row, method, path to an existing resource, and a
+    suitable body."""
     approved = next(f"/jobs/{row['id']}" for row in client.get("/jobs").json() if row["path"] == "/approved")
     hook = f"/agent-hooks/{client.get('/agent-hooks').json()[0]['id']}"
     key = f"/settings/api-keys/{client.post('/settings/api-keys', json=BODIES['create-api-key']).json()['id']}"

@@ -69,7 +69,7 @@ def test_answers_across_origins_vary_by_encoding_and_origin(lake, opened):
 
 @pytest.fixture
 def compressed(monkeypatch):
-    """Record the compressed bodies."""
+    """Record each body that is compressed."""
     bodies = []
     monkeypatch.setattr(answers, "compress", lambda body: bodies.append(body) or compression.compress(body))
     return bodies

@@ -152,7 +152,7 @@ def test_a_query_exceeding_memory_fails_but_the_next_is_answered(lake, opened, m
 
 
 def with_condition(condition, taken=queries.warehouse.template):
-    """Make every template read nothing unless a condition holds."""
+    """Return a replacement for template() by which every report reads nothing unless a condition holds."""
     return lambda name: f"SELECT * FROM ({taken(name).rstrip().removesuffix(';')}) WHERE {condition}"
 
 
@@ -366,7 +366,7 @@ def test_shared_visits_stay_in_memory_until_the_last_answer(lake, monkeypatch, a
 
 
 class Served(Client):
-    """A server in a separate process, its key, and a journal of its queries."""
+    """A client of a server in a separate process, with a journal of the server's queries."""
 
     def __init__(self, port, key, journal):
         super().__init__(port, key)
@@ -409,7 +409,8 @@ class Served(Client):
 def serve_slowly(journal):
     """Make templates run forever for a domain like ever1 and briefly for a domain like while1; record when queries run.
 
-    The templates use kept cursors; visits that several templates share are read with another cursor.
+    Only the queries of templates are recorded. They use kept cursors; visits that several templates share are read with
+    another cursor.
     """
     numbers = (
         "range(CASE WHEN getvariable('domain') LIKE 'ever%' THEN 10000000 "

@@ -26,7 +26,7 @@ STALE = [
     for day in (3, 4)
     for hour, agent in enumerate(("GPTBot/1.2", "ChatGPT-User/1.0", "claude-code/2.1", "curl/8.9.1", None))
 ]
-"""Visits by bots that rules of another version classified as people; a link has all except the first of each day."""
+"""Visits by bots that rules of another version classified as people; all except the first on each day are to a link."""
 
 
 def reclassify(lake):
@@ -38,7 +38,8 @@ def erase(lake):
 
 
 CHANGES = [(reclassify, (0, 6, 4)), (erase, (2, 0, 0))]
-"""The result for the ten visits of STALE, which counted as human before."""
+"""Each change, with the numbers of human, AI-related and other visits after it; all ten visits of STALE were human
+before."""
 
 
 def asked(client, name="traffic-overview", headers=None):
@@ -54,7 +55,7 @@ def counts(client):
 
 
 def hits(client, headers=None):
-    """Return the number of cached answers for the caller's organization."""
+    """Return how many requests by the caller's organization got a cached answer."""
     return client.get("/analytics/cache-stats", headers=headers).json()[0]["hits"]
 
 
@@ -110,7 +111,7 @@ def test_an_answer_stays_cached_if_its_organization_is_unchanged(lake, client):
 
 
 class HeldBack(Warehouse):
-    """A real warehouse with answers that wait at a gate after reading the manifest."""
+    """A real warehouse that has read the manifest, but does not compute an answer until its gate opens."""
 
     def __init__(self, lake):
         self.gate = threading.Event()
@@ -147,7 +148,8 @@ async def test_an_answer_begun_before_a_change_is_not_served_after_it(lake, name
 
 @pytest.mark.parametrize(("name", "times"), [("traffic-overview", 3), ("dashboard", 1)])
 def test_a_query_is_retried_if_its_files_were_deleted(lake, opened, monkeypatch, times, name):
-    """The files are merged, and the old files deleted, right after a query has listed them; the server does neither."""
+    """The files are merged, and the old files deleted, right after a query has listed them; the server itself does
+    neither."""
     taken, snapshots = Warehouse.snapshot, []
 
     def snapshot(warehouse, scope):

@@ -42,7 +42,7 @@ as_ = functools.partial(identity.as_, sub="anna")
 
 @pytest.fixture
 def mine(client, request):
-    """Requests by an editor of an organization that no other test uses."""
+    """Send a request as an editor of an organization that no other test uses; return the response's JSON."""
     headers = as_("o" + re.sub(r"\W", "_", request.node.name)[-60:])
 
     def mine(method, path, expected=200, **how):
@@ -77,7 +77,7 @@ def test_a_hooks_secret_is_shown_only_when_it_is_created(mine):
     assert not any(secret[6:] in json.dumps(read) for secret in (hidden, rotated["secret"]))
 
 
-def test_hooks_are_listed_oldest_first_and_changed(mine):
+def test_hooks_are_listed_oldest_first_and_can_be_changed(mine):
     first, second = create(mine), create(mine, name="second", events=["job.resolved", "job.created", "job.created"])
     assert [one["id"] for one in mine("GET", PATH)] == [first["id"], second["id"]]
     assert second["events"] == ["job.created", "job.resolved"]

@@ -59,7 +59,7 @@ def provider(receiver, clock):
 
 @pytest.fixture
 def gates(lake, settings, clock):
-    """Make authenticators over sources of keys, each with its key set."""
+    """Make authenticators from sources of keys, each with the client that reads its keys."""
     control = ApiKeys(ControlDatabase(lake))
 
     def gates(source, clock=clock):

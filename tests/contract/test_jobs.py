@@ -28,7 +28,7 @@ def asked(with_provider):
 
 @pytest.fixture
 def found(shared_lake):
-    """The path of a newly found job, which is removed after the test."""
+    """The path of a newly found job. After the test, the job is dismissed, and its subject can be found again."""
     store = Jobs(ControlDatabase(shared_lake))
     store.upsert(broken(), NOW)
     path = next(f"/jobs/{row.id}" for row in store.of("acme") if row.status == "new" and row.path == "/gone")

@@ -34,7 +34,7 @@ def client(shared_lake, opened):
 
 @pytest.fixture
 def clock(client):
-    """The clock of the application's new limiter."""
+    """The clock of a new limiter in the application."""
     clock = Clock()
     client.app.limiter = RateLimiter(TRUSTED[:1], clock, lambda: clock.now + AHEAD)
     return clock
@@ -42,7 +42,7 @@ def clock(client):
 
 @pytest.fixture
 def asked(client, clock):
-    """Requests to the application behind that limiter, all from the same source."""
+    """Send a request to the application with a new limiter, always from the same source."""
 
     def asked(path="/healthz", method="GET", **headers):
         return client.request(method, path, headers={"X-Forwarded-For": "198.51.100.1", **headers})
@@ -175,8 +175,8 @@ def test_a_429_rounds_the_wait_up_at_any_time(start, pause, later):
 
 
 def test_millions_of_forged_sources_need_little_memory(tell, monkeypatch):
-    """The test uses a sixteenth of the sources and of the memory; with TRAFFIC_FAULTS=all, it uses ten million sources
-    and all of the memory.
+    """By default, the limiter may remember a sixteenth of the sources in a sixteenth of the memory. With
+    TRAFFIC_FAULTS=all, ten million sources are forged, and all limits are the real ones.
     """
     part = 1 if SHARE == "all" else 16
     monkeypatch.setattr(limits, "MAX_SOURCES", limits.MAX_SOURCES // part)
@@ -252,8 +252,8 @@ def test_a_chain_is_read_from_the_right_while_hops_are_trusted(peer):
     """P27: a client that can write a header, but has no other address, cannot get a second limit by spelling its
     address differently.
 
-    A chain without an expected source ends at an entry that is not an address: then the source is the nearest trusted
-    hop, or the peer. Only IPv6 addresses have zones.
+    Reading ends at an entry that is not an address: then the source is the trusted hop that was read last, or the peer
+    if there is none (null in the examples). Only IPv6 addresses have zones.
     """
     hops = [([line], expected) for expected, lines in tables(__file__)["ONE_HOP"] for line in lines]
     long = [(["x" * 10_000], None), (["1.1.1.1, " * 2_000 + V4], V4)]

@@ -21,7 +21,7 @@ NUMBERS = itertools.count(1)
 
 @pytest.fixture
 def client(with_provider):
-    """Requests by an editor of an organization that no other test uses."""
+    """A client that sends requests as an editor of an organization that no other test uses."""
     with_provider.organization = f"o{next(NUMBERS)}"
     with_provider.headers |= as_(with_provider.organization)
     return with_provider
@@ -65,7 +65,7 @@ def test_a_link_is_added_changed_read_and_removed(client, stored):
         assert (answer.status_code, answer.json()) == (404, {"error": "Link not found.", "message": advice})
 
 
-def test_a_link_has_an_etag_that_its_state_determines(client):
+def test_the_etag_of_a_link_depends_only_on_its_state(client):
     first = put(client, "*/sale")
     assert first.headers["etag"] == client.get("/links/*/sale").headers["etag"]
     moved = put(client, "*/sale", "https://a.example").headers["etag"]
@@ -195,7 +195,7 @@ def test_an_invalid_link_address_is_rejected(client, stored, address, error, mes
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-def test_a_body_without_a_valid_link_is_rejected(client, method):
+def test_getting_or_removing_a_link_takes_no_body(client, method):
     assert client.request(method, "/links/*/a", content=b"{}").status_code == 400
 
 
@@ -204,7 +204,7 @@ def test_a_link_cannot_be_created_by_post(client):
 
 
 @pytest.mark.parametrize("path", ["/links", "/links/*", "/links/*/a/b", "/links/*/a%2Fb"])
-def test_the_path_of_an_unknown_link_is_404(client, path):
+def test_a_path_that_cannot_name_a_link_is_404(client, path):
     assert client.get(path).status_code == 404
 
 

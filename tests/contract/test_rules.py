@@ -29,7 +29,7 @@ LINKS = [
 
 @pytest.fixture(scope="module")
 def asked(shared_lake, opened):
-    """The application over acme's visits, and a neighbour's."""
+    """The application over visits and links of acme and of a neighbour."""
     codes = [*["Sale"] * 2, *["sale"] * 4, *["new"] * 8, *["old"] * 16, *["root"] * 32, *[None] * 64]
     visits = [visit(short_code=code) for code in codes]
     visits += [visit(short_code="Sale", domain="b.example"), *AGENTS.values()]
@@ -252,7 +252,7 @@ def test_an_unknown_traffic_type_gets_the_list_of_allowed_types(refusal):
     assert set(told.split(", ")) == words
 
 
-def test_each_group_has_its_visits_in_any_case(total):
+def test_each_group_has_its_visits_whatever_its_case(total):
     """People sent by AI are in two groups, so the groups add up to more than all visits."""
     found = {group: total(traffic_group=group) for group in ("people", "AI", "Bots", "")}
     assert found == {"people": 129, "AI": 4, "Bots": 2, "": 134}
@@ -265,7 +265,7 @@ def test_bot_traffic_lists_people_in_a_group_only_on_request(answer):
     assert {row["bot_category"] for row in answer("bot-traffic", sent)} == {"ai_referral"}
 
 
-def test_no_other_endpoint_accepts_a_traffic_type(asked):
+def test_all_other_endpoints_ignore_a_traffic_type(asked):
     for name in ENDPOINTS.keys() - {"bot-traffic"}:
         plain = asked.get(f"/analytics/{name}")
         assert asked.get(f"/analytics/{name}?traffic_type=ai").content == plain.content
@@ -274,7 +274,7 @@ def test_no_other_endpoint_accepts_a_traffic_type(asked):
 # Routes and errors
 
 
-def test_every_route_checks_its_parameters_and_names_the_error(refusal):
+def test_every_endpoint_names_an_invalid_parameter(refusal):
     for entry in CATALOG:
         assert "range" in refusal(entry.name, range="nonsense")["error"]
 

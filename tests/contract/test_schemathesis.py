@@ -56,7 +56,7 @@ def checks(schemathesis):
 
 @pytest.fixture(scope="module")
 def asked(shared_lake, tmp_path_factory, serving):
-    """Send a case to a real server, as an identity-provider user of acme from a separate source."""
+    """Send a case to a real server as a user of acme with an identity token, each time from another source."""
     land(shared_lake, "acme", [visit(), visit(bot_category="ai_assistant", ai_source="ChatGPT")])
     with open_store(Jobs, shared_lake) as jobs:
         jobs.upsert(broken(), datetime.now(UTC))

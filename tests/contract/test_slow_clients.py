@@ -1,6 +1,6 @@
 """Slow attackers are disconnected in time; slow legitimate clients and all others are served.
 
-All tests together try 300 slow connections; with `TRAFFIC_FAULTS=all`, they try 2,000, all with the real deadlines.
+By default, 300 slow connections are tried with shorter deadlines; with `TRAFFIC_FAULTS=all`, 2,000 with the real ones.
 """
 
 import json
@@ -118,7 +118,8 @@ class Slow:
 
 
 def look(port, kinds):
-    """Read the sockets that the system still keeps for the server: clients are not notified of every close."""
+    """Record which connections the server has closed, from the system's list of sockets: not every close notifies
+    clients."""
     with Path("/proc/net/tcp").open() as lines:
         fields = [line.split()[1:4] for line in lines]
     ends = [end for start, end, state in fields[1:] if start.endswith(f":{port:04X}") and state in OPEN_STATES]
@@ -164,7 +165,7 @@ def test_slow_clients_are_disconnected_without_affecting_others(filled, serving)
 
 @pytest.fixture(scope="module")
 def port_and_header(shared_lake, serving, key_of):
-    """A server with a tenth of the real deadlines, and the header that authorizes requests to it."""
+    """A server with deadlines of at most a tenth of the real ones, and the header that authorizes requests to it."""
     land(shared_lake, "acme", [visit(visited_at=datetime.now(UTC).replace(tzinfo=None))])
     with hurried(serving, shared_lake, **HURRIED) as (port, _):
         yield port, b"Authorization: Bearer " + key_of(shared_lake).encode()
@@ -244,7 +245,7 @@ def test_an_idle_connection_is_closed_without_a_response(port_and_header):
 
 
 def test_computing_time_does_not_count_against_clients(port_and_header):
-    """Several long computations run at the same time; each takes longer than any deadline for its client."""
+    """Several long computations run at the same time, so that the slowest takes longer than a client may be idle."""
     port, header = port_and_header
     dashboard = LARGE.replace(b"time-series", b"dashboard")
     longest = HURRIED["IDLE_TIMEOUT_SECONDS"] + 2 * HURRIED["SWEEP_SECONDS"]
@@ -267,7 +268,7 @@ def test_computing_time_does_not_count_against_clients(port_and_header):
 
 
 def test_a_large_answer_can_be_read_slowly(port_and_header):
-    """At 400 kB a second, the answer of 4 MB takes longer than the time limit for unread responses."""
+    """At 400 kB a second, the first 900 kB of the answer take longer than the time limit for unread responses."""
     port, header = port_and_header
     with connected(port, "127.4.0.5", receive=65_536) as connection:
         connection.sendall(request(LARGE, header, b"Connection: close"))

@@ -133,7 +133,7 @@ def test_a_write_that_waits_too_long_is_a_temporary_failure(lake, opened, monkey
     [*(kind("x") for kind in TEMPORARY[:-1]), ClusterTimeout("x"), BUSY],
     ids=lambda error: type(error).__name__,
 )
-def test_every_temporary_failure_says_when_to_retry(error):
+def test_the_message_of_every_temporary_failure_says_to_retry(error):
     problem = problem_of(error)
     assert problem.status == 500
     assert "etry" in problem.body["message"]

@@ -22,7 +22,8 @@ NAMES = [*PARAMETERS, "organization", "org_id", "files", "scope"]
 
 
 def hostile():
-    """More than a hundred hostile values; with `TRAFFIC_FAULTS=all`, every quote is combined with every condition."""
+    """Return more than a hundred hostile values; with `TRAFFIC_FAULTS=all`, every quote is combined with every
+    condition."""
     words = tables(__file__)
     quotes, logic, files = [*map("".join, product(words["marks"], words["ends"]))], words["logic"], words["files"]
     quoted = product(quotes, logic) if IS_LONG else zip(quotes, cycle(logic), strict=False)

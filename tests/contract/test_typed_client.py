@@ -24,7 +24,7 @@ print(len(weekly_trend.sync(client=client).weekly))
 
 @pytest.fixture
 def run(tmp_path):
-    """Run a program with its own packages in an empty folder; return its output. Skip the test without the package
+    """Run uv, which installs packages, in an empty folder; return its output. Skip the test without uv or the package
     index.
     """
     uv = shutil.which("uv")

@@ -151,7 +151,7 @@ def links_set(folder, name):
 
 
 def read():
-    """Count the visits in each batch, as the server would; print the result of every read, and any incomplete batches."""
+    """Count the visits in each batch, as the server would; print every result, with any incomplete batches."""
     lake = Lake(Path("lake"))
     warehouse = Warehouse(lake)
     scope = Scope("acme", days_ago(100).date(), days_ago(-1).date())
