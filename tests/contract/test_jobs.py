@@ -113,7 +113,7 @@ def test_an_api_key_may_write(asked, shared_lake, key_of, found):
     assert (job["status"], line["actor"], line["actor_kind"]) == ("reviewed", key[:12], "key")
 
 
-def test_a_malformed_implementation_number_is_404(asked, approved):
+def test_an_unknown_or_malformed_implementation_is_404(asked, approved):
     asked.post(f"{approved}/implementations", json=TEXT)
     for number in ("2", "0", "-1", "x", "1.0", "9" * 30, "\u0661"):
         path = f"{approved}/implementations/{number}"

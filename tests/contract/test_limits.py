@@ -175,7 +175,7 @@ def test_a_429_rounds_the_wait_up_at_any_time(start, pause, later):
 
 
 def test_millions_of_forged_sources_need_little_memory(tell, monkeypatch):
-    """By default, the limiter may remember a sixteenth of the sources in a sixteenth of the memory. With
+    """By default, the limiter may remember a sixteenth of MAX_SOURCES, in a sixteenth of the memory. With
     TRAFFIC_FAULTS=all, ten million sources are forged, and all limits are the real ones.
     """
     part = 1 if SHARE == "all" else 16

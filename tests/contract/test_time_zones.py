@@ -13,8 +13,8 @@ ZONES = {
     "plain": ("UTC", 0, "2026-03-04", 10, 0),
     "kiritimati": ("Pacific/Kiritimati", 840, "2026-03-05", 0, 0),
 }
-"""By organization: its zone, the offset, the current day, the hour of its visit half an hour ago, and its visits on 3
-March."""
+"""By organization: its zone, the offset, the current day, the hour of its visit half an hour ago, and how many visits
+it has on 3 March."""
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
-"""A kill at any write while a redirect is attached leaves both the redirect and its link, or neither.
+"""A kill at any write while a redirect is attached leaves the redirect, or nothing.
 
-The link exists after the next start at the latest. It is never created again over later edits.
+The redirect's link exists after the server's next start at the latest. It is never created again over later edits.
 """
 
 import json

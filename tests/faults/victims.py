@@ -68,8 +68,8 @@ class Victim:
     state: Callable = everything
     """Returns the state in units that change as a whole."""
     told: str = r"$^"
-    """The pattern of its message about completed work. Its group, if any, names the completed part; otherwise, all work
-    is."""
+    """The pattern of its message about completed work. A group in it names the completed part; otherwise, that is all
+    work."""
     function: str = "traffic"
     again: Callable = lambda victim, state: victim.words
     """Returns the words that finish the work from a state, or none if nothing is left to do."""

@@ -39,7 +39,7 @@ class Failure(NamedTuple):
 
 
 class FailingStore(ThreadingHTTPServer):
-    """The store. A request fails as the first of `failures` that matches it says, if that has not yet been used up."""
+    """The store. A request fails in the way of the first of `failures` that matches it and has not been used up."""
 
     daemon_threads = True
 

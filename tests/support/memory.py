@@ -14,8 +14,7 @@ with open(sys.argv[1], "w") as file:
     file.write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
 sys.exit(code)
 """
-"""A small process between the tests and the program: the system counts a parent's memory for the child, too.
-"""
+"""A small process between the tests and the program: the system counts a parent's memory for its child, too."""
 
 
 class Ended(NamedTuple):

@@ -136,8 +136,9 @@ def as_cells(answer, fields=()):
 def as_shown(answer, rows):
     """Return the rows of an answer as a table shows them.
 
-    Rows over time get the visits by neither people nor AI. Rows with a proof get its words, and no visits per answer if
-    the table shows none. Rows about people are those with visits by people, sorted by their number, and get shares.
+    Rows over time get the number of visits by neither people nor AI. Rows with a proof get its words, and no visits per
+    answer if the table shows none. Rows about people are those with visits by people, sorted by their number, and get
+    shares.
     """
     if rows and "other_visits" in rows[0] and "other_visits" not in answer[0]:
         answer = [

@@ -19,7 +19,9 @@ _MOUNTED = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"
 
 
 def run_read_only(folder: Path, *commands: tuple[str, ...]) -> list[Run]:
-    """Run commands one after another in a process that cannot write into a folder; skip if that is impossible."""
+    """Run commands one after another in a process that cannot write into a folder. Skip the test if that is
+    impossible.
+    """
     words = [sys.executable, "-m", "tests.support.read_only", json.dumps(commands)]
     program = ["env", f"TMPDIR={folder.parent}", *words]
     mounts = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]

@@ -163,8 +163,8 @@ class Authority:
         self.file.write_bytes(own.public_bytes(serialization.Encoding.PEM))
 
     def certificate(self, host, lifetime=timedelta(days=1)):
-        """Return a file with a private key and a certificate for this host, which has expired if `lifetime` is
-        negative."""
+        """Return a file with a private key and a certificate for this host; the certificate has expired if `lifetime`
+        is negative."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
         certificate = self._certificate(name, key, lifetime, x509.SubjectAlternativeName([x509.DNSName(host)]))

@@ -1,4 +1,4 @@
-"""Reported visits, many of which must be rejected."""
+"""Hypothesis strategies for reported visits, many of which must be rejected."""
 
 from hypothesis import strategies as st
 

@@ -11,7 +11,7 @@ import pytest
 
 
 def examples(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Run a test once for each row of the table with its name; a row has a value for each of these parameters."""
+    """Run a test once for each row of the table named after it; a row has a value for each of these parameters."""
 
     def parametrized(test: Callable[..., None]) -> Callable[..., None]:
         rows = tables(test.__code__.co_filename)[test.__name__]
@@ -23,7 +23,7 @@ def examples(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]
 
 
 def examples_at_once(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Run a test once for all rows of the table with its name together; a failure names its row.
+    """Run a test once for all rows of the table named after it; a failure names its row.
 
     This is for tests that take less time than starting a test does: their fixtures are not recreated for each row.
     """

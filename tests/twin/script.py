@@ -209,7 +209,7 @@ def failing_list(life: Life) -> str:
 
 
 def detect(life: Life) -> None:
-    """Find jobs, name them by their subjects, and show them."""
+    """Have jobs detected, name them by their subjects and show them; replay one, and estimate the false alarms."""
     life.run("jobs", "detect", "--org", "acme")
     listed = life.run("jobs", "list", "--org", "acme", "--format", "json", label="command: jobs list")
     with contextlib.suppress(ValueError):
