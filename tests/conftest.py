@@ -63,7 +63,7 @@ def new_lake(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def classifier():
-    """The real classification rules."""
+    """The classifier with the shipped rules."""
     return shared_classifier(SHIPPED)
 
 
@@ -92,7 +92,8 @@ def shared_lake(tmp_path_factory, new_lake):
 
 @pytest.fixture(scope="module")
 def today():
-    """The UTC date, for tests of code that reads the clock. In a day's last two minutes, tests wait for the next."""
+    """The UTC date, for tests of code that reads the clock. In the last two minutes of a day, tests wait for the next
+    day."""
     while (now := datetime.now(UTC)).date() != (later := now + MIN_REST_OF_DAY).date():
         midnight = later.replace(hour=0, minute=0, second=0, microsecond=0)
         time.sleep((midnight - now).total_seconds())
@@ -184,7 +185,7 @@ def forks():
 
 @pytest.fixture(scope="session")
 def serving(forks):
-    """Run `traffic serve` on a free port while in this context: a forked process, or a program."""
+    """Run `traffic serve` on a free port while in this context: in a forked process, or as the installed program."""
 
     @contextmanager
     def serving(lake, *flags, before="", is_installed=False, folder=Path(sys.executable).parent, **changes):
@@ -314,10 +315,10 @@ def pytest_configure(config):
 
 
 def pytest_collection(session):
-    """Import a share of the test files first: a different share in each process.
+    """Import a part of the test files first: a different part in each process.
 
     Rewriting the assertions of all files takes longer than any other part of collection in a clean clone. Every process
-    needs all files, but finds the other shares already compiled after its own.
+    needs all files, but finds the other parts already compiled after its own.
     """
     if worker := getattr(session.config, "workerinput", None):
         files = sorted(file for place in session.config.args for file in Path(place).rglob("test_*.py"))

@@ -116,7 +116,7 @@ def chosen(tree: Path, folders: list[str], seed: int, count: int) -> list[Mutati
 
 
 def stages(tree: Path, file: str) -> list[str]:
-    """Return the nearest tests: those for the file, then those for the nearest folder above it that has tests."""
+    """Return the nearest tests: those for the file, if any, and those for the nearest of its folders that has tests."""
     folder = Path("tests") / Path(file).parent
     near = next(path for path in (folder, *folder.parents) if (tree / path).exists())
     own = near / f"test_{Path(file).name}"
@@ -153,7 +153,8 @@ class Planter:
         self._limits: dict[str, float] = {}
 
     def killer(self, mutation: Mutation, tests: str) -> str | None:
-        """Return the first test that fails with the mistake, "time" if the tests take five times as long, or None."""
+        """Return the first test that fails with the mistake, "time" if the tests take five times as long and a minute
+        more, or None."""
         if tests not in self._limits:
             begun = time.monotonic()
             if failed := killer(self._tree, tests):

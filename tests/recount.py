@@ -148,8 +148,8 @@ def as_seen(visit: Visit) -> Visit:
     """Return a visit with the class that answers show: a disguised bot if it counted as a person's and has a convicting
     signal.
 
-    A page that was only loaded ahead and never opened is a prefetch. A scanner that uses the name of an AI agent or
-    crawler is another bot unless its address was verified.
+    If `unfollowed` is its only convicting signal, it is a prefetch. A scanner that uses the name of an AI agent or a
+    search crawler is another bot unless it is verified.
     """
     has = {name for name, bit in BITS.items() if (visit.get("signals") or 0) // bit % 2}
     if visit["bot_category"] in PEOPLE and (convicting := has.intersection(CONVICTING)):
@@ -210,7 +210,7 @@ def signals(
 
 
 def judged(visits: Iterable[Visit], releases: Any, own_codes: Iterable[str] = (), engines: Any = None) -> list[Visit]:
-    """Return the visits with the signals that judging adds; all their days are past.
+    """Return the visits with the signals that judging adds, as if all their days were past.
 
     `releases` has the days from which browsers count as old. `engines` tells whether browsers send all headers; without
     `engines`, no visit gets a signal about missing headers.
@@ -237,7 +237,7 @@ HEADERS: Final = {
 def _headerless(visits: Sequence[Visit], browsers: set[str], sent: str, *lacking: str) -> set[tuple[str, int]]:
     """Return the domains and visitors of page views without a header that their browser always sends.
 
-    The visitor must not have sent the header at all that day.
+    The visitor must not have sent the header at all that day, and three others on the domain must have sent it.
     """
 
     known = [visit for visit in visits if visit["visitor"] is not None]
@@ -316,7 +316,8 @@ def _late(
 
 
 def _of_old_protocol(visits: Sequence[Visit], browsers: set[str]) -> dict[str, set[tuple[str, int]]]:
-    """Return the domains and visitors with HTTP/1 pages but no files, if most agents load both over HTTP/2 or 3."""
+    """Return, by signal, the domains and visitors that load pages over HTTP/1 but no files, if three or more user
+    agents on the domain, and 90 % of those that load both, do so over HTTP/2 or 3."""
     found = set()
     people = [visit for visit in visits if visit["bot_category"] in PEOPLE and visit["user_agent"] is not None]
     for domain, here in _grouped(people, lambda visit: visit["domain"] or "").items():
@@ -414,12 +415,13 @@ def _request(visit: Visit) -> tuple[Any, ...]:
 
 
 def _is_ahead(visit: Visit) -> bool:
-    """Whether a browser loaded a page ahead."""
+    """Whether a browser prefetched a page."""
     return ((visit.get("signals") or 0) & (BITS["loaded_ahead"] | BITS["file"])) == BITS["loaded_ahead"]
 
 
 def _unfollowed_pages(visits: Sequence[Visit]) -> set[tuple[Any, ...]]:
-    """Return the pages that were loaded ahead and, by the visitor's later requests on the domain, not opened."""
+    """Return the requests that prefetched a page which, judging by later requests on the domain, the visitor did not
+    open."""
     found = set()
     for of_one in _grouped(visits, lambda visit: _request(visit)[:2]).values():
         if of_one[0]["visitor"] is None:
@@ -439,7 +441,7 @@ def _is_of_the_page_before(file: Visit, opened: Sequence[Visit]) -> bool:
 
 
 def _is_followed(page: Visit, ahead: Sequence[Visit], opened: Sequence[Visit], files: Sequence[Visit]) -> bool:
-    """Whether a sign that the page was opened comes within half an hour and before another page is loaded ahead."""
+    """Whether a sign that a prefetched page was opened comes within half an hour and before the next prefetched page."""
     at = page["visited_at"]
     if any(other["visited_at"] == at and other["path"] > page["path"] for other in ahead):
         return False
@@ -454,9 +456,9 @@ def _is_followed(page: Visit, ahead: Sequence[Visit], opened: Sequence[Visit], f
 
 
 def _sites_with_assets(people: Sequence[Visit]) -> dict[tuple[str, str], list[int]]:
-    """Count pages and assets by domain and user agent, on domains where five or more agents load assets.
+    """Count pages and assets by domain and user agent, on domains where five or more user agents load assets.
 
-    Together, these agents must load at least as many assets as pages.
+    Together, these user agents must load at least as many assets as pages.
     """
     counts: dict[tuple[str, str], list[int]] = {}
     for visit in people:
@@ -562,7 +564,7 @@ def _status(hundreds: int) -> Measure:
 
 
 def _distinct(*columns: str, of: Iterable[str] = CATEGORIES) -> Measure:
-    """Count the combinations of values in visits of some categories, except those with an unknown first column."""
+    """Return a measure that counts combinations of values in visits of some categories whose first column is known."""
     return lambda visits: len(
         {tuple(visit[name] for name in columns) for visit in _of(visits, *of) if visit[columns[0]] is not None}
     )
@@ -744,7 +746,8 @@ def _summed_up(rows: Sequence[Row], whole: int) -> Row:
 def _counted_apart(
     rows: list[Row], visits: list[Visit], keys: Mapping[str, Callable[[Visit], Any]], field: str
 ) -> None:
-    """Set an uncut field: for a row, it counts the row's words on all days; for (other), all words without a row."""
+    """Set a field from visits that were not cut: those with a row's words or, for (other), those with words without a
+    row."""
     groups = _grouped(visits, lambda visit: tuple(key(visit) for key in keys.values()))
     amounts = {words: MEASURES[field](group) for words, group in groups.items()}
     first, category = next(iter(keys)), list(keys).index("bot_category") if "bot_category" in keys else None
@@ -1090,7 +1093,8 @@ def _most(groups: Mapping[Any, Sequence[Visit]]) -> list[Any]:
 
 
 def _source(referrer: str, referrer_type: str) -> str:
-    """Return the source of the longest listed host that is the referrer or a parent domain of it, or the referrer."""
+    """Return the source of the longest listed host of this type that is the referrer or its parent domain, else the
+    referrer."""
     for listed_type, host, source in _SOURCES:
         name = re.escape(host).replace(r"\.\*", r"\.(com|[a-z]{2}|com?\.[a-z]{2})")
         if listed_type == referrer_type and re.fullmatch(rf"([^:/]+\.)?{name}", referrer):
@@ -1464,8 +1468,8 @@ def _is_flood(visits: list[Visit]) -> bool:
 
 
 def _is_evidence(visit: Visit) -> bool:
-    """Whether a request may show a problem with a site: it is not a probe, and its visitor neither probes nor borrows a
-    name."""
+    """Whether a request may show a problem with a site: it is not a probe, and it is verified or its visitor neither
+    probes nor borrows a name."""
     has_probed = (visit.get("signals") or 0) & (BITS["probed"] | BITS["scanned"])
     is_known = visit["confidence"] == "verified" or not (has_probed or visit["confidence"] == "contradicted")
     return not visit["is_malicious"] and is_known
@@ -1589,7 +1593,7 @@ def _impersonated(subject: Row, group: list[Visit], as_of: date, _: Any) -> Row 
 
 
 def _asked(*categories: str) -> Callable[[Iterable[Visit]], list[Visit]]:
-    """Return a filter for visits of some categories, which replaces their paths by templates."""
+    """Return a filter for the evidence in visits of some categories, which replaces paths by templates."""
     return lambda visits: [
         visit | {"path": _template(visit), "real": visit["path"]}
         for visit in _of(visits, *categories)
@@ -1626,7 +1630,7 @@ def _search_errors(subject: Row, group: list[Visit], as_of: date, _: Any) -> Row
 
 
 def _searched(visits: list[Visit], as_of: date, codes: set[str]) -> list[Row]:
-    """Return the errors that search crawlers get, by domain, unless people and AI products get most of them, too."""
+    """Return the errors that search crawlers get, by domain, unless people or AI products get most of them as well."""
     erring = {(row["domain"], row["path"]) for row in FINDERS["server_errors"](visits, as_of, codes)}
     rows = []
     for subject, group in _subjects(_asked("search_crawler")(visits), "domain"):
@@ -1763,13 +1767,13 @@ def _is_admin(path: str) -> bool:
 
 
 def _reads(visit: Visit) -> bool:
-    """Whether a search or AI crawler requested a page whose response may have a body."""
+    """Whether a search crawler, AI crawler or assistant requested a page whose response may have a body."""
     is_crawler = visit["bot_category"] in ("search_crawler", "ai_training", "ai_assistant") and _is_evidence(visit)
     return is_crawler and visit["method"] != "HEAD" and not (visit.get("signals") or 0) & BITS["file"]
 
 
 def _is_inside(visit: Visit) -> bool:
-    """Whether a search or AI crawler requested something that only a site's administrators should get."""
+    """Whether a search crawler, AI crawler or assistant requested what only a site's administrators should get."""
     path = (visit["path"] or "").lower()
     is_deletion = path.removeprefix("/").split("/")[0] not in ABOUT and not DELETING.isdisjoint(path.split("/")[1:])
     return _reads(visit) and (_is_admin(path) or is_deletion) and not any(word in path for word in FOR_ALL)

@@ -230,7 +230,7 @@ def test_the_commands_in_the_documents_run_in_order(workshop, typed):
         assert (code, line) == (0, line), err
 
 
-def test_the_shell_prints_the_documented_answer(workshop):
+def test_documented_commands_of_the_duckdb_shell_print_rows(workshop):
     in_folder("traffic views --org acme > acme.sql", workshop)
     said = "".join(TEXTS[path] for path in (README, ROOT / "queries/README.md"))
     for line in {*re.findall(r"`(\.read [^`]+|DESCRIBE [^`]+|SHOW TABLES)`", said)}:

@@ -144,7 +144,7 @@ def test_no_files_import_each_other_in_a_circle():
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}, "e": set()}) == [{"b", "c"}]
 
 
-def test_only_its_own_room_uses_the_manifests_database():
+def test_only_modules_of_the_manifest_use_its_database():
     outside = [path for path in FILES if not path.is_relative_to(ROOT / "data/manifest")]
     taken = {name for path in outside for name in imports_of(path) if name.startswith("data.manifest.database")}
     assert taken <= {"data.manifest.database.MIGRATIONS"}
@@ -161,7 +161,7 @@ def test_duckdb_is_used_only_in_the_listed_modules():
     assert [name for name in openers if name.startswith("queries/")] == ["queries/locked_engine.py"]
 
 
-def test_only_the_cluster_modules_import_its_extras_packages():
+def test_only_cluster_modules_import_the_cluster_packages():
     with_extra = {name for name, path in modules_by_name().items() if {"grpc", "pyspark", "sqlglot"} & tops_of(path)}
     of_cluster = {"queries.cluster", "queries.cluster_views", "queries.compiler", "queries.connect"}
     assert {name for name in with_extra if not name.startswith("queries.compiler.")} <= of_cluster

@@ -113,7 +113,7 @@ def version_of(root):
 
 
 @of_1_0_0
-def test_no_upgrade_while_another_program_has_the_lake_open(root, monkeypatch):
+def test_a_lake_in_use_by_another_program_is_not_upgraded(root, monkeypatch):
     monkeypatch.setattr("data.manifest.generation._MAX_UPGRADE_WAIT_SECONDS", 0.0)
     (root / ".staging").mkdir()
     with shared(root), pytest.raises(Conflict, match="cannot be upgraded while another program has the lake open"):

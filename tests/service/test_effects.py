@@ -118,7 +118,7 @@ def test_a_clock_that_is_ahead_of_the_disk_gives_a_warning(lake):
 
 
 @examples("variables", "level", "words")
-def test_the_address_and_the_proxies_are_consistent(variables, level, words):
+def test_doctor_checks_the_address_and_the_proxies(variables, level, words):
     check = check_address(read_settings({f"TRAFFIC_{name}": value for name, value in variables.items()}))
     assert check.level == level
     assert words in check.text
@@ -226,7 +226,7 @@ def test_retention_waits_for_running_queries_and_is_recorded(lake, traffic, monk
     assert slept == []
 
 
-def test_the_command_that_the_server_prints_creates_a_link_to_it(traffic, lake, serving):
+def test_a_server_prints_a_command_that_makes_a_sign_in_link(traffic, lake, serving):
     with serving(lake, base_path="/v1") as server:
         assert server.monitor is None  # only with a separate port
         line = server.process.stderr.readline()

@@ -49,7 +49,8 @@ def words(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def imported(run, words):
-    """An import that prints which libraries for consoles, downloads and countries it has loaded, and its lake."""
+    """The output of an import, with the libraries for consoles, downloads and countries that it has loaded, and the
+    arguments for its lake."""
     log, lake = words
     loaded = "print([name for name in ('rich', 'urllib.request', 'maxminddb') if name in sys.modules])"
     return run(sys.executable, "-c", CAUGHT + loaded, "import", *log, *lake), lake

@@ -114,7 +114,7 @@ def test_mcp_tools_that_fail_to_start_report_it_and_close_files(lake, monkeypatc
     assert open_files(lake.root) == set()
 
 
-def test_a_command_that_fails_to_start_frees_its_port(tmp_path, monkeypatch, capsysbinary):
+def test_a_server_that_fails_to_start_frees_its_port(tmp_path, monkeypatch, capsysbinary):
     monkeypatch.setattr(service.app.application, "create_app", fail)
     port, handlers = free_port(), [*logging.getLogger().handlers]
     with pytest.raises(RuntimeError, match="new thread") as _failure:  # its traceback keeps the socket

@@ -171,7 +171,8 @@ class Terminal:
             jobs.upsert(broken(path.encode().decode("unicode_escape"), rows=rows), NOW)
 
     def approve(self, words, below):
-        """Approve a job with a note, `«job» as discussed`; `dismiss` is alike, and `redirect` takes a URL instead."""
+        """Approve a job with a note: `«job» as discussed`. `dismiss` takes the same words; `redirect` takes a job and a
+        URL."""
         self._act("approve_fix", words)
 
     def dismiss(self, words, below):

@@ -64,7 +64,7 @@ def test_malformed_keys_are_rejected(keys):
 
 
 @pytest.mark.parametrize("what", ["moved", "deleted", "replaced"])
-def test_a_moved_or_replaced_database_is_not_written(keys, database, tmp_path, what):
+def test_a_moved_deleted_or_replaced_database_is_not_written_to(keys, database, tmp_path, what):
     key, away = keys.create_key("acme", "a"), tmp_path / "away"
     database.rename(away)
     if what == "deleted":
@@ -208,8 +208,8 @@ def test_concurrent_programs_all_start_on_a_new_lake(lake, database):
         control.close()
 
 
-def test_a_newer_or_damaged_or_lost_database_is_rejected(lake, database):
-    """P6: keys are not reported as unknown because a file was lost."""
+def test_a_newer_damaged_or_empty_database_is_rejected(lake, database):
+    """P6: the keys of a damaged or emptied database are not reported as unknown."""
     ControlDatabase(lake).close()
     land(lake, "acme", [visit()])
     with closing(sqlite3.connect(database)) as db, db:

@@ -1,4 +1,5 @@
-"""The pages: their addresses, their cost, and that they do not affect the rest of the service."""
+"""The pages next to the API: their addresses, their errors, keys and sessions, and a server that starts without loading
+them."""
 
 import subprocess
 import sys
@@ -68,8 +69,8 @@ def test_a_failed_query_gives_an_error_page(lake, acme):
     assert "The request failed" in acme.read("", 500).one("h1").text
 
 
-def test_a_key_can_be_created_used_and_revoked_on_its_page(browser):
-    """The page with the key is not compressed: its size would reveal its content."""
+def test_a_key_created_on_a_page_works_until_it_is_revoked(browser):
+    """The page that shows the key is not compressed, because its compressed size could reveal the key."""
     response = browser.post("settings/api-keys", OURS | {"Accept-Encoding": "gzip"}, name="report of the week")
     assert (response.status_code, "content-encoding" in response.headers) == (200, False)
     page = read(response.text)

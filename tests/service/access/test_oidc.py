@@ -1,4 +1,4 @@
-"""Signing in at the identity provider, and attempts to bypass it.
+"""Signing in at the identity provider, and attempts to bypass the sign-in.
 
 Normal behaviour is tested with a real provider, and behaviour that a real provider never shows with a fake provider.
 """
@@ -50,7 +50,7 @@ class Provider(Receiver):
         self.status, self.nonce, self.is_silent = 200, "", False
 
     def token(self, **changes):
-        """Return an ID token that is valid unless it has changes."""
+        """Return a valid ID token with the given changes."""
         return token(**{"iss": self.issuer, "aud": "dashboard", "nonce": self.nonce, **changes})
 
     def script_of(self, request):
@@ -121,14 +121,14 @@ def approved(address, person, **changes):
 
 
 def signed_in(browser, person, query="", **changes):
-    """Sign in at the real provider; return the server's response to the browser that returns from there."""
+    """Sign in at the real provider; return the server's response when the browser comes back."""
     start = browser.get(f"oidc/start{query}")
     assert start.status_code == 303, start.text
     return browser.get(approved(start.headers["location"], person, **changes))
 
 
 def returned(browser, asked, **changes):
-    """Return from the provider with a code and other changes; return the server's response."""
+    """Come back from the provider with a code and the state, unless changed; return the server's response."""
     query = {"code": "a-code", "state": asked["state"]} | changes
     return browser.get(f"oidc/callback?{urlencode({k: v for k, v in query.items() if v is not None})}")
 
@@ -405,7 +405,7 @@ def test_an_id_token_for_the_dashboard_does_not_open_the_api(at, provider):
 
 
 def test_a_missing_issuer_is_rejected_if_one_is_announced(at, provider):
-    """RFC 9207: a wrong issuer is always rejected, a missing one only if the provider announces that it sends it."""
+    """RFC 9207: a wrong issuer is always rejected, a missing one only if the provider announces that it sends one."""
     for is_announced in (False, True):
         provider.discovery["authorization_response_iss_parameter_supported"] = is_announced
         with at() as browser:
@@ -480,7 +480,7 @@ def test_unreadable_keys_are_reported_as_a_provider_failure(at, provider):
         assert asks_for_patience(returned(browser, begun(browser, provider)))
 
 
-def test_a_slow_provider_delays_no_other_sign_in(at, provider, monkeypatch):
+def test_a_slow_provider_does_not_delay_the_sign_in_page(at, provider, monkeypatch):
     monkeypatch.setattr(oidc, "FETCH_TIMEOUT_SECONDS", 1)
     provider.is_silent = True
     with at() as browser, ThreadPoolExecutor(20) as threads:

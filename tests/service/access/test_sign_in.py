@@ -1,4 +1,4 @@
-"""Signing in and out, and attempts to bypass it."""
+"""Signing in and out, and attempts to bypass the sign-in."""
 
 import asyncio
 import sqlite3
@@ -256,7 +256,7 @@ def test_a_held_write_lock_blocks_no_page(shared_lake, stranger):
 
 @pytest.fixture
 def entered(lake, logged):
-    """The code and session of a user who signed in and requested a page, and what the server logged during this."""
+    """The code and session of a user who signed in and requested a page, and what the server logged meanwhile."""
     code = link_of(lake)
     with logged() as (browser, stream):
         assert browser.get(f"enter?code={code}").status_code == 200

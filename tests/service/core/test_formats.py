@@ -1,4 +1,4 @@
-"""The API's words, and text that contains code, as pages show them."""
+"""How pages show the API's words, text that contains code, and sizes."""
 
 import pytest
 

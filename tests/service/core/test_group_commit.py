@@ -10,12 +10,12 @@ from service.core.http.group_commit import GroupCommit
 
 @pytest.fixture
 def made():
-    """Return the committed groups, in order, each with its number of changes."""
+    """The groups in the order of their commits, each with its number of changes."""
     return []
 
 
 def commits(made, needs_rest=lambda _: False):
-    """Record the committed changes."""
+    """Return a group commit that records its commits in `made`."""
 
     def make(group, changes):
         made.append((group, len(changes)))

@@ -87,7 +87,7 @@ async def test_past_the_total_limit_the_heaviest_owner_loses_a_body(bodies):
     assert bodies.bytes_held == 190
 
 
-async def test_an_owner_below_its_share_is_never_rejected(bodies):
+async def test_an_owner_below_its_equal_share_is_never_rejected(bodies):
     landing = [await sent(bodies, owner, 80) for owner in "abcd"]
     for sender in landing:
         await sender.send(0, more=False)  # complete bodies, which are not evicted
@@ -146,7 +146,7 @@ def test_any_arrivals_stay_within_limits_and_end_at_zero(arrivals):
 
 
 class Stream:
-    """A request with all chunks already received, which counts the chunks taken."""
+    """A request whose chunks have all been received; it counts those that are taken."""
 
     def __init__(self, owner, chunks):
         self._left, self.taken = chunks, 0

@@ -86,7 +86,7 @@ async def test_the_organization_with_fewer_slots_goes_first():
     await waiting["b"]
 
 
-async def test_a_cancelled_client_leaves_the_queue_or_its_slot():
+async def test_a_cancelled_client_leaves_the_queue_or_frees_its_slot():
     scheduler = Scheduler(1)
     await scheduler.acquire("a")
     waiting, at_its_turn, last = (asyncio.create_task(scheduler.acquire("b")) for _ in range(3))

@@ -79,7 +79,7 @@ def test_the_map_file_names_its_source(fact):
     assert fact in MAP.read_text("utf-8").partition("-->")[0]
 
 
-def test_the_map_has_every_country_once(world):
+def test_the_map_has_every_country_but_antarctica_once(world):
     drawn = [element.get("id") for element in world]
     codes = set(re.findall(r"\('([A-Z]{2})', '", COUNTRIES.read_text("utf-8")))
     assert len(codes) > 240

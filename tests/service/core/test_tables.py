@@ -31,7 +31,7 @@ ROWS = st.lists(NAMES, min_size=1).flatmap(
 
 
 def lines_of(columns):
-    """Return the maximum width of each line."""
+    """Return the width of a table with these columns."""
     return sum(column.width for column in columns) + 2 * (len(columns) - 1)
 
 

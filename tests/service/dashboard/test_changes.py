@@ -31,8 +31,8 @@ def compared(days):
 
 
 def made(mean_of, days, dice, clump=1, spread=0):
-    """Return rows of visits-by-name with random visits for each name and day: `mean_of` on average, in clumps, at rates
-    that vary."""
+    """Generate rows of visits-by-name or visits-by-link with random visits for each name and day: `mean_of` on average,
+    in clumps, at rates that vary."""
     for number in range(NAMES):
         for day in range(2 * days):
             mean = mean_of(number, day >= days) * (dice.gammavariate(spread, 1 / spread) if spread else 1)
@@ -79,7 +79,7 @@ def test_a_name_without_earlier_visits_is_new():
     assert [(one.kind, one.name, one.before) for one in changes] == [("new", "name-4", 0)]
 
 
-def test_a_new_name_with_few_visits_is_not_news():
+def test_a_new_name_with_few_visits_is_not_listed():
     rows = [{"subject": "agent", "name": "Once", "date": "2026-01-10", "visits": 4}]
     assert changes_of(rows, compared(7)) == []
 

@@ -22,8 +22,8 @@ AGENT = {"bot_category": "ai_assistant", "ai_source": "ChatGPT", "agent": "ChatG
 
 
 def visits_of_two_weeks():
-    """Generate visits in two periods, before and now: Sweden 6 and 12, Norway 6 and 0, Denmark 0 and 6, an agent 3 and
-    2. Today, which is not compared, has visits too."""
+    """Generate visits in two periods, before and now (Sweden 6 and 12, Norway 6 and 0, Denmark 0 and 6, an agent 3 and
+    2), and today."""
     for day in range(3, 16):
         countries = ("SE", "SE", "DK") if day >= 9 else ("SE", "NO")
         for second, country in enumerate(countries):
@@ -97,7 +97,7 @@ def test_a_comparison_is_kept_by_filters_and_links(compared):
     assert all("compare=before" in one["href"] for one in page.one("nav", class_="pages").all("a")[:3])
 
 
-def test_a_link_ends_a_comparison(compared):
+def test_a_page_with_a_comparison_links_to_one_without(compared):
     page = compared.read(f"people?{WEEK}&compare=before")
     (back,) = (one for one in page.all("a") if one.text == "Without comparison")
     assert "compare" not in back["href"]

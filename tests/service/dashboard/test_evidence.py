@@ -1,4 +1,5 @@
-"""Days with request headers have more evidence: a note says so if a chart or a comparison covers days of both kinds."""
+"""Days with request headers have more evidence: marks or a note say so if a chart or a comparison covers both kinds of
+days."""
 
 import json
 import tarfile
@@ -31,7 +32,8 @@ def days_of(*days, signals):
 
 @pytest.fixture(scope="module")
 def shared_lake(shared_lake):
-    """A lake with headers from 8 to 12 March. The 11th has visits with and without them, the 4th and 5th no visits."""
+    """A lake with request headers from 8 to 12 March and on the 15th. The 11th also has visits without headers; the 4th
+    and 5th have no visits."""
     land(shared_lake, "acme", days_of(1, 2, 3, 6, 7, 11, 13, 14, signals=WITHOUT))
     land(shared_lake, "acme", days_of(8, 9, 10, 11, 12, 15, signals=WITH))
     Compactor(shared_lake, lambda: NOW).run()
@@ -49,7 +51,7 @@ def test_first_days_with_and_without_headers_are_marked(browser):
     assert [text for text, _ in found] == [f"8 Mar 2026: {GAINED}", f"13 Mar 2026: {LOST}"]
 
 
-def test_a_mark_links_to_the_page_left_out_of_people(browser):
+def test_a_mark_links_to_the_page_about_left_out_visits(browser):
     links = {link for _, link in marks(browser.read(f"{ALL}&domain=go.example"))}
     assert links == {f"/app/left-out{ALL}&domain=go.example"}
     assert browser.get(links.pop()).status_code == 200
@@ -75,7 +77,7 @@ def test_the_chart_of_a_link_is_marked(lake, browsing):
     assert mark == (f"3 Mar 2026: {GAINED}", f"/app/left-out{ALL}&short_code=sale")
 
 
-def test_days_that_are_not_judged_have_no_marks(lake, browsing):
+def test_days_have_no_marks_if_behaviour_is_off(lake, browsing):
     land(lake, "acme", days_of(1, 2, signals=WITHOUT) + days_of(3, 4, signals=WITH))
     lake.manifest.behaviour.switch("acme", on=False)
     with browsing(lake) as browser:

@@ -50,7 +50,7 @@ def rows_of(browser, query=""):
 
 
 def buttons(browser, query=""):
-    """Return the buttons on the page by their path, each with the data and the target of its form."""
+    """Return the buttons on the page by path: the target of each button's form, and the value that the button sends."""
     forms = [form for row in rows_of(browser, query) for form in row.all("form")]
     named = [(form.one("button"), form["action"]) for form in forms]
     return {button.text.partition(": ")[2]: (action, button["value"]) for button, action in named}

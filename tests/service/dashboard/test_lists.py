@@ -1,4 +1,4 @@
-"""All links on one page: however many there are, each can be found by search, by sorting and by paging."""
+"""The list of all links: however many there are, each can be found by searching, sorting and paging."""
 
 from datetime import datetime, timedelta
 from itertools import cycle
@@ -60,7 +60,7 @@ def followed(browser, page):
 @pytest.mark.parametrize(
     ("field", "order"), [*zip(SORTABLE, cycle(("ascending", "descending")), strict=False), ("visits", "descending")]
 )
-def test_links_are_sorted_by_every_column(browser, field, order):
+def test_links_can_be_sorted_by_every_column(browser, field, order):
     page = browser.read(f"links?sort={field}&order={order}")
     assert shown(page) == expected(sorted_by=field, ascending=order == "ascending")
 
@@ -80,7 +80,7 @@ def test_link_search_ignores_case_in_all_fields_of_a_link(browser, search):
     assert page.one("input", name="search")["value"] == search
 
 
-def test_only_unvisited_links_can_be_listed_and_counted(browser):
+def test_unvisited_links_can_be_listed_and_counted_alone(browser):
     page = browser.read("links?visits=none")
     visited = {row["short_code"] for row in VISITS}
     rows = followed(browser, page)

@@ -60,7 +60,7 @@ def steps_of(work):
 
 
 @pytest.mark.parametrize("page", [*NAMED, LINK, *SUBJECTS.values()], ids=lambda page: page.title)
-def test_twice_the_days_take_at_most_twice_the_work(weekly, page):
+def test_twice_the_days_take_about_twice_the_work(weekly, page):
     steps = []
     with closing(Warehouse(weekly)) as warehouse:
         for days in (DAYS, 2 * DAYS):

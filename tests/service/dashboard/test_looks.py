@@ -63,13 +63,13 @@ def test_agents_are_described_in_plain_words(seen, browsing):
     assert {data["value"] for data in table.all("data")} >= {"high", "medium", "low", "contradicted"}
 
 
-def test_a_time_is_a_day_with_its_time_in_the_title(seen, browsing):
+def test_a_time_is_shown_as_a_day_with_the_time_in_its_title(seen, browsing):
     with browsing(seen) as browser:
         cell = browser.read("paths").one("td", class_="time").one("data")
     assert (cell.text, cell["title"], cell["value"]) == ("14 Mar 2026", "14 Mar 2026 00:00", "2026-03-14T00:00:00Z")
 
 
-def test_the_page_totals_bytes_and_explains_unknown_agents(seen, browsing):
+def test_agents_are_totalled_and_unknown_ones_explained(seen, browsing):
     named = {"bot_category": "ai_training", "agent_kind": "training", "agent": "GPTBot", "operator": "OpenAI"}
     probe = {"bot_category": "other_bot", "agent_kind": "scanner"}
     crawled = [visit(visited_at=datetime(2026, 3, 13), **named, bytes_sent=1_500)] * 2

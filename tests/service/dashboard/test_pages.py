@@ -58,7 +58,7 @@ SHOWN = [
     for (row, path), (column, scope) in product(enumerate(PAGES), enumerate(SCOPES))
     if IS_LONG or row % len(SCOPES) == column
 ]
-"""Each page in one scope, and each scope on one page; with `TRAFFIC_FAULTS=all` every page in every scope."""
+"""Each page in one scope, and each scope on at least one page; with `TRAFFIC_FAULTS=all` every page in every scope."""
 SHOWN += [
     ("link", "?range=7d&short_code=launch&domain=go.example"),
     ("link", "?start_date=2026-02-01&end_date=2026-03-10&short_code=docs"),
@@ -69,7 +69,7 @@ HOSTILE = [text.replace("LONG", 8_000 * "x") for text in tables_of(__file__)["ho
 
 
 def drawn():
-    """Generate visits of every kind over ninety days, to two domains and three links."""
+    """Generate visits of seven kinds over 95 days, to three short codes on two domains and without a short code."""
     kinds = [
         {"bot_category": "human", "referrer": "news.example", "referrer_type": "other", "country": "SE", "visitor": 1},
         {"bot_category": "human", "utm_source": "mail", "utm_medium": "email", "utm_campaign": "spring", "visitor": 2},
@@ -111,7 +111,7 @@ def shared_lake(shared_lake):
 
 @pytest.fixture(scope="module")
 def api(shared_lake, application, key_of, internal):
-    """Query the API of the same application as acme, and the lake for answers without a route."""
+    """Query the application's API as acme, or the lake for answers without a route."""
     headers = {"Authorization": f"Bearer {key_of(shared_lake)}"}
 
     def ask(path):
@@ -392,14 +392,14 @@ def operators_row(page):
     return row
 
 
-def test_lists_are_compared_in_separate_columns(lake, acme):
+def test_the_operators_table_counts_visits_by_proof(lake, acme):
     ways = ((0, "verified"), (BITS["signed"], "verified"), (BITS["signed"], "high"), (0, "high"), (0, "low"))
     land(lake, "acme", [visit(**READ, signals=signals, confidence=confidence) for signals, confidence in ways])
     assert operators_row(acme.read("ai"))["proof"] == "2 verified, 1 signed, 2 claimed"
 
 
 @pytest.mark.parametrize(("days", "told"), [("2026-03-14", "0.5"), ("2026-03-13", "")])
-def test_people_per_answer_needs_covered_days(lake, acme, tmp_path, days, told):
+def test_people_per_answer_are_counted_only_on_covered_days(lake, acme, tmp_path, days, told):
     kinds = [("ai_assistant", "assistant_fetch")] * 2 + [("ai_referral", "referral")]
     agents = {"agent": "ChatGPT-User", "operator": "OpenAI", "ai_source": "ChatGPT"}
     land(lake, "acme", [visit(**READ | agents | {"bot_category": kind, "agent_kind": of}) for kind, of in kinds])
@@ -664,7 +664,7 @@ def test_no_step_leads_past_today(browser):
     assert browser.read("?range=7d").all("a", rel="next") == []
 
 
-def test_a_step_to_a_preset_has_its_name(browser):
+def test_a_step_to_a_preset_names_it_in_its_address(browser):
     page = browser.read("?start_date=2026-03-02&end_date=2026-03-08")
     assert page.one("a", rel="next")["href"] == "/app/?range=7d"
 
@@ -834,7 +834,8 @@ def test_without_script_every_link_and_form_works(browser):
 
 @pytest.fixture(scope="module")
 def every_page(application, shared_lake, responses):
-    """Return the responses to an editor for every page, and for a page that does not exist, with their content."""
+    """Return the responses to an editor for all kinds of pages, also for one that does not exist, each with its parsed
+    content."""
     application.cookies.clear()
     browser = Browser(application)
     browser.enter(link_of(shared_lake))
@@ -1017,7 +1018,7 @@ def loaded_by(page):
 
 
 VIEWERS = itertools.count(35)
-"""The last numbers of source addresses that nothing else uses."""
+"""The last numbers of source addresses that no other test uses."""
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
-"""Commands that pages print: the real command line parses each of them, and they name the lake and the program."""
+"""Commands that pages and messages print: the real command line parses each of them, and they name the lake and the
+program."""
 
 import ast
 import re
@@ -27,7 +28,7 @@ PAGES = ("", "ai", "agents", "people", "times", "links", "paths", "domains", "le
 
 
 def printed(page):
-    """Return the commands on a page, as words after the program."""
+    """Yield the words of each command on a page, without the program."""
     for code in page.all("code"):
         line = code.text.partition(" > ")[0].partition(" && ")[0]
         if line.startswith(("traffic ", "uv run traffic ")):
@@ -35,7 +36,7 @@ def printed(page):
 
 
 def parsed(words):
-    """Return the command and the parameters that the command line reads from words. Raises UsageError."""
+    """Return the context in which the command line would run a command with these words. Raises UsageError."""
     context = PROGRAM.make_context("traffic", [*words])
     command = PROGRAM
     while hasattr(command, "commands"):
@@ -47,7 +48,8 @@ def parsed(words):
 
 @pytest.fixture
 def texts(lake, browsing):
-    """The pages of an organization with visits and a job, and of a new organization; also for a viewer."""
+    """The pages of an organization with visits and a job, as an editor and as a viewer, and two pages of a new
+    organization."""
     crawled = {"bot_category": "ai_training", "agent_kind": "training", "agent": "GPTBot", "operator": "OpenAI",
                "ai_source": "ChatGPT", "confidence": "high"}  # fmt: skip
     land(lake, "acme", [visit(visited_at=NOW.replace(tzinfo=None) - timedelta(days=1), **crawled)])
@@ -71,7 +73,7 @@ NAMES = {
 
 
 def literals(source):
-    """Return the text of each string in a module except docstrings, with X for each value in it."""
+    """Yield the text of each string in a module except docstrings, with X for each value in it."""
     tree = ast.parse(source)
     parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     parts |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}

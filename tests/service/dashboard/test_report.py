@@ -22,7 +22,8 @@ DAY = timedelta(days=1)
 
 
 def drawn(today):
-    """Generate visits on sixty days: people from every country, an agent, 60 links, and a stranger's words."""
+    """Generate visits on sixty days from every country, by people and an agent, to 46 links, and a visit with a
+    stranger's words."""
     noon = datetime(today.year, today.month, today.day, 12)
     for number in range(360):
         code = f"link-{number % 60}" if number % 4 else "launch"

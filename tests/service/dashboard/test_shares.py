@@ -1,4 +1,4 @@
-"""Shares: a link shows its fixed scope, and nothing else, to everyone who has it, until it is revoked or expires."""
+"""Shares: an address shows a fixed scope, and nothing else, to everyone who has it, until it is revoked or expires."""
 
 import re
 from datetime import datetime, timedelta
@@ -36,7 +36,7 @@ WRONG = ("x", "a" * 43, "%00", "%ff", "..", "' OR 1=1 --", "é")
 
 
 def visits_of(domain, code, agents, days=(1, 2, 20), **more):
-    """Generate visits to a link, a number of each kind, on some days before today."""
+    """Generate visits to a link, `agents` on each of some days before today, by people and by an assistant in turn."""
     kinds = ({"bot_category": "human", "referrer": f"{code}.example", "referrer_type": "other", "country": "SE"},
              {"bot_category": "ai_assistant", "ai_source": f"{code}-AI", "agent": f"{code}-bot", "operator": "OpenAI",
               "agent_kind": "assistant_fetch", "confidence": "high", "detection_method": "user_agent"})  # fmt: skip
@@ -94,14 +94,14 @@ def reader(application):
 
 
 def path_in(html):
-    """Return the path of the new link on a page."""
+    """Return the path of the new share on a page."""
     link = read(html).one("div", class_="secret").one("code").text
     assert re.fullmatch(r"http://testserver/app/share/[\w-]{43}", link)
     return link.removeprefix("http://testserver")
 
 
 def total(page):
-    """Return the sum of a page's figures, without its visitors."""
+    """Return the sum of a page's figures, except its unique visitors."""
     return str(sum(int(value) for name, value in tile_values(page).items() if name != "unique_visitors"))
 
 
@@ -130,7 +130,7 @@ def test_a_share_is_fixed_to_days_domain_and_link(share, reader, fields, visits,
 
 @pytest.fixture
 def timed(lake, browsing):
-    """An editor of acme, which had its only visit yesterday, and the server's clock."""
+    """The browser of an editor of acme, whose only visit was yesterday, and the server's clock."""
     land(lake, "acme", visits_of("go.example", "launch", 1, days=(1,)))
     clock = Clock(NOW)
     with browsing(lake, clock=clock) as browser:
@@ -232,7 +232,7 @@ def test_a_share_gives_no_session(share, reader, stranger, shared_lake):
     assert stranger.get(path).text == response.text
 
 
-def test_a_wrong_secret_is_like_any_unknown_path(reader, share):
+def test_a_wrong_secret_is_answered_like_any_unknown_path(reader, share):
     share()
     unknown = reader.get("share/there/is/nothing")
     assert "sign-in" not in unknown.text

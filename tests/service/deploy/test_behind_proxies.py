@@ -1,4 +1,5 @@
-"""The server behind each proxy in service/deploy, over TLS, with HTTP/1.1 and HTTP/2; all programs are real."""
+"""The server behind each proxy in service/deploy, with HTTP/1.1 and HTTP/2 over TLS, and without TLS; all programs are
+real."""
 
 import itertools
 import json
@@ -19,7 +20,8 @@ from tests.support.web_servers import installed
 
 ROUNDS = 6
 PATIENT = dict.fromkeys(("LINGER_SECONDS", "BODY_IDLE_TIMEOUT_SECONDS", "BODY_TIMEOUT_SECONDS"), 600)
-"""The seconds that the server waits for the rest of a body, which may be another request; no proxy waits that long."""
+"""The server's time limits for the rest of a body, in seconds; no proxy waits that long.
+"""
 ROW = b'{"path":"/x"}\n'
 LARGE, VALID, WHOLE, HUGE = 1_000_000, 900_000, 4 << 20, 5 << 20
 ANONYMOUS = ("-H", "Authorization: Bearer none")
@@ -165,9 +167,8 @@ def test_an_evicted_body_does_not_affect_the_next_request(browsers, bodies, vers
 
 
 def test_a_late_body_does_not_affect_the_next_request(hasty):
-    """The rest of the body looks like requests, lacks a byte and comes after the response.
-
-    nginx waits for the complete body itself.
+    """The rest of the body looks like requests, lacks a byte and comes after the response. Behind nginx, which waits
+    for the complete body itself, no byte is missing.
     """
     client = Client(hasty.site.dashboard, hasty.key[1].split()[-1])
     length = b"Content-Length: %d" % len(ROW + REQUESTS)

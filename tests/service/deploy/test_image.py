@@ -156,7 +156,7 @@ def test_the_linter_reports_nothing_in_the_dockerfile():
 
 
 @pytest.mark.parametrize("path", ["data/lake", "data/lake/control.sqlite", ".git", "tests", "data/logs/__pycache__"])
-def test_the_build_context_contains_only_the_program(path):
+def test_the_build_context_omits_lakes_tests_and_caches(path):
     assert any(map(ignored, [path, *map(str, PurePath(path).parents)]))
 
 

@@ -88,7 +88,7 @@ def test_days_that_the_switch_marks_are_judged(lake):
     assert {file.behaviour_version for file in files_of(lake, "acme")} == {BEHAVIOUR_VERSION}
 
 
-def test_one_organization_sets_its_own_files_aside(lake):
+def test_an_organization_sets_only_its_own_files_aside(lake):
     for organization in ("acme", "bee"):
         land(lake, organization, [visit(path="/a.css", short_code=None, visited_at=datetime(2026, 1, 2))])
     switch_files(lake, "acme", aside=True)

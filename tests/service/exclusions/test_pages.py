@@ -37,7 +37,7 @@ def requests(browser, part):
     return [row.one("th").text for row in section.one("div", class_="requests").one("tbody").all("tr")]
 
 
-def test_the_overview_reports_a_large_share_of_files(lake, acme):
+def test_the_overview_reports_that_many_visits_are_for_files(lake, acme):
     store(lake, FILE, FILE, {})
     note = acme.read(f"?{DAYS}").one("div", class_="strip")
     assert "66.7 % of the visits on" in note.text
@@ -57,7 +57,7 @@ def test_counted_files_are_in_neither_part(lake, acme):
     assert facts(acme, "files") == {"files": 2}
 
 
-def test_the_files_switch_shows_their_share(lake, acme):
+def test_the_files_switch_shows_their_percentage(lake, acme):
     store(lake, FILE, FILE, FILE, {})
     assert "3 of 4, 75.0 %." in acme.read(PAGE).one("section", id="files").text
 
@@ -84,7 +84,7 @@ def test_a_request_shows_that_it_was_loaded_ahead(lake, acme):
     assert "loaded ahead" in acme.read(PAGE).one("section", id="bots").one("div", class_="requests").text
 
 
-def test_each_part_shows_twenty_requests(lake, acme):
+def test_each_part_shows_at_most_twenty_requests(lake, acme):
     store(lake, *[OWN] * 21, *[PROBE] * 21)
     assert [len(requests(acme, part)) for part in ("not-counted", "bots")] == [20, 20]
 
@@ -154,7 +154,7 @@ def test_other_organizations_rules_are_not_removed(lake, acme, browsing):
     assert lake.manifest.exclusions.rules("acme") == (NETWORK,)
 
 
-def test_the_switch_leaves_files_out(lake, acme):
+def test_the_switch_sets_files_aside(lake, acme):
     store(lake, FILE, {})
     button = acme.read(PAGE).one("section", id="files").one("button")
     assert acme.post("left-out/files", **{button["name"]: button["value"]}).status_code == 303

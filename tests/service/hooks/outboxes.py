@@ -62,11 +62,11 @@ class Outbox:
         return self.hooks.hook("acme", hook.id)
 
     def statuses(self, hook):
-        """Return the outcomes of the messages to a hook, newest first."""
+        """Return the statuses of the messages to a hook, newest first."""
         return [one.status for one in self.hooks.deliveries("acme", hook.id)]
 
     def send_one(self):
-        """Send a message; return whether there was one."""
+        """Send a message that is due; return whether there was one."""
         claimed = self.sender.claim()
         if claimed:
             asyncio.run(self.sender.deliver(claimed))
@@ -81,8 +81,8 @@ class Outbox:
         return delivery
 
     def run_until_dead(self, hook):
-        """Return the times of the attempts, in seconds since the message was created; each is made as soon as it is
-        due."""
+        """Send a hook's only message whenever it is due, until it is delivered or dead; return when it was sent, in
+        seconds since the beginning."""
         started_at, times = self.clock(), []
         while (delivery := self.only(hook)).status == "pending":
             self.clock.now = delivery.next_attempt_at - timedelta(seconds=1)

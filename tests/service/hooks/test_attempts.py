@@ -150,7 +150,7 @@ def test_status_410_disables_the_hook(outbox, receiver, caplog):
 
 
 def failed_for_five_days(outbox):
-    """Return a hook, and how often its messages failed in the five days after the first failure."""
+    """Let every message to a hook fail for five days; return the hook and the number of failures."""
     hook, _ = outbox.hook()
     began, times = outbox.clock(), DISABLED_FAILURES + 5
     for number in range(times):
@@ -194,7 +194,7 @@ def test_a_hook_has_one_delivery_in_progress_at_a_time(outbox):
     second, _ = outbox.hook()
     outbox.enqueue()
     outbox.enqueue()
-    assert outbox.claim(full=["acme"]) is None  # which has its share
+    assert outbox.claim(full=["acme"]) is None  # which has its maximum of deliveries in progress
     claimed = [outbox.claim(full=["other"]), outbox.claim(), outbox.claim()]
     assert [one and one.hook_id for one in claimed] == [first.id, second.id, None]
     assert outbox.finish(claimed[0], TAKEN) == "delivered"

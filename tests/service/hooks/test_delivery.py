@@ -20,7 +20,7 @@ def sent(url, networks=LOOPBACK):
 
 
 @pytest.mark.parametrize("status", ["200 OK", "204 No Content", "302 Found", "429 Too Many Requests"])
-def test_a_2xx_status_is_a_success_even_if_the_body_never_ends(receiver, status):
+def test_only_the_status_decides_whether_an_attempt_succeeds(receiver, status):
     there = receiver([f"HTTP/1.1 {status}\r\nRetry-After: 7200\r\nContent-Length: 9\r\n\r\n", "hang"])
     attempt = sent(there.url)
     assert attempt[:2] == (int(status[:3]), None)

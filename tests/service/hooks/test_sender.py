@@ -74,8 +74,8 @@ def test_several_senders_send_each_message_once(outbox, receiver):
 
 
 def test_receivers_that_hang_delay_no_other_messages(outbox, receiver, monkeypatch):
-    """Eight organizations have 20 hooks each, with 20 messages: more than there are slots, but no organization fills
-    them."""
+    """Eight organizations have 20 hooks each, and each hook has 20 messages: more than there are slots, but some slots
+    stay free."""
     monkeypatch.setattr("service.hooks.delivery.DEADLINE_SECONDS", 600)
     hanging, there = receiver(["hang"]), receiver()
     outbox.clock = outbox.hooks._clock = utc_now

@@ -202,7 +202,8 @@ def logged(text):
 
 
 def landed(lake, rows, targets):
-    """Import rows whose targets begin with their position; return their visits in the same order."""
+    """Import rows whose targets begin with their position; return the classifications of their visits in the same
+    order."""
     log = lake.root.parent / "access.log"
     lines = (
         f'- - - [04/Mar/2026:10:05:03 +0000] "GET {target} HTTP/1.1" 302 5 '

@@ -49,7 +49,7 @@ class Following:
 
 @pytest.fixture
 def follow(forks, lake, tmp_path):
-    """Start `traffic follow` on a test's lake; processes that still run at the end of the test are stopped."""
+    """Start `traffic follow` on a test's lake; kill processes that are still running at the end of the test."""
     started = []
 
     def follow(log, *flags, every="0.02", **how):

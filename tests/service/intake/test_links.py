@@ -22,7 +22,7 @@ NAIVE = NOW.replace(tzinfo=None)
 
 @pytest.fixture
 def imported(lake, tmp_path):
-    """Import the text of a CSV file; return acme's links afterwards."""
+    """Replace an organization's links by those in the text of a CSV file; return its links afterwards."""
 
     def imported(text, organization="acme"):
         file = tmp_path / "links.csv"
@@ -43,7 +43,7 @@ def test_links_are_read_from_columns_in_any_order(imported, text, expected):
     assert imported(text) == links
 
 
-def test_an_import_only_replaces_its_organizations_links(imported, lake):
+def test_an_import_replaces_only_its_organizations_links(imported, lake):
     imported("short_code,target_url\na,https://shop.example/a\n", "other")
     imported("short_code,target_url\na,https://shop.example/a\n")
     assert [link.short_code for link in imported("short_code,target_url\nb,https://shop.example/b\n")] == ["b"]
@@ -132,7 +132,7 @@ def test_the_first_links_that_contain_a_string_are_found(imported, lake):
         assert first_links(lake, "nobody", search, most) == ([], False)
 
 
-def test_first_links_only_builds_the_returned_links(lake, monkeypatch):
+def test_first_links_builds_one_link_more_than_it_returns(lake, monkeypatch):
     change_links(lake, "acme", [new_link(f"code{n}", "", "https://x.example", NOW) for n in range(6_000)], NOW)
     made = []
     monkeypatch.setattr("data.links.links.Link", lambda **row: made.append(row) or Link(**row))

@@ -27,7 +27,7 @@ ROW = {
 
 
 def broken(path="/gone", *, rows=(), kind=DETECTORS["broken_link"], **changes):
-    """Return a broken link: a path on go.example.com. `changes` change fields of the finding."""
+    """Return a cause with one finding, by default a broken link on go.example.com; `changes` replace its fields."""
     subject = {"domain": "go.example.com", "path": path}
     found = replace(Finding("broken_link", "acme", subject, {**ROW, **subject}, 40.0), **changes)
     return Cause(kind, "jobs/broken_link", [found], DAYS, rows or [found.row])
@@ -61,7 +61,7 @@ def ship(jobs, job_id, at=NOW, draft=REPAIR, **how):
 
 
 def deliver(jobs, job_id, hook_id, now):
-    """Deliver a job's approval to a hook, as the sender does."""
+    """Record that a job's approval was delivered to a hook, as the sender does."""
     sent = ClaimedDelivery("evt_1", hook_id, "acme", "job.approved", job_id, b"", 0, "", "", ())
     with jobs.database.transaction() as connection:
         mark_sent(connection, sent, now)

@@ -21,7 +21,7 @@ TARGET = "https://example.com/guide"
 
 
 def findings(*paths, kind="broken_link", weight=40.0, **row):
-    """Return a detector's findings about these paths on go.example.com."""
+    """Generate a detector's findings about these paths on go.example.com."""
     for path in paths:
         subject = {"domain": "go.example.com", "path": path}
         yield Finding(kind, "acme", subject, {**ROW, "short_code": None, **subject, **row}, weight)
@@ -218,7 +218,7 @@ def test_undecided_jobs_with_the_same_cause_are_merged(jobs, find, paths, apart)
     assert [len(job.history) for job in merged] == [2, 2]
 
 
-def test_approved_jobs_with_one_cause_are_not_merged(jobs, find, paths, apart):
+def test_an_approved_job_is_not_merged_with_undecided_ones(jobs, find, paths, apart):
     apart("/old/a", "/old/b", "/old/c")
     act(jobs, "approve_fix")
     find("/old/a", "/old/b", "/old/c", now=NOW + DAY)
@@ -233,7 +233,7 @@ def test_a_path_that_was_dismissed_alone_does_not_join_a_job(jobs, find, paths, 
     assert paths() == [["/old/b"]]
 
 
-def test_jobs_with_one_cause_are_merged_after_a_failed_fix(jobs, find, paths):
+def test_jobs_with_the_same_cause_merge_after_a_failed_fix(jobs, find, paths):
     find("/old/a")
     act(jobs, "approve_fix")
     find("/old/b", now=NOW + DAY)

@@ -45,7 +45,7 @@ def detection(lake, daily):
 
 @pytest.fixture
 def ran(jobs):
-    """Return the days of the last runs for acme and other."""
+    """Return the days of the last runs for the organizations acme and other."""
     return lambda: [last_run(jobs.database, name) for name in ("acme", "other")]
 
 

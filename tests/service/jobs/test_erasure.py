@@ -66,7 +66,7 @@ def test_erasing_evidence_leaves_other_rows_and_dismissals(jobs, only):
     assert jobs.upsert(broken(), LATER) == "ignored"
 
 
-def test_erasing_evidence_leaves_closed_and_manual_jobs(lake, jobs):
+def test_erasing_evidence_dismisses_no_closed_or_manual_job(lake, jobs):
     jobs.upsert(broken(), NOW)
     (found,) = jobs.of("acme")
     jobs.act("acme", found.id, "approve_fix", ANNA, NOW)

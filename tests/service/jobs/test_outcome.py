@@ -19,7 +19,8 @@ ALL_DAYS = {SHIPPED + timedelta(number) for number in range(-60, 60)}
 
 
 def counts(before, after, approved_on=SHIPPED):
-    """Return the events and visits on the days before the approval and on the days after shipping."""
+    """Return the events and visits on the days before the approval, on the days after shipping, and on the shipping
+    day, which must not count."""
     first = approved_on - timedelta(len(before))
     rows = [(first + timedelta(number), *one) for number, one in enumerate(before)]
     rows += [(SHIPPED + timedelta(number), *one) for number, one in enumerate(after, 1)]
@@ -163,7 +164,7 @@ def test_p_values_match_all_permutations_of_the_days(before, after):
 
 RATES = st.sampled_from([(0, 0), (0, 0), (0, 9), (1, 1), (9, 9), (40, 90)])
 RUNS = st.lists(st.tuples(st.sampled_from([1, 2, 7, 14, 28]), RATES), min_size=1, max_size=4)
-"""Runs of equal days: without visits, with visits but without events, or with events only."""
+"""Runs of equal days: without visits, or with visits of which none, some or all are events."""
 
 
 @given(RUNS, RUNS, st.lists(st.tuples(RUNS, RUNS), max_size=2), st.tuples(st.booleans(), st.booleans(), st.booleans()))

@@ -1,4 +1,4 @@
-"""The job pages: they show the API's record, only editors can decide, and strangers' text stays in its cell."""
+"""The job pages: they show the API's record, an editor decides there, and untrusted text stays in its cell."""
 
 import re
 from contextlib import closing
@@ -144,11 +144,11 @@ def test_a_silent_sources_job_page_shows_no_evidence(acme, lake, jobs):
 
 
 @pytest.mark.parametrize("path", ["jobs/job_00000000000000000000", "jobs/%00"])
-def test_a_job_that_does_not_exist_is_404(acme, job, path):
+def test_a_job_that_does_not_exist_gives_404(acme, job, path):
     assert acme.get(path).status_code == 404
 
 
-def test_a_job_of_another_organization_is_404(lake, browsing, job):
+def test_a_job_of_another_organization_gives_404(lake, browsing, job):
     with browsing(lake, "rival") as rival:
         assert rival.get(f"jobs/{job.id}").status_code == 404
 
@@ -178,7 +178,7 @@ def test_untrusted_text_is_encoded_and_only_in_its_cell(jobs, acme):
             assert not harmful.search(rest)
 
 
-def test_the_paths_in_a_row_are_listed_in_words(jobs, acme):
+def test_the_paths_in_a_row_are_listed_with_commas(jobs, acme):
     row = {**ROW, "path": "/.env", "probes": 9, "answered": 9, "paths": 2, "top_paths": ["/.env", "/a b"]}
     jobs.upsert(broken("/.env", kind=DETECTORS["exposed_path"], row=row), NOW)
     (job,) = jobs.of("acme")
@@ -222,7 +222,7 @@ def test_evidence_links_to_its_requests(lake, jobs, acme):
     assert (row["path"], row["visits"]) == (path, "3")
 
 
-def test_a_long_path_is_truncated_in_the_list_but_not_its_title(jobs, acme):
+def test_a_long_path_is_cut_in_the_list_but_not_in_its_title(jobs, acme):
     path = "/" + "\N{LATIN SMALL LETTER E WITH ACUTE}" * 20
     jobs.upsert(broken(path, rows=[{**ROW, "path": path}]), NOW)
     cell = acme.read("jobs").one("main").one("table").one("code")
@@ -295,7 +295,7 @@ def lines_for_servers(page):
     return [code.text for code in section.all("code")], section.one("p", class_="hint").text
 
 
-def test_web_server_snippets_use_the_guessed_target(acme, jobs, job):
+def test_web_server_snippets_use_the_attached_target(acme, jobs, job):
     codes, hint = lines_for_servers(acme.read(f"jobs/{job.id}"))
     assert 'location = "/gone" { return 302 "https://go.example.com/"; }' in codes[0]
     assert "redir @" in codes[1]
@@ -362,7 +362,7 @@ def requests(days, status):
 
 @pytest.fixture
 def shipped(lake, jobs, job):
-    """The job, shipped after eight days of broken requests, which have been redirected since."""
+    """The job, shipped after eight days of failing requests; later requests are redirected."""
     land(lake, "acme", [*requests(range(1, 9), 404), *requests(range(9, 15), 301)])
     ship(jobs, job.id, datetime(2026, 3, 9, 8, tzinfo=NOW.tzinfo))
     return job
@@ -448,7 +448,7 @@ def test_only_the_beginning_of_a_long_untrusted_string_is_shown(jobs, acme):
     assert value.one("summary").text == short
 
 
-def test_a_share_in_the_evidence_has_a_unit(jobs, acme):
+def test_a_percentage_in_the_evidence_has_a_unit(jobs, acme):
     jobs.upsert(broken(rows=[{**ROW, "top_share": 100.0}]), NOW)
     (job,) = jobs.of("acme")
     assert acme.read(f"jobs/{job.id}").one("dd", data_field="top_share").text == "100.00 %"

@@ -1,4 +1,5 @@
-"""A repair closes a job; the end of a burst, few events and a general change do not; and false alarms are counted."""
+"""A repair closes a job; the end of a burst, a flood of good answers and a general change do not; and false
+improvements are counted."""
 
 from collections import Counter
 from contextlib import closing

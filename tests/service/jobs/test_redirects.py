@@ -167,7 +167,7 @@ def test_the_newer_of_two_redirects_for_one_code_wins(jobs, lake, approve):
     assert [link.target_url for link in links_of(lake, "acme")] == ["https://example.com/newer"]
 
 
-def test_the_redirects_version_only_changes_with_redirects(jobs, approve):
+def test_the_redirects_version_changes_only_with_redirects(jobs, approve):
     job_id, seen = approve("/guide/old"), [(jobs.redirects_version("acme"), [])]
 
     def look():

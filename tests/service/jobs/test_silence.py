@@ -62,7 +62,7 @@ def test_six_hours_are_silent_after_four_weeks_with_visits(moments, is_silent):
 
 
 def test_hours_in_earlier_weeks_follow_local_clocks():
-    """Ten visits came on Fridays from 8 to 9 in Berlin, whose clocks changed on 29 March."""
+    """Ten visits came every Friday from 8 to 9 in Berlin, where clocks changed on 29 March."""
     before = [datetime(2026, 3, day, 7, 30, tzinfo=UTC) for day in (13, 20, 27)]
     moments = [*before, datetime(2026, 4, 3, 6, 30, tzinfo=UTC)] * 10
     for zone, first in (("Europe/Berlin", 7), ("UTC", 8)):

@@ -159,7 +159,7 @@ def test_nginx_limits_only_the_agents_rate(name, snippet, tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_caddy_blocks_an_agent_since_it_cannot_limit_it(name, snippet, tmp_path):
+def test_caddy_blocks_agents_because_it_cannot_limit_them(name, snippet, tmp_path):
     made = snippet("Caddy", job_of("limit_flood", {"agent": name}))
     assert made.text.startswith("# Caddy cannot limit requests")
     with asked("Caddy", made.text, tmp_path) as ask:

@@ -1,4 +1,4 @@
-"""Jobs in control.sqlite: detectors' findings become one open job, and people's decisions become its status."""
+"""Jobs in control.sqlite: repeated findings become one open job, and users' decisions change its status."""
 
 import json
 import sqlite3
@@ -356,7 +356,7 @@ def test_an_organizations_contents_are_limited(jobs, only, monkeypatch):
 
 
 @pytest.mark.skipif(not Path("/proc/thread-self/io").exists(), reason="only Linux counts what a thread reads")
-def test_a_search_for_implementations_reads_no_contents(jobs):
+def test_checking_the_size_limit_reads_no_contents(jobs):
     text = Draft("patch", "text/plain", "x" * MAX_CONTENT_BYTES)
     for number in range(16):
         job = act(jobs, jobs.create(manual_job("acme", f"{number}", "", ANNA, NOW), ANNA, NOW), "approve_fix")

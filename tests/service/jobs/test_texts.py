@@ -1,4 +1,5 @@
-"""Strangers write paths, hosts, codes and agents; none of their words reaches a title, a summary or an action."""
+"""Strangers write paths, hosts, codes and agents; titles, summaries and actions contain only plain hosts and codes of
+theirs."""
 
 import dataclasses
 import json
@@ -26,7 +27,7 @@ NUMBERS = dict.fromkeys(COUNTED, 3)
 
 
 def found(kind, subject, untrusted=(), **row):
-    """Return a finding of a type's detector."""
+    """Return a cause with one finding of a type's detector."""
     changed = dataclasses.replace(DETECTORS[kind], untrusted=untrusted, cause=())
     return broken(type=kind, kind=changed, subject=subject, rows=[{**NUMBERS, **row}])
 

@@ -38,7 +38,7 @@ def lake(lake):
 
 @pytest.fixture
 def weekly(lake, control):
-    """Make the weekly mail of one of the lake's servers, which sends it to this port at this time."""
+    """Make the weekly mail of one of the lake's servers: at this time, it is sent to the SMTP server on this port."""
 
     def weekly(port, now=SUNDAY, recipients=TO):
         return WeeklyMail(

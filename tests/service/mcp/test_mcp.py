@@ -45,7 +45,7 @@ def log(hosts):
 
 @pytest.fixture(scope="module")
 def filled(shared_lake, tmp_path_factory):
-    """A lake with visits of two organizations, and links of one."""
+    """A lake with visits of three organizations, links of the first, and jobs of the third."""
     path = tmp_path_factory.mktemp("log") / "access.log"
     for organization, hosts in (("acme", 3), ("other", 7)):
         path.write_text(log(hosts=hosts))
@@ -125,7 +125,7 @@ CALLS = tables(__file__)["calls"] | {
 
 
 def free_sql(lake):
-    """Return calls that only a local program answers."""
+    """Return the calls that are made only over stdio; HTTP does not offer run_sql."""
     queries = {
         "count": "SELECT count(*) AS visits FROM visits_in_scope",
         "many rows": "SELECT * FROM range(2000)",
@@ -329,7 +329,7 @@ def test_a_truncated_answer_reports_the_required_tokens(count):
 
 
 class Session(NamedTuple):
-    """The answers that an organization with 30 jobs gets in a session, and its jobs before and after it."""
+    """The answers that an organization with 30 jobs gets in a session, and its jobs before and after the session."""
 
     texts: dict[str, str]
     job: JobRecord  # a job with an implementation longer than an answer

@@ -89,7 +89,7 @@ def test_matching_visits_are_erased_with_a_receipt(lake, erase, flags, criteria,
 
 
 @pytest.mark.parametrize(("answer", "left"), [("n", 9), ("y", 6)])
-def test_on_a_terminal_it_shows_its_effects_and_asks(lake, forks, answer, left):
+def test_on_a_terminal_erase_shows_its_effects_and_asks(lake, forks, answer, left):
     fill(lake)
     (ours, theirs), (read, write) = pty.openpty(), os.pipe()
     words = ("erase", "--org", "acme", "--domain", "go.example", "--lake", lake.root)
@@ -114,7 +114,7 @@ def test_on_a_terminal_it_shows_its_effects_and_asks(lake, forks, answer, left):
 # The grace period
 
 
-def test_it_waits_until_no_query_reads_the_files(lake, erase, monkeypatch):
+def test_erase_waits_until_no_query_reads_the_files(lake, erase, monkeypatch):
     fill(lake)
     monkeypatch.setattr(erasing, "GRACE", timedelta(seconds=15))
     (first, *_), slept = lake.manifest.files.live("acme"), []
@@ -152,7 +152,7 @@ def test_an_interrupted_erasure_is_finished_by_the_next_run(lake, erase, monkeyp
 
 
 @pytest.mark.parametrize(("seconds", "code"), [(3, 0), (None, 1)])
-def test_it_waits_for_manifest_readers_up_to_a_limit(lake, erase, monkeypatch, seconds, code):
+def test_erase_waits_for_manifest_readers_up_to_a_limit(lake, erase, monkeypatch, seconds, code):
     fill(lake)
     slept = []
     monkeypatch.setattr(erase_command, "LOG_WAIT_SECONDS", 5)

@@ -202,7 +202,7 @@ def check_was(lake, file, at):
 
 
 def let_rot(lake, file, checked_at):
-    """Change a byte of a live file, at a place where merges fail to read it, too."""
+    """Change a byte of a live file where merges also fail to read it, and set when the file was last checked."""
     rot(lake, lake.root / file.path, -30)
     check_was(lake, file, checked_at)
 
@@ -423,7 +423,8 @@ def test_a_damaged_file_does_not_stop_checks_of_other_files(lake, clock, chores,
 
 @contextmanager
 def failing(monkeypatch, name, *errors):
-    """Make a function always fail: twice with each error in order, then with the last; yield an item for each run."""
+    """Make a function always fail: twice with each error in order, then with the last; yield a list with an item for
+    each run."""
     turns = []
 
     def fail(*_, **__):

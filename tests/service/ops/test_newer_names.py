@@ -49,7 +49,7 @@ PROBLEMS = {
 
 
 @pytest.mark.parametrize(("answered", "problem"), PROBLEMS.values(), ids=PROBLEMS)
-def test_an_unreachable_release_changes_nothing(refresh, lake, answered, problem):
+def test_an_unusable_release_changes_nothing(refresh, lake, answered, problem):
     told = refresh(answered)
     assert (told.code, lake.released.exists()) == (1, False)
     assert re.match(f"TRAFFIC_RULES: .*{re.escape(problem)}", told.err)

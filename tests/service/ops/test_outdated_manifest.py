@@ -25,7 +25,7 @@ NOTHING_KEPT = {
 
 @pytest.fixture
 def at(lake, tmp_path):
-    """The values of the names in braces; the files that commands use are in the lake and next to it."""
+    """The values of the names in braces in commands, with the files that commands use in the lake and next to it."""
     return places(lake, tmp_path)
 
 
@@ -107,7 +107,7 @@ def test_other_commands_work_and_change_no_visit(outdated, at, traffic, monkeypa
 
 
 def test_a_grown_log_counts_once_after_a_rebuild(lake, traffic, tmp_path):
-    """The file `generation` is missing, which would prevent the second import."""
+    """The file `generation`, which would prevent the second import, is missing."""
     path = tmp_path / "access.log"
     lake.manifest.close()
     older = kept_manifest(lake.root)

@@ -35,7 +35,7 @@ ASKED = ("top-links", "traffic-overview")
 
 @pytest.fixture(scope="module")
 def copied_midway(tmp_path_factory, new_lake):
-    """A copy of a lake, made while an import had moved its files but not committed them."""
+    """A copy of a lake, made after an import had moved its files into place and before it committed them."""
     folder = tmp_path_factory.mktemp("midway")
     lake = new_lake(folder / "lake")
     with open_store(ApiKeys, lake) as keys, closing(lake.manifest), pytest.MonkeyPatch.context() as patch:
@@ -101,7 +101,7 @@ ASKED_OF_EACH = [
     "status --format json",
     "backup {folder}/backup-of-{made}",
 ]
-"""The commands that query each of these lakes."""
+"""The commands that are tried on every lake in MADE."""
 OWN_SQL = f"query {{folder}}/own.sql {DAYS} --format json"
 """The query that runs in a separate process; it is tried only on a backup, in which even empty files are missing."""
 
@@ -123,7 +123,7 @@ class ReadOnly(NamedTuple):
 
 @pytest.fixture(scope="module")
 def expected(copied_midway, tmp_path_factory):
-    """The answers expected from each of these lakes."""
+    """The answers expected from every lake in MADE."""
     shutil.copytree(copied_midway, folder := tmp_path_factory.mktemp("writable") / "lake")
     return answers(folder)
 

@@ -31,7 +31,7 @@ def fetched(url, seconds=60, max_bytes=100, **how):
 
 
 def posted(url, networks=LOOPBACK, seconds=60):
-    """Return the status of a response, of which only the headers are read, or why there was no response."""
+    """Post a message; return the status of the response, of which only the headers are read, or why there was none."""
     how = {"seconds": seconds, "max_bytes": 0, "body": BODY, "headers": {"webhook-id": "evt_1"}, "networks": networks}
     try:
         return asyncio.run(request("POST", url, **how)).status
@@ -210,7 +210,7 @@ def test_an_address_that_is_not_public_is_rejected(named, address):
 
 
 @pytest.mark.parametrize("address", HOSTILE["public"])
-def test_a_public_address_is_allowed_only_by_https(named, address):
+def test_a_public_address_is_not_allowed_over_http(named, address):
     assert is_public(ipaddress.ip_address(address))
     named([address])
     assert posted("http://hooks.example/", networks=()) == "address_not_allowed"

@@ -24,7 +24,7 @@ HEAD = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000\r\n\r\n"
 
 @pytest.fixture
 def clients():
-    """Connect clients to a port, each of which sends as much as the system accepts; return the bytes sent."""
+    """Connect clients to a port and let each send as much as the system accepts; return the number of bytes sent."""
     with ExitStack() as stack:
 
         def sent(port, data):

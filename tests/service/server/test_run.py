@@ -271,7 +271,7 @@ def test_posts_from_nginx_on_idle_connections_are_answered(lake, serving, key_of
     assert kept == pool
 
 
-def test_an_idle_connection_from_a_proxy_is_kept_longest(lake, serving):
+def test_an_idle_connection_from_a_proxy_is_kept_longer(lake, serving):
     assert limits.PROXY_IDLE_TIMEOUT_SECONDS > 60 > limits.IDLE_TIMEOUT_SECONDS
     with hurried(serving, lake, proxies="127.8.1.1", **HURRIED | {"PROXY_IDLE_TIMEOUT_SECONDS": 3.0}) as (port, _):
         proxy, other = (
