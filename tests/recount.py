@@ -441,7 +441,7 @@ def _is_of_the_page_before(file: Visit, opened: Sequence[Visit]) -> bool:
 
 
 def _is_followed(page: Visit, ahead: Sequence[Visit], opened: Sequence[Visit], files: Sequence[Visit]) -> bool:
-    """Whether a sign that a prefetched page was opened comes within half an hour and before the next prefetched page."""
+    """Whether a sign that a prefetched page was opened comes within 30 minutes and before the next prefetched page."""
     at = page["visited_at"]
     if any(other["visited_at"] == at and other["path"] > page["path"] for other in ahead):
         return False

@@ -282,7 +282,7 @@ def test_requirements_have_hashes_but_no_index_address():
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 def test_links_and_paths_in_a_document_lead_somewhere(path):
-    """The files and headings exist."""
+    """The files and headings that it links to exist, and so do the paths that it names."""
     lost = []
     for target in re.findall(r"\]\(([^)]+)\)", without_code(TEXTS[path])):
         if "://" in target:

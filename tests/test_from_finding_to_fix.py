@@ -39,7 +39,7 @@ import datetime, types, service.core.clock
 slow = lambda zone: datetime.datetime.now(zone) - datetime.timedelta(seconds={seconds})
 service.core.clock.datetime = types.SimpleNamespace(now=slow, fromisoformat=datetime.datetime.fromisoformat)
 """
-"""Code that runs before a server and makes its clock slow by this number of seconds."""
+"""Code that runs before a server and makes the server's clock slow by a number of seconds."""
 
 
 class Walker:

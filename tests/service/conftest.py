@@ -68,7 +68,8 @@ def jobs(lake):
 
 @pytest.fixture
 def logged(lake, settings):
-    """Open a browser that is not signed in, at a server over `lake`; yield it and the stream of the server's log."""
+    """Open a browser that is not signed in, at a server over `lake`; yield the browser and the stream of the server's
+    log."""
     stream = BytesIO()
 
     @contextmanager
@@ -84,9 +85,9 @@ def logged(lake, settings):
 
 @pytest.fixture
 def traffic(request, monkeypatch):
-    """Run `traffic` with these arguments over the test's or its file's lake, without any other setting.
+    """Run `traffic` with some arguments over the lake of the test or of its file, without any other setting.
 
-    Its questions are not answered.
+    Its questions get no answers.
     """
     for name in [name for name in os.environ if name.startswith("TRAFFIC_")]:
         monkeypatch.delenv(name)

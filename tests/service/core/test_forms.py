@@ -74,7 +74,8 @@ def test_every_form_is_tested_here():
 
 @pytest.mark.parametrize(("who", "column"), [("viewer", 3), ("key", 4), ("rival", 5)])
 def test_only_editors_can_see_and_change_settings(lake, control, ids, browsing, key_of, who, column):
-    """Content made by a key's session would outlive the key, and the addresses of hooks are often secret themselves."""
+    """The session of a key could make content that outlives the key, and the addresses of hooks are often secret
+    themselves."""
     stores = Jobs(control).of, Hooks(control).of, ShareStore(control).shares_of
     key, before = key_of(lake), [store("acme") for store in stores]
     with browsing(lake, *(("rival",) if who == "rival" else ("acme", "viewer"))) as browser:

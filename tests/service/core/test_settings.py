@@ -1,4 +1,4 @@
-"""Settings: read from the environment, validated, and reported by name."""
+"""Settings: read from the environment, validated, and named in errors."""
 
 from pathlib import Path
 

@@ -16,7 +16,7 @@ def before(minutes, **more):
 
 @pytest.fixture
 def live(lake, browsing):
-    """Return the page for a lake with some visits."""
+    """Store some visits and return the live page."""
 
     def live(*visits, query=""):
         land(lake, "acme", visits)

@@ -26,7 +26,7 @@ MONDAY = datetime(2026, 4, 13, 12, tzinfo=UTC)
 
 
 def usual(last, number=2, hours=range(24 * 7 * 4 + 24)):
-    """Return the times of visits in each of these hours before `last`."""
+    """Return the times of `number` visits in each of `hours`, counted back from `last`."""
     return [last - ago * HOUR + timedelta(minutes=5 * turn) for ago in hours for turn in range(number)]
 
 

@@ -103,7 +103,7 @@ ASKED_OF_EACH = [
 ]
 """The commands that are tried on every lake in MADE."""
 OWN_SQL = f"query {{folder}}/own.sql {DAYS} --format json"
-"""The query that runs in a separate process; it is tried only on a backup, in which even empty files are missing."""
+"""The query that runs in a separate process; it is tried only on a backup, which lacks even the seed files."""
 
 
 READING = [name for name, row in TRIED.items() if row.read_only == 0 and name not in {"verify", "backup"}]

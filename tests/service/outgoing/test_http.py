@@ -41,7 +41,8 @@ def posted(url, networks=LOOPBACK, seconds=60):
 
 @pytest.fixture
 def named(monkeypatch):
-    """Resolve names to the next of these lists of addresses, at the end always to the last; record the lookups."""
+    """Resolve each name to the next of these lists of addresses, and to the last one once no other is left; return the
+    lookups."""
     real, asked = socket.getaddrinfo, []
 
     def named(*answers):
