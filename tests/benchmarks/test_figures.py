@@ -21,7 +21,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def test_runs_are_summed_up_by_medians_and_extremes():
-    """The median run counts for time and for the ratio, whatever the slowest run took."""
+    """Times and ratios are medians over the runs, however long the slowest run took."""
     runs = [([10, 12, 14], [20, 24, 28]), ([30, 50, 90], [30, 50, 90]), ([8, 11, 12], [32, 44, 48])]
     figures = [found for ours, theirs in runs for found in beside("dashboard", "ms", {OURS: ours, "peer": theirs}, 7)]
     ours, theirs = over_runs(figures)
@@ -131,7 +131,8 @@ BUSY = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 4\r\n\r\nbusy"
 
 
 async def asked(answer, paths, seconds, *, held_back):
-    """Return the measurements of a server that sends this number of answers at once after its warm-up."""
+    """Return measurements of a server that, once warmed up, withholds its answers until `held_back` requests are
+    waiting."""
     waiting, warm = [], asyncio.Event()
 
     async def serve(reader, writer):

@@ -127,7 +127,7 @@ def test_the_table_has_three_digits_or_whole_numbers(milliseconds, text):
 
 
 @pytest.mark.parametrize(("slow", "verdict"), [(range(7), "not slower"), (range(14), "slower")])
-def test_slower_means_slower_twice(slow, verdict):
+def test_only_a_tree_that_is_slower_twice_is_called_slower(slow, verdict):
     order, (found,) = measured(6, lambda side, number: 2 if side.name == "ours" and number in slow else 1)
     assert found.verdict == verdict
     assert order[-1][0] == 13

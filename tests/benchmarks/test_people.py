@@ -76,7 +76,7 @@ def test_no_person_in_the_page_views_came_from_a_hosting_network():
     assert Counter(view.label for view in views() if view.network != "-") == {"machine": 224}
 
 
-def test_the_visitor_day_file_is_small_and_contains_only_counts():
+def test_the_visitor_day_file_is_small_and_has_known_labels():
     assert days_file.stat().st_size < 20_000
     read = list(visitor_days())
     assert Counter(one.label for one in read) == {"machine": 349, "person": 148, "doubtful": 23}

@@ -1,8 +1,8 @@
 """Fixtures for tests in a real browser: Chromium, a server with sample traffic, and signed-in pages.
 
 They need Debian's package chromium and the dependency group "browser"; without these, the tests are skipped with a
-reason, or fail where TRAFFIC_TESTS is "all". Every test has its own source address, sent in X-Forwarded-For, to avoid
-the rate limit.
+reason, or fail if TRAFFIC_TESTS is "all". Every test has its own source address, sent in X-Forwarded-For, to avoid the
+rate limit.
 """
 
 import io
@@ -74,7 +74,7 @@ def chromium():
 
 @dataclass
 class Dashboard:
-    """A running server with the visits of two organizations, as a browser sees it."""
+    """A running server over a lake, as a browser sees it: its address, sign-in links and cookies."""
 
     lake: Lake
     address: str
@@ -85,15 +85,16 @@ class Dashboard:
         return f"{self.address}/app/enter?code={link_of(self.lake, organization, utc_now)}"
 
     def cookie(self, organization):
-        """Return the cookie of a new session, as a signed-in browser keeps it; signing in there would render a page."""
+        """Return the cookie of a new session, as a signed-in browser keeps it. Signing in with the browser would also
+        render a page."""
         with open_store(SessionStore, self.lake) as sessions:
             secret = sessions.open_by_link(sessions.create_link(organization)).secret
         return {"name": "traffic", "value": secret, "url": self.address, "httpOnly": True, "sameSite": "Lax"}
 
 
 def lake_of(folder, organization, *samples):
-    """Make a lake with sample visits and the links of the last sample; its days are judged, since pages compare
-    them."""
+    """Make a lake with sample visits and the links of the last sample. Its days are judged, as comparisons on pages
+    require."""
     log, lake, now = folder / "access.log", Lake(folder / "lake", create=True), datetime.now(UTC)
     log.write_text("".join(f"{line}\n" for sample in samples for line in sample.lines()))
     samples[-1].write_links(folder / "links.csv")
@@ -104,8 +105,8 @@ def lake_of(folder, organization, *samples):
 
 
 def visits_of_jobs(now):
-    """Generate ten requests a day for a path that was missing until it was redirected six days ago, and visits by two
-    people whom ChatGPT sent to an address that never existed.
+    """Generate ten requests a day for a path, of which seven failed until the path was redirected six days ago, and two
+    visits by people whom ChatGPT sent to an address that never existed.
     """
     gone = {"path": "/gone", "bot_category": "ai_assistant", "agent": "ChatGPT-User", "operator": "OpenAI",
             "agent_kind": "assistant_fetch", "detection_method": "user_agent"}  # fmt: skip
@@ -123,9 +124,10 @@ def visits_of_jobs(now):
 
 
 def jobs_of_acme(lake, now):
-    """Make three jobs for acme, and one job for HOSTILE with each word.
+    """Make three jobs for acme, and for HOSTILE one job with each of an attacker's words.
 
-    Return the ids of acme's shipped job that is being measured, and of the job that accepts an implementation.
+    Return the ids of two of acme's jobs: one with a shipped implementation whose outcome is being measured, and one
+    that accepts an implementation.
     """
     land(lake, "acme", visits_of_jobs(now))
     with open_store(Jobs, lake) as jobs:
@@ -160,7 +162,7 @@ def tested_hook(lake):
 
 @pytest.fixture(scope="session")
 def dashboard(chromium, serving, tmp_path_factory):
-    """A dashboard where acme has the sample's visits until yesterday, and "hostile" the visits of attackers."""
+    """A dashboard where acme has sample visits up to yesterday, and "hostile" has an attacker's visits."""
     folder, today = tmp_path_factory.mktemp("dashboard"), datetime.now(UTC)
     sample = Sample(VISITS, today.date() - timedelta(days=1), DAYS)
     lake = lake_of(folder, "acme", sample)
@@ -176,15 +178,15 @@ def dashboard(chromium, serving, tmp_path_factory):
 
 @pytest.fixture
 def names(dashboard):
-    """The ids in the addresses of pages: the most visited link, a job and a hook."""
+    """The ids in the addresses of pages: the most visited link, two jobs and a hook."""
     return dashboard.names
 
 
 @pytest.fixture
 def opened(chromium, dashboard):
-    """Open a page in a browser that is signed out, or signed in to an organization; watch it for errors.
+    """Open a blank page in a new browser context, signed out or signed in to an organization, and watch it for errors.
 
-    `address` is the address of a server other than the dashboard's.
+    `address` is the address of its server, by default the dashboard's.
     """
     contexts = []
 
@@ -247,7 +249,7 @@ class Watched:
 
 @pytest.fixture
 def axe(chromium):
-    """Check a page with axe-core: the rules of WCAG 2.2 AA and best practices."""
+    """Return a page's violations of axe-core's rules for WCAG 2.2 AA and best practices."""
     try:
         from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415  # only the group has it
     except ImportError:
@@ -263,7 +265,7 @@ def axe(chromium):
 
 @pytest.fixture(scope="session")
 def pictures():
-    """The folder for screenshots: TRAFFIC_PICTURES, or none."""
+    """The folder for screenshots (TRAFFIC_PICTURES), or None."""
     folder = os.environ.get("TRAFFIC_PICTURES")
     return Path(folder) if folder else None
 

@@ -10,7 +10,7 @@ from tests.support.forks import PROGRAM
 
 @contextmanager
 def demo(*options: str) -> Iterator[str]:
-    """Run `traffic demo` on a free port; return the sign-in link that it prints."""
+    """Run `traffic demo` on a free port, and yield the sign-in link that it prints."""
     command = [PROGRAM, "demo", "--port", "0", *options]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
         try:

@@ -26,11 +26,11 @@ FONTS = """<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd">
         for family in ("system-ui", "sans", "sans-serif")
     )
 )
-"""Chromium's system font: the default font of a system differs from what readers have."""
+"""A fontconfig file that makes Inter the system font: a machine's default font differs from what readers have."""
 
 
 WORDS = b"tEXt", b"Description\0"
-"""The PNG chunk with the texts in the picture, by which a test detects an outdated picture."""
+"""The type and keyword of the PNG chunk with the texts in the picture, by which a test detects an outdated picture."""
 
 
 def with_words(png: bytes, words: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Every page in both themes and four widths: accessible, without overflow, errors or other origins; tables fit."""
+"""Every page in both themes and four widths: accessible, without overflow, errors or foreign requests; tables fit."""
 
 import base64
 from itertools import product
@@ -43,7 +43,7 @@ BROKEN = """cells => cells.flatMap(cell => [...cell.textContent.matchAll(/\\b[A-
 """The words that are split between lines of a cell."""
 PRINTED_OVER = """cells => cells.filter(one => one.scrollWidth > one.offsetWidth + 1 && !one.matches(".address"))
   .map(one => one.textContent.slice(0, 40))"""
-"""The cells with text that overlaps others."""
+"""The cells whose text overlaps other cells."""
 EMPTY = """panels => panels.filter(one => {
   const last = one.querySelector(":scope > .foot");
   return last.offsetTop - last.previousElementSibling.offsetTop - last.previousElementSibling.offsetHeight

@@ -1,4 +1,4 @@
-"""Nothing is drawn over anything else or outside its card, and what a phone cuts off visibly continues."""
+"""Nothing is drawn over anything else or outside its card, and tables that a phone cuts off visibly continue."""
 
 import pytest
 
@@ -68,7 +68,7 @@ def test_the_facts_about_a_job_fit_in_one_row_on_a_laptop(opened, names):
     assert (len(tops), len(set(tops))) == (6, 1)
 
 
-def test_a_single_row_of_evidence_fits_a_phone(opened, names):
+def test_a_single_row_of_evidence_fits_on_a_phone(opened, names):
     page = opened(viewport=PHONE).goto(f"jobs/{names['approved']}")
     rights = page.eval_on_selector_all("dl[data-entry] dd", "all => all.map(one => one.getBoundingClientRect().right)")
     assert len(rights) > 5

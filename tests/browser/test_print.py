@@ -1,4 +1,4 @@
-"""Printed pages, and a saved report opened without a network, contain the tables, but no screen controls."""
+"""Printed pages contain every table but no controls; a saved report opens without a network and prints every table."""
 
 import unicodedata
 from datetime import UTC, datetime
@@ -10,7 +10,7 @@ from service.dashboard.report import Report
 
 
 def words(text):
-    """Return the text without the spaces and ligatures that fonts add."""
+    """Return a text without its spaces and ligatures, which a PDF's text may not preserve."""
     return "".join(unicodedata.normalize("NFKC", text).split())
 
 
@@ -51,7 +51,7 @@ def file(dashboard, tmp_path_factory):
 
 @pytest.fixture
 def page(chromium, file):
-    """The report, opened from the file without a network; its errors are in `problems`."""
+    """The report, opened from the file without a network; its errors and requests are in `problems`."""
     context = chromium.new_context(offline=True, viewport={"width": 1280, "height": 900}, color_scheme="light")
     page, problems = context.new_page(), []
     page.on("console", lambda message: problems.append(message.text))

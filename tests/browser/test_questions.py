@@ -1,4 +1,4 @@
-"""Ten questions that owners ask, each answered within three clicks with the number counted from the log lines."""
+"""Questions that owners ask are answered within three clicks, with the numbers counted from the log lines."""
 
 import re
 from collections import Counter
@@ -27,12 +27,12 @@ SAMPLES = (
     Sample(600, TODAY - timedelta(366), 8, links=300, seed=76),
     Sample(2_500, TODAY - timedelta(1), 64, links=300, seed=77),
 )
-"""A week of last year, and the days from last month on: visits that no other test has."""
+"""Eight days a year ago, and the last 64 days, which include all of last month: visits that no other test has."""
 
 
 @pytest.fixture(scope="module")
 def shop(chromium, serving, tmp_path_factory):
-    """The dashboard of an organization with these visits; the tests count the same visits in its log by other means."""
+    """The dashboard of an organization with the samples' visits, which the tests count in its log by other means."""
     folder = tmp_path_factory.mktemp("shop")
     lake, countries = lake_of(folder, "owner", *SAMPLES), SampleCountries()
     visits = read_log(folder / "access.log", "owner", None)
@@ -46,7 +46,7 @@ def shop(chromium, serving, tmp_path_factory):
 
 
 class Clicks:
-    """A signed-in browser on the Overview, which counts its clicks."""
+    """A signed-in browser, at first on the Overview, that counts clicks."""
 
     def __init__(self, page):
         self.page = page
@@ -61,14 +61,14 @@ class Clicks:
             self.count += 1
 
     def values(self, entry, field):
-        """Return the values of a field in the table of an entry, in the API's form."""
+        """Return the numbers of a field in the table of an entry, as the API returns them."""
         table = self.page.locator(f"table[data-entry={entry}]").first
         place = table.locator("thead th").evaluate_all("all => all.map(th => th.dataset.field)").index(field)
         cells = table.locator(f"tbody tr > :nth-child({place + 1}) data")
         return cells.evaluate_all("all => all.map(one => Number(one.value))")
 
     def column(self, entry, field):
-        """Return the values of a field in the table of an entry, from top to bottom."""
+        """Return the texts of a field in the table of an entry, from top to bottom."""
         table = self.page.locator(f"table[data-entry={entry}]").first
         place = table.locator("thead th").evaluate_all("all => all.map(th => th.dataset.field)").index(field)
         return table.locator(f"tbody tr > :nth-child({place + 1})").all_text_contents()

@@ -128,7 +128,7 @@ def tls(tmp_path):
 
 @contextmanager
 def serving_pages(name, folder, tls):
-    """The plain port of a server that writes the recommended line."""
+    """Run a server that writes the recommended line, and yield its port without TLS."""
     if name == "nginx":
         inside, outside = OF_NGINX.format(**tls), f"log_format visits '{NGINX}';"
     else:
@@ -139,7 +139,8 @@ def serving_pages(name, folder, tls):
 
 @contextmanager
 def haproxy(folder, tls):
-    """The plain port of an HAProxy with the recommended captures; afterwards, its lines are in the log."""
+    """Run an HAProxy with the recommended captures, and yield its port without TLS; afterwards, its lines are in the
+    log."""
     with socket.socket(type=socket.SOCK_DGRAM) as syslog, tls["log"].open("wb") as log:
         syslog.bind(("127.0.0.1", 0))
         values = {**tls, "syslog": syslog.getsockname()[1], "captures": CAPTURES}

@@ -1,4 +1,4 @@
-"""A shared link opens in a browser that is not signed in, and can be embedded only by configured origins."""
+"""A share opens in a browser that is not signed in, and only configured origins can embed it."""
 
 import re
 
@@ -16,7 +16,7 @@ def on_site(page, origin, frame):
 
 
 def refused(page, origin, frame):
-    """Open a page of another site with a frame that the browser must refuse to fill; return its message."""
+    """Open a page of another site with a frame that the browser must refuse to fill; return the browser's message."""
     with page.expect_event("console", lambda message: "frame-ancestors" in message.text) as console:
         on_site(page, origin, frame)
     (child,) = page.main_frame.child_frames

@@ -19,7 +19,7 @@ MAX_TABS = 120
 
 
 def tab_to(page, selector):
-    """Press Tab until the element has the focus; fails if it cannot be reached or the focus cannot be seen."""
+    """Press Tab until the element has the focus; fail if it cannot be reached or its focus cannot be seen."""
     for _ in range(MAX_TABS):
         page.keyboard.press("Tab")
         if page.evaluate("selector => document.activeElement.matches(selector)", selector):
@@ -30,7 +30,7 @@ def tab_to(page, selector):
 
 
 def asked(curl, key=""):
-    """Send the request of a copied curl command; return the response. KEY is a shell variable."""
+    """Send the request of a copied curl command; return the response. `key` replaces the shell variable KEY."""
     _, _, header, address = shlex.split(curl.replace("$KEY", key))
     name, value = header.split(": ")
     return httpx2.get(address, headers={name: value, "X-Forwarded-For": "198.51.100.77"}, trust_env=False)
@@ -123,7 +123,8 @@ def test_an_invented_link_is_two_clicks_from_its_redirect_form(opened, axe):
 
 @pytest.fixture
 def visitor(chromium, serving, identity_provider, tmp_path):
-    """A browser for a separate server, on which users sign in at the provider; the browser can reach nothing else."""
+    """A browser that can reach only a separate server and the identity provider at which that server's users sign in.
+    """
     lake = lake_of(tmp_path, "acme", Sample(200, datetime.now(UTC).date() - timedelta(days=1), 3))
     port = str(free_port())
     address = f"http://127.0.0.1:{port}"

@@ -1,4 +1,4 @@
-"""The pages that every browser test visits, and an attacker's visits."""
+"""The pages that browser tests open, and an attacker's visits."""
 
 from urllib.parse import quote
 

@@ -21,7 +21,7 @@ from tests.cluster.processes import Sail, Spark
 
 @pytest.fixture(scope="session", autouse=True)
 def _programs():
-    """Skip the tests without Java, Spark or Sail, or fail them if all tests were requested."""
+    """Skip the tests if Java, Spark or Sail is missing, or fail them if all tests were requested."""
     reasons = {
         "Java is not installed: apt-get install openjdk-17-jre-headless": shutil.which("java"),
         "Spark and Sail are not installed: uv run --group cluster pytest tests/cluster": all(

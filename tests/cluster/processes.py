@@ -1,6 +1,6 @@
 """Starts and stops the processes of a real cluster on loopback: Apache Spark with two workers, and Sail.
 
-Each has its own process group. A process is ready once its log says so.
+Each process has its own process group, and is ready once its log says so.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from pathlib import Path
 
 LOOPBACK = "127.0.0.1"
 READY_SECONDS = 300
-"""Time after which a process that is not ready has failed to start; it usually takes 3 to 8 seconds."""
+"""Time after which a process that is not ready has failed to start; starting usually takes 3 to 8 seconds."""
 
 
 class Process:
@@ -54,7 +54,7 @@ class Process:
             os.killpg(self.pid, number)
 
     def stop(self):
-        """End the process and its children, which may be stopped (SIGSTOP)."""
+        """End the process and its children, even if they are stopped (SIGSTOP)."""
         self.signal(signal.SIGKILL)
         self.popen.wait()
 
@@ -170,7 +170,7 @@ class Sail:
     """Sail: a driver and two workers in one process, behind the same protocol."""
 
     def __init__(self, folder):
-        # In an environment with Apache Spark's own package, which it imports if possible, Sail creates no session.
+        # Sail imports pyspark if it is installed; with Apache Spark's own package, it then creates no session.
         program = "import sys; sys.modules['pyspark'] = None; from pysail.cli import main; main()"
         command = [sys.executable, "-c", program, "spark", "server", "--ip", LOOPBACK, "--port", "0"]
         env = {

@@ -3,7 +3,7 @@
 The tests cover four scopes of a sample lake, and a day with too many words, in sessions in a time zone other than UTC.
 Spark takes a second to plan a query, so each of the two scopes with filters runs half of the queries (lists run where
 they are searched and sorted), and the scope without visits runs only queries that return rows anyway.
-`TRAFFIC_FAULTS=all uv run --group cluster pytest tests/cluster/test_answers.py` runs everything in thirteen scopes,
+`TRAFFIC_FAULTS=all uv run --group cluster pytest tests/cluster/test_answers.py` runs everything in all scopes,
 also over files that lack a column, and for all rollups.
 """
 
@@ -66,7 +66,7 @@ BOUNDED = ("referrers", "utm-campaigns", "domain-breakdown", "bot-traffic")
 
 
 def some_visit(random):
-    """Return a visit with any possible value of each column, including null and a string like the row `(other)`."""
+    """Return a visit with random values, among them null and strings equal to the name of the row `(other)`."""
     kind = random.choice([*CATEGORY_OF_KIND, *[None] * 6])
     category = CATEGORY_OF_KIND.get(kind, "human")
     is_ai, is_bot = category.startswith("ai"), category not in {"human", "ai_referral"}
@@ -113,7 +113,7 @@ def crowd():
 
 
 def take_a_column_away(lake):
-    """Rewrite the files as a program without the column `protocol` would write them."""
+    """Rewrite acme's files as a version without the column `protocol` would have written them."""
     for file in lake.manifest.files.live("acme"):
         path = lake.root / file.path
         visits = pq.read_table(path, partitioning=None).drop_columns("protocol")

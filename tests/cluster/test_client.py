@@ -33,7 +33,7 @@ def programs(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def traffic(programs):
-    """Run a program of that environment."""
+    """Run a program from the separate environment."""
 
     def run(program, *words):
         command = [programs / program, *map(str, words)]
@@ -42,7 +42,7 @@ def traffic(programs):
     return run
 
 
-def test_the_extra_installs_another_version_than_the_servers(traffic):
+def test_the_extra_installs_version_4_2_of_the_client(traffic):
     program = "from importlib.metadata import version; print(version('pyspark-client'))"
     assert traffic("python", "-c", program).stdout.startswith("4.2.")
 

@@ -52,7 +52,7 @@ def warehouse(sample):
 
 @pytest.fixture
 def cluster_at(sample):
-    """Open an engine that always uses the cluster at an address."""
+    """Open an engine that uses the cluster at an address, by default for all queries."""
     opened = []
 
     def cluster_at(address, lake=sample, **options):

@@ -1,4 +1,4 @@
-"""The API over a real cluster returns the same bytes, and everything else works without it."""
+"""The API returns the same bytes from a real cluster, and everything else works if the cluster is lost."""
 
 import os
 import signal
@@ -22,7 +22,8 @@ SMALL = {"start_date": "2026-11-20", "end_date": "2026-11-20"}
 
 @pytest.fixture(scope="session")
 def real(tmp_path_factory, sample):
-    """A lake with the real log and its days; the sample if the log, which is outside the repository, is missing."""
+    """A lake with the real log, and its days; if that log, which is outside the repository, is missing, the sample's.
+    """
     if not REAL_LOG.exists():
         yield sample, SAMPLE_DAYS
         return
@@ -34,7 +35,7 @@ def real(tmp_path_factory, sample):
 
 @pytest.fixture
 def asking(serving, key_of):
-    """Query `traffic serve` over a lake, as an organization."""
+    """Run `traffic serve` over a lake, and yield a client with an organization's key."""
 
     @contextmanager
     def asking(lake, organization="acme", **changes):
@@ -68,8 +69,8 @@ def test_every_endpoint_on_sail_returns_the_same_bytes(asking, sample, sail):
 
 
 def test_endpoints_answer_the_same_while_an_executor_is_killed(asking, spark, real):
-    """The executor is killed during the dashboard, which contains half of all answers; the others are requested
-    afterwards."""
+    """The executor is killed during the request for the dashboard, which contains half of all answers; the others are
+    requested afterwards."""
     lake, days = real
     with asking(lake) as client:
         expected = all_bodies(client, days)

@@ -52,7 +52,7 @@ def rows_of(lake):
 
 @pytest.fixture(scope="module")
 def counted_here(landed, tmp_path_factory):
-    """The rows counted by one machine, before and after more days."""
+    """The rows counted by one machine, before and after another day's visits land."""
     folder = tmp_path_factory.mktemp("here") / "lake"
     shutil.copytree(landed, folder)
     with opened(folder) as lake:

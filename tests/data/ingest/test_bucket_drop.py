@@ -33,7 +33,7 @@ def following(lake):
 
 
 def end_waits(follower):
-    """End all waits, as if the time had passed."""
+    """End all waits, as if their time had passed."""
     for wait in follower._waiting.values():
         wait.ends_at = 1.0
 
@@ -87,7 +87,7 @@ def test_an_archived_object_is_reported_with_a_remedy(store, following):
     )
 
 
-def test_objects_rejected_by_a_store_come_last_next_time(store, following, lake):
+def test_objects_that_failed_are_read_last_next_time(store, following, lake):
     put(store, "1", "2", "3", "4", "5")
     store.fail("GET /bucket/logs/[1-3]", "cut")
     following.tick()

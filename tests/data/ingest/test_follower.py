@@ -134,7 +134,7 @@ class Site:
         self.tick()
 
     def load(self, name="access.log"):
-        """Import the log manually at the same time."""
+        """Import a log manually while it is being followed."""
         return self.importer.run(self.folder / name, self.options)
 
     def visits(self):
@@ -288,7 +288,7 @@ STEPS = {
     ),
     "imports": lambda site, *found: is_true([*found] == [f"{b.domain}={b.visits}" for b in site.batches()]),
 }
-"""The steps of transcripts, by name: events in the life of a log, and from `load` on, checks."""
+"""The steps of transcripts, by name: events in the life of a log, and checks."""
 
 
 def is_true(found):
@@ -391,7 +391,7 @@ def test_lines_missing_from_a_restored_lake_land_again(site):
 
 
 def rotate_unread(site, error):
-    """Rotate a log with a line that has not been read; the rotated file cannot be opened."""
+    """Rotate a log with an unread line, and make opening the rotated file fail."""
     site.grow("/a")
     site.kill()
     site.write(lines("/b"))
@@ -528,7 +528,7 @@ class RandomSite(Site):
             self.load(name)
 
     def fail(self, call):
-        """Run a tick during which the disk fails."""
+        """Run a tick during which the disk fails from this call on, counted from 0."""
         calls = itertools.count()
         for place in ("write_parquet", "sha256_of", "move_durably"):
             original = getattr(sys.modules["data.store.landing"], place)

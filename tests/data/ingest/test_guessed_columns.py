@@ -1,4 +1,4 @@
-"""JSON with common keys is imported without --columns, unless they are ambiguous."""
+"""JSON with common keys is imported without --columns, unless its keys are ambiguous."""
 
 import json
 import re

@@ -48,7 +48,7 @@ def load(lake, load):
 
 
 def landed(lake, *columns, organization="acme", domain=None):
-    """Return some columns of every live visit on a domain, by path, which is unique there."""
+    """Return some columns of every landed visit on a domain, by path, which is unique on that domain."""
     visits = [visit for visit in rows_of(lake, organization) if visit["domain"] == domain]
     told = {visit["path"]: tuple(visit[name] for name in columns) for visit in visits}
     assert len(told) == len(visits)
@@ -163,7 +163,7 @@ DE = {"81.2.69.0/24 2a01:4f8::/32": {"country": {"iso_code": "DE", "names": {"en
 
 @pytest.fixture
 def database(tmp_path):
-    """Return a function that writes a database of networks and their records."""
+    """A function that writes a country database with these networks and their records."""
     return lambda records: country_database(tmp_path / "countries.mmdb", records)
 
 

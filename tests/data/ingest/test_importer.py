@@ -55,7 +55,8 @@ GARBLED = [
 
 
 def landed(lake, organization="acme"):
-    """Return every live visit of an organization as a dict with the columns of VISITS, the organization and the day."""
+    """Return every landed visit of an organization as a dict with the columns of VISITS, the organization and the day.
+    """
     return [
         visit | {"organization": file.path.split("/")[1].removeprefix("organization="), "day": file.day}
         for file in files_of(lake, organization)
@@ -331,8 +332,7 @@ PACKED = {"": bytes, "gzip": gzip.compress, "zstd": lambda text: pa.Codec("zstd"
 
 @examples("what", "steps", "there")
 def test_lines_count_once_even_if_their_log_is_copied(logs, what, steps, there):
-    """A step gives the log's lines (by path) or its text, how it arrives, and the expected summary, unless it is
-    rejected."""
+    """A step gives a log's lines (by path) or text, how the log arrives, and its summary, or that it is rejected."""
     for step in steps:
         words = step.get("lines", "").split()
         text = (step.get("text") or "".join(NO_VISITS.get(word) or line(word) for word in words))[: step.get("end")]
@@ -566,7 +566,7 @@ def leaks(folder):
 
 @pytest.mark.parametrize("head", ["", "a.example:80 ", "{} ", "{}, 10.0.0.1 "])
 def test_no_address_reaches_the_disk(lake, load, tmp_path, monkeypatch, head):
-    """This includes an address in place of a domain, of a proxy's address or of several addresses."""
+    """This includes one or two addresses in place of a domain, before a proxy's address."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     known = CANARIES[:3] if head else CANARIES

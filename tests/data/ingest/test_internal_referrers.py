@@ -29,7 +29,7 @@ REFERRERS = {
 
 @pytest.fixture
 def own_lake(lake):
-    """A lake with an organization that also has links on another domain."""
+    """A lake with an organization that also has a link on another domain."""
     links(lake, "acme", [{"short_code": "sale", "domain": "www.shop.example", "target_url": "https://a.example/"}])
     return lake
 

@@ -74,7 +74,7 @@ def send(intake, *rows, organization="acme"):
 
 
 def landed(lake, organization="acme"):
-    """Return every live visit of an organization, including pending visits, with its day."""
+    """Move pending visits into files, and return every visit of an organization, with its day."""
     pending.flush_all(lake)
     return [visit | {"day": file.day} for file in files_of(lake, organization) for visit in read(lake, file)]
 
@@ -85,7 +85,7 @@ def column(lake, name):
 
 
 def counted(visits):
-    """Count the visits by all values that a sender can report; only a log has the protocol."""
+    """Count the visits by all their values except the protocol, which only a log has."""
     return Counter(tuple(sorted((visit | {"protocol": None}).items(), key=str)) for visit in visits)
 
 

@@ -1,4 +1,4 @@
-"""Facts about requests that visits land with, from lines of real servers; a log without headers yields none."""
+"""Facts about requests in landed visits, from log lines and reported fields; a log without such fields yields none."""
 
 import json
 import re
@@ -250,7 +250,8 @@ REAL_TIME = [
     ("host:a%0Ax-moz:prefetch%0Ax-firefox-ai:1%0A", "-", "4", "loaded_ahead link_preview"),
     ("-", "-", "-", ""),
 ]  # fmt: skip
-"""cs-headers, cs-header-names and cs-headers-count: only a header missing in a complete list is absent."""
+"""cs-headers, cs-header-names, cs-headers-count, and the facts besides https: a header is absent only if it is missing
+from a complete list."""
 
 
 def test_a_cloudfront_real_time_log_has_the_facts_from_headers(facts):

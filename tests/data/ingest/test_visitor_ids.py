@@ -1,4 +1,4 @@
-"""Daily salts: random, shared, short-lived, and readable only by their owner."""
+"""Daily salts are random, shared, short-lived, and readable only by their owner; visitors are hashed with them."""
 
 import hashlib
 import re
@@ -50,7 +50,7 @@ def test_a_deleted_salt_is_overwritten_in_the_file(path):
 
 @pytest.mark.parametrize(("ahead", "stays"), [(TOLERANCE, True), (timedelta(minutes=6), False), (LIFETIME, False)])
 def test_a_salt_from_the_future_counts_as_too_old(path, ahead, stays):
-    """P33: otherwise, it would exist for that much longer than 48 hours."""
+    """P33: otherwise, it would exist for more than 48 hours."""
     made = daily_salts(path, [DAY], NOW + ahead)[DAY]
     delete_old_salts(path, NOW)
     assert (made.encode() in path.read_bytes()) is stays

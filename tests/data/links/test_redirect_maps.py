@@ -1,4 +1,4 @@
-"""Redirects work in a real nginx and a real Caddy: every link leads to its target, including hostile ones."""
+"""Redirects work in a real nginx and a real Caddy: every exported link, even a hostile one, leads to its target."""
 
 import re
 from datetime import datetime

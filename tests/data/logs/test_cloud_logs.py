@@ -114,6 +114,6 @@ def test_addresses_that_bunny_drops_give_no_visitor(load, logs):
 
 @pytest.mark.parametrize("keys", [{"path": "/a"}, {"url": "https://go.example.com/a"}], ids=["path", "url"])
 def test_json_with_time_and_target_stays_ndjson(load, keys):
-    """It is ndjson, although it also has all of Envoy's keys."""
+    """The line is ndjson, although it also has all of Envoy's keys."""
     line = json.loads(FORMAT_LINES["envoy-json"][0]) | {"time": "2026-03-04T10:05:03Z"} | keys
     assert load(json.dumps(line) + "\n").log_format == "ndjson"

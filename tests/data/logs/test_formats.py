@@ -116,7 +116,7 @@ def test_every_sample_names_its_source_and_lands_visits():
 
 @pytest.mark.parametrize("log_format", ["w3c", "cloudfront", "vercel", "alb"])
 def test_a_real_log_gives_equal_visits_in_blocks_and_in_steps(log, log_format, monkeypatch):
-    """Split the log between any two lines: the rest still has the header, and no line counts twice."""
+    """Wherever the log is split between two lines, the rest is read with its header, and no line counts twice."""
     lines = (LOGS / f"{log_format}.log").read_bytes().splitlines(keepends=True)
     monkeypatch.setattr(source, "CHUNK_BYTES", 700)
     monkeypatch.setattr(source, "BLOCK_BYTES", max(map(len, lines)))

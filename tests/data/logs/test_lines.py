@@ -28,7 +28,7 @@ from tests.support.tables import examples, examples_at_once, tables
 FACTS = tables(__file__)["facts"]
 """The facts of the first line of each format, except for facts that the format determines."""
 FORMAT_LINES = {name: (text, FACTS | facts) for name, (text, facts) in tables(__file__)["formats"].items()}
-"""For each format, the text of a log with a request in its last line, and its facts."""
+"""For each format, the text of a log with a request in its last line, and the facts of that request."""
 EXAMPLES = tables(__file__)["test_a_line_gives_its_facts_or_a_reason"]
 CUSTOM = ("csv", "ndjson")
 COMBINED, VHOST, COMMON = (FORMAT_LINES[name][0] for name in ("combined", "vhost-combined", "common"))
@@ -243,7 +243,7 @@ def test_the_directive_may_be_repeated_with_other_fields(read):
 CELLS = dict(
     zip(*([cell.strip('"') for cell in line.split(",")] for line in FORMAT_LINES["csv"][0].split("\n")), strict=True)
 )
-"""The columns of the line in a custom file."""
+"""The cells of the example line of a custom file, by column."""
 
 
 def written(log_format, cells):
@@ -335,7 +335,7 @@ def test_lines_in_no_known_format_are_rejected(detected, lines):
 PIECES = ["", '"', "\\", "\\u0000", "\\ud800", "%ff", ",", "\t", "NaN", "null", "#Fields: ", "1e999", "\x01", "é",
           "[" * 5_000]  # fmt: skip
 MAY_LACK = dict.fromkeys(("bytes_sent", "forwarded_proto", *RequestRecord._fields), 0)
-"""Columns that may be unknown."""
+"""Columns that may be null in a readable line."""
 WHOLE = [line for text, _ in FORMAT_LINES.values() for line in text.split("\n")]
 SPOILT = st.builds(
     lambda line, at, gone, piece: line[:at] + piece + line[at + gone :],

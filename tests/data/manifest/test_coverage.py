@@ -1,5 +1,4 @@
-"""A day is covered if logs and reported visits leave at most 12 hours of it missing; pauses of at most 12 hours between
-them do not count as missing."""
+"""A day is covered if logs and reported visits leave at most 12 hours of it missing."""
 
 from datetime import UTC, date, datetime
 from pathlib import Path
