@@ -50,7 +50,7 @@ def add_pending(lake, path="/waiting"):
 
 @pytest.fixture
 def root(lake):
-    """A closed lake with a restored older manifest that lacks the lake's second visit and its link."""
+    """A closed lake with a restored older manifest that lacks the lake's second visit and the lake's link."""
     land(lake, "acme", [visit(visited_at=MOMENT, path="/known")])
     older = kept_manifest(lake.root)
     land(lake, "acme", [visit(visited_at=MOMENT, path="/unknown")])
@@ -199,7 +199,7 @@ def test_the_copy_of_the_generation_never_decreases(lake):
 
 
 def test_changes_during_the_check_do_not_suggest_an_old_manifest(lake, monkeypatch):
-    """Another program may change the manifest between the two reads, in either order."""
+    """Another program may change the manifest between the reads of its number and of the copy, in either order."""
     with opened(lake.root) as other:
         for module, name in ((GenerationCopy, "number"), (SharedDatabase, "rows")):
             with monkeypatch.context() as patch:

@@ -56,7 +56,7 @@ def canary(lake, day=2):
 
 
 def erase(lake, clock):
-    """Erase the canary; return the receipt's entry for the copy."""
+    """Erase the canary, in the copy as well; return the problem with the copy, or an empty string."""
     Eraser(lake).run("acme", Criteria(domain="gone.example"))
     return follow_erasures(lake, "acme", clock)[0].problem
 

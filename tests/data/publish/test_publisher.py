@@ -154,7 +154,7 @@ def test_an_unreachable_target_stays_due_until_it_is_reached(lake, there, publis
     assert_whole(lake, there)
 
 
-def test_an_erasure_during_a_publication_is_applied_by_the_next(lake, there, publish, monkeypatch):
+def test_an_erasure_during_a_publication_is_applied_afterwards(lake, there, publish, monkeypatch):
     land(lake, "acme", [at(2, path="/canary", domain="gone.example"), at(2)])
     put = Folder.put
 

@@ -22,7 +22,8 @@ CRAWLER = {"user_agent": "GPTBot/1.2"}
 
 @pytest.fixture
 def found(lake, there):
-    """Check that objects and lake files have each live visit once, in its current form; return how many of each."""
+    """Check that objects and lake files have each live visit once, in its current form; return the numbers of objects
+    and of files."""
     reading = PublishedLake(lake, str(there))
 
     def found(organization="acme"):
@@ -39,7 +40,7 @@ def found(lake, there):
 
 
 def land_open_day(lake, name):
-    """Land files for a day that is still open, which are merged but not judged."""
+    """Land files for a day that is still open: they can be merged, but they are not judged."""
     for number in range(13):
         land(lake, "acme", [at(NOW.day, path=f"/{name}/{number}", **CRAWLER)])
 

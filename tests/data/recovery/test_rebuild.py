@@ -95,13 +95,13 @@ def root(filled, tmp_path):
 
 
 def add_pending(lake, *names):
-    """Add pending visits."""
+    """Add two pending visits with each of these paths."""
     for name in names:
         enqueue(lake.manifest, [("acme", packed([visit(visited_at=MOMENT, path=f"/{name}")] * 2))], NOW)
 
 
 def compacted(lake):
-    """Compact as if it were an hour ago, so that the merged files still exist."""
+    """Merge files and build rollups, without a sweep, so that the replaced files still exist."""
     Compactor(lake).run()
     RollupBuilder(lake).run()
 
@@ -271,8 +271,8 @@ def days_expired(lake, first_kept):
 
 @pytest.mark.parametrize("removed", [days_removed, days_expired])
 def test_older_lines_do_not_count_again_after_an_erasure(lake, tmp_path, removed):
-    """A log grew without a final newline, so the files of its last lines replaced each other in a chain; a link in the
-    chain is erased.
+    """A log grew without a final newline, so the files of its last lines replaced each other in a chain; one file of
+    the chain is erased.
     """
     log, days = tmp_path / "access.log", [20, 21, 12, 22]
     for count in (2, 3, 4):
@@ -320,8 +320,7 @@ def logged(path, visits, days=3, name="a"):
 
 @pytest.mark.parametrize("history", ["compacted", "erased", "erased in part"])
 def test_a_log_imported_again_counts_once_and_completely(lake, tmp_path, monkeypatch, history):
-    """The second import has overwritten files, and other files from the first import have since been merged or
-    erased.
+    """The second import overwrites files from the first, whose other files have been merged or erased.
     """
     log, other = logged(tmp_path / "a.log", 30), logged(tmp_path / "b.log", 9, days=1, name="b")
     older = kept_manifest(lake.root)
@@ -344,7 +343,7 @@ def test_a_log_imported_again_counts_once_and_completely(lake, tmp_path, monkeyp
 
 @pytest.mark.parametrize("is_merged", [False, True])
 def test_pending_visits_in_an_older_manifest_count_once(lake, is_merged):
-    """Two of the visits were already in a file, together with a visit that is not in the older manifest."""
+    """The pending visits a and b were already in a file, together with c, which the older manifest lacks."""
     add_pending(lake, "a", "b")
     older = kept_manifest(lake.root)
     add_pending(lake, "c")
@@ -378,7 +377,8 @@ def test_pending_visits_in_an_older_manifest_count_once(lake, is_merged):
     ],
 )
 def test_a_grown_log_counts_once_if_the_answer_is_yes(lake, tmp_path, program, history):
-    """The older manifest has the log's first lines, as well as visits from the same days that were merged with them."""
+    """The older manifest has the log's first lines, as well as visits from one of their days that may have been merged
+    with them."""
     log = tmp_path / "a.log"
 
     def land_log(lake, visits, cut=0):

@@ -34,8 +34,8 @@ DAYS = 3
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A lake with one key, three files of 4, 5 and 6 visits for acme, and a file for another organization; both have
-    links.
+    """A lake with one key, three files of 4, 5 and 6 visits for acme, and a file for another organization; both
+    organizations have links.
     """
     root = tmp_path_factory.mktemp("made") / "lake"
     with opened(root, create=True) as lake:

@@ -165,7 +165,7 @@ def matches(pattern, text):
 
 
 def rules_found(user_agent):
-    """Return the rules that match a readable user agent, found by another engine that reads the tables itself."""
+    """Yield the rules that match a readable user agent, found by Python's own engine directly from the tables."""
     lower = user_agent.lower()
     for row in AGENTS:
         if matches(bounded(row), lower):

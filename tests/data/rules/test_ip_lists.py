@@ -1,4 +1,4 @@
-"""Published address lists: accepted and rejected content; a rejected list keeps the previous one."""
+"""Published address lists: accepted and rejected content; a rejected list does not replace the previous one."""
 
 import json
 import re
@@ -107,7 +107,7 @@ def test_the_largest_allowed_list_is_read():
     assert len(parse_networks(written(addresses(MAX_NETWORKS), "geofeed"), "geofeed")) == MAX_NETWORKS
 
 
-# Rejected lists keep the previous list
+# Rejected lists do not replace the previous list
 
 ERROR_PAGE = b"<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head><body>Not found</body></html>\n"
 NO_SUCH_FORM = r"^the list is not in the '(prefixes|json:hooks|geofeed|text)' format: "
@@ -166,7 +166,7 @@ def test_a_malformed_list_is_rejected_with_a_reason():
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_rejected_list_keeps_the_old_list(lake, form):
+def test_a_rejected_list_does_not_replace_the_old_list(lake, form):
     (first,) = refresh(lake, [list_of(form=form)], lambda row: written(OLD, form), NOW)
     before = stored(lake)
     for body in (b"", ERROR_PAGE, HUGE, written([*OLD, "0.0.0.0/0"], form)):
