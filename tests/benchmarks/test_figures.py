@@ -20,7 +20,7 @@ BENCHMARKS = ROOT / "benchmarks"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def test_runs_are_summed_up_by_medians_and_extremes():
+def test_runs_are_summarized_by_medians_and_extremes():
     """Times and ratios are medians over the runs, however long the slowest run took."""
     runs = [([10, 12, 14], [20, 24, 28]), ([30, 50, 90], [30, 50, 90]), ([8, 11, 12], [32, 44, 48])]
     figures = [found for ours, theirs in runs for found in beside("dashboard", "ms", {OURS: ours, "peer": theirs}, 7)]

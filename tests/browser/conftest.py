@@ -1,8 +1,8 @@
 """Fixtures for tests in a real browser: Chromium, a server with sample traffic, and signed-in pages.
 
 They need Debian's package chromium and the dependency group "browser"; without these, the tests are skipped with a
-reason, or fail if TRAFFIC_TESTS is "all". Every test has its own source address, sent in X-Forwarded-For, to avoid the
-rate limit.
+reason, or fail if TRAFFIC_TESTS is "all". Each page that tests open has its own source address, sent in
+X-Forwarded-For, to avoid the rate limit.
 """
 
 import io

@@ -161,20 +161,20 @@ def visit_through_proxy(folder, behind, tls):
 
 
 @pytest.mark.parametrize(("name", "layout"), [("nginx", NGINX), ("apache2", APACHE)])
-def test_a_recommended_line_has_the_sent_facts(lake, tmp_path, tls, name, layout):
+def test_a_recommended_line_gives_the_facts_of_each_request(lake, tmp_path, tls, name, layout):
     with serving_pages(name, tmp_path, tls) as port:
         visit(tmp_path, port, tls["tls"])
     assert facts(lake, tls["log"], layout=parse_layout(layout)) == WANTED
 
 
 @pytest.mark.parametrize(("name", "layout"), [("nginx", NGINX), ("apache2", APACHE)])
-def test_a_recommended_line_has_the_same_facts_behind_a_proxy(lake, tmp_path, tls, name, layout):
+def test_a_recommended_line_gives_the_same_facts_behind_a_proxy(lake, tmp_path, tls, name, layout):
     with serving_pages(name, tmp_path, tls) as behind:
         visit_through_proxy(tmp_path, behind, tls)
     assert facts(lake, tls["log"], layout=parse_layout(layout)) == WANTED
 
 
-def test_recommended_haproxy_captures_have_the_sent_facts(lake, tmp_path, tls):
+def test_recommended_haproxy_captures_give_the_same_facts(lake, tmp_path, tls):
     with haproxy(tmp_path, tls) as port:
         visit(tmp_path, port, tls["tls"])
     assert facts(lake, tls["log"], log_format="haproxy") == WANTED

@@ -30,7 +30,7 @@ JUDGING = (
     "old_protocol_visitors",
 )  # fmt: skip
 JUDGED = (15, "d413f0950348")
-"""The version of the signals, and the digest of their definition. A new version judges past days again."""
+"""The version of the signals, and the digest of their definition. If the version rises, past days are judged again."""
 
 
 def test_the_version_changes_with_the_meaning_of_signals():

@@ -90,7 +90,7 @@ class Bucket:
 
 
 def put_as_is(place, key, body):
-    """Put an object with an unchanged key that obstore would encode."""
+    """Put an object under exactly this key, which obstore would encode."""
     requests = open_target(place)._requests
     address = requests._sign("PUT", requests._prefix + key, {})
     with urlopen(Request(address, data=body, method="PUT"), timeout=60) as answer:

@@ -47,7 +47,7 @@ class Disturbing(http.server.BaseHTTPRequestHandler):
 
 @contextmanager
 def disturbing(bucket, how, monkeypatch):
-    """Put a server between this process and the bucket that disturbs the bucket's responses while in this context.
+    """Put a server in front of the bucket while in this context; it disturbs the responses that this process receives.
 
     `how`: "500", "cut" or "slow", or the seconds by which responses to puts are delayed.
     """

@@ -31,7 +31,7 @@ from tests.support.visits import land, links
 DAYS = {"start_date": "2026-03-01", "end_date": "2026-03-20"}
 ASKED = [ENTRIES[name] for name in ("traffic-overview", "top-links")]
 FILES = 3
-"""The number of files that an open day has when they are merged."""
+"""The number of files at which those of an open day are merged."""
 
 
 @pytest.fixture(autouse=True)

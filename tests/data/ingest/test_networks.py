@@ -26,7 +26,7 @@ KINDS = [
     ("2.58.241.66", "from_vpn"),  # ProtonVPN
     ("185.220.101.1", "from_tor"),  # in https://check.torproject.org/torbulkexitlist
     ("66.249.66.1", "from_bot"),  # in https://developers.google.com/static/search/apis/ipranges/googlebot.json
-    ("193.186.4.182", ""),  # Google's proxies, through which Chrome loads search results ahead
+    ("193.186.4.182", ""),  # Google's proxies, through which Chrome prefetches search results
     ("198.51.100.7", ""),
     ("127.0.0.1", ""),
     ("", ""),

@@ -275,7 +275,7 @@ def test_an_optional_field_does_not_shift_others(read, monkeypatch, log_format, 
 
 
 @pytest.mark.parametrize("log_format", FORMATS)
-def test_no_format_matches_a_line_in_another(read, log_format):
+def test_no_format_matches_a_line_in_another_format(read, log_format):
     """All lines are one log. For CSV, each line is a separate log, since any first line may be a header."""
     texts = {name: text for name, (text, _) in FORMAT_LINES.items()}
     others = [text for name, text in texts.items() if name != log_format]

@@ -239,7 +239,7 @@ def test_an_unreferenced_checkpoint_is_written_again(lake, there, publish, monke
     assert_whole(lake, there)
 
 
-def test_a_current_copy_is_recorded_every_two_minutes(lake, there):
+def test_a_current_copy_is_recorded_at_most_every_two_minutes(lake, there):
     land(lake, "acme", [at(2)])
     recorded = []
     for minutes in (0, 1, 3):

@@ -50,7 +50,7 @@ def test_a_lake_can_be_created_and_opened_again(tmp_path, reopened):
         assert reopened(tmp_path / "deep" / "lake", create).manifest.organizations.names() == []
 
 
-def test_a_link_to_a_missing_folder_is_reported(tmp_path):
+def test_a_symbolic_link_to_a_missing_folder_is_reported(tmp_path):
     (tmp_path / "lake").symlink_to(tmp_path / "disk" / "lake")
     for create in (False, True):
         with pytest.raises(BadInput, match=rf"symbolic link to {tmp_path}/disk/lake, which does not exist"):
@@ -319,7 +319,7 @@ def wait_for(lock):
 
 
 def may_rewrite(lake, organization):
-    """Return whether the lock for rewriting these files is free."""
+    """Return whether the lock for rewriting an organization's files (None: all files) is free."""
     with lake.rewrite_lock(False, organization) as has_lock:
         return has_lock
 

@@ -1,4 +1,4 @@
-"""Edits to links write a small file of changes, until these are folded into the base file."""
+"""Edits to links write a small file of changes, until the changes are folded into the base file."""
 
 import random
 from concurrent.futures import ThreadPoolExecutor
@@ -148,7 +148,7 @@ def test_the_last_of_several_edits_to_a_link_counts(lake):
     assert targets(lake)["a", ""] == "https://shop.example/2"
 
 
-def test_an_import_is_applied_over_edited_links(edited):
+def test_an_import_overrides_edited_links(edited):
     changes = change_links(edited, "acme", [new_link("b", "", "https://shop.example/back", NOW)], NOW)
     assert [len(part) for part in changes] == [1, 0, 3, 0]
     assert targets(edited) == AFTERWARDS | {("b", ""): "https://shop.example/back"}
@@ -251,7 +251,7 @@ def older(lake, kept):
 
 @pytest.mark.parametrize("is_folded_before", [False, True])
 @pytest.mark.parametrize("is_folded_after", [False, True])
-def test_an_edit_over_an_older_manifest_keeps_newer_edits(edited, is_folded_before, is_folded_after):
+def test_an_edit_with_an_older_manifest_keeps_newer_edits(edited, is_folded_before, is_folded_after):
     if is_folded_before:
         fold_links(edited, "acme")
     kept = kept_manifest(edited.root)
@@ -267,7 +267,7 @@ def test_an_edit_over_an_older_manifest_keeps_newer_edits(edited, is_folded_befo
         assert verify_lake(lake).findings == []
 
 
-def test_a_first_edit_over_a_manifest_without_links_keeps_links(lake):
+def test_a_first_edit_keeps_links_that_the_manifest_lacks(lake):
     kept = kept_manifest(lake.root)
     links(lake, "acme", SOME)
     put(lake, "a", "https://shop.example/new")
@@ -277,7 +277,7 @@ def test_a_first_edit_over_a_manifest_without_links_keeps_links(lake):
         assert targets(again) == expected
 
 
-def test_folding_over_an_older_manifest_keeps_newer_edits(edited, caplog):
+def test_folding_with_an_older_manifest_keeps_newer_edits(edited, caplog):
     kept = kept_manifest(edited.root)
     put(edited, "e", "https://shop.example/e")
     expected = targets(edited)

@@ -103,7 +103,7 @@ FIRST = datetime(2026, 1, 1)
 
 
 def stored(lake, urls):
-    """Return links to these URLs, each created later than the previous one."""
+    """Store links to these URLs, each created later than the previous one; return their index."""
     rows = [
         {"short_code": f"c{number}", "target_url": url, "created_at": FIRST + timedelta(hours=number)}
         for number, url in enumerate(urls)

@@ -85,8 +85,8 @@ def case(request, mixed, day_by_day, tmp_path_factory):
 
 
 def assert_whole_and_finished_by_the_next_run(case, lake, has_strays=False):
-    """Check that each day is unchanged or complete, that nothing else exists, and that another run completes the
-    rest.
+    """Check that each day is unchanged or complete, that nothing else exists, and that another run completes the rest;
+    return the number of complete days.
     """
     left = landed(lake)
     done = [day for day in case.before if left.get(day) == case.after.get(day)]
@@ -113,7 +113,8 @@ FAILING = [
     ("data.manifest.manifest", "insert_files", 2),
     ("manifest", "replace", 2),
 ]
-"""Functions that fail, each with its owner: before the work, or after each step on the second day."""
+"""Functions that fail, each with its owner and the call that fails: before the work, or after a step on the second day.
+"""
 
 
 @pytest.mark.parametrize("place", range(len(FAILING)), ids=[f"{name}-{call}" for _, name, call in FAILING])
@@ -139,7 +140,7 @@ def test_a_failure_after_all_days_are_erased_leaves_them_erased(case, tmp_path, 
         assert assert_whole_and_finished_by_the_next_run(case, lake) == 3
 
 
-def test_a_stopped_drop_follower_resumes_where_it_stopped(case, tmp_path):
+def test_a_stopped_rewrite_resumes_where_it_stopped(case, tmp_path):
     days = []
 
     def stop(done, whole):
@@ -171,7 +172,7 @@ def made(tmp_path_factory):
     """Closed lakes to copy, each with one day in two files.
 
     In one lake, the visits were classified by older rules. In the other, each visit has a kilobyte of random text; some
-    visits are to no link, and some to a link whose code sorts after every character.
+    visits are to no link, and some to links whose codes begin with Unicode's last character.
     """
     draw, codes = random.Random(1), [None, "a", "b", "\U0010ffff", "\U0010ffffz"]
     kinds = {
@@ -221,7 +222,7 @@ def long_texts(made, tmp_path):
 
 
 def test_long_strings_are_merged_in_ranges_when_memory_is_short(long_texts, monkeypatch):
-    """Anyone on the internet can send such strings; without ranges, no visit of that day would ever be merged."""
+    """Anyone on the internet can send such strings; without ranges, the visits on their day would never be merged."""
     monkeypatch.setattr(engines, "MIN_MEMORY", 17 << 20)
     before = rows_of(long_texts)
     with monkeypatch.context() as patch:

@@ -50,7 +50,7 @@ def test_the_status_creates_no_salts(lake):
     assert not lake.salts.exists()
 
 
-def test_a_new_lake_has_nothing(lake):
+def test_the_status_of_a_new_lake_is_empty(lake):
     found = status_of(lake, NOW)
     ((version,),) = database_of(lake.manifest).rows("PRAGMA user_version")
     assert found == LakeStatus(
@@ -210,7 +210,7 @@ def test_a_damaged_file_makes_only_a_time_unknown(lake, damage):
     assert total.last_visit_at == datetime(2026, 3, 9, 6, 0, 30, tzinfo=UTC)
 
 
-def test_ten_thousand_files_are_not_read(lake, monkeypatch):
+def test_the_status_reads_few_of_ten_thousand_files(lake, monkeypatch):
     days = [date(2025, 1, 1) + timedelta(day) for day in range(100)]
     names = [f"org{number}" for number in range(100)]
     files = [LandedFile(name, day, f"{name}/{day}", 7, 1_000, "", 1, 1, NOW) for name in names for day in days]

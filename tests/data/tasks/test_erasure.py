@@ -371,7 +371,7 @@ def traces(root):
 
 @pytest.fixture
 def strewn(lake, load):
-    """A lake with traces of the same visits in every possible place, and these places."""
+    """The places in a lake with traces of the same visits, by kind: every possible place has them."""
     log = canaries(17) + line("/kept") + line("/kept", 18) + canaries(18)
     load(log[:-2])
     load(log + line("/kept"))  # the unfinished line's file is dead

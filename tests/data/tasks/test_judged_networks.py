@@ -11,7 +11,7 @@ HOSTED = BITS["from_hosting"]
 
 
 def asked(path, visitor=1, version=144, signals=HOSTED, **columns):
-    """Return a visitor's request for a page that was served, by default from a hosting network."""
+    """Return a visitor's request, by default from a hosting network and for a page that was served."""
     return asked_by(path, visitor, version, signals, **columns)
 
 

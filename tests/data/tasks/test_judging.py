@@ -72,8 +72,8 @@ HEADERS = ["https", "plain_http", "fetch_absent", "fetch_sent", "language_absent
 
 
 def some_facts(random):
-    """Generate signals with which a visitor's visits may land: an attack and, for some visitors, facts about
-    headers.
+    """Return a function that draws facts for a visitor's visits: about the scheme, headers and files. Some visitors
+    never get some of these facts, or any.
     """
     never = random.choice([[], ["fetch_sent"], ["language_sent"], ["fetch_sent", "language_sent"], HEADERS])
     names = [name for name in HEADERS if name not in never]
@@ -81,7 +81,7 @@ def some_facts(random):
 
 
 def some_day(random):
-    """Generate one day's visits, in which each signal occurs or almost occurs."""
+    """Generate one day's visits, in which signals occur or almost occur."""
     statuses = random.choice([[404, 200, 301], [301, 302], [200, 304, 301], [None, 403]])
     domains = random.choice([[None], ["go.example", "www.example"], ["go.example", None]])
     probes = [f"/.env{number}" for number in range(random.choice([1, 6]))]
@@ -112,7 +112,7 @@ def some_day(random):
 
 
 def loads_ahead(random, visitor, domains):
-    """Generate a visitor's requests from a browser that loads some pages ahead, at whole seconds or at any time."""
+    """Generate a visitor's requests from a browser that prefetches some pages, at whole seconds or at any time."""
     spread, digits = random.choice([10, 100, 20_000]), random.choice([0, 6])
     for _ in range(random.choice([2, 5, 40])):
         path, bits = random.choice([("/p1", AHEAD), ("/p2", AHEAD), ("/p1", 0), ("/p3", 0), ("/a.js", FILE), *MIXED])
@@ -246,7 +246,7 @@ def test_one_probe_in_a_long_session_comes_from_the_operator(lake, changes, is_p
     assert ("probed" in signals_by(lake, "visitor")[1]) is is_probed
 
 
-def test_only_pages_missed_by_a_single_visitor_are_errors(lake):
+def test_many_missing_paths_of_a_single_visitor_are_errors(lake):
     links(lake, "acme", [{"short_code": "own", "target_url": "https://shop.example/"}])
     gone = [at(n, path="/gone", status=404, visitor=visitor) for visitor in (1, 2, 3) for n in range(6)]
     own = [at(n, path="/own", short_code="own", status=404, visitor=4) for n in range(6)]

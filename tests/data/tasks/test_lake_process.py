@@ -42,7 +42,8 @@ def files(lake):
 
 
 def merge_while(merging, happens):
-    """Merge, and run an action once the process has spilled."""
+    """Merge, and run an action once the process is running; check that its spill files are deleted and no day has
+    changed."""
 
     def watch():
         while not merging._running:

@@ -1,5 +1,4 @@
-"""Pages that a browser loaded ahead, and whether a past day shows that they were opened. test_judging.py recounts
-them.
+"""Pages that a browser prefetched, and whether a past day shows that they were opened. test_judging.py recounts them.
 """
 
 import sqlite3
@@ -18,8 +17,8 @@ AHEAD, FILE = BITS["loaded_ahead"], BITS["file"]
 
 
 def judged(lake, requests, **columns):
-    """Return the unfollowed paths among requests, each with its second: `+` marks pages loaded ahead, and files have a
-    dot.
+    """Judge requests, each given as a second and a path, and return the unfollowed paths: `+` marks prefetched pages,
+    and files have a dot.
     """
     visits = []
     for second, path in requests:

@@ -73,7 +73,7 @@ def with_new_rows(name, text):
 
 
 def with_other_rows(name, text):
-    """Return the tables with other values in some of their rows."""
+    """Return a table's text with other values in some of its rows."""
     for row, old, new in IN_ROWS.get(name, ()):
         start = text.index(row)
         start = text.rindex("[[", 0, start)
@@ -216,7 +216,7 @@ NOT_KEPT = st.tuples(
     st.sampled_from(ONLY_BY_PATH),
     st.just(""),
 )
-"""Requests with a relevant part that was not stored."""
+"""Requests with a relevant part that is not stored."""
 NOT_KEPT_EITHER = st.tuples(st.sampled_from((CHROME, GPTBOT)), st.just("-"), st.just("?referrer=grok.com"))
 """If a path was once classified as a probe, no stored value shows that these requests were referred."""
 LINE = st.builds(
@@ -287,7 +287,7 @@ ROW = st.builds(
 
 
 def expected(rules, row):
-    """Classify one visit by the current rules, independently of the product's loop."""
+    """Classify one visit by the current rules, independently of the program's loop."""
     path = "/i/grok" if row["referrer"] == "x.com" and row["referrer_type"] == "ai" else "/"
     host = row["referrer"]
     address = "" if host is None else host + path if "://" in host else f"https://{host}{path}"
