@@ -74,7 +74,7 @@ def chromium():
 
 @dataclass
 class Dashboard:
-    """A running server over a lake, as a browser sees it: its address, sign-in links and cookies."""
+    """The running server of a lake, as a browser sees it: its address, sign-in links and cookies."""
 
     lake: Lake
     address: str
@@ -106,7 +106,7 @@ def lake_of(folder, organization, *samples):
 
 def visits_of_jobs(now):
     """Generate ten requests a day for a path, of which seven failed until the path was redirected six days ago, and two
-    visits by people whom ChatGPT sent to an address that never existed.
+    visits by people whom ChatGPT sent to a path that never existed.
     """
     gone = {"path": "/gone", "bot_category": "ai_assistant", "agent": "ChatGPT-User", "operator": "OpenAI",
             "agent_kind": "assistant_fetch", "detection_method": "user_agent"}  # fmt: skip

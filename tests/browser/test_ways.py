@@ -123,8 +123,7 @@ def test_an_invented_link_is_two_clicks_from_its_redirect_form(opened, axe):
 
 @pytest.fixture
 def visitor(chromium, serving, identity_provider, tmp_path):
-    """A browser that can reach only a separate server and the identity provider at which that server's users sign in.
-    """
+    """A browser that can reach only a separate server and the identity provider with which its users sign in."""
     lake = lake_of(tmp_path, "acme", Sample(200, datetime.now(UTC).date() - timedelta(days=1), 3))
     port = str(free_port())
     address = f"http://127.0.0.1:{port}"

@@ -232,7 +232,7 @@ def test_every_compiled_query_answers_like_its_original(session, cluster, text_o
 
 
 def test_detectors_find_planted_problems(lakes):
-    """The detectors run on this machine; clusters must give the same answers in this scope."""
+    """The detectors run on this machine; the test above checks that clusters give the same answers in this scope."""
     _, found = answers_here(lakes["sample"], WHOLE, *TEXTS)
     assert [name for name in (detector.entry.name for detector in DETECTORS.values()) if not found[name][1]] == []
 

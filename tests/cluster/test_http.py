@@ -22,7 +22,8 @@ SMALL = {"start_date": "2026-11-20", "end_date": "2026-11-20"}
 
 @pytest.fixture(scope="session")
 def real(tmp_path_factory, sample):
-    """A lake with the real log, and its days; if that log, which is outside the repository, is missing, the sample's.
+    """A lake with the real log, and that log's days; without the log, which is outside the repository, the sample and
+    its days.
     """
     if not REAL_LOG.exists():
         yield sample, SAMPLE_DAYS
@@ -35,7 +36,7 @@ def real(tmp_path_factory, sample):
 
 @pytest.fixture
 def asking(serving, key_of):
-    """Run `traffic serve` over a lake, and yield a client with an organization's key."""
+    """Serve a lake with `traffic serve`, and yield a client with an organization's key."""
 
     @contextmanager
     def asking(lake, organization="acme", **changes):

@@ -98,7 +98,7 @@ def put_as_is(place, key, body):
 
 
 def free_ports(count):
-    """Return free ports for which the port 10,000 above, where SeaweedFS also listens, is free, too."""
+    """Return ports that are probably free, like the ports 10,000 above them, where SeaweedFS also listens."""
     ports = []
     while len(ports) < count:
         with socket.socket() as low, socket.socket() as high:

@@ -528,7 +528,7 @@ class RandomSite(Site):
             self.load(name)
 
     def fail(self, call):
-        """Run a tick during which the disk fails from this call on, counted from 0."""
+        """Run a tick during which the disk fails at this call, counted from 0, and at all later calls."""
         calls = itertools.count()
         for place in ("write_parquet", "sha256_of", "move_durably"):
             original = getattr(sys.modules["data.store.landing"], place)

@@ -163,7 +163,7 @@ DE = {"81.2.69.0/24 2a01:4f8::/32": {"country": {"iso_code": "DE", "names": {"en
 
 @pytest.fixture
 def database(tmp_path):
-    """A function that writes a country database with these networks and their records."""
+    """A function that writes a country database with the given networks and records."""
     return lambda records: country_database(tmp_path / "countries.mmdb", records)
 
 

@@ -55,8 +55,7 @@ GARBLED = [
 
 
 def landed(lake, organization="acme"):
-    """Return every landed visit of an organization as a dict with the columns of VISITS, the organization and the day.
-    """
+    """Return every landed visit of an organization as a dict: the columns of VISITS, the organization and the day."""
     return [
         visit | {"organization": file.path.split("/")[1].removeprefix("organization="), "day": file.day}
         for file in files_of(lake, organization)

@@ -50,7 +50,7 @@ def add_pending(lake, path="/waiting"):
 
 @pytest.fixture
 def root(lake):
-    """A closed lake with a restored older manifest that lacks the lake's second visit and the lake's link."""
+    """A closed lake with a restored older manifest that lacks the second of the lake's visits, and its link."""
     land(lake, "acme", [visit(visited_at=MOMENT, path="/known")])
     older = kept_manifest(lake.root)
     land(lake, "acme", [visit(visited_at=MOMENT, path="/unknown")])

@@ -5,7 +5,7 @@ import pytest
 from data.manifest.logs import Batch, continued_batch
 
 HEADER = Batch(1, "a.example", size=40)
-"""An import of a header alone, which many files share."""
+"""An import of a file with only a header, with which many other files also begin."""
 FIRST = Batch(2, "a.example", size=100, visits=3)
 LONGER = Batch(3, "a.example", size=300, visits=9)
 ELSEWHERE = Batch(4, "b.example", size=300, visits=9)

@@ -95,7 +95,7 @@ def root(filled, tmp_path):
 
 
 def add_pending(lake, *names):
-    """Add two pending visits with each of these paths."""
+    """Add two pending visits for each name, which is in their path."""
     for name in names:
         enqueue(lake.manifest, [("acme", packed([visit(visited_at=MOMENT, path=f"/{name}")] * 2))], NOW)
 
@@ -320,8 +320,7 @@ def logged(path, visits, days=3, name="a"):
 
 @pytest.mark.parametrize("history", ["compacted", "erased", "erased in part"])
 def test_a_log_imported_again_counts_once_and_completely(lake, tmp_path, monkeypatch, history):
-    """The second import overwrites files from the first, whose other files have been merged or erased.
-    """
+    """The second import overwrites files from the first, whose other files have been merged or erased."""
     log, other = logged(tmp_path / "a.log", 30), logged(tmp_path / "b.log", 9, days=1, name="b")
     older = kept_manifest(lake.root)
     Importer(lake, now=lambda: NOW).run(other, Options("acme"))
@@ -377,8 +376,8 @@ def test_pending_visits_in_an_older_manifest_count_once(lake, is_merged):
     ],
 )
 def test_a_grown_log_counts_once_if_the_answer_is_yes(lake, tmp_path, program, history):
-    """The older manifest has the log's first lines, as well as visits from one of their days that may have been merged
-    with them."""
+    """The older manifest has the log's first lines, and two visits from one of their days, which are merged with them
+    in some histories."""
     log = tmp_path / "a.log"
 
     def land_log(lake, visits, cut=0):

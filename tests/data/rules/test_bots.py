@@ -60,8 +60,8 @@ def kind(sign):
 
 
 def check(classifier, request):
-    """Check that the signs of a request agree with each other and with its classification, and that its values agree,
-    too.
+    """Check that the signs of a request agree with each other and with its classification, and that the values of its
+    classification and origin are consistent.
     """
     signs, told = list(classifier.matches(request)), classifier.classify(request)
     assert_values_fit(told)
@@ -193,7 +193,7 @@ def test_exactly_the_rules_found_by_another_engine_are_named(signs, user_agent):
 # Tables used after agents and crawlers, and crawler patterns that also match people
 
 KNOWN_BY_NAME = {"a browser without a window", "a service of Google"}
-"""Rows whose example is also an agent in agents.toml, which decides; another example would test them better."""
+"""Rows whose example also matches a row of agents.toml, which decides; another example would test them better."""
 
 
 @pytest.mark.parametrize("row", HEURISTICS, ids=[row.name for row in HEURISTICS])

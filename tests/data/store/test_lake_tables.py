@@ -1,4 +1,4 @@
-"""The release in a lake: when it is stored, when it is used, and which releases are rejected."""
+"""The release of the rules in a lake: when it is stored, when it is used, and which releases are rejected."""
 
 import pytest
 

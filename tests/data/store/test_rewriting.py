@@ -113,7 +113,7 @@ FAILING = [
     ("data.manifest.manifest", "insert_files", 2),
     ("manifest", "replace", 2),
 ]
-"""Functions that fail, each with its owner and the call that fails: before the work, or after a step on the second day.
+"""Functions that fail, with their owners and the failing calls: before the work, or after a step on the second day.
 """
 
 
@@ -293,7 +293,7 @@ def test_long_strings_are_reclassified_when_memory_is_short(long_texts, monkeypa
     ],
 )
 def test_a_policy_decides_which_tasks_wait(lake, policy, may_land, may_rewrite):
-    """The locks for merging and judging are taken by `rewrite_each`, which skips organizations that others are
+    """`rewrite_each` acquires the locks for merging and judging, and skips organizations that other programs are
     rewriting.
     """
     free = []

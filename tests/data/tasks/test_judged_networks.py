@@ -20,7 +20,7 @@ def fleet(visitors, path="/", **columns):
 
 
 def elsewhere(visitors):
-    """Return visits by this many visitors from other networks, with the same user agent."""
+    """Return visits by this many visitors from other networks, with the fleet's user agent."""
     return [asked("/", 10 + number, signals=None) for number in range(visitors)]
 
 
