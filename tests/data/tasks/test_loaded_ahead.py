@@ -1,4 +1,4 @@
-"""Pages that a browser prefetched, and whether a past day shows that they were opened. test_judging.py recounts them."""
+"""Prefetched pages, and whether a past day shows that they were opened. test_judging.py recounts them."""
 
 import sqlite3
 from contextlib import closing
