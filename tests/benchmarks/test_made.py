@@ -1,4 +1,4 @@
-"""Generated visits equal an import of their log, and are always the same."""
+"""Generated visits equal those imported from their log, and are always the same."""
 
 from datetime import date
 

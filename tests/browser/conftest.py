@@ -151,7 +151,7 @@ def jobs_of_acme(lake, now):
 
 
 def tested_hook(lake):
-    """Make two hooks for acme, the second inactive, with an unsent test; return its id."""
+    """Make two hooks for acme, the second of them inactive and with an unsent test; return the second's id."""
     with open_store(Hooks, lake) as hooks:
         hooks.create("acme", "Chat", "https://chat.example/hooks/" + "x" * 80, ["job.created", "job.approved"])
         hook, _ = hooks.create("acme", "Coding agent", "https://automation.example/hook")

@@ -39,7 +39,7 @@ def test_a_printed_page_has_no_controls(opened, text_of):
 
 @pytest.fixture(scope="module")
 def file(dashboard, tmp_path_factory):
-    """The report on acme."""
+    """The file of a report on acme."""
     now = datetime.now(UTC)
     warehouse = Warehouse(dashboard.lake)
     made = Report.load(dashboard.lake, warehouse, "acme", {"range": "30d"}, now.date())

@@ -133,7 +133,7 @@ class Spark:
 
     @contextlib.contextmanager
     def stopped_executors(self):
-        """Stop the executors while in this context: queries do not end unless they are cancelled."""
+        """Suspend the executors while in this context: queries do not end unless they are cancelled."""
         wait_until(lambda: len(self.executors()) == len(self.workers))
         executors = self.executors()
         try:

@@ -3,8 +3,8 @@
 The tests cover four scopes of a sample lake, and a day with too many words, in sessions in a time zone other than UTC.
 Spark takes a second to plan a query, so each of the two scopes with filters runs half of the queries (lists run where
 they are searched and sorted), and the scope without visits runs only queries that return rows anyway.
-`TRAFFIC_FAULTS=all uv run --group cluster pytest tests/cluster/test_answers.py` runs everything in all scopes,
-also over files that lack a column, and for all rollups.
+`TRAFFIC_FAULTS=all uv run --group cluster pytest tests/cluster/test_answers.py` runs everything in all scopes, also on
+files that lack a column, and for all rollups.
 """
 
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Every answer from Sail over randomly generated visits equals one machine's answer.
+"""Every answer from Sail about randomly generated visits equals one machine's answer.
 
 The test covers three lakes, with `TRAFFIC_FAULTS=10` ten times as many, and with `TRAFFIC_FAULTS=all` 40.
 """

@@ -44,7 +44,7 @@ def importer(lake):
 
 @pytest.fixture
 def load(importer, tmp_path):
-    """Import a string as a log, with this importer or another."""
+    """Import a string as a log, with `importer` or another importer."""
 
     def load(text, options=ACME, name="access.log", by=importer, **how):
         (tmp_path / name).write_bytes(text.encode() if isinstance(text, str) else text)

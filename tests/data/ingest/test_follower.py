@@ -41,7 +41,7 @@ names = map("org-{}".format, itertools.count())
 
 
 class Site:
-    """A server that writes a log, its rotation, and its follower. Time is simulated."""
+    """A server that writes a log, the log's rotation, and a follower of the log. Time is simulated."""
 
     def __init__(self, shared, folder):
         self.lake, self.importer = shared
@@ -69,7 +69,7 @@ class Site:
         self.rest = line(path)[int(end) :]
 
     def end(self, end=""):
-        """Have the server write the rest of that line, or more of it."""
+        """Have the server write the rest of the line that it began, or more of that line."""
         self.write(self.rest[: int(end) if end else None])
         self.rest = self.rest[int(end) :] if end else ""
 

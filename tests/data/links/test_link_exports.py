@@ -1,4 +1,4 @@
-"""Exports from link shorteners are read in every format, and errors are reported with their line."""
+"""Exports from link shorteners are read in every format, and errors are reported with their place."""
 
 import json
 import os
@@ -18,7 +18,7 @@ NAIVE = NOW.replace(tzinfo=None)
 
 @pytest.fixture
 def read(tmp_path):
-    """Read a string, a list of lines, or JSON, as if it were a file."""
+    """Read a string, a tuple of lines, or an object as JSON, as if it were a file."""
 
     def read(content, **how):
         path = tmp_path / "export"

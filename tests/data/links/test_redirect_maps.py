@@ -22,7 +22,7 @@ ASCII = [chr(code) for code in range(0x20, 0x7F)]
 ENCODED = ' "<>^`{|}'
 """The printable characters that are percent-encoded in a Location header."""
 LENGTHS = (1, 2, 63, 64, 127, 128, *range(250, 261), 511, 512, 513, 767, 768, 1_023, 1_024, 1_025, 2_046, 2_047)
-"""Lengths of paths: around multiples of 256, and up to the longest path of a shipped redirect."""
+"""Lengths of paths and targets: mostly around multiples of 256, and up to the longest path of a shipped redirect."""
 
 
 def redirecting(name, folder, links):
@@ -74,7 +74,7 @@ def statuses(port, links):
 
 
 def hostile_links():
-    """Return links with every printable character in their paths and targets, of many lengths."""
+    """Return links of many lengths with all printable ASCII characters in paths, and in targets all but backslashes."""
     draws = Random(57)
     paths = {f"{before}{letter}{after}" for letter in ASCII for before in ("", "c") for after in ("", "x", "/y")}
     paths |= {"".join(draws.choices(ASCII, k=length)) for length in LENGTHS for _ in range(3)}

@@ -1,4 +1,4 @@
-"""Reading plain, gzipped, zstd-compressed, broken and changing log files."""
+"""Reading plain, gzipped, zstd-compressed, Parquet, broken and changing log files."""
 
 import gzip
 import hashlib

@@ -1,4 +1,4 @@
-"""A reader of a target finds every live visit once, in an object or in an unpublished file."""
+"""A reader of a target finds every visit of the lake once, in an object or in an unpublished file."""
 
 from collections import Counter
 
@@ -22,8 +22,8 @@ CRAWLER = {"user_agent": "GPTBot/1.2"}
 
 @pytest.fixture
 def found(lake, there):
-    """Check that objects and lake files have each live visit once, in its current form; return the numbers of objects
-    and of files."""
+    """Check that objects and lake files have each of the lake's visits once, in its current form; return the numbers of
+    objects and of files."""
     reading = PublishedLake(lake, str(there))
 
     def found(organization="acme"):

@@ -49,7 +49,7 @@ def answers(root):
 
 
 def every_visit(lake):
-    """Return each organization's live visits with all columns, sorted."""
+    """Return all visits of each organization with all columns, sorted."""
     return [sorted(rows_of(lake, scope.organization), key=str) for scope in SCOPES]
 
 

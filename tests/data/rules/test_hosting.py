@@ -13,7 +13,7 @@ ROW = '[[hosting]]\nsystem = {}\nname = "A"\nevidence = "https://a.example"\nche
 
 @pytest.fixture
 def updated(tmp_path, monkeypatch, capsys):
-    """Update a table of the systems 1 and 2; return its text and the messages."""
+    """Update a table of the autonomous systems 1 and 2; return the table's text and the messages."""
     (tmp_path / "ipv4.txt").write_text("8.8.4.0/24\n8.8.6.0/24\n8.8.7.0/24\n9.0.1.0/24\n52.95.110.0/24\n8.8.9.0/24\n")
     (tmp_path / "asn-ipv4.csv").write_text(
         '8.8.4.0,8.8.9.255,1,"A, Inc."\n9.0.0.0,9.0.0.255,2,B\n52.95.0.0,52.95.255.255,1,A\n'

@@ -1,4 +1,4 @@
-"""The status of a lake has exact numbers and takes a short time, however many files there are."""
+"""The status of a lake has exact numbers and takes little time, however many files there are."""
 
 import sqlite3
 from contextlib import closing

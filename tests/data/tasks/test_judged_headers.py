@@ -1,4 +1,4 @@
-"""Visitors without the headers that their browser always sends are programs, if other visitors sent these headers."""
+"""Visitors without headers that their browser always sends count as programs, if other visitors sent these headers."""
 
 import json
 from contextlib import closing

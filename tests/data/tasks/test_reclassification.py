@@ -218,7 +218,7 @@ NOT_KEPT = st.tuples(
 )
 """Requests with a relevant part that is not stored."""
 NOT_KEPT_EITHER = st.tuples(st.sampled_from((CHROME, GPTBOT)), st.just("-"), st.just("?referrer=grok.com"))
-"""If a path was once classified as a probe, no stored value shows that these requests were referred."""
+"""Requests for which no stored value shows that they were referred, if their path was once classified as a probe."""
 LINE = st.builds(
     lambda asked, day, method, second: line(asked[1] + asked[0][2], day, *asked[0][:2], method, second),
     st.tuples(ANYTHING | NOT_KEPT, st.sampled_from(PATHS))

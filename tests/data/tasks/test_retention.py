@@ -161,7 +161,7 @@ def test_an_organization_without_visits_is_kept(lake):
 
 
 def unknown_copy(lake, organization, folder="unknown"):
-    """Return a copy of the organization's first live file under another, unknown name."""
+    """Copy an organization's first live file to a name that the manifest does not know; return the copy's path."""
     path = lake.manifest.files.live(organization)[0].path
     copy = lake.root / folder / path.removeprefix("visits/").replace(".parquet", "-0.parquet")
     copy.parent.mkdir(parents=True, exist_ok=True)
