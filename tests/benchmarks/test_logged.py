@@ -11,7 +11,7 @@ from data.rules.classifier import Request
 ROWS = list(logged())
 
 
-def test_the_file_is_small():
+def test_the_file_of_user_agents_is_small():
     assert FILE.stat().st_size <= 300_000
 
 

@@ -22,7 +22,7 @@ NO_DAY = VisitorDay(
 )  # fmt: skip
 
 
-def test_the_file_is_small():
+def test_the_file_of_page_views_is_small():
     assert FILE.stat().st_size < 20_000
 
 
@@ -63,7 +63,7 @@ JUDGED = [
 """Overridden fields of a view, and the signals of its day."""
 
 
-def test_the_day_of_a_view_is_judged_as_before():
+def test_the_day_of_a_view_gets_its_signals():
     rows = of_views([NOTHING._replace(**changes) for changes, _ in JUDGED])
     assert all(row.landed for row in rows)
     assert [{signal.name for signal in SIGNALS if row.signals & signal.bit} for row in rows] == [
@@ -112,7 +112,7 @@ DAYS = [
 """Overridden fields of a visitor-day, and its signals."""
 
 
-def test_a_visitor_day_keeps_its_judgement():
+def test_a_visitor_day_gets_its_signals():
     rows = of_days([NO_DAY._replace(**changes) for changes, _ in DAYS])
     assert all(row.landed for row in rows)
     assert [{signal.name for signal in SIGNALS if row.signals & signal.bit} for row in rows] == [

@@ -237,7 +237,7 @@ def test_detectors_find_planted_problems(lakes):
     assert [name for name in (detector.entry.name for detector in DETECTORS.values()) if not found[name][1]] == []
 
 
-def test_a_day_with_too_many_words_is_cut_the_same_way(session, text_of, lakes):
+def test_a_day_with_too_many_words_keeps_the_same_words(session, text_of, lakes):
     scope = Scope("acme", date(2026, 3, 3), date(2026, 3, 3))
     assert snapshot_without_rollups(lakes["crowded"], scope).high_cardinality_days == (date(2026, 3, 3),)
     assert_alike(session, text_of, lakes["crowded"], scope, list(BOUNDED))

@@ -56,7 +56,7 @@ def test_logs_cover_their_days_and_short_pauses_but_not_gaps(lake, tmp_path, log
     assert covered(lake) == days
 
 
-def test_a_domain_is_covered_by_its_logs_and_logs_of_all_domains(lake, tmp_path):
+def test_a_log_covers_its_domain_and_all_domains_together(lake, tmp_path):
     imported(lake, tmp_path / "a.log", at(3), at(4, 13))
     imported(lake, tmp_path / "b.log", at(3), at(6, 13), domain="other.example")
     assert (covered(lake), covered(lake, "other.example"), covered(lake, "")) == ([3, 4], [3, 4, 5, 6], [3, 4, 5, 6])

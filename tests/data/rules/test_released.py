@@ -101,7 +101,7 @@ def test_a_release_has_its_own_rules_version(released):
     assert rules_version(LakeTables((), released)) != rules_version()
 
 
-def test_another_release_has_another_rules_version(released):
+def test_different_releases_have_different_rules_versions(released):
     other = checked_release("rules.toml", release_of({**AGENT, "operator": "Other"}))
     assert rules_version(LakeTables((), released)) != rules_version(LakeTables((), other))
 

@@ -47,7 +47,7 @@ def test_a_browser_is_outdated_some_years_after_its_next_version(releases, user_
     assert releases.outdated_since(readable_user_agent(user_agent)) == (since and date.fromisoformat(since))
 
 
-def test_a_version_superseded_on_a_leap_day_ages_on_march_1(releases, monkeypatch):
+def test_a_version_superseded_on_feb_29_is_outdated_on_march_1(releases, monkeypatch):
     row = Release("Chrome", 79, date(2020, 2, 29), evidence="https://a.example", checked=date(2026, 1, 1))
     monkeypatch.setitem(releases._releases, ("Chrome", 79), row)
     assert releases.outdated_since("Mozilla/5.0 (X11) Chrome/79.0.1.1 leap") == date(2022, 3, 1)

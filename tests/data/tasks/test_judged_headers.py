@@ -60,7 +60,7 @@ JUDGED = {
 
 
 @pytest.mark.parametrize(("visits", "names"), JUDGED.values(), ids=JUDGED.keys())
-def test_a_visitor_lacks_headers_that_its_browser_always_sends(lake, visits, names):
+def test_visitors_without_their_browsers_headers_are_marked(lake, visits, names):
     land(lake, "acme", [*PEOPLE, *visits])
     assert signals_of(lake) & BOTH == names
 

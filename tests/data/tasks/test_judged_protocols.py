@@ -59,6 +59,6 @@ def test_a_page_without_files_over_http_1_is_bare(lake, visits, is_bare):
     assert ("old_protocol_bare" in judged(lake, visits)[1]) is is_bare
 
 
-def test_people_behind_an_old_proxy_load_files(lake):
+def test_people_behind_an_old_proxy_who_load_files_stay_people(lake):
     office = [old(path, visitor=7, version=131) for path in FILES]
     assert judged(lake, [*office, *MODERN])[7] == set()

@@ -147,7 +147,7 @@ def comes_by_a_protocol(random, visitor):
     [(SEEDS, 1, 10**6), ((4,), 16, 10**6), ((5, 6), 1, 0)],
     ids=["at once", "in ranges", "day by day"],
 )
-def test_visits_on_past_days_get_the_same_signals_as_a_recount(lake, monkeypatch, seeds, ranges, most):
+def test_visits_on_past_days_get_the_same_signals_in_a_recount(lake, monkeypatch, seeds, ranges, most):
     monkeypatch.setattr(compaction, "_RANGES", (ranges,))
     monkeypatch.setattr(merge_plan, "VISITS_AT_ONCE", most)
     links(lake, "acme", [{"short_code": f"p{number}", "target_url": "https://shop.example/"} for number in range(3)])
