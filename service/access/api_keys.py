@@ -55,7 +55,8 @@ class ApiKeys:
     def create_key(
         self, organization: str, name: str, created_by: str | None = None, expires_at: str | None = None
     ) -> str:
-        """Create a key for an organization and return it. Only its hash is stored. Raises BadInput.
+        """Create a key for an organization and return it. Only its hash is stored. Raises BadInput for an invalid
+        argument.
 
         `expires_at` is a time with an offset, or a day (UTC), at the end of which the key expires; None: never.
         """
@@ -82,7 +83,7 @@ class ApiKeys:
         return [Key(*row) for row in rows]
 
     def key(self, key_id: str) -> Key:
-        """Return the key with this id, which must exist."""
+        """Return the record of the key with this id, which must exist."""
         (key,) = self.all_keys(key_id=key_id)
         return key
 

@@ -1,8 +1,8 @@
 """The identity provider's public keys (JWKS), from a file or a URL. Tokens are checked in authentication.py.
 
-PyJWT's PyJWKClient is not used because requests must not wait for the provider. It fetches under a lock, retries a
-failed fetch for every unknown kid, does not use expired keys while the provider is down, drops keys without a kid, and
-rejects the whole set if one key has an unknown `alg`.
+PyJWT's PyJWKClient is not used because requests must not wait for the provider: that client fetches under a lock,
+retries a failed fetch for every unknown kid, does not use expired keys while the provider is down, drops keys without a
+kid, and rejects the whole set if one key has an unknown `alg`.
 """
 
 import asyncio
@@ -124,7 +124,8 @@ class JwksClient:
         asyncio.get_running_loop().call_later(REFRESH_SECONDS + 1, self._refresh_if_old)
 
     def _fetch(self, reading: Future[None]) -> None:
-        """Read the keys and use them. On an error, keep the last good keys; log the error unless it has not changed."""
+        """Read the keys and use them. On an error, keep the last good keys; log the error if it differs from the last
+        one."""
         try:
             if "://" in self._source:
                 body = asyncio.run(fetch(self._source, FETCH_TIMEOUT_SECONDS, MAX_BYTES))

@@ -161,7 +161,8 @@ class OidcClient:
     async def _fetch(
         self, url: str, form: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        """Fetch a JSON object. Raises ProviderUnavailable, or Forbidden for status 400, which means a rejected code."""
+        """Fetch a JSON object. Raises ProviderUnavailable, or Forbidden if a form is answered with 400: the code is
+        rejected."""
         try:
             if self._slots.locked():
                 raise OutgoingError("timed_out", f"{MAX_UNDER_WAY} requests are under way")

@@ -1,4 +1,5 @@
-"""The parts of the service that every page uses. A server loads it at startup, but Jinja2 only with the first page."""
+"""The parts of the service that every page uses. A server loads this module at startup, but Jinja2 only with the first
+page."""
 
 from dataclasses import dataclass
 from datetime import date

@@ -1,4 +1,4 @@
-"""Sessions of signed-in browsers, started by one-time links or sign-ins at the identity provider.
+"""Sessions of signed-in browsers, started by one-time links, API keys or sign-ins at the identity provider.
 
 They are stored in control.sqlite, with hashes in place of secrets.
 """
@@ -124,7 +124,7 @@ class SessionStore:
         return self._open(organization, role, "link", timedelta(days=days))
 
     def open_by_key(self, key: Key) -> OpenedSession:
-        """Open a session that ends with this API key, which must be active.
+        """Open a session that ends with this API key, which must be active, or after KEY_SESSION_DAYS.
 
         When a key has more than MAX_SESSIONS_OF_A_KEY sessions, the oldest ones end.
         """
@@ -148,7 +148,8 @@ class SessionStore:
         )
 
     def end_sign_in(self, secret: str) -> str | None:
-        """Use up a returning browser's secret; return the page to open, or None if it is unknown, used or expired."""
+        """Use up a returning browser's secret; return the page to open, or None if the secret is unknown, used or
+        expired."""
         now = to_text(self._clock())
         rows = self.database.rows(
             "DELETE FROM sign_ins WHERE sha256 = ? AND expires_at >= ? RETURNING target", [sha256(secret), now]
@@ -177,7 +178,7 @@ class SessionStore:
         return [Session(*row) for row in rows]
 
     def revoke(self, session_id: str, organization: str) -> bool:
-        """End a session of an organization. Returns False if there is none with this id."""
+        """End a session of an organization. Returns False if there is none with this id, or it was already ended."""
         rows = self.database.rows(
             "UPDATE sessions SET revoked_at = ? WHERE id = ? AND organization = ? AND revoked_at IS NULL RETURNING id",
             [to_text(self._clock()), session_id, organization],
@@ -215,7 +216,7 @@ class Sessions:
         self.store = store
         self._cached: TTLCache[str, Session] = TTLCache(MAX_CACHED, CACHE_SECONDS)
         self._forgotten = 0
-        """Number of cache invalidations; a session read before the latest one is not cached."""
+        """Number of cache invalidations; a session is not cached if one happened while it was read."""
 
     async def session(self, secret: str) -> Session | None:
         """Return the valid session with this secret, cached for CACHE_SECONDS, or None if there is none."""

@@ -1,1 +1,1 @@
-"""Assembles a server; the only room that imports all others."""
+"""Assembles a server from the operations, pages and parts of the rooms below."""

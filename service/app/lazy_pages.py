@@ -1,4 +1,5 @@
-"""The entry point of the pages. A server loads it at startup, but templates and static files with the first page."""
+"""The entry point of the pages. A server loads this module at startup, but templates and static files with the first
+page."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -28,11 +29,12 @@ class Pages:
         self._loading = asyncio.Lock()
 
     def is_page(self, path: str) -> bool:
-        """Return whether a path leads to a page."""
+        """Return whether a path is that of a page: {base}/app, or anything below it."""
         return path.startswith(self._root) and path[len(self._root) :][:1] in {"", "/"}
 
     def path_of(self, path: str) -> str:
-        """Return the declared route for a page's path, such as /app/ai/{source}, or "" for any other path."""
+        """Return the declared route for a page's path, such as /app/ai/{source}; "" for any other path, and before the
+        first page is loaded."""
         return self._pages.path_of(path) if self._pages and self.is_page(path) else ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -57,6 +59,6 @@ def _load(parts: PageParts) -> "PagesApp":
 
 
 def _is_browser(scope: Scope) -> bool:
-    """Return whether the request is a browser's navigation: a GET that prefers HTML."""
+    """Return whether the request looks like a browser's navigation: a GET or HEAD that accepts HTML."""
     accepted = b",".join(value for name, value in scope["headers"] if name == b"accept")
     return scope["method"] in {"GET", "HEAD"} and b"text/html" in accepted

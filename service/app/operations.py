@@ -1,4 +1,4 @@
-"""Every operation of the API besides the reports, from all rooms, in the order in which they are documented."""
+"""Every operation of the API except the reports, from all rooms, in the order in which they are documented."""
 
 from itertools import chain
 from typing import Final

@@ -89,7 +89,7 @@ class PagesApp:
             raise failure
 
     async def _response(self, request: Request) -> Response:
-        """Return the route's response. Raises Problem, InvalidParameter and QueryTimeout."""
+        """Return the route's response, or a redirect to the sign-in page. Raises the exceptions in PROBLEMS."""
         path = request.url.path
         if "refusal" in request.scope:
             raise request.scope["refusal"]

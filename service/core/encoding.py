@@ -1,4 +1,5 @@
-"""Encodes answers as JSON, with the same bytes over HTTP and on the command line; reads records from control.sqlite."""
+"""Encodes answers as JSON, with the same bytes over HTTP and on the command line; builds records from rows of
+control.sqlite."""
 
 from collections.abc import Iterable
 from datetime import date, time
@@ -24,8 +25,8 @@ def encode(answer: Result) -> bytes:
 def plain(value: Any, depth: int = 0) -> Any:  # noqa: ANN401  # whatever SQL holds
     """Convert a value from a user's own SQL to a JSON value; values without a JSON type become text.
 
-    Numbers of more than 64 bits, numbers that are not finite, keys of a MAP, and values nested below MAX_DEPTH become
-    text, too.
+    Integers of more than 64 bits, numbers that are not finite, keys of a MAP, and values nested deeper than MAX_DEPTH
+    also become text.
     """
     if isinstance(value, dict) and depth < MAX_DEPTH:
         return {_key(key): plain(inner, depth + 1) for key, inner in value.items()}

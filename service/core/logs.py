@@ -77,7 +77,7 @@ class Log:
 
 
 class LogHandler(logging.Handler):
-    """Forwards warnings and errors from Python's logging, as libraries and data/ use it, to the log."""
+    """Forwards warnings and errors from Python's logging, which libraries and data/ use, to the log."""
 
     def __init__(self, log: Log) -> None:
         super().__init__(logging.WARNING)

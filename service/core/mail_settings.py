@@ -64,7 +64,7 @@ def parse_addresses(text: str) -> tuple[str, ...]:
 
 
 def parse_sender(text: str) -> str:
-    """Parse one email address, or none. Raises BadInput."""
+    """Parse one email address, or empty text. Raises BadInput."""
     addresses = parse_addresses(text) if text else ("",)
     if len(addresses) > 1:
         raise BadInput(f"{text!r} must be a single address.")

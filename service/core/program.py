@@ -24,7 +24,8 @@ def command_line(lake: Path, *words: object) -> str:
 
 
 def runnable(command: Callable[..., str], text: str) -> str:
-    """Return a command of the program in the form that `command` writes, and any other text unchanged."""
+    """Return a command of the program as rewritten by `command`; other text, and a command with --lake, is unchanged.
+    """
     try:
         words = shlex.split(text)
     except ValueError:  # a quote without its pair

@@ -34,7 +34,7 @@ def optional(parse: Callable[[str], Value]) -> Callable[[str], Value | None]:
 
 
 def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
-    """Return a parser for whole numbers in ASCII digits, without leading zeros."""
+    """Return a parser for whole numbers from `least` to `most`, in ASCII digits, without leading zeros."""
     expected = f"{least} or more" if most is None else f"{least} to {most}"
 
     def parse(text: str) -> int:
@@ -46,7 +46,7 @@ def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
 
 
 def parse_switch(text: str) -> bool:
-    """Parse on or off, in any word that command flags accept."""
+    """Parse on, 1, true or yes as true, and off, 0, false or no as false, in any case."""
     if text.lower() not in _SWITCHES:
         raise BadInput(f"{text!r} must be on or off.")
     return _SWITCHES[text.lower()]
@@ -154,7 +154,8 @@ def is_allowed_url(address: str) -> bool:
 
 
 def parse_pinned_file(text: str) -> PinnedFile:
-    """Parse an https URL with the SHA-256 of the file, such as `https://host/file#sha256=…`."""
+    """Parse an https URL (or http, on this machine) with the SHA-256 of the file, such as `https://host/file#sha256=…`.
+    """
     url, _, fragment = text.partition("#")
     found = re.fullmatch("sha256=([0-9a-fA-F]{64})", fragment, re.ASCII)
     if not is_allowed_url(url):

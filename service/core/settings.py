@@ -198,7 +198,7 @@ def read_settings(environ: Mapping[str, str], **flags: str) -> Settings:
 
 
 def cluster_options(settings: Settings) -> "ClusterOptions | None":
-    """Return the cluster given by TRAFFIC_ENGINE and related settings; None if these are not set."""
+    """Return the cluster given by TRAFFIC_ENGINE and related settings; None if TRAFFIC_ENGINE is not set."""
     from queries import ClusterOptions  # noqa: PLC0415  # slow, and commands import this file
 
     if not settings.engine:

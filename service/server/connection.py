@@ -212,7 +212,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._state_since = self.limits.now
 
     def _finish_exchange(self, exchange: Exchange) -> None:
-        """Close the connection, or start the next request."""
+        """Close the connection after a response, or start its next request, or send a pending error."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
@@ -233,7 +233,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def _reject(self, problem: Problem) -> None:
-        """Stop reading from the client, and send the problem after the responses to earlier requests."""
+        """Stop reading from the client, and send the problem after the responses to earlier requests. If the
+        application is reading the body, it receives the problem instead."""
         state, self._state = self._state, _State.CLOSING
         self._error = problem
         if not self._is_answering():
@@ -251,7 +252,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self.linger()
 
     def linger(self) -> None:
-        """Stop sending and reading. The connection is closed after LINGER_SECONDS."""
+        """Stop sending, and discard all further input. The connection is closed after LINGER_SECONDS."""
         self._state, self._state_since, self._error = _State.CLOSING, self.limits.now, None
         self.pipeline.clear()
         self.transport.write_eof()
@@ -281,8 +282,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def abort(self) -> None:
         """Reset this connection immediately, discarding output that the client has not read, also in the system's send
-        buffer.
-        """
+        buffer."""
         linger = struct.pack("ii", 1, 0)  # on, for 0 seconds
         self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         self.transport.abort()

@@ -17,8 +17,8 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 
 def check_size(url: bytes, headers: Headers, max_bytes: int) -> None:
-    """Check the sizes of the URL and the headers, known to be at most `max_bytes`. Raises UrlTooLong or
-    HeadersTooLarge.
+    """Check the sizes of the URL and the headers, and the number of headers. Their total size is known to be at most
+    `max_bytes`. Raises UrlTooLong or HeadersTooLarge.
     """
     if len(url) > MAX_URL_BYTES:
         raise UrlTooLong(f"The URL is longer than {MAX_URL_BYTES >> 10} KiB.")
@@ -30,7 +30,8 @@ def check_size(url: bytes, headers: Headers, max_bytes: int) -> None:
 
 
 def check_headers(headers: Headers, version: str, *, is_upgrade: bool) -> None:
-    """Require one valid Host (RFC 9112, 3.2), and no body with Upgrade. Raises MalformedRequest."""
+    """Require one valid Host (RFC 9112, 3.2), which HTTP/1.0 may omit, and no body with Upgrade. Raises
+    MalformedRequest."""
     hosts = [value for name, value in headers if name == b"host"]
     if len(hosts) != 1 and (hosts or version == "1.1"):
         raise MalformedRequest("Exactly one Host header is required.", "Send the name that you connect to, once.")

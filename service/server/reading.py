@@ -7,11 +7,13 @@ from typing import Final
 READ_BYTES: Final = 65_536
 """Maximum number of bytes read from a connection at once."""
 DISCARDING_CONNECTIONS: Final = 8
-"""Maximum number of connections discarded in one iteration of the event loop; others are answered in between."""
+"""Maximum number of connections whose input is discarded in one iteration of the event loop; requests on others are
+answered in between."""
 
 
 class SharedInput:
-    """The buffer that all connections are read into, and the connections to discard. Belongs to one event loop."""
+    """The buffer that all connections are read into, and the connections waiting for their input to be discarded.
+    Belongs to one event loop."""
 
     def __init__(self) -> None:
         self.buffer = memoryview(bytearray(READ_BYTES))

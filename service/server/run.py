@@ -69,12 +69,12 @@ class _MainServer(_Server):
         self._limits = limits
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and sweep over the connections from now on."""
+        """Start sweeping over the connections, then start the server."""
         self._sweep = asyncio.create_task(self._limits.sweep(self.server_state.connections))
         await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let running requests finish, for at most DRAIN_SECONDS."""
+        """Let running requests finish, for at most DRAIN_SECONDS; then reset their connections."""
 
         def abort_connections() -> None:
             for connection in [*self.server_state.connections]:

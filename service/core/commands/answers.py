@@ -15,7 +15,8 @@ FORMATS: Final = ("table", "json", "csv", "parquet")
 
 
 def select_columns(answer: "Result", names: str) -> "Result":
-    """Return the answer with only the comma-separated columns in `names`, in that order, or with all if there are none.
+    """Return the answer with only the comma-separated columns in `names`, in that order, or with all columns if `names`
+    is empty.
 
     Raises BadInput for an unknown name, or if the answer has several parts.
     """
@@ -49,7 +50,8 @@ def check_parts(answer: "Result", output: str) -> None:
 def print_answer(
     answer: "Result", output: str, is_wide: bool = False, is_raw: bool = False, *, nothing: str = ""
 ) -> None:
-    """Write an answer to stdout in one of FORMATS. Raises BadInput if the format cannot represent it.
+    """Write an answer to stdout in one of FORMATS. Raises BadInput if the format cannot represent it, and for Parquet
+    on a terminal.
 
     `is_wide`: do not fit tables to the width of a terminal. `is_raw`: do not escape formulas in CSV. `nothing`: the
     message to write to stderr instead of an empty table.
@@ -103,5 +105,5 @@ def _write_parquet(rows: list[dict[str, Any]]) -> None:
 
 
 def _write_text(body: bytes) -> None:
-    """Write JSON or CSV to stdout; on a terminal, without control characters."""
+    """Write JSON or CSV to stdout; on a terminal, with its control characters escaped."""
     sys.stdout.buffer.write(escaped(body.decode()).encode() if sys.stdout.isatty() else body)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class WithParameters(Command):
     """A command with an option for each API parameter; its context object maps the parameters' names to their values.
 
-    The options are created on demand, so that other commands start without importing them.
+    The options are created on demand, so that other commands start without importing the parameters.
     """
 
     left_out: ClassVar[tuple[str, ...]] = ()

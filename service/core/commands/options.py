@@ -34,7 +34,7 @@ def flag(name: str) -> Any:  # noqa: ANN401  # as typer.Option
 class Command(TyperCommand):
     """A command with help that shows the last word of each flag as its metavar, as in `--short-code CODE`.
 
-    The commands that its messages recommend name its lake.
+    Commands that its messages recommend are printed with its lake.
     """
 
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401  # of private types
@@ -46,7 +46,7 @@ class Command(TyperCommand):
         return params
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401  # of private types
-        """Run the command."""
+        """Run the command, with LAKE set to its lake."""
         LAKE.set(Path(ctx.params.get("lake", DEFAULT_LAKE)))  # typer converts it to a Path later
         return super().invoke(ctx)
 
@@ -87,13 +87,14 @@ def created_lake(lake: Path) -> Lake:
 
 
 def announce_new_lake(lake: Path) -> None:
-    """Print to stderr that a new lake is about to be created if this path has none yet: the path may be mistyped."""
+    """If this path has no lake yet, print to stderr that one is about to be created: the path may be mistyped."""
     if is_new(lake):
         inform(f"No lake at {lake.absolute()} yet: creating a new one.")
 
 
 def chosen_organizations(lake: Lake, organization: str) -> list[str]:
-    """Return the given organization, or all organizations if none is given. Raises BadInput if it does not exist."""
+    """Return only the given organization or, if none is given, all organizations with visits. Raises BadInput if the
+    given one does not exist."""
     return [existing_organization(lake, organization)] if organization else lake.manifest.organizations.names()
 
 

@@ -42,7 +42,7 @@ def pasteable(text: str) -> str:
 
 
 def messages() -> "Console":
-    """Return a console on stderr, for output other than lines of text."""
+    """Return a console on stderr, for progress, and for messages where rich is loaded anyway."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)

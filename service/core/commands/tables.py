@@ -40,7 +40,7 @@ class PrintedColumn:
 
 
 def print_table(answer: "Result", is_wide: bool = False) -> None:
-    """Print an answer to stdout, fitted to the width of a terminal unless `is_wide`; omitted columns are named on
+    """Print an answer to stdout. On a terminal, fit it to the width unless `is_wide`, and name omitted columns on
     stderr.
 
     The parts of an answer are printed one after another, each under its name.
@@ -57,8 +57,9 @@ def parts_of(answer: "Result") -> dict[str, "Result"]:
 def fit(rows: Sequence[dict[str, Any]], width: int | None) -> tuple[list[PrintedColumn], list[str]]:
     """Return the columns of a table that is at most `width` cells wide, and the names of the omitted columns.
 
-    First, headers are broken after underscores; then columns are omitted from the right (the first column, visits and
-    percentage last); then text is shortened in the middle, the widest first. If `width` is None, there is no limit.
+    First, headers are broken after underscores; then columns are omitted from the right (percentage and visits last,
+    the first column never); then text is shortened in the middle, the widest first. If `width` is None, there is no
+    limit.
     """
     from rich.cells import cell_len
 
@@ -81,7 +82,7 @@ def fit(rows: Sequence[dict[str, Any]], width: int | None) -> tuple[list[Printed
 
 
 def shorten(text: str, width: int) -> str:
-    """Shorten a text to at most `width` terminal cells, with … in place of the omitted middle."""
+    """Shorten text to at most `width` terminal cells, with … in place of the omitted middle."""
     from rich.cells import cell_len
 
     if cell_len(text) <= width:

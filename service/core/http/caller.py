@@ -15,7 +15,7 @@ class Caller:
 
     @property
     def turn(self) -> tuple[str, bool]:
-        """The scheduler's client for this caller's work: the organization, with low priority for a share."""
+        """Whose turn the caller's work takes: the organization's, and whether with a share's low priority."""
         return self.organization, self.is_share
 
     @property

@@ -17,7 +17,7 @@ _OF_THE_BODY: Final = ("content-length", "content-type")
 
 
 class JsonCorsMiddleware(CORSMiddleware):
-    """Starlette's CORS middleware for pages from `origins`, which answers preflights in JSON instead of text."""
+    """Starlette's CORS middleware for pages from `origins`, but with preflights answered in JSON instead of text."""
 
     def __init__(self, app: ASGIApp, origins: tuple[str, ...]) -> None:
         exposed = ["ETag", *(name.decode() for name in RATE_LIMIT_HEADERS)]

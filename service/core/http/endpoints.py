@@ -1,4 +1,4 @@
-"""Makes an endpoint for each operation, which checks and reads the request, and encodes the answer."""
+"""Makes an endpoint for each operation. It checks and reads requests, and encodes the handler's answers."""
 
 from collections.abc import Iterable
 from contextlib import nullcontext
@@ -19,7 +19,7 @@ from service.core.http.routing import Endpoint
 
 
 def routes_of(base: str, operations: Iterable[tuple[Operation, Handler]]) -> list[Route]:
-    """Return a route for each path of the operations; the operations' handlers answer its requests."""
+    """Return a route for each path of the operations; their handlers answer requests for the path."""
     endpoints: dict[str, dict[str, Endpoint]] = {}
     for one, handler in operations:
         method, path = one.route.split()
@@ -35,9 +35,9 @@ def _by_method(endpoints: dict[str, Endpoint]) -> Endpoint:
 
 
 def endpoint_of(one: Operation, handler: Handler) -> Endpoint:
-    """Return the endpoint of an operation, which raises InvalidBody if the handler raises BadInput.
+    """Return the endpoint of an operation. It raises InvalidBody if the handler raises BadInput.
 
-    The version of the result, if it has one, is also the entity tag.
+    The version of the handler's result, if it has one, is also sent as the ETag.
     """
     status = int(next(iter(one.answers)))
 

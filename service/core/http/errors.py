@@ -22,7 +22,7 @@ Problem
 ├── TooSlow             500  a query ran out of time
 ├── TooMuchMemory       500  a query ran out of memory
 ├── Interrupted         500  an answer was interrupted by another program or query
-├── Overloaded          503  too many concurrent queries
+├── Overloaded          503  too many concurrent queries, edits or request bodies
 ├── ClusterDown         503  the query cluster is not available
 ├── LakeReplaced        503  the open lake was moved or replaced
 ├── ProviderUnavailable 503  the identity provider does not answer

@@ -28,7 +28,7 @@ class GroupCommit(Generic[Change, Outcome]):
         thread: ThreadPoolExecutor,
         needs_rest: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`make` runs in the thread and makes a group's changes durable, all or none.
+        """`make` runs in the thread, makes a group's changes durable, all or none, and returns the outcome of each.
 
         After its changes, a group rests for as long as they took if `needs_rest` returns true.
         """

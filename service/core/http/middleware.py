@@ -45,8 +45,8 @@ class RequestMiddleware:
     ) -> None:
         """`route_of` returns the route of a path, as shown in logs and metrics, or "" if there is none.
 
-        `monitor` is the application for the monitor port, which the server reads from here. `renders_refusals` returns
-        whether the application renders the rejections for a path itself, as pages.
+        `monitor` is the application for the monitor port; the server takes it from the attribute of this name.
+        `renders_refusals` returns whether the application renders the rejections for a path itself, as pages.
         """
         self._renders_refusals = renders_refusals or (lambda _: False)
         self.limiter = limiter

@@ -1,4 +1,4 @@
-"""The API's operations other than the reports, one row each: the source of routes and OpenAPI."""
+"""How rooms declare the API's operations other than the reports: one row each, the source of routes and OpenAPI."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass

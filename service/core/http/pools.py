@@ -31,7 +31,8 @@ TEXT_THREADS: Final = 2
 """Number of threads that render pages and other text: they hold the interpreter's lock, which the event loop needs,
 too.
 
-While queries of other organizations run, an organization's rendering, like its live visits, rests half of the time.
+While queries of other organizations are running or waiting, an organization's rendering, like its live visits, rests
+half of the time.
 """
 
 
@@ -45,7 +46,7 @@ class Pool:
         initializer: Callable[[], None] | None = lower_priority,
         needs_rest: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`initializer` runs first in each thread; queries have a low priority.
+        """`initializer` runs first in each thread; the default gives the thread a low priority, as queries need.
 
         After its work, an organization rests for as long as the work took if `needs_rest` returns true.
         """
@@ -69,7 +70,7 @@ class Pool:
         self._scheduler.release(organization, rest_seconds)
 
     def serves_others(self, organization: str) -> bool:
-        """Return whether other organizations have work that runs or waits."""
+        """Return whether any other organization has running or waiting work."""
         return self._scheduler.serves_others(organization)
 
     def is_full(self, organization: str, is_share: bool) -> bool:

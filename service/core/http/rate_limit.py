@@ -51,11 +51,11 @@ class RateLimiter:
         return len(self._times)
 
     def check(self, scope: Scope) -> RateLimitDecision:
-        """Count one request. Reads only `client` and `headers` of the ASGI scope."""
+        """Decide on one request, as `hit` does. Reads only `client` and `headers` of the ASGI scope."""
         return self.hit(self.sources.of(scope))
 
     def hit(self, source: str) -> RateLimitDecision:
-        """Count a request unless its source has used up its window. A rejected request is not counted."""
+        """Accept and count a request unless its source has reached the limit. A rejected request is not counted."""
         now = self._clock()
         times = self._times.get(source)
         if times is None:

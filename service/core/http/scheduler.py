@@ -67,7 +67,8 @@ class Scheduler:
             raise
 
     def release(self, organization: str, rest_seconds: float = 0) -> None:
-        """Release a slot of an organization, which then rests for a time. The next client in turn gets it."""
+        """Release a slot of an organization, which then rests for `rest_seconds`. The next client in turn gets the
+        slot."""
         queue = self._queues[organization]
         self._free += 1
         queue.slots -= 1
@@ -116,7 +117,7 @@ class Scheduler:
         return found
 
     def _others_ask(self) -> bool:
-        """Return whether several organizations wait for a slot, have one, or had one recently."""
+        """Return whether several organizations are waiting for a slot, have one, or had one recently."""
         since = asyncio.get_running_loop().time() - RECENT_SECONDS
         for organization in [*takewhile(lambda name: self._left_at[name] <= since, self._left_at)]:
             del self._left_at[organization]

@@ -1,5 +1,6 @@
 """The web dashboard: HTML pages under {base}/app/, outside the API's routes.
 
 Pages read their numbers from the same Answers as the API. They identify a browser by its cookie, which the API never
-reads, and never read the Authorization header. The room `app` joins all pages; `context` modules are below them.
+reads, and never read the Authorization header. The room `app` joins all pages. The modules `page_context` (in access)
+and `context` (in dashboard) hold what pages share, and import no page.
 """

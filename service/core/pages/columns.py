@@ -53,7 +53,7 @@ _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
 """Words shown instead of values, by field and value."""
 
 _MAX_UNCUT: Final = 30
-"""Maximum length of text that is never cut; longer text, and every link, is cut after three lines."""
+"""Maximum length of text that is never cut. Longer text is cut after three lines, as is the text of every HTML link."""
 _CUT: Final = Markup('<span class="cut">%s</span>')
 _BADGE: Final = Markup('<span class="badge %s"><span aria-hidden="true">%s</span> %s</span>')
 _CHANGE: Final = Markup('<data value="%s"><span aria-hidden="true">%s</span> %s</data>')

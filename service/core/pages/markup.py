@@ -13,7 +13,7 @@ def joined(*parts: Markup) -> Markup:
 
 
 def with_code(text: str, runnable: Callable[[str], str] = str) -> Markup:
-    """Escape a text; anything between two backticks becomes code, in the form that `runnable` writes."""
+    """Escape text; anything between two backticks becomes code, as rewritten by `runnable`."""
     before, *rest = escape(change_code(runnable, text)).split("`")
     pairs = zip(rest[::2], rest[1::2], strict=False)
     unpaired = Markup("`") + rest[-1] if len(rest) % 2 else Markup("")

@@ -119,6 +119,6 @@ class Renderer:
 
 
 def turn_of(request: Request) -> tuple[str, bool]:
-    """Return the scheduler's client for the rendering: the caller, or no organization before sign-in."""
+    """Return whose turn the rendering takes: the caller's or, before sign-in, that of no organization."""
     caller: Caller | None = request.scope.get("caller")
     return caller.turn if caller else ("", False)
