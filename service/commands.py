@@ -93,7 +93,7 @@ def _shortage(error: MemoryError | RuntimeError) -> tuple[str, int]:
 
 
 def main() -> None:
-    """Run one command. Exit code 2: invalid argument or file, nothing was changed; 1: the command failed."""
+    """Run one command. Exit code 2: invalid argument or file, nothing was changed; 1: it failed; 130: stopped."""
     try:
         sys.exit(PROGRAM(sys.argv[1:] or ["--help"], standalone_mode=False) or 0)
     except (typer.Abort, KeyboardInterrupt):

@@ -30,7 +30,8 @@ class _NotInstalled:
 def _open_missing_streams() -> None:
     """Open the standard streams that the caller closed; otherwise, files of the lake would get their descriptors.
 
-    A write to a closed stdout fails (EBADF), so that no answer is lost without an error; messages are dropped.
+    A write to a closed stdout fails (EBADF), so that no answer is lost without an error; messages to a closed stderr
+    are dropped.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:

@@ -1,4 +1,4 @@
-"""`traffic serve`: serves the API over a lake."""
+"""`traffic serve`: serves the API and the pages from a lake."""
 
 import logging
 import os

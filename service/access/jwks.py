@@ -124,8 +124,9 @@ class JwksClient:
         asyncio.get_running_loop().call_later(REFRESH_SECONDS + 1, self._refresh_if_old)
 
     def _fetch(self, reading: Future[None]) -> None:
-        """Read the keys and use them. On an error, keep the last good keys; log the error if it differs from the last
-        one."""
+        """Read the keys and use them. On an error, keep the last good keys; log the error unless it repeats the last
+        one.
+        """
         try:
             if "://" in self._source:
                 body = asyncio.run(fetch(self._source, FETCH_TIMEOUT_SECONDS, MAX_BYTES))

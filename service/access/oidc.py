@@ -161,8 +161,9 @@ class OidcClient:
     async def _fetch(
         self, url: str, form: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        """Fetch a JSON object. Raises ProviderUnavailable, or Forbidden if a form is answered with 400: the code is
-        rejected."""
+        """Fetch a JSON object. Raises ProviderUnavailable, or Forbidden if a form is answered with 400: a rejected
+        code.
+        """
         try:
             if self._slots.locked():
                 raise OutgoingError("timed_out", f"{MAX_UNDER_WAY} requests are under way")

@@ -1,5 +1,4 @@
-"""The parts of the service that every page uses. A server loads this module at startup, but Jinja2 only with the first
-page."""
+"""The parts of the service that every page uses, loaded at a server's start; Jinja2 is loaded with the first page."""
 
 from dataclasses import dataclass
 from datetime import date

@@ -148,8 +148,7 @@ class SessionStore:
         )
 
     def end_sign_in(self, secret: str) -> str | None:
-        """Use up a returning browser's secret; return the page to open, or None if the secret is unknown, used or
-        expired."""
+        """Use up a returning browser's secret; return the page to open, or None if the secret is not valid."""
         now = to_text(self._clock())
         rows = self.database.rows(
             "DELETE FROM sign_ins WHERE sha256 = ? AND expires_at >= ? RETURNING target", [sha256(secret), now]

@@ -67,8 +67,9 @@ class _SettingsPages:
         return RedirectResponse(f"{self._context.root}/settings/api-keys", 303)
 
     async def sessions(self, request: Request) -> Response:
-        """List the sessions that the caller may end: all of the organization's, or only this one if it may not change
-        settings."""
+        """List the sessions that the caller may end: all of the organization's if the caller may change settings,
+        otherwise only the caller's own.
+        """
         own: Session = request.scope["session"]
         listed = await self._context.control.read(self._context.sessions.store.sessions_of, own.organization)
         mine = [session for session in listed if own.caller.may_manage_keys or session.id == own.id]

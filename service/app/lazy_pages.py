@@ -1,5 +1,4 @@
-"""The entry point of the pages. A server loads this module at startup, but templates and static files with the first
-page."""
+"""The entry point of the pages, loaded at a server's start; templates and static files follow with the first page."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -33,8 +32,9 @@ class Pages:
         return path.startswith(self._root) and path[len(self._root) :][:1] in {"", "/"}
 
     def path_of(self, path: str) -> str:
-        """Return the declared route for a page's path, such as /app/ai/{source}; "" for any other path, and before the
-        first page is loaded."""
+        """Return the declared route for a page's path, such as /app/ai/{source}; "" for other paths, and before the
+        first page is loaded.
+        """
         return self._pages.path_of(path) if self._pages and self.is_page(path) else ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

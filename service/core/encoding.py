@@ -1,5 +1,6 @@
 """Encodes answers as JSON, with the same bytes over HTTP and on the command line; builds records from rows of
-control.sqlite."""
+control.sqlite.
+"""
 
 from collections.abc import Iterable
 from datetime import date, time

@@ -24,7 +24,7 @@ def command_line(lake: Path, *words: object) -> str:
 
 
 def runnable(command: Callable[..., str], text: str) -> str:
-    """Return a command of the program as rewritten by `command`; other text, and a command with --lake, is unchanged.
+    """Return a command of the program as `command` writes it; other text and commands with --lake stay as they are.
     """
     try:
         words = shlex.split(text)

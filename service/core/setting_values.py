@@ -154,8 +154,7 @@ def is_allowed_url(address: str) -> bool:
 
 
 def parse_pinned_file(text: str) -> PinnedFile:
-    """Parse an https URL (or http, on this machine) with the SHA-256 of the file, such as `https://host/file#sha256=…`.
-    """
+    """Parse an https URL (or http, on this machine) with the SHA-256 of the file, such as `https://host/file#sha256=…`."""
     url, _, fragment = text.partition("#")
     found = re.fullmatch("sha256=([0-9a-fA-F]{64})", fragment, re.ASCII)
     if not is_allowed_url(url):

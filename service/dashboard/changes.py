@@ -18,7 +18,7 @@ from service.jobs.rates import chance
 MAX_NAMED: Final = 3
 """Maximum number of names for each kind of change."""
 MAX_TESTED: Final = 10
-"""Maximum number of agents, of links and of referrers to test: those with the most visits in both periods."""
+"""Maximum number of agents, of links and of referrers to test: those with the most visits in both periods together."""
 MAX_BLOCKS: Final = 7
 """Maximum number of blocks of days in each period: all their permutations are tested."""
 MIN_VISITS: Final = 20
@@ -43,7 +43,9 @@ class NamedChange(NamedTuple):
 
 
 def changes_of(rows: Sequence[Mapping[str, Any]], comparison: Comparison) -> list[NamedChange]:
-    """Return the changes in both periods' rows of visits-by-name and visits-by-link, by kind, the largest first."""
+    """Return the changes between the two periods, from the rows of visits-by-name and visits-by-link: at most MAX_NAMED
+    of each kind, the largest first.
+    """
     before, now = (_days(scope.start_date, scope.end_date) for scope in (comparison.before, comparison.now))
     counts: dict[tuple[str, str, str], dict[str, int]] = defaultdict(dict)
     for row in rows:
@@ -83,7 +85,9 @@ def _blocks(days: Sequence[int]) -> list[int]:
 
 
 def _is_real(early: Sequence[int], late: Sequence[int], significance: float, *, up: bool) -> bool:
-    """Return whether at most this share of all permutations of the blocks of days shows as large a change."""
+    """Return whether the change is large enough to test, and at most the share `significance` of all permutations of
+    the blocks of days shows one at least as large.
+    """
     before, now = _blocks(early), _blocks(late)
     mean = (sum(before) + sum(now)) / (2 * len(now))
     deviation = sqrt(sum((count - mean) ** 2 for count in (*before, *now)))

@@ -1,4 +1,5 @@
-"""Comparison with the previous period, over judged days only: today is not over, so it is left out on both sides.
+"""Comparison with the previous period of the same length. Only judged days are compared, so today, which is not over,
+is left out.
 
 Tiles compare figures. Tables compare the rows of an answer with the rows of the same names in the previous period.
 """
@@ -45,7 +46,8 @@ class Comparison:
 
 
 def complete_days(scope: Scope, today: date, stored: StoredSpan, missing: frozenset[date]) -> Comparison | None:
-    """Return the comparison for a scope, up to the last complete day that is judged and not `missing` (without a log).
+    """Return the comparison for a scope, up to the last complete day that is judged and not `missing` (covered by
+    neither a log nor a report).
 
     Returns None if there is no such day, if the days before precede the first visit, or if another of the days is
     missing or not judged: bots in disguise would count as people on one side only.

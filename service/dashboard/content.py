@@ -98,7 +98,7 @@ class PageContent:
 
     @cached_property
     def comparison(self) -> Comparison | None:
-        """Return the days to compare tiles and tables with; None if there are no such days, or nothing is compared."""
+        """Return the days that tiles and tables compare; None if there are no such days, or nothing is compared."""
         if not self.stored or not (self.page.is_dashboard or self.filters.compares):
             return None
         return complete_days(self._scope, self.filters.today, self.stored, self.uncovered)
@@ -190,7 +190,7 @@ class PageContent:
         return min(targets) if len(targets) == 1 else ""
 
     def missing_in_words(self) -> str:
-        """Return a sentence with the number of days that lack data; "" if there are none."""
+        """Return sentences on the days that lack data: how many past days do, and whether today does; "" for none."""
         days, sentences = self._days, []
         if days.uncovered_days:
             sentences.append(f"Data is missing on {days.uncovered_days:,} of {plural(self.filters.days, 'day')}.")
@@ -199,7 +199,7 @@ class PageContent:
         return " ".join(sentences)
 
     def lacking_evidence_in_words(self) -> str:
-        """Return a sentence with the number of compared days without evidence that other days have; "" for none."""
+        """Return a sentence on the compared days without evidence that other days have; "" if none or all lack it."""
         return lacking_in_words(self.comparison, self.evidence)
 
     @property

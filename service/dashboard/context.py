@@ -46,7 +46,7 @@ class DashboardContext(PageContext):
         self.shares = ShareStore(services.control, services.clock)
 
     async def filters(self, request: Request, group: str = "") -> Filters:
-        """Return the filters of a page for the session's organization; `group` is the page's default.
+        """Return the filters of a page for the session's organization; `group` is the page's default traffic_group.
 
         Raises InvalidParameter.
         """

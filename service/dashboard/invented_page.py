@@ -56,7 +56,9 @@ def _finding(filters: Filters, row: Mapping[str, Any]) -> Finding:
 async def job_cells(
     context: DashboardContext, request: Request, filters: Filters
 ) -> Callable[[Mapping[str, Any]], Markup]:
-    """Return a function that renders an address's job: its status, and a button for editors until it is decided."""
+    """Return a function that renders the job about an address: its status and, until the job is decided, a button with
+    which editors claim the address.
+    """
     may_write, query = request.scope["session"].caller.may_write, request.url.query
     known = await context.control.read(context.job_reader.by_fingerprint, filters.organization)
 

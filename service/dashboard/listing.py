@@ -9,10 +9,10 @@ from service.reports.query_string import parse_parameters
 
 ENTRY: Final = ENTRIES["all-links"]
 ROWS: Final = 100
-"""Number of rows in a part, as in the template."""
+"""Number of rows in a part, as in the SQL template."""
 MAX_PARTS: Final = 100_000
 MAX_ROWS: Final = 100_000
-"""Maximum number of rows in a file; 100,000 are about 10 MB."""
+"""Maximum number of rows in an exported file; 100,000 are about 10 MB."""
 _NAMES: Final = ("search", "sort", "order", "visits", "part")
 _ORDERS: Final = ("descending", "ascending")
 _SORTABLE: Final = {

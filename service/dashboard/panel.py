@@ -26,7 +26,7 @@ _TEXTS: Final = frozenset(("text", "list", "word", "badge"))
 
 
 class PageAnswers:
-    """The answers for a page, by request."""
+    """The answers for a page, by entry and scope."""
 
     def __init__(self, wanted: Iterable[Wanted], loaded: Iterable[Any]) -> None:
         self._found = {key_of(pair): answer for pair, answer in zip(wanted, loaded, strict=True)}
@@ -50,9 +50,9 @@ class Selection:
     filters: Filters
     days: ChartDays | None = None
     comparison: Comparison | None = None
-    """The days that tables are compared with, if any."""
+    """The days that tables compare, if any."""
     whole: Scope | None = None
-    """The scope of an overview, shared by all its answers."""
+    """The scope that all answers of a dashboard share; None on other pages."""
     links: CellLinks | None = None
     """The addresses that cells link to; None: there are no links and no hints for the operator."""
     listing: Listing | None = None

@@ -30,7 +30,9 @@ class _SharePages:
         self._context = context
 
     async def shares(self, request: Request) -> Response:
-        """Show the organization's shares (GET), or create a share and show its link once (POST). For editors only."""
+        """Show the organization's shares (GET), or create a share and show its address once (POST). Users who may not
+        change settings see no shares and create none.
+        """
         session: Session = request.scope["session"]
         fields: dict[str, str] = {}
         secret, problem, may_manage = None, "", session.caller.may_manage_keys

@@ -35,7 +35,7 @@ PAGE: Final = replace(
     OVERVIEW,
     panels=(*(one for one in OVERVIEW.panels if one.entry is not _LINKS.entry and one is not panels.CHANGED), _LINKS),
 )
-"""The overview with up to 100 links instead of ten. It needs and shows only one answer, the dashboard's."""
+"""The overview without its list of changes, and with up to 100 links instead of ten."""
 
 
 _MadeOf = tuple[Share, str, PageContent, list[bytes]]
@@ -43,8 +43,8 @@ _MadeOf = tuple[Share, str, PageContent, list[bytes]]
 
 
 def endpoint(context: DashboardContext) -> Endpoint:
-    """Return the endpoint for the page of a share. A wrong, expired or revoked secret is NotFound, like any unknown
-    path.
+    """Return the endpoint for the page of a share. It raises NotFound for a wrong, expired or revoked secret, as for
+    any unknown path.
 
     A page is rendered again only if something that it depends on has changed, since the address may be public.
     """

@@ -1,4 +1,5 @@
-"""Shares: links that show numbers within fixed filters without a sign-in. Only hashes of their secrets are stored.
+"""Shares: secret addresses that show numbers within fixed filters without a sign-in. Only hashes of the secrets are
+stored.
 
 Shares are rows of control.sqlite. All functions block, so they run in threads, never on the event loop.
 """
@@ -104,7 +105,7 @@ class ShareStore:
             self.database.rows("UPDATE shares SET last_used_at = ? WHERE id = ?", [hour, share.id])
 
     def revoke(self, share_id: str, organization: str) -> bool:
-        """Revoke a share of an organization. Returns False unless an active share has this id."""
+        """Revoke a share of an organization. Returns False if there is none with this id, or it was already revoked."""
         rows = self.database.rows(
             "UPDATE shares SET revoked_at = ? WHERE id = ? AND organization = ? AND revoked_at IS NULL RETURNING id",
             [to_text(self._clock()), share_id, organization],

@@ -83,7 +83,7 @@ async def panels_page(context: DashboardContext, request: Request, page: Page) -
 
 
 async def overview_page(context: DashboardContext, request: Request) -> Response:
-    """Return the Overview, with the jobs to decide."""
+    """Return the Overview, with the number of jobs to decide."""
     view = await View.start(context, request, OVERVIEW)
     if instead := await view.instead():
         return instead
@@ -149,7 +149,7 @@ async def subject_page(context: DashboardContext, request: Request, parameter: s
 
 @dataclass(frozen=True)
 class View:
-    """One request for a page: its filters, and the days on which the organization has visits."""
+    """One request for a page: its filters, and the span of the organization's visits."""
 
     context: DashboardContext
     request: Request
@@ -166,19 +166,23 @@ class View:
 
     @classmethod
     async def start(cls, context: DashboardContext, request: Request, page: Page) -> "View":
-        """Read the filters and the days with visits. Raises InvalidParameter."""
+        """Read the filters and the span of the visits. Raises InvalidParameter."""
         organization, services = request.scope["session"].organization, context.services
         stored = await context.in_thread(request, services.lake.manifest.statistics.stored_span, organization)
         return cls(context, request, page, await context.filters(request, page.group), stored)
 
     @property
     def settled(self) -> str | None:
-        """Return the address to redirect to if the days in the requested address are not in their normal form."""
+        """Return the address to redirect to if the days in the requested address are not in their normal form;
+        otherwise None.
+        """
         query = self.filters.settled(self.stored.first_day)
         return None if query is None else f"{self.request.url.path}{query}"
 
     async def instead(self) -> Response | None:
-        """Return a response without numbers: the guided start, or a redirect to an address with all days."""
+        """Return a response without numbers, if one is due: the guided start, or a redirect to the address with days in
+        their normal form.
+        """
         if self.stored.is_empty:
             return await self.response("start.html")
         return None if self.settled is None else RedirectResponse(self.settled, 303)

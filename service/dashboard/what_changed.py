@@ -14,7 +14,7 @@ from service.jobs.reader import Mark
 
 _LINKS: Final = ENTRIES["visits-by-link"]
 MAX_COMPARED: Final = 200_000
-"""Maximum number of visits in both periods for which a page compares links."""
+"""Maximum number of visits in both periods together for which a page compares links."""
 MAX_BROKEN: Final = 3
 """Maximum number of jobs in the list: the newest ones."""
 _COLUMNS: Final = (

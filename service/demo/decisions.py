@@ -15,7 +15,9 @@ from service.jobs.store import Jobs
 
 
 def decide(lake: Lake, organization: str, now: datetime) -> None:
-    """Find the jobs for REPAIRS as of the day of each, approve and ship them, and measure their outcomes now."""
+    """Find the job for each of REPAIRS as of the day of the repair, approve and ship it, and measure all outcomes as of
+    now.
+    """
     with closing(Warehouse(lake)) as engine, closing(ControlDatabase(lake)) as control:
         jobs = Jobs(control)
         for repair in REPAIRS:

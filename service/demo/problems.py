@@ -1,8 +1,8 @@
 """Problems for the sample: requests in the last 28 days that give every detector of jobs a finding.
 
-The requests are the same every day. People and agents come from a range reserved for benchmarks (RFC 2544); impostors
-of agents come from a deprecated public range (RFC 7526), since addresses that are not public neither verify nor
-contradict an agent.
+The requests are the same on whatever day the demo is started. People and agents come from a range reserved for
+benchmarks (RFC 2544); impostors of agents come from a deprecated public range (RFC 7526), since addresses that are not
+public neither verify nor contradict an agent.
 """
 
 from collections.abc import Sequence

@@ -264,7 +264,7 @@ class _Day:
 
 
 def browser_of(platform: str, random: Random, day: date) -> str:
-    """Return the user agent of a random browser on a platform, which is at most a year and a half old on `day`."""
+    """Return the user agent of a random browser on a platform, in a version at most a year and a half old on `day`."""
     newest = _CHROME_131[0] + (day - _CHROME_131[1]).days // _RELEASE_DAYS
     major = newest - random.randrange(_RELEASES)
     if platform.startswith(("iPhone", "iPad")):

@@ -20,7 +20,8 @@ _NOTE_LENGTH: Final = 250
 
 
 def text_of(meaning: str, answer: object, tokens: int = DEFAULT_TOKENS) -> str:
-    """Return `meaning`, then the answer as JSON: the first rows that fit into the tokens, and how to get the rest.
+    """Return `meaning`, then the answer as JSON: the first rows that fit into the tokens. If rows are missing, a hint
+    says how to get more.
 
     In an object, all lists are truncated to the same length.
     """

@@ -1,7 +1,8 @@
 """The tools, made from the catalog: their arguments and results. Both transports use them.
 
 A tool returns text: one line with the meaning of the rows, their SQL and rules, then the rows as JSON, truncated to
-DEFAULT_TOKENS unless more are requested. A filter that would be ignored is rejected, because a model would rely on it.
+DEFAULT_TOKENS unless the call sets max_tokens. A filter that would be ignored is rejected, because a model would rely
+on it.
 """
 
 import asyncio
@@ -56,7 +57,9 @@ def _integer(description: str, least: int, most: int) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Sources:
-    """The data sources of one organization's tools. All methods except `answer` block and run in a thread."""
+    """The data sources of one organization's tools. All functions except `answer` and `in_thread` block, so they are
+    called in a thread.
+    """
 
     answer: Callable[[Entry, Mapping[str, str]], Awaitable[bytes]]
     """Returns an endpoint's answer for API parameters, as JSON."""
@@ -158,7 +161,8 @@ class Toolbox:
         return [tool.definition for tool in self._tools.values()]
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> str:
-        """Call a tool; return its text. Raises KeyError for an unknown tool, ToolFailed for an invalid call."""
+        """Call a tool; return its text. Raises KeyError if it is unknown, ToolFailed if the call is invalid or
+        fails."""
         tool = self._tools[name]
         unknown = arguments.keys() - tool.properties.keys() - {"max_tokens"}
         missing = [name for name in tool.required if name not in arguments]

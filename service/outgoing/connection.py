@@ -37,8 +37,8 @@ async def connect(
 ) -> socket.socket:
     """Connect to the first address of a host that accepts a connection, if all of its addresses are allowed.
 
-    The caller is cancelled at `deadline`, by the event loop's clock; each address gets an equal share of the time
-    until then. Raises OutgoingError.
+    The caller must set a timeout at `deadline`, by the event loop's clock; each address gets an equal share of the time
+    that is left until then. Raises OutgoingError.
     """
     try:
         found = await in_daemon_thread(socket.getaddrinfo, host, port, socket.AF_UNSPEC, socket.SOCK_STREAM)

@@ -48,8 +48,8 @@ async def fetch(
 ) -> bytes:
     """Return the body of a 200 response from an operator's own server, on any network.
 
-    With a form, the request is a POST of its fields. https URLs are fetched through the environment's proxy.
-    Raises OutgoingError, or BadStatus for another status.
+    With a form, the request is a POST of its fields. https URLs are fetched through the proxy that the environment
+    sets, if any. Raises OutgoingError, or BadStatus for another status.
     """
     sent = {"Accept": "application/json", **(headers or {})}
     if form is not None:
@@ -88,9 +88,9 @@ async def request(
 ) -> Response:
     """Send one request on a new connection, without following redirects.
 
-    A body of more than `max_bytes` is an error; with 0 bytes, the connection is closed after the response's headers.
-    With `networks`, only addresses in them and, over https, public addresses may be reached; without it, any may be.
-    Raises OutgoingError.
+    A response body of more than `max_bytes` is an error; if `max_bytes` is 0, the connection is closed after the
+    response's headers. With `networks`, only addresses in these networks and, over https, public addresses may be
+    reached; without `networks`, any address may be. Raises OutgoingError.
     """
     deadline = asyncio.get_running_loop().time() + seconds
     try:

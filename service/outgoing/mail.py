@@ -25,7 +25,7 @@ MAX_REPLY: Final = 200
 
 
 class MailFailed(TrafficError):
-    """The message was sent to no recipient."""
+    """The message reached no recipient."""
 
 
 class Mailer:
@@ -37,7 +37,8 @@ class Mailer:
         self._cancel: Callable[[], object] = lambda: None
 
     def send(self, message: EmailMessage, sender: str, recipients: tuple[str, ...]) -> list[str]:
-        """Send one message. Returns problems as sentences if at least one recipient may still have received it.
+        """Send one message. Returns sentences on problems after which at least one recipient may still have received
+        it.
 
         Raises MailFailed if no recipient received it; the exception's message does not contain the password.
         """
@@ -55,7 +56,7 @@ class Mailer:
             raise self._failed(f"could not be used ({error.__cause__ or error})") from error
 
     def interrupt(self) -> None:
-        """End this conversation and all later ones."""
+        """End the current conversation, and let no other begin."""
         self._is_interrupted = True
         with suppress(RuntimeError):  # it has just ended
             self._cancel()
@@ -63,8 +64,9 @@ class Mailer:
     async def _send(self, message: EmailMessage, sender: str, recipients: tuple[str, ...]) -> list[str]:
         """Send one message. Raises the exceptions that `send` translates.
 
-        A password is only sent over TLS, to a server with a valid certificate. Without a password, TLS is used if it is
-        offered, with any certificate: private mail servers often have a self-signed certificate.
+        A password is only sent over TLS, to a server with a valid certificate, which smtps always requires. With smtp
+        and no password, STARTTLS is used if it is offered, with any certificate: private mail servers often have a
+        self-signed certificate.
         """
         server, task = self._server, asyncio.current_task()
         if task:

@@ -39,8 +39,8 @@ class Answers:
         """Return a catalog entry's answer for a scope, encoded as JSON. Queries from a share come last.
 
         The answer is at most five minutes old, and never older than the last erasure or reclassification. Raises
-        Overloaded and the Engine's exceptions. With `receive`, the ASGI callable of the request, also raises
-        ClientDisconnected as soon as the client disconnects.
+        Overloaded, ClusterDown, LakeReplaced and the Engine's exceptions. With `receive`, the ASGI callable of the
+        request, also raises ClientDisconnected as soon as the client disconnects.
         """
         epoch = self.state(scope.organization).epoch
         body = self._cached_answer(entry, scope, epoch)
@@ -66,7 +66,7 @@ class Answers:
         """Return the answers for the pairs, in order, for a page. Pairs with the same scope are computed as one batch.
 
         The answers equal those from `body`, except that answers older than PAGE_SECONDS are computed again if the lake
-        has changed. A pair that is given twice is computed once.
+        has changed and a further request can be admitted. A pair that is given twice is computed once.
         """
         groups: dict[Scope, dict[str, Entry]] = {}
         for entry, scope in pairs:
@@ -142,7 +142,7 @@ class Answers:
 
     def _check_capacity(self, entries: Iterable[Entry], scope: Scope, epoch: int, is_share: bool) -> None:
         """Raise Overloaded if one of the entries has to be computed and too many requests are already admitted. Without
-        this check, a refused dashboard would cost as many tasks and exceptions as it has parts.
+        this check, rejecting a dashboard would cost as many tasks and exceptions as it has parts.
         """
         if not self._workers.is_full(scope.organization, is_share):
             return

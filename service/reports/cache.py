@@ -89,8 +89,8 @@ class AnswerCache:
         self._counts: defaultdict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
         self._answers = _BoundedCache(clock, lambda key: self.count(key.organization, key.name, "evictions"))
         self._running: dict[tuple[CacheKey, bool], _Computation] = {}
-        """Running computations, by key and by whether shares wait for them: members never wait for a query with a
-        share's priority."""
+        """Running computations, by key and by whether shares are waiting for them: other callers never wait for a query
+        with a share's priority."""
 
     def __len__(self) -> int:
         """Return the number of cached answers, possibly including expired ones."""
@@ -104,7 +104,7 @@ class AnswerCache:
             return None
 
     def drop_outdated(self, key: CacheKey, revision: int) -> None:
-        """Drop an answer from an earlier revision of the lake that is older than PAGE_SECONDS. Counts nothing."""
+        """Drop an answer if it is older than PAGE_SECONDS and the lake has changed since. Counts nothing."""
         answer = self.get(key)
         if answer and answer.revision != revision and self._clock() - answer.stored_at > PAGE_SECONDS:
             self._answers.pop(key, None)

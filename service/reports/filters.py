@@ -41,7 +41,7 @@ _FORM_FIELDS: Final = frozenset(("domain", "short_code"))
 
 
 class WrongOrder(InvalidParameter):
-    """A form sent days in the wrong order."""
+    """The first day is after the last day, or after today."""
 
     def __init__(self) -> None:
         super().__init__("start_date", "is after end_date", "Choose other days.")
@@ -166,8 +166,8 @@ class Filters:
     def settled(self, first_day: date | None) -> str | None:
         """Return the query string to redirect to, or None if no redirect is needed.
 
-        It has both days if only one is given, and a range if the days match it: a form sends its previous range and the
-        days that it shows. `first_day` is the day of the first visit. Raises InvalidParameter.
+        It has both days if only one is given, and a range instead of days that equal it: a form sends its previous
+        range and the days that it shows. `first_day` is the day of the first visit. Raises InvalidParameter.
         """
         start, end = self.given.get("start_date"), self.given.get("end_date")
         if not start and not end:
@@ -210,7 +210,9 @@ class Filters:
 
     @property
     def later(self) -> tuple[date, date] | None:
-        """The same number of days, directly after, but not after today; None if today is in scope."""
+        """The same number of days, directly after or, if these would pass today, until today; None if today is in
+        scope.
+        """
         if self.scope.end_date >= self.today:
             return None
         end = min(self.scope.end_date + timedelta(self.days), self.today)

@@ -34,7 +34,7 @@ class QueryBatch:
         self._turn = scope.organization, is_share
         self._entries = entries
         self._running = 0
-        """Number of queries that wait or run."""
+        """Number of queries that are waiting or running."""
         self._snapshot: asyncio.Task[Snapshot] | None = None
         self._snapshot_cancelled = threading.Event()
 

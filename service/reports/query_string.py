@@ -14,7 +14,7 @@ MAX_CACHED_QUERY_BYTES: Final = 512
 
 
 def parse_parameters(query_string: bytes, known: Collection[str]) -> Mapping[str, str]:
-    """Parse the `known` parameters in a query string. Raises InvalidParameter if one is given twice or too long."""
+    """Parse the `known` parameters in a query string. Raises InvalidParameter if one is given twice or is too long."""
     pairs = parse_qsl(query_string.decode("latin-1"), keep_blank_values=True, errors="replace")
     return select_parameters(pairs, known)
 

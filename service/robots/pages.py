@@ -15,7 +15,7 @@ from service.robots import plans as robots
 
 
 def routes(context: DashboardContext) -> list[Route]:
-    """Return the route of the page, to which the page about AI links."""
+    """Return the route of the page. The page about AI links to it."""
     return [Route(f"{context.root}/robots", partial(robots_page, context), methods=["GET", "POST"])]
 
 

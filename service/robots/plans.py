@@ -181,8 +181,8 @@ def make_job(  # noqa: PLR0917  # whose plan, of what, written as which file, an
 def offences(
     reader: Reader, robots: Protego, organization: str, start: date, end: date, *, domain: str = ""
 ) -> list[dict[str, Any]]:
-    """Return visits by crawlers from `start` to `end` (UTC, inclusive) to paths that a robots.txt disallows for
-    them.
+    """Return visits by crawlers to paths that a robots.txt disallows for them, on the organization's days from `start`
+    to `end`, inclusive.
 
     There is a row for each agent, operator and path, with visits and last_visit (UTC, naive).
     At most 100,000 pairs of agent and path are checked. Paths have no query string, so rules that need one do
@@ -217,7 +217,9 @@ def rows_of(table: Tables) -> list[dict[str, Any]]:
 
 
 def _tokens(plan: Cost) -> dict[str, bool]:
-    """Return the tokens of a plan's agents (their names without a rule), and whether each is a whole user agent."""
+    """Return the tokens of a plan's agents (of an agent without a rule, its name), and whether each is a whole user
+    agent.
+    """
     agents = {agent for one in plan.blocked for agent in one.agents}
     rows = [row for row in load(Agent, "agents") if row.agent in agents]
     unknown = agents - {row.agent for row in rows}

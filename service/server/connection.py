@@ -233,8 +233,9 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def _reject(self, problem: Problem) -> None:
-        """Stop reading from the client, and send the problem after the responses to earlier requests. If the
-        application is reading the body, it receives the problem instead."""
+        """Stop reading from the client, and send the problem after responses to earlier requests, or to the application
+        that reads the body.
+        """
         state, self._state = self._state, _State.CLOSING
         self._error = problem
         if not self._is_answering():
@@ -282,7 +283,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def abort(self) -> None:
         """Reset this connection immediately, discarding output that the client has not read, also in the system's send
-        buffer."""
+        buffer.
+        """
         linger = struct.pack("ii", 1, 0)  # on, for 0 seconds
         self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         self.transport.abort()

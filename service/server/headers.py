@@ -30,8 +30,7 @@ def check_size(url: bytes, headers: Headers, max_bytes: int) -> None:
 
 
 def check_headers(headers: Headers, version: str, *, is_upgrade: bool) -> None:
-    """Require one valid Host (RFC 9112, 3.2), which HTTP/1.0 may omit, and no body with Upgrade. Raises
-    MalformedRequest."""
+    """Require one valid Host (RFC 9112, 3.2; optional in 1.0), and no body with Upgrade. Raises MalformedRequest."""
     hosts = [value for name, value in headers if name == b"host"]
     if len(hosts) != 1 and (hosts or version == "1.1"):
         raise MalformedRequest("Exactly one Host header is required.", "Send the name that you connect to, once.")

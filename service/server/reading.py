@@ -13,7 +13,8 @@ answered in between."""
 
 class SharedInput:
     """The buffer that all connections are read into, and the connections waiting for their input to be discarded.
-    Belongs to one event loop."""
+    Belongs to one event loop.
+    """
 
     def __init__(self) -> None:
         self.buffer = memoryview(bytearray(READ_BYTES))

@@ -30,8 +30,7 @@ class ConnectionSlots:
         return self._open
 
     def acquire(self, client: tuple[str, int] | None) -> str | None:
-        """Take a slot. Returns the source for release(), "" for a trusted proxy; None if no slot is free for this
-        client."""
+        """Take a slot. Returns the source for release(), "" for a trusted proxy; None if it gets no slot."""
         is_proxy = client is not None and self._sources.is_trusted(client[0])
         source = "" if is_proxy else self._sources.of({"client": client, "headers": []}) or "unknown"
         in_use = self._by_source[source] if source else 0

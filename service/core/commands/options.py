@@ -93,8 +93,9 @@ def announce_new_lake(lake: Path) -> None:
 
 
 def chosen_organizations(lake: Lake, organization: str) -> list[str]:
-    """Return only the given organization or, if none is given, all organizations with visits. Raises BadInput if the
-    given one does not exist."""
+    """Return the given organization, or all with visits if none is given. Raises BadInput if the given one does not
+    exist.
+    """
     return [existing_organization(lake, organization)] if organization else lake.manifest.organizations.names()
 
 

@@ -67,8 +67,7 @@ class Scheduler:
             raise
 
     def release(self, organization: str, rest_seconds: float = 0) -> None:
-        """Release a slot of an organization, which then rests for `rest_seconds`. The next client in turn gets the
-        slot."""
+        """Release an organization's slot for the next client in turn. It then rests for `rest_seconds`."""
         queue = self._queues[organization]
         self._free += 1
         queue.slots -= 1

@@ -193,7 +193,7 @@ def _scope(lake: Lake, entry: "Entry", organization: str, parameters: dict[str, 
 def _answer_of_cluster(
     options: "ClusterOptions", lake: Lake, entry: "Entry", scope: "Scope", values: "list[TrafficValue]"
 ) -> "Result":
-    """Return a cluster's answer, however small it is. An interruption also interrupts the query on the cluster."""
+    """Return the answer as computed by a cluster, however few visits it reads. Ctrl-C stops the query there, too."""
     from concurrent.futures import ThreadPoolExecutor
 
     from rich.console import Console
