@@ -24,8 +24,7 @@ def command_line(lake: Path, *words: object) -> str:
 
 
 def runnable(command: Callable[..., str], text: str) -> str:
-    """Return a command of the program as `command` writes it; other text and commands with --lake stay as they are.
-    """
+    """Return a command of the program as `command` writes it; other text and commands with --lake do not change."""
     try:
         words = shlex.split(text)
     except ValueError:  # a quote without its pair

@@ -161,8 +161,7 @@ class Toolbox:
         return [tool.definition for tool in self._tools.values()]
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> str:
-        """Call a tool; return its text. Raises KeyError if it is unknown, ToolFailed if the call is invalid or
-        fails."""
+        """Call a tool; return its text. Raises KeyError if it is unknown, ToolFailed for an invalid or failed call."""
         tool = self._tools[name]
         unknown = arguments.keys() - tool.properties.keys() - {"max_tokens"}
         missing = [name for name in tool.required if name not in arguments]
