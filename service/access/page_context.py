@@ -91,7 +91,7 @@ class PageContext:
         return await self.renderer.response(request, template, shown, status, is_compressible=not content.get("made"))
 
     async def session(self, request: Request) -> Session | None:
-        """Return the browser's session, found by its cookie."""
+        """Return the browser's session, found by its cookie; None if it is not signed in."""
         secret = self.cookie(request)
         return await self.sessions.session(secret) if secret else None
 

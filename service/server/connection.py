@@ -233,8 +233,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def _reject(self, problem: Problem) -> None:
-        """Stop reading from the client, and send the problem after responses to earlier requests, or to the application
-        that reads the body.
+        """Stop reading, and send the problem after earlier responses, or raise it in the application that reads the
+        body.
         """
         state, self._state = self._state, _State.CLOSING
         self._error = problem

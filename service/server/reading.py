@@ -1,4 +1,4 @@
-"""Reads connections into one shared buffer, in small steps, and by turns when the bytes are discarded."""
+"""Reads connections into one shared buffer, in small steps, and in turn if their input is discarded."""
 
 import asyncio
 from collections import deque

@@ -93,8 +93,8 @@ def announce_new_lake(lake: Path) -> None:
 
 
 def chosen_organizations(lake: Lake, organization: str) -> list[str]:
-    """Return the given organization, or all with visits if none is given. Raises BadInput if the given one does not
-    exist.
+    """Return the given organization, or all that have had visits if none is given. Raises BadInput if the given one
+    does not exist.
     """
     return [existing_organization(lake, organization)] if organization else lake.manifest.organizations.names()
 

@@ -15,7 +15,7 @@ class Caller:
 
     @property
     def turn(self) -> tuple[str, bool]:
-        """Whose turn the caller's work takes: the organization's, and whether with a share's low priority."""
+        """The organization whose turn this caller's work takes, and whether the work has a share's low priority."""
         return self.organization, self.is_share
 
     @property

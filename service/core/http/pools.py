@@ -37,7 +37,7 @@ half of the time.
 
 
 class Pool:
-    """A thread pool that organizations use in turn. For use in one event loop."""
+    """A thread pool in which organizations take turns. For use in one event loop."""
 
     def __init__(
         self,

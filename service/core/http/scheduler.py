@@ -67,7 +67,7 @@ class Scheduler:
             raise
 
     def release(self, organization: str, rest_seconds: float = 0) -> None:
-        """Release an organization's slot for the next client in turn. It then rests for `rest_seconds`."""
+        """Release an organization's slot for the next client; the organization then rests for `rest_seconds`."""
         queue = self._queues[organization]
         self._free += 1
         queue.slots -= 1
@@ -102,8 +102,8 @@ class Scheduler:
             waiting.given.set_result(None)
 
     def _next(self) -> tuple[str, _QueuedClient] | None:
-        """Return the next organization and client: of the organizations with the fewest slots that may get another, the
-        first in turn.
+        """Return the next organization and its next client: of the organizations with waiting clients that may get a
+        slot now, the one with the fewest slots, and the first in turn if several have as few.
         """
         found, slots = None, 0
         most = self._slots // 2 if self._others_ask() else self._slots

@@ -53,7 +53,8 @@ _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
 """Words shown instead of values, by field and value."""
 
 _MAX_UNCUT: Final = 30
-"""Maximum length of text that is never cut. Longer text is cut after three lines, as is the text of every HTML link."""
+"""Maximum length of text that is never cut. Longer text is cut after three lines, as is a row's heading if it is a
+link."""
 _CUT: Final = Markup('<span class="cut">%s</span>')
 _BADGE: Final = Markup('<span class="badge %s"><span aria-hidden="true">%s</span> %s</span>')
 _CHANGE: Final = Markup('<data value="%s"><span aria-hidden="true">%s</span> %s</data>')
@@ -134,7 +135,7 @@ def cell(column: TableColumn, value: object, color: str, href: str) -> Markup:
             shown = _CHANGE % (value if value != inf else "Infinity", arrow, words)
         case "share":
             shown = bar(float(str(value or 0)), color) + _data(value, text)
-        case "time" if value:  # the day, so that it fits a narrow screen; the time is in its title
+        case "time" if value:  # the day, so that it fits on a narrow screen; the time is in its title
             shown = _TIME % (value, text, text.rpartition(" ")[0])
         case _:
             shown = _data(value, text)

@@ -119,6 +119,6 @@ class Renderer:
 
 
 def turn_of(request: Request) -> tuple[str, bool]:
-    """Return whose turn the rendering takes: the caller's or, before sign-in, that of no organization."""
+    """Return whose turn the rendering takes, like Caller.turn: the caller's or, before sign-in, no organization's."""
     caller: Caller | None = request.scope.get("caller")
     return caller.turn if caller else ("", False)
