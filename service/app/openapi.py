@@ -24,7 +24,7 @@ _ERRORS: Final = {
     "500": "The request failed: the answer took too long, needed too much memory, was interrupted, or hit a bug.",
     "503": "The service is overloaded, or its disk is full or failing.",
 }
-"""The errors of every operation by status."""
+"""The errors of every operation that needs a token, by status."""
 _MORE_ERRORS: Final = {
     "403": "The token's role may not do this.",
     "404": "Not found.",
@@ -49,7 +49,7 @@ _PATH_PARAMETERS: Final[dict[str, Schema]] = {
     "number": {"schema": {"type": "integer", "minimum": 1}},
     "domain": {"description": "a host, or * for the link that applies to every domain"},
 }
-"""Schemas of parameters in paths; others are strings."""
+"""What distinguishes some parameters in paths; all others are plain strings."""
 
 
 class Error(Struct, frozen=True, rename={"retry_after": "retryAfter"}):

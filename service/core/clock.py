@@ -17,7 +17,7 @@ def utc_now() -> datetime:
 
 
 def to_text(moment: datetime, precision: str = "seconds") -> str:
-    """Format a UTC time according to RFC 3339: 2026-11-20T10:00:00Z. Such strings sort like their times.
+    """Format a time in UTC, according to RFC 3339: 2026-11-20T10:00:00Z. Such strings sort like their times.
 
     A time without a zone is taken as UTC. `precision` is the `timespec` of `datetime.isoformat`.
     """

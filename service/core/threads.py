@@ -27,7 +27,7 @@ async def in_thread(threads: Executor, work: Callable[[*Arguments], Result], *ar
 
 
 async def in_daemon_thread(work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
-    """Run blocking work without a time-out, such as getaddrinfo, in a separate thread; return its result.
+    """Run blocking work that has no timeout, such as getaddrinfo, in a separate thread; return its result.
 
     When the caller is cancelled, the thread is abandoned; neither the event loop nor the process waits for it.
     """

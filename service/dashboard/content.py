@@ -74,7 +74,7 @@ class PageContent:
     page: Page
     filters: Filters
     stored: StoredSpan | None
-    """None: the page shows only the chosen days, without a comparison or a hint at other days with visits."""
+    """None: the page shows only the chosen days, without a comparison or a hint about other days with visits."""
     links: CellLinks | None = None
     """The addresses that cells and tiles link to; None: there are no links."""
     hours_begun: int = 24
@@ -225,7 +225,7 @@ class PageContent:
         return filled_tiles(TILES, figures_of(self._scope), compared, self.filters, has_links=has_links)
 
     def _elsewhere(self, answers: PageAnswers) -> dict[str, str] | None:
-        """Return a hint at the days with visits if this selection has none: its text, its link, and the link's query
+        """Return a hint about the days with visits if this selection has none: its text, its link, and the link's query
         string.
         """
         if not self.page.is_dashboard or not self.stored or self.answer(answers, "traffic-overview")["total_visits"]:

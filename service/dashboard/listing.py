@@ -1,4 +1,4 @@
-"""The list of all links, in pages: its search, its order, and the page that is shown."""
+"""The list of all links, shown in parts: its search, its order, and the part that is shown."""
 
 from dataclasses import dataclass, replace
 from typing import Final, Self

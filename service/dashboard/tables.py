@@ -30,7 +30,7 @@ _CELLS: Final = {css: Markup('<td class="%s">') % css for css in _CSS_CLASSES}
 _END_ROW_HEAD, _END_CELL, _END_ROW = Markup("</th>"), Markup("</td>"), Markup("</tr>")
 _ROW, _REST_ROW = Markup("<tr>"), Markup('<tr class="rest">')
 _SPLIT: Final = Markup('<data value="%.4f">%s</data>')
-"""A bar divided by class of visits, which sorts by the share of people."""
+"""A bar divided by class of visits; tables sort it by the share of people."""
 _NOT_COVERED: Final = Markup(' <span class="badge">no data</span>')
 _LONG_RUN: Final = re.compile(r"[^\s/-]{19}")
 """A run of letters that may be broken in a narrow column."""

@@ -123,7 +123,7 @@ async def links_page(context: DashboardContext, request: Request) -> Response:
 
 
 async def invented_page(context: DashboardContext, request: Request) -> Response:
-    """Return the page of addresses that AI products made up, with the job of each."""
+    """Return the page of addresses that AI products made up, with the job about each."""
     view = await View.start(context, request, INVENTED)
     if instead := await view.instead():
         return instead

@@ -131,7 +131,7 @@ class Sample:
             file.writelines(f"{line}\n" for line in self.lines())
 
     def write_links(self, path: Path) -> None:
-        """Write the links that the lines request as a CSV file for `traffic links import`."""
+        """Write a CSV file of the links that the lines request, for `traffic links import`."""
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(("short_code", "target_url", "created_at"))

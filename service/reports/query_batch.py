@@ -18,8 +18,8 @@ MAX_RETRIES: Final = 3
 class QueryBatch:
     """The queries of one request. They share one snapshot of the lake.
 
-    The batch is admitted with its first query and released after its last, so that it never waits for admission
-    while it occupies a thread. A batch that turns out to be for the cluster moves there with all its queries.
+    The batch is admitted with its first query and released after its last, so its concurrent queries count as one
+    request. A batch that turns out to be for the cluster moves there with all its queries.
     """
 
     def __init__(

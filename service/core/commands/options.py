@@ -24,7 +24,7 @@ def value_name(name: str) -> str:
 
 
 def flag(name: str) -> Any:  # noqa: ANN401  # as typer.Option
-    """Return the flag for a setting, which can also be set by its environment variable."""
+    """Return the typer option for a setting, with its flag and its environment variable."""
     one = setting(name)
     return typer.Option(
         one.flag, envvar=one.variable, help=one.meaning, metavar=value_name(one.flag), show_default=True

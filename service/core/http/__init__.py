@@ -1,1 +1,1 @@
-"""HTTP: the path that every request takes, from the bytes of a query to the bytes of an answer."""
+"""HTTP: the path that every request takes, from its bytes to the bytes of the response."""

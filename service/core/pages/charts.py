@@ -80,8 +80,8 @@ def time_series(
 
     `rows` have total_visits, human_clicks and ai_visits, the earliest first. `previous` are the rows of the previous
     period, drawn as a dashed line over the columns in the same positions. Incomplete columns (`partial`) are hatched;
-    columns for times that have not begun (`ahead`) or that no log covers (`missing`) are hatched over the full height
-    of the chart. `marks` are short texts at the top of columns, each with a line down to the base line.
+    columns for times that have not begun (`ahead`) or that lack data (`missing`) are hatched over the full height of
+    the chart. `marks` are short texts at the top of columns, each with a line down to the base line.
     """
     if not rows:
         return _NOTHING
