@@ -191,7 +191,7 @@ class Operators(Panel):
 
 
 def _proof(row: Row) -> str:
-    """Return in words how many fetches are verified, signed and merely claimed, and how many visits are contradicted."""
+    """Return the number of verified, signed and merely claimed fetches, and of contradicted visits, in words."""
     counts = {name: int(row[name]) for name in ("verified", "signed")}
     counts["claimed"] = int(row["agent_fetches"]) - sum(counts.values())
     counts["under a fake name"] = int(row["contradicted"])
