@@ -90,8 +90,8 @@ def main(
 ) -> None:
     """Measure, print one table and, if requested, write JSON; exit with 1 if a bar is missed.
 
-    With --with, exit with 1 if a case is slower than in that revision; of the other options, only --only, --visits and
-    --data apply.
+    With --with, exit with 1 if a case is slower than in that revision; of the other options, only --only, --visits,
+    --pairs and --data apply.
 
     Example: uv run --group bench python -m benchmarks --visits 1000000,20000000 --only cold,serve
 

@@ -20,7 +20,8 @@ import uvloop
 from benchmarks.exchange import Exchange, ask, connect, due_times, status_of, with_source
 
 LEAST_SAMPLES: Final = 300
-"""Number of answers after which a kind with rate 0 ends; it also ends after three times the time of the others."""
+"""A kind with rate 0 continues after the others until it has this many answers, but for at most three times their time.
+"""
 MOST_SECONDS: Final = 30
 """Seconds after which a request counts as unanswered."""
 
@@ -52,7 +53,7 @@ class _Asker:
         self._free: list[Exchange] = []
 
     async def ask_all(self, kind: _Kind, seconds: float) -> None:
-        """Send the requests of one kind for some seconds, and wait for the answers."""
+        """Send the requests of one kind for `seconds`, and wait for the answers."""
         kind.answers = Answers()
         started = time.perf_counter()
         while not kind.rate and (due := time.perf_counter()) < started + 3 * seconds:

@@ -1,8 +1,8 @@
 """Measures the quality and speed of classification: `uv run python -m benchmarks.classification`.
 
-Both are measured over the tests' labelled corpus, and compared with packages for the same purpose. These answer fewer
-questions: neither recognizes referrals or kinds of AI agents, and ua-parser recognizes only spiders. Each is judged
-only on the questions that it answers.
+Quality is measured over the tests' labelled corpus and over public logs, and speed over the user agents of a generated
+log. Both are compared with packages for the same purpose. These answer fewer questions: neither recognizes referrals or
+kinds of AI agents, and ua-parser recognizes only spiders. Each is judged only on the questions that it answers.
 """
 
 import json
@@ -138,7 +138,7 @@ def speeds(user_agents: list[str]) -> list[Figure]:
 def main(
     output: Annotated[Path | None, typer.Option(help="write the figures as JSON to this file too")] = None,
 ) -> None:
-    """Measure over the labelled corpus and over public logs, and print three tables.
+    """Measure quality over the labelled corpus and over public logs, and speed; print three tables.
 
     Example: uv run python -m benchmarks.classification --output classification.json
     """

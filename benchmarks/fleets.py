@@ -1,4 +1,5 @@
-"""Plants people and machines among the visits of one day of a short-link service, since no public logs of one exist.
+"""Plants people and machines among the visits of one day of a short-link service, since no public logs of such a
+service exist.
 
 Each fleet's name is in utm_campaign. Everything is drawn from a seed.
 """

@@ -32,8 +32,8 @@ from service.jobs.findings import Cause, causes_of
 
 HERE: Final = Path(__file__).parent
 LABELS: Final = ("useful", "doubtful", "misleading")
-"""Useful: its statement is true, and the owner would do something about it. Misleading: its statement is false, or it
-makes the owner do something that does not help."""
+"""Useful: the finding is true, and the owner would do something about it. Misleading: the finding is false, or makes
+the owner do something that does not help."""
 UNREAD: Final = "unread"
 
 
@@ -76,7 +76,9 @@ def rows_of(name: str) -> Iterator[list[str]]:
 
 
 def content_of(file: LogFile, folder: Path) -> bytes | None:
-    """Return the lines of a part of a log; None if the clone or its commit is missing. Raises BadParameter."""
+    """Return the lines of a part of a log; None if the clone or its commit is missing. Raises BadParameter if the file
+    has changed.
+    """
     clone = folder / file.repository
     if not clone.is_dir():
         return None

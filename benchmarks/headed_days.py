@@ -3,7 +3,7 @@
 headed_days.tsv.gz has rows like those of visitor_days.py, plus the headers that the visitor sent that day, and how many
 others on the domain sent them. One reader labelled 236 visitor-days in their context before any verdict was known: up
 to 40 from each domain of a hospital's server (2026, ten domains), 60 from a password manager behind Cloudflare (2023),
-and both of those from a game in development (2026), drawn at random from those that landed as people's. The rows are
+and both visitor-days of a game in development (2026), drawn at random from those that landed as people's. The rows are
 the 156 that are people's by all signals except those of headers, networks and late browsers. The criteria are those of
 visitor_days.py, with two more: data that an open application requests makes a session, and sending half of the headers
 makes a machine.

@@ -2,8 +2,8 @@
 
 The file has requests without their source address, separated by NUL. Each source has CONNECTIONS connections, or the
 given number, which send the next request after each answer, and wait for a second, or the given time, after a refusal.
-They hang up after the given number of seconds, if any. The program prints "ready" when it begins, and after SIGTERM one
-line of JSON: the number of answers by status.
+If a number of seconds is given, they hang up on requests that take longer. The program prints "ready" when it
+begins, and after SIGTERM one line of JSON: the number of answers by status.
 """
 
 import asyncio

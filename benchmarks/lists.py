@@ -71,7 +71,9 @@ def _links(lake: Lake) -> Iterator[Figure]:
 
 
 def edits(root: Path, traffic: Path = TRAFFIC) -> Iterator[Figure]:
-    """Edit links one by one, each followed by an uncached dashboard; then measure the size of the remaining files."""
+    """Edit links one by one, each followed by an uncached dashboard; then measure the bytes that the edits added to the
+    link files.
+    """
     puts = dict[int, list[float]]()
     for count in EDITED:
         lake = Lake(root / str(count), create=True)

@@ -2,9 +2,9 @@
 
 user_agents.tsv.gz has one row per repository, year and user agent, without addresses, paths and referrers. Lines that
 begin with # name the repositories, their commits and their half: the rules were learned from one half, and their
-quality is reported for the other. They were frozen on 11 repositories before the other 7, by other owners, were read;
-one exception (Coc Coc's `Chrome/48.2`) was learned from the latter. One log makes up two thirds of the learned lines.
-User agents that contain addresses were dropped.
+quality is reported for the other. The rules were frozen after 11 repositories had been read, and before the other 7, by
+other owners, were read; one exception (Coc Coc's `Chrome/48.2`) was learned from the latter. One log makes up two
+thirds of the learned lines. User agents that contain addresses were dropped.
 
 A row is labelled by a grammar of browsers' user agents, by the package isbot or, where neither decides, by hand, from
 the requests of its clients. The author of the rules did this, so read the figures as an upper bound. Genuine user

@@ -104,7 +104,7 @@ def _figures(case: str, quiet: _Times, beset: _Times) -> Iterator[Figure]:
 
 
 def _times(steady: subprocess.Popen[str], port: int, key: str, questions: Iterator[int], seconds: float) -> _Times:
-    """Measure the neighbour's answers for some seconds, and until its last request is answered."""
+    """Measure the neighbour's answers for `seconds`, and until its last request is answered."""
     assert steady.stdin
     assert steady.stdout
     times, end = _Times(), time.monotonic() + seconds

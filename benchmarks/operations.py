@@ -1,4 +1,4 @@
-"""Measures an operator's tasks on a whole lake: verify, back up, restore, rebuild, erase, reclassify, export."""
+"""Measures an operator's tasks on a whole lake: verify, back up, restore, erase, rebuild, reclassify."""
 
 import shutil
 from collections.abc import Iterator

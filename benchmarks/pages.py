@@ -76,7 +76,7 @@ class Browser:
 
     @classmethod
     def signed_in(cls, port: int, lake: Lake) -> "Browser":
-        """Open a new session for the queried organization."""
+        """Return a browser with a new session for the queried organization."""
         with closing(ControlDatabase(lake)) as control:
             store = SessionStore(control)
             opened = store.open_by_link(store.create_link(WHOLE.organization))

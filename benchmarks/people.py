@@ -42,7 +42,7 @@ _ASKED: Final = """
 
 
 class Row(NamedTuple):
-    """The label of a page view or a click, and its classification."""
+    """The label of a page view, a visitor-day or a click, and its classification."""
 
     group: str  # its site or its fleet
     label: str  # machine, person, doubtful
@@ -109,7 +109,7 @@ def bursts() -> Counter[str]:
 
 
 def judged(lines: Iterable[str], links: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Return the answers about requests with a campaign after judging their days, in the columns of _ASKED."""
+    """Import the lines and judge their days; return the visits with a campaign, in the columns of _ASKED."""
     with tempfile.TemporaryDirectory(prefix="traffic-people-") as scratch:
         log, root = Path(scratch) / "access.log", Path(scratch) / "lake"
         log.write_text("\n".join(lines) + "\n", "utf-8")

@@ -42,7 +42,7 @@ class _Poster:
             self.refused.append((answer or b"nothing")[-200:].decode(errors="replace"))
 
     async def run(self, rate: float, seconds: float) -> None:
-        """Post `rate` batches per second."""
+        """Post `rate` batches per second for `seconds`."""
         for _ in range(CONNECTIONS):
             self._free.put_nowait(Exchange())
         async with asyncio.TaskGroup() as group:

@@ -43,7 +43,7 @@ class _Asker:
             await self._ask(path, time.perf_counter(), [])
 
     async def measure(self, seconds: float) -> Times:
-        """Send requests for some seconds, and return their times."""
+        """Send requests for `seconds`, and return their times."""
         times: Times = {path: [] for path in (*self._paths, HEALTH, "late")}
         async with asyncio.TaskGroup() as group:
             async for number, due in due_times(RATE, seconds):

@@ -1,9 +1,9 @@
 """Measures the server while live visits arrive at a high rate for several minutes: backlogs of flushing, compaction and
 rollups, and how long cold answers take.
 
-The visits are for all organizations of the largest world, in proportion to their stored visits; separate processes
-post, serve and query them. The server has just started, so if FIRST_HOUR of service/jobs/daily.py has passed, it also
-detects the jobs of all organizations; before that hour, it detects none.
+The visits are for all organizations of the largest world, in proportion to their stored visits; separate processes post
+them, serve them and send small requests. The server has just started, so if FIRST_HOUR of service/jobs/daily.py has
+passed, it also detects the jobs of all organizations; before that hour, it detects none.
 
 Tried, but not built. Counting an open day when visits are stored: dashboards take an eighth to a fourteenth of the
 processor time, but files take 2.5 to 4.8 times the bytes and 9 to 18 times the work to write. One file per month: a
@@ -173,7 +173,7 @@ class _Watch:
             time.sleep(1)
 
     def uncount(self) -> None:
-        """Delete the rollups of the first UNCOUNTED organizations."""
+        """Delete the rollups of UNCOUNTED organizations other than the queried one."""
         with closing(sqlite3.connect(self._manifest)) as db, db:
             db.execute(
                 "DELETE FROM rollups WHERE organization IN (SELECT DISTINCT organization FROM rollups "
@@ -182,7 +182,7 @@ class _Watch:
             )
 
     def samples(self, seconds: float) -> _Samples:
-        """Send a query every ASK_EVERY_SECONDS, for some seconds; record response times, memory, files and backlogs."""
+        """Send a query every ASK_EVERY_SECONDS, for `seconds`; record response times, memory, files and backlogs."""
         samples, begun = _Samples(), time.monotonic()
         while (now := time.monotonic()) < begun + seconds:
             try:

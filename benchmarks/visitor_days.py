@@ -4,8 +4,8 @@ days.tsv.gz has one row per visitor-day (an address with a user agent on one day
 the visitor, the user agent and the domain did that day, without addresses, paths and referrers. Lines that begin with #
 name the repositories, and whether the rules were chosen on them. None of the sites is in people.tsv.gz.
 
-The visitor-days of the five later sites were read during the search for user agents that no browser sends on the other
-17 sites, both halves of which had been seen by then, and were measured once these user agents were fixed. For the later
+The visitor-days of the five later sites were read while user agents that no browser sends were sought on the other 17
+sites (both halves of which had been seen by then), and were measured once these user agents were fixed. For the later
 sites, lines from addresses of content delivery networks are left out, since they do not identify a visitor.
 
 Up to 30 from each site were drawn at random from the 2,493 that were called people's before there were signals of

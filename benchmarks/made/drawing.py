@@ -46,7 +46,7 @@ class Drawing:
         self._engine.execute("SET disabled_optimizers = 'join_order'")  # each of few visits looks its words up, too
 
     def parts(self) -> Iterator[Days]:
-        """Yield consecutive days that are drawn together."""
+        """Yield groups of consecutive days; each group is drawn at once."""
         together: Days = []
         for day in self._draws.days():
             if together and sum(one["visits"] for one in (*together, day)) > AT_ONCE:

@@ -82,7 +82,7 @@ class Draws:
         }
 
     def days(self) -> list[dict[str, Any]]:
-        """Return every day with its visits, and the link that is shared on it, if any."""
+        """Return every day with its number of visits, and the link that is shared on it, if any."""
         codes = self._sample.codes()
         days: list[dict[str, Any]] = []
         for n, (day, visits) in enumerate(self._sample.daily()):

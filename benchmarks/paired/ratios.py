@@ -29,7 +29,7 @@ class Comparison:
     """The median of the pairs' ratios; more than 1 if this tree takes longer."""
     low: float
     high: float
-    """The ends of its interval."""
+    """The ends of the interval of `ratio`."""
 
     @property
     def verdict(self) -> str:

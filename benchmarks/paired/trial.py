@@ -55,7 +55,7 @@ class Side:
         return copy
 
     def fresh(self, name: str) -> Path:
-        """Return an unused path."""
+        """Return the path for a new file or folder of this name, and delete the old one."""
         path = self.home / name
         shutil.rmtree(path, ignore_errors=True)
         return path
@@ -142,7 +142,7 @@ class Trial:
             yield addresses
 
     def halves(self) -> tuple[Path, Path]:
-        """Split a log into two, line by line, so that both have visits on all days."""
+        """Return two logs with alternate lines of the log, so that both have visits on all days."""
         halves = self.scratch / "even.log", self.scratch / "odd.log"
         for first, half in enumerate(halves):
             if not half.exists():

@@ -72,7 +72,7 @@ def comparable(entry: Entry, rows: Rows) -> list[tuple[str, ...]]:
 
 
 def statements(file: str) -> dict[str, str]:
-    """Return the statements in a SQL file in this folder, by their names in comments such as `-- name: devices`.
+    """Return the statements in an SQL file in this folder, by their names in comments such as `-- name: devices`.
 
     [convicting] is replaced by the mask of the signals that convict.
     """

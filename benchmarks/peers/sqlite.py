@@ -56,7 +56,7 @@ class SQLite:
 
 
 def _values(column: pa.ChunkedArray) -> list[object]:
-    """Return the stored columns in SQLite's types: times in seconds, flags as numbers."""
+    """Return a column's values for SQLite, with times in seconds."""
     if pa.types.is_timestamp(column.type):
         column = pc.divide(column.cast(pa.int64()), 1_000_000)
     values: list[object] = column.to_pylist()

@@ -131,10 +131,10 @@ class BlockReader:
         self._engine.close()
 
     def resolve_format(self, block: Block, log_format: str, options: Options) -> str:
-        """Return `log_format`, or the format detected from this block if it is auto.
+        """Return `log_format`, or if that is auto, the format detected from this block.
 
-        For JSON with guessed columns, the equivalent flag is appended. Raises BadInput if no format matches, or if the
-        block lacks a column that the format needs.
+        A detected format is followed by its flag, if it has one: the flag given, or for guessed columns the equivalent
+        --columns. Raises BadInput if no format matches, or if the block lacks a column that the format needs.
         """
         lines, context = formats.first_lines(block.text, block.first_line), self._context(block, log_format, options)
         if log_format == "auto":
@@ -197,7 +197,9 @@ class BlockReader:
 
 
 def _guessed_format(guess: ColumnGuess, options: Options, error: formats.UnknownFormat) -> str:
-    """Return ndjson with the flag for columns guessed by name. Raises UnknownFormat if the guess is uncertain."""
+    """Return ndjson with the flag for the guessed columns. Raises UnknownFormat if the guess is uncertain, or if the
+    options do not allow guessing.
+    """
     if guess.rivals and not guess.missing:
         keys = "; ".join(f"{' and '.join(columns)} for {name}" for name, columns in guess.rivals.items())
         raise formats.UnknownFormat(f"{error}; its JSON has more than one key for a field: {keys}") from error

@@ -27,7 +27,7 @@ LOCAL: Final = tuple(
         ),
     )
 )  # fmt: skip
-"""Networks that are not routed on the internet. Connections from them are assumed to come from a proxy."""
+"""Networks that are not routed on the internet. By default, connections from them are assumed to come from a proxy."""
 
 _LOCAL: Final = Networks(LOCAL)
 _OTHER_STARTS: Final = "0|:|[0-9a-f]{1,3}:|unix:"
@@ -86,8 +86,8 @@ class ClientAddresses:
         return requests if scheme.null_count == len(scheme) else requests.append_column("scheme", scheme)
 
     def _scheme_in(self, chain: str) -> str | None:
-        """Return the scheme of the client's connection to the first proxy, from `Forwarded`; None if the header has
-        none.
+        """Return the scheme of the client's connection to the first proxy, as `Forwarded` reports it; None if it does
+        not.
         """
         for hop in reversed(chain.split(",")) if "=" in chain else ():
             address, scheme = _FORWARDED_FOR.search(hop), _FORWARDED_PROTO.search(hop)
@@ -96,7 +96,7 @@ class ClientAddresses:
         return None
 
     def _is_behind_proxy(self, peer: str, forwarded: str) -> bool:
-        """Whether the scheme and protocol in the log describe a proxy's connection.
+        """Return whether the scheme and protocol in the log describe a proxy's connection.
 
         True if the peer is a proxy, or if the server has replaced it with an address from the chain. Without a chain, a
         loopback address counts as a client's, as in local tests.
@@ -139,8 +139,8 @@ def most_common_local(addresses: pa.ChunkedArray) -> Counter[str]:
 
 
 def _start_of(network: Network) -> str:
-    """Return a pattern for the start of a network's addresses. Together with _OTHER_STARTS, it avoids parsing most
-    others.
+    """Return a pattern for the start of a network's addresses. Only addresses that match such a pattern or
+    _OTHER_STARTS need to be parsed.
     """
     if network.version == 6:
         return f"{int(network.network_address) >> 112:04x}"[: network.prefixlen // 4]

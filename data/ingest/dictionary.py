@@ -79,8 +79,8 @@ def or_null(texts: pa.Array) -> pa.Array:
 
 
 def expand(values: pa.Array, indices: pa.Array) -> pa.Array:
-    """Return the value of each row. A column with few distinct strings stays dictionary-encoded, so it is written
-    faster.
+    """Return the value of each row. A column with few distinct strings is dictionary-encoded, because it is then
+    written faster.
     """
     if not pa.types.is_string(values.type):
         return values.take(indices)

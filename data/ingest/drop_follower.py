@@ -1,7 +1,8 @@
 """Follows log objects that other programs write whole to a folder or bucket, and lands each content exactly once.
 
-All objects are listed each time, because new keys may sort before older keys. Each version that was read gets a row in
-the table `objects`, in the transaction that lands its visits.
+All objects are listed each time, because new keys may sort before older keys. Each version that lands gets a row in the
+table `objects`, in the transaction that lands its visits. Versions whose content had already landed get their rows
+together, at the end of a pass at the latest.
 """
 
 import sqlite3
@@ -81,7 +82,7 @@ class DropFollower:
         self._has_warned_of_old = False
 
     def tick(self) -> None:
-        """Land all new objects. A failure to read or store an object is reported once; the next tick tries again."""
+        """Land all new objects. A failure to read or store an object is reported once; a later tick tries again."""
         try:
             error = self._pass()
         except TargetUnavailable as unavailable:
@@ -159,7 +160,7 @@ class DropFollower:
         wait.seconds = min(2 * wait.seconds, _MAX_WAIT_SECONDS)
 
     def _report_objects(self) -> None:
-        """Send the messages about single objects; if there are many, only the first few."""
+        """Send the messages about single objects; if there are many, the first few and the number of the others."""
         for text in self._messages[:_NAMED]:
             self._notify(text)
         if (more := len(self._messages) - _NAMED) > 0:

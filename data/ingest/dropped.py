@@ -28,11 +28,13 @@ class DroppedObject(NamedTuple):
 
     version: ObjectVersion
     size: int
-    is_odd: bool  # whether its key is odd and cannot be read
+    is_odd: bool  # whether its key is odd, so that it is not read
 
 
 def open_drop(name: str) -> "Drop":
-    """Open a folder or s3://bucket/prefix. Raises BadInput if the name is invalid."""
+    """Open a folder or s3://bucket/prefix. Raises BadInput if the name is invalid, the folder does not exist, or the
+    bucket needs the extra `publish`.
+    """
     return BucketDrop(parse_target(name)) if "://" in name else FolderDrop(Path(name))
 
 
@@ -49,7 +51,9 @@ class FolderDrop:
         self._folder = folder.absolute()
 
     def pages(self) -> Iterator[list[DroppedObject]]:
-        """Yield lists of all objects, except files that are empty or still being written. Raises TargetUnavailable."""
+        """Yield lists of all objects, except files that are empty or changed within REST_SECONDS. Raises
+        TargetUnavailable.
+        """
         if not self._folder.is_dir():
             raise TargetUnavailable(f"{self._folder} cannot be read: it is no longer a folder.")
         page: list[DroppedObject] = []
@@ -97,7 +101,8 @@ class BucketDrop:
     def source(self, dropped: DroppedObject) -> Source | None:
         """Return the source of an object; None if it was deleted. Raises TargetUnavailable.
 
-        An object of up to IN_MEMORY_BYTES is downloaded now, before its import makes others wait.
+        An object of up to IN_MEMORY_BYTES is downloaded now, before its import makes others wait. A larger one is first
+        requested when it is read.
         """
         key = dropped.version.key.removeprefix(self._prefix)
         name = f"{self.bucket}/{dropped.version.key}"

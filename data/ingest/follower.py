@@ -64,7 +64,7 @@ class FollowTotals:
         return f"the log has been read to byte {self.position:,}"
 
     def add(self, summary: Summary) -> None:
-        """Add the result of a whole import."""
+        """Add the result of an import, or of one block."""
         self.visits += summary.visits
         self.lines += summary.lines
         self.assets += summary.assets
@@ -113,7 +113,8 @@ class Follower:
     def tick(self) -> None:
         """Land all new lines. A disk error is reported once; the next tick tries again.
 
-        Raises BadInput if no part of the log has landed yet and none of its lines can be parsed.
+        Raises BadInput if an earlier import of the log contradicts the options, if they require a domain that its lines
+        lack, or, before any log of this domain has landed, if none of its first lines can be parsed.
         """
         try:
             self._importer.refresh_rules()

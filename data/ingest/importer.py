@@ -58,7 +58,7 @@ class _LogFile:
     path: Source
     content: Content
     before: Batch | None
-    earlier_domains: tuple[str, ...]  # domains in earlier imports of all or the beginning of it
+    earlier_domains: tuple[str, ...]  # the domains with which all of it, or its beginning, was imported before
     reimport: ReimportCheck | None = None  # the check before importing a log again
     replaces: Batch | None = None  # the earlier import that this import repeats
     version: ObjectVersion | None = None  # the version of a log object
@@ -133,13 +133,14 @@ class Importer:
         *,
         version: ObjectVersion | None = None,
     ) -> Summary:
-        """Import the lines of a log that have not been imported yet, atomically.
+        """Import the lines of a log that have not been imported yet, atomically; with `dry_run`, change nothing.
 
         With `again`, all lines are imported, including lines that were imported before and erased. Raises BadInput,
-        without changing anything, if the file cannot be read or matches no format, or with `again`, if the lake has
-        visits on its days and domain. Only an earlier `version` of the same object is continued; other contents, which
-        may have the same beginning by chance, are compared as a whole. An object may be slow to read, so other imports
-        wait only while its visits land. If they land a part of the object while it is being read, it is read again.
+        without changing anything, if the log cannot be read, has no line in its format, or was imported with another
+        domain or flag before; with `again`, also if the lake has visits on the log's days and domains. Only an earlier
+        `version` of the same object is continued; other contents, which may have the same beginning by chance, are
+        compared as a whole. An object may be slow to read, so other imports wait only while its visits land. If they
+        land a part of the object while it is being read, it is read again; the last attempt raises Conflict.
         """
         for _ in range(_ATTEMPTS - 1 if version else 0):
             with suppress(_LandedByAnother, ZoneChanged):
@@ -234,7 +235,9 @@ class Importer:
 
     @contextmanager
     def _turn_of(self, log: _LogFile, organization: str) -> Iterator[None]:
-        """Lock out other imports while an object lands; for files, the lock is held. Raises _LandedByAnother."""
+        """Lock out other imports while an object lands; for a file, the caller already holds the lock. Raises
+        _LandedByAnother.
+        """
         if not log.version:
             yield
             return

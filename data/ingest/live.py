@@ -89,13 +89,15 @@ class LiveIngest:
         self._refresh(now())
 
     def land(self, submissions: Sequence[Submission]) -> list[IngestResult]:
-        """Prepare and store the visits of several submissions. Raises the same exceptions as `store`."""
+        """Prepare and store the visits of several submissions. Raises the same exceptions as `store` except
+        ZoneChanged, after which it starts again.
+        """
         while True:
             with suppress(ZoneChanged):  # so that they are dated in the new zone
                 return self.store([PreparedVisits(submission) for submission in submissions])
 
     def prepare(self, prepared: PreparedVisits) -> None:
-        """Spend STEP_SECONDS parsing, classifying and packing a submission's visits. Each invalid visit is rejected on
+        """Parse, classify and pack a submission's next visits for about STEP_SECONDS. Each invalid visit is rejected on
         its own.
 
         Raises sqlite3.OperationalError or OSError if the disk fails.
@@ -212,7 +214,9 @@ class LiveIngest:
         return rows
 
     def _user_agent_uncached(self, sent: str) -> tuple[str, Classification, bool]:
-        """Return the unescaped user agent, its classification, and whether an address can verify or contradict that."""
+        """Return the unescaped user agent, its classification, and whether an address can verify or contradict the
+        classification.
+        """
         user_agent = readable_user_agent(sent.replace("\0", "\ufffd").replace("\\", r"\\"))  # escaped as in a log
         classification = self._classifier.classify_user_agent(user_agent)
         return user_agent, classification, self._verifier.can_verify(classification)
@@ -224,8 +228,8 @@ class LiveIngest:
         return self._classifier.classify_referral(request), self._classifier.origin(request), signals
 
     def _match_path_uncached(self, path: str) -> tuple[str | None, bool, bool, bool]:
-        """Return the short code of a path (None if it has none), and whether the path matches probes, programs and
-        files.
+        """Return the short code of a path (None if it has none), and whether the path matches probes, programs and, if
+        it has no short code, files.
         """
         code = self._short_code.search(path)
         short_code = code[1] or None if code else None

@@ -1,4 +1,4 @@
-"""Determines the format of a log from its earlier lines or the options, and checks that its visits have a domain."""
+"""Determines a log's format from the options or an earlier import, and checks that its visits have a domain."""
 
 from data.errors import BadInput
 from data.ingest.block_reader import BlockResult, Options
@@ -24,9 +24,9 @@ def initial_format(path: Source, before: Batch | None, options: Options) -> str:
 
 
 def check_hosts(path: Source, part: BlockResult, log_format: str, options: Options, is_new: bool) -> None:
-    """Raise BadInput if the visits in the first block of a log would have no domain.
+    """Raise BadInput if the options require a domain, and the log's first block with visits has none for them.
 
-    In a log that is not new, single lines may lack a host, unless their format has no hosts.
+    In a log that is not new, a block may lack hosts, unless its format never has any.
     """
     is_without = log_format in HOSTLESS_FORMATS or (is_new and not part.names_hosts)
     if options.needs_domain and not options.domain and len(part.visits) and is_without:

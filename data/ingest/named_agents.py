@@ -1,7 +1,8 @@
 """Identifies the agents in a block of requests not only by user agent, but also by address, signature and the edge's
 verdict.
 
-Live visits, which have no verdict from an edge, go through the other steps in live.py. Nothing read here is stored.
+Live visits, which have no verdict from an edge, go through the other steps in live.py. Addresses, signatures and
+verdicts are not stored.
 """
 
 from collections.abc import Callable
@@ -40,7 +41,7 @@ def named_agents(
 
 
 def _has_text(requests: pa.Table, name: str) -> bool:
-    """Whether the format has this column and any request has a value in it."""
+    """Return whether the format has this column and any request has a value in it."""
     return name in requests.schema.names and bool(pc.any(pc.not_equal(requests[name], "")).as_py())
 
 

@@ -87,7 +87,7 @@ class Tenant(NamedTuple):
 
 @dataclass(frozen=True)
 class Rules:
-    """The inputs for classification: rules, salts for visitor hashes, IP lists, and countries of addresses."""
+    """The inputs for building visits: rules, salts, proxies, IP lists, countries, links, time zones and exclusions."""
 
     classifier: Callable[[], Classifier]  # returns the rules, and waits until they are loaded
     salts: Callable[[str, list[date]], dict[date, str]]  # returns the salt of each day in a zone
@@ -108,7 +108,8 @@ class VisitBuilder:
         self._rules = rules
 
     def visits(self, requests: pa.Table, tenant: Tenant) -> tuple[pa.Table, Counter[Exclusion]]:
-        """Return the visits from requests without a `reason`, and how many each of the owner's rules sets aside.
+        """Return the visits of `requests`, which must all be without a `reason`, and how many visits each of the
+        owner's rules sets aside.
 
         The visits are a table with the schema VISITS_OF_DAYS, sorted by day, short code and time. Columns with few
         distinct strings are dictionary-encoded. Columns that the log's format lacks are missing.
@@ -180,7 +181,7 @@ class VisitBuilder:
         return columns
 
     def _visitors(self, encoded: dict[str, DictionaryColumn], organization: str, zone: str) -> pa.Array:
-        """Return the visitor hash of each row, computed once for each combination of day, address and user agent."""
+        """Return each row's visitor hash (null: no address), computed once for each day, address and user agent."""
         days, ips, agents = (encoded[name] for name in ("day", "ip", "user_agent"))
         salts = self._rules.salts(zone, days.dictionary.to_pylist())
         visitors = composite_key(days.indices, ips.indices, agents.indices)
@@ -240,7 +241,7 @@ def _sort_order(*keys: pa.Array) -> pa.Array:
 def _signals(
     encoded: dict[str, DictionaryColumn], targets: ArrowColumns, requests: pa.Table, own: OwnRules, rules: Rules
 ) -> pa.Array:
-    """Return the initial signals of each row (null: none), from its target, address, user agent and logged headers."""
+    """Return the initial signals of each row (null: none), from its target, address, user agent, status and headers."""
 
     def bits(column: DictionaryColumn, bits_of: Callable[[str], int]) -> pa.Array:
         return pa.array((int(bits_of(text)) for text in column.dictionary.to_pylist()), pa.int64()).take(column.indices)

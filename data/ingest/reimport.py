@@ -10,7 +10,7 @@ from data.store.lake import Lake
 class ReimportCheck:
     """Checks whether a log may be imported again: its visits in the lake must have been erased.
 
-    Visits that land later do not count, so several logs from one day can be imported.
+    Visits that land after this check was created do not count, so several logs from one day can be imported.
     """
 
     def __init__(self, lake: Lake, organization: str) -> None:

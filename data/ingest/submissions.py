@@ -38,7 +38,7 @@ class IngestResult(NamedTuple):
 
 
 class ClassifiedVisits:
-    """Visits of one organization, dated in one zone and with its exclusions, that are not packed yet."""
+    """Visits of one organization that are not packed yet, dated in its zone and checked against its exclusions."""
 
     def __init__(self, zone: str, own: OwnRules, rules_version: str) -> None:
         self.zone = zone

@@ -99,7 +99,7 @@ class Tail:
         return self.batch.size if self.batch else self.position.offset
 
     def was_truncated(self) -> bool:
-        """Whether the file is shorter than its landed part, or begins with other bytes."""
+        """Return whether the file is shorter than its landed part, or begins with other bytes."""
         return self.size < self.landed_bytes or os.pread(self._handle, len(self._head), 0) != self._head
 
     def reset(self) -> None:
@@ -145,7 +145,7 @@ class Tail:
         self.batch, self._head = batch, position.head
 
     def begins_with(self, content: Content) -> bool:
-        """Whether this log begins with all of another log's content."""
+        """Return whether this log begins with all of another log's content."""
         position = ReadPosition()
         self._read_to(position, content.size)
         return position.offset == content.size and position.sha256 == content.sha256

@@ -104,7 +104,7 @@ def read_export(
     JSON may be one page of an API's response, or several pages, concatenated or in a list. `columns` maps the columns
     of a CSV file in the syntax of parse_columns. Links without a creation time count as created `now`. With
     `skip_invalid`, invalid links are left out. Raises BadInput naming the line, or the page and the number of the link
-    on it.
+    on that page.
     """
     if format_name not in format_names():
         raise BadInput(f"--format {format_name!r} is not known; use {', '.join(format_names())}.")
@@ -188,8 +188,8 @@ def _links_in(row: _ExportRow) -> Iterator[dict[str, str]]:
 
 
 def _time_in(value: object) -> str:
-    """Convert a time in a format of _TIMES, or in seconds or milliseconds since 1970, to ISO 8601; return any other
-    value unchanged.
+    """Convert a time in a format of _TIMES, or in seconds or milliseconds since 1970, to ISO 8601. Return any other
+    string unchanged, and '' for any other value.
     """
     text = str(value) if isinstance(value, int) else _text(value).partition(" (")[0]
     if text.isascii() and text.isdecimal() and len(text) in _SECONDS:

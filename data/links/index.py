@@ -14,7 +14,7 @@ from data.store.lake import Lake
 from data.store.link_files import LinkPaths, intact_links, read_links
 
 MAX_RESOLVED: Final = 1_024
-"""Cache size per organization: target URLs with their short codes, and requested short codes."""
+"""Maximum size of each of an organization's caches: of target URLs, tags and short codes that were looked up."""
 MAX_TAGGED: Final = 1_000
 """Maximum number of links that a filter by tag accepts: each visit is compared with all of them."""
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
@@ -96,7 +96,7 @@ NO_LINKS: Final = IndexedLinks(LinkPaths())
 class LinkIndex:
     """Finds each organization's current links and its time zone. Safe to use from several threads.
 
-    It resolves parameters: target URLs to their links, and times to days in the organization's zone.
+    Parameters are resolved with it: target URLs to short codes, and times to days in the organization's zone.
     """
 
     def __init__(self, lake: Lake) -> None:

@@ -99,10 +99,10 @@ def change_links(
     added_tags: Callable[[Link], Iterable[str]] = lambda _: (),
     dry_run: bool = False,
 ) -> LinkChanges:
-    """Add or change links of an organization; with `replace`, remove all others.
+    """Add or change links of an organization; with `replace`, remove all others; with `dry_run`, change none.
 
-    A link that already leads to the same URL keeps its creation time. `added_tags` returns additional tags for a link.
-    Raises BadInput for too many tags, and LakeDamaged if the links cannot be read; such links can still be replaced.
+    A stored link to the same URL keeps its creation time if the new one was created `now`. `added_tags` returns more
+    tags for a link. Raises BadInput for too many tags, and LakeDamaged if links cannot be read, unless `replace`.
     """
     check_organization(organization)
     live = lake.manifest.links.live
@@ -147,7 +147,7 @@ def edit_links(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> list
 
 
 def edit_links_once(lake: Lake, organization: str, waiting: Callable[[], Mapping[str, LinkEdit]]) -> list[str]:
-    """Apply the pending edits of an organization, each exactly once, even if the call is repeated or killed.
+    """Apply an organization's pending edits, each exactly once, even if the process is killed and the call repeated.
 
     `waiting` returns the edits by id, in order, and is called while a lock excludes other link edits. Returns the ids
     of the applied edits, which the caller may delete; the manifest records these ids until then. Raises LakeDamaged.
@@ -247,7 +247,7 @@ def links_of(lake: Lake, organization: str) -> list[Link]:
 
 
 def first_links(lake: Lake, organization: str, search: str, most: int) -> tuple[list[Link], bool]:
-    """Return the first links by short code and domain, and whether there are more. Reads only what it needs.
+    """Return the first `most` links by short code and domain, and whether there are more. Reads only what it needs.
 
     Only links with `search` in the short code, domain or target URL are returned; case is ignored. Raises LakeDamaged,
     or BadInput if `search` is longer than any target URL.

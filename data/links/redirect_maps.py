@@ -23,7 +23,7 @@ _DOLLAR: Final = "traffic_dollar"
 
 
 class OmittedLink(NamedTuple):
-    """A link that a web server cannot serve, and the reason."""
+    """A link that is left out of a web server's file, and the reason."""
 
     link: Link
     reason: str

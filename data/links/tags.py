@@ -49,7 +49,9 @@ def split_tags(text: str, separator: str = ",") -> list[str]:
 
 
 def tags_in(value: object, separator: str) -> list[object] | None:
-    """Return the tags in a value from an export (a cell, or a list of strings or of objects with a `name`), or None."""
+    """Return the tags in a value from an export (a cell, or a list of strings or of objects with a `name`); None for
+    any other value.
+    """
     if isinstance(value, str):
         return [*split_tags(value, separator)]
     if not isinstance(value, list):

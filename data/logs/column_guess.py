@@ -67,7 +67,7 @@ _FIELDS: Final = {
         _shape(r"HTTP/\d(?:\.\d)?"), "protocol proto httpversion serverprotocol requestprotocol version"
     ),
 }
-"""Column names that programs use.
+"""The fields that can be guessed, with the column names that programs use for them.
 
 Evidence: https://www.elastic.co/docs/reference/ecs/ecs-field-reference and
 https://opentelemetry.io/docs/specs/semconv/registry/attributes/http/
@@ -125,7 +125,9 @@ def guess_columns(rows: Iterable[dict[str, Any]]) -> ColumnGuess:
 
 
 def _may_be(name: str, synonyms: frozenset[str]) -> bool:
-    """Whether a column's name ends with a synonym, and the parts before it are objects known to have such fields."""
+    """Return whether a column's name ends with a synonym, and the parts before it are objects known to have such
+    fields.
+    """
     parts = [_plain(part) for part in name.split(".")]
     return any("".join(parts[cut:]) in synonyms and _OUTER.issuperset(parts[:cut]) for cut in range(len(parts)))
 

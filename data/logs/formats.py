@@ -99,12 +99,14 @@ def _not_in(log_format: str) -> str:
 
 
 def vague_reasons(log_format: str) -> tuple[str, str, str]:
-    """Return the reasons of lines that may be in another format, since they match this one by chance or not at all."""
+    """Return the reasons for rejecting lines that may be in another format: they match this one by chance or not at
+    all.
+    """
     return _not_in(log_format), _NO_TIME, _NO_STATUS
 
 
 def has_text(text: bytes) -> bool:
-    """Whether any line is neither empty nor a directive (a line that begins with #)."""
+    """Return whether any line is neither empty nor a directive (a line that begins with #)."""
     return _TEXT.search(text.removeprefix(BOM)) is not None
 
 

@@ -117,7 +117,7 @@ def proposed_layouts(lines: Sequence[str]) -> list[str]:
 
 
 def split_fields(line: str, delimiter: str = "") -> tuple[LineField, ...]:
-    """Return the fields of a line; the text between them is the same in all lines of a log."""
+    """Return the fields of a line; the text between them is the same in all lines with the same layout."""
     found = []
     for match in _FIELDS[delimiter].finditer(line):
         name = match.lastgroup or ""

@@ -23,9 +23,11 @@ MAX_GROUP_BYTES: Final = 512 << 20
 
 
 def rows_as_lines(path: object, file: BinaryIO) -> Iterator[bytes]:
-    """Yield each row of a Parquet file as a JSON line with all columns by name; the same file gives the same lines.
+    """Yield the rows of a Parquet file as JSON lines with all columns by name, many lines at a time; the same file
+    always gives the same lines.
 
-    Strings that many rows share are expanded for only a few rows at a time.
+    Strings that many rows share are expanded for only a few rows at a time. Raises BadInput if the file takes too much
+    memory to read, and ArrowInvalid if it is damaged.
     """
     metadata = pq.read_metadata(file)
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]

@@ -77,7 +77,7 @@ class Block:
 
 
 def is_plain(beginning: bytes) -> bool:
-    """Whether a file that begins with these bytes is plain text, neither compressed nor Parquet."""
+    """Return whether a file that begins with these bytes is plain text, neither compressed nor Parquet."""
     return not beginning.startswith((_GZIP, *_ZSTD, _PARQUET))
 
 
@@ -139,7 +139,7 @@ class Preamble:
             self._fields = _first_line(text[at : at + MAX_LINE_BYTES])
 
     def annotate(self, block: Block) -> Block:
-        """Return the block with its header and its last #Fields directive."""
+        """Return the block with the file's header and the last #Fields directive before the block."""
         header = _first_line(block.text) if self._header is None else self._header
         return replace(block, header=header, fields=self._fields)
 

@@ -49,6 +49,6 @@ def whole_lines_end(text: bytes) -> int:
 
 
 def _is_continued(entry: bytes) -> bool:
-    """Whether an entry of Docker's json-file holds part of a line, but not the last part."""
+    """Return whether an entry of Docker's json-file holds part of a line, but not the last part."""
     found = _TEXT.match(entry) if len(entry) > _PART_BYTES and entry.startswith(b'{"log"') else None
     return found is not None and not found[1]

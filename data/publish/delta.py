@@ -122,7 +122,7 @@ class DeltaLog:
         self._schema = json.dumps({"type": "struct", "fields": fields})
 
     def read(self) -> TableState:
-        """Return the last version. Raises ForeignLog if another program wrote a version after the last checkpoint.
+        """Return the last version. Raises ForeignLog if one after the last checkpoint is missing or foreign.
 
         If the checkpoint is missing or damaged, the state comes from the previous checkpoint, from all versions, or
         from the objects in the folder, with unknown row counts.
@@ -158,7 +158,7 @@ class DeltaLog:
             return -1
 
     def _read_checkpoint(self, version: int) -> TableState:
-        """Return the state in a version's checkpoint. Raises one of _LOG_ERRORS."""
+        """Return a checkpoint's state as `version - 1`, so that `version` is read too. Raises one of _LOG_ERRORS."""
         body = self._target.get(self._key(version, "checkpoint.parquet")) or b""
         rows = pq.read_table(io.BytesIO(body), columns=["metaData", "add"]).to_pylist(maps_as_pydicts="strict")
         (schema,) = {row["metaData"]["schemaString"] for row in rows if row["metaData"]}
@@ -176,7 +176,7 @@ class DeltaLog:
         return files
 
     def is_there(self, state: TableState) -> bool:
-        """Whether the log still has the version of a state that was read or written before."""
+        """Return whether the log still has the version of a state that was read or written before."""
         return state.version < 0 or self._target.has(self._key(state.version))
 
     def missing_version_error(self, state: TableState, version: int) -> ForeignLog:
@@ -198,7 +198,7 @@ class DeltaLog:
         return state
 
     def write(self, state: TableState, change: TableChange, epoch: int, now: datetime) -> TableState:
-        """Write the next version. Raises Conflict if another program has written it."""
+        """Write the next version. Raises Conflict if another program wrote it, or if the version of `state` is gone."""
         at = round(now.timestamp() * 1_000)
         actions: list[dict[str, Any]] = [
             {"commitInfo": {"timestamp": at, "operation": "WRITE", "engineInfo": ENGINE, "epoch": epoch,

@@ -42,7 +42,11 @@ def _mark_body(lake: Lake) -> bytes:
 
 
 def mark_target(target: ObjectStore, lake: Lake, *, again: bool) -> None:
-    """Mark a target as belonging to the lake. Raises BadInput if it is in use or keeps deleted objects."""
+    """Mark a target as belonging to the lake.
+
+    Raises BadInput if the target holds anything else, keeps deleted objects, or does not support conditional writes;
+    without `again`, also if it was published to before and its mark is missing.
+    """
     lake.manifest.copies.mark()
     body, name = _mark_body(lake), target.name
     found, is_ours = target.get(MARK), bool(lake.manifest.copies.find(name))

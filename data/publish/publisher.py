@@ -168,7 +168,7 @@ class LakePublisher:
     def _update(
         self, copy: Copy, table: DeltaLog, sources: Mapping[PublishedFile, StoredFile], epoch: int, again: bool
     ) -> TableChange:
-        """Upload the missing objects of a table and write its next version, if anything changed."""
+        """Upload a table's missing objects, write its next version if anything changed, and return the change."""
         known = self._states.get(table.folder)
         state = known or self._read(copy, table, again)
         added = [file for file in sources if state.files.get(file.path) != file]
@@ -235,7 +235,7 @@ class LakePublisher:
         self._lake.manifest.copies.record_putting(copy, is_putting=False, settles_at=copy.settles_at)
 
     def _is_intact(self, table: DeltaLog, file: PublishedFile) -> bool:
-        """Whether an object exists, and its bytes match the SHA-256 in its name."""
+        """Return whether an object exists, and its bytes match the SHA-256 in its name."""
         body = self._target.get(_key(table, file))
         digits = file.path.rpartition("/")[2][:SHA256_DIGITS]
         return body is not None and hashlib.sha256(body).hexdigest().startswith(digits)
@@ -247,8 +247,8 @@ class LakePublisher:
             self._is_checked = True
 
     def _clean(self, table: DeltaLog, kept: Iterable[str], *, is_thorough: bool) -> None:
-        """Delete objects that neither log nor manifest lists. If `is_thorough`, as after erasures, also delete upload
-        parts.
+        """Delete a table's objects that neither its log nor `kept` lists. If `is_thorough`, as after erasures, also
+        delete upload parts, and raise TargetUnavailable if deleted objects remain.
         """
         state = self._states[table.folder]
         if is_thorough:

@@ -33,8 +33,8 @@ def live_visits(lake: Lake, organization: str) -> dict[PublishedFile, StoredFile
 
 
 def live_links(lake: Lake, organization: str) -> dict[PublishedFile, StoredFile]:
-    """Return the files that an organization's table of links must have, with their sources. Changes must have been
-    folded.
+    """Return the files that an organization's table of links must have, with their sources. The caller must have folded
+    the changes to links.
     """
     stored = lake.manifest.links.live(organization).whole
     return {PublishedFile(links_path(stored.sha256), "", stored.size, None): stored} if stored else {}

@@ -156,7 +156,9 @@ def _literal(pattern: str) -> str:
 
 
 def agent_pattern(token: str, exact: bool = False) -> str:
-    """Return a regular expression (RE2 or PCRE) that finds a token as a whole word in a user agent in lower case."""
+    """Return a regular expression (RE2 or PCRE) that finds a token as a whole word in a user agent in lower case; with
+    `exact`, it must be the whole user agent.
+    """
     escaped = re2.escape(token.lower())
     if exact:
         return f"^{escaped}$"

@@ -71,8 +71,8 @@ class Origin(NamedTuple):
     utm: tuple[str | None, ...]  # in the order of UTM_FIELDS
 
     def for_domain(self, domain: str | None, link_domains: Collection[str]) -> "Origin":
-        """Return the origin of a request to a domain; INTERNAL if the referrer is this domain or one of the links'
-        domains.
+        """Return the origin of a request to a domain, with the type INTERNAL if the referrer is this domain or one of
+        the links' domains.
         """
         is_own = is_internal(self.referrer, domain, link_domains)
         return self._replace(referrer_type=INTERNAL) if is_own else self
@@ -113,7 +113,9 @@ class Classifier:
         return self._origin(request.referrer, request.query)
 
     def matches(self, request: Request) -> Iterator[RuleMatch]:
-        """Yield every rule that the request matches. `classify` returns the classification of the first match."""
+        """Yield every rule that the request matches. `classify` returns the classification of the first match; a
+        person's also has the device.
+        """
         by_path: RuleMatch | None = None
         for match in chain(
             self._user_agent_matches(request.user_agent),
@@ -174,7 +176,9 @@ class Classifier:
 
 @lru_cache(1)
 def shared_classifier(tables: LakeTables) -> Classifier:
-    """Return the classifier with these tables, which is loaded once per process and has one cache of results."""
+    """Return the classifier with these tables. The process keeps the latest classifier, so that all callers share its
+    cache of results.
+    """
     return Classifier(tables)
 
 

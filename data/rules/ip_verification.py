@@ -84,7 +84,7 @@ class Verifier:
         return IpVerdict(None, f"outside {names}, but {too_old if row.server_side else elsewhere}")
 
     def verify(self, classification: Classification, address: str, day: date) -> Classification:
-        """Check a classification by the address: it is verified, contradicted, unchanged, or an agent in disguise."""
+        """Return a classification checked by the address: verified, contradicted, unchanged, or a disguised agent's."""
         if classification.device_type != "bot":
             return self.identified(address, day) or classification
         return apply_verdict(classification, self.verdict(classification.agent, address, day).inside)
@@ -93,7 +93,7 @@ class Verifier:
         """Return the agent that alone uses this address, according to lists fetched around the day of the visit; None
         if none.
 
-        Addresses are reassigned over time, so older lists do not identify agents.
+        Addresses are reassigned over time, so lists from other times do not identify agents.
         """
         parsed = parse_address(address)
         if parsed is None or parsed not in self._of_agents:  # true for nearly all people, so tested first
@@ -131,8 +131,8 @@ def apply_verdict(classification: Classification, inside: bool | None) -> Classi
 
 
 def identified_agent(ip_list: str, rows: Iterable[Agent]) -> Classification:
-    """Return the classification of a browser's user agent that comes from an address in this IP list: the list's
-    agent.
+    """Return the classification of a request from an address in this IP list, despite its browser's user agent: that of
+    the list's agent.
     """
     row = next(row for row in rows if f"ip:{ip_list}" in row.verify and row.confidence == "high")
     return agent_classification(row, "medium", "ip_range")

@@ -50,7 +50,8 @@ SHIPPED: Final = LakeTables()
 
 
 def rules_version(tables: LakeTables = SHIPPED) -> str:
-    """Return twelve hexadecimal digits that change whenever a table of rules, a rule package or FILE_PATTERN changes.
+    """Return twelve hexadecimal digits that change whenever a table in _RULE_TABLES, a rule package or FILE_PATTERN
+    changes.
 
     If the lake has its own agents, `+` and a digest of these follow.
     """

@@ -28,8 +28,9 @@ https://support.apple.com/102602"""
 _OF_PEOPLE: Final = frozenset(("Google", "Cogent"))
 """Providers that iporigin counts as hosting, but that people also use.
 
-Chrome loads search results ahead through Google's proxies; Cogent connects companies. Evidence:
-https://developer.chrome.com/blog/private-prefetch-proxy and https://www.cogentco.com/en/products/dedicated-internet-access
+Chrome prefetches search results through Google's proxies; Cogent connects companies. Evidence:
+https://developer.chrome.com/blog/private-prefetch-proxy and
+https://www.cogentco.com/en/products/dedicated-internet-access
 """
 
 
@@ -50,7 +51,9 @@ class NetworkKinds:
         self.fact = lru_cache(1 << 14)(self._fact_uncached)
 
     def _fact_uncached(self, address: str) -> int:
-        """Return the bit for a normalized address's kind of network; 0 if the address is in no list or invalid."""
+        """Return the bit for a normalized address's kind of network; 0 if the address is in no list, not public or
+        invalid, or belongs to a provider in _OF_PEOPLE.
+        """
         version = 6 if ":" in address else 4
         try:
             packed = inet_pton(AF_INET6 if version == 6 else AF_INET, address)

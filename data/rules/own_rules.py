@@ -64,7 +64,7 @@ class OwnRules:
         return re2.compile(self.path_pattern) if self.path_pattern else None
 
     def version(self, rules_version: str) -> str:
-        """Return the version of all rules for the organization, given the version of the shipped rules."""
+        """Return the version of all rules for the organization, given the version of the lake's rules."""
         return f"{rules_version}+{self.digest}" if self.digest else rules_version
 
     def of_address(self, address: str) -> int:

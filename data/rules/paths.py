@@ -35,7 +35,7 @@ class PathRules:
         self._attack = re2.compile(self.attack_pattern)
 
     def kind(self, path: str, is_link: bool = False) -> str:
-        """Return PROBE, PROGRAM, or '' for other paths. With `is_link` (the path is in the links file), never return
+        """Return PROBE, PROGRAM, or '' for other paths. With `is_link` (the path is a short link's), never return
         PROBE.
         """
         return path_kind(*self.match(path), is_link)

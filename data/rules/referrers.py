@@ -27,7 +27,7 @@ MAX_HOST_LENGTH: Final = 253
 def host_and_path(referrer: str) -> tuple[str, str] | None:
     """Return the host and path in a Referer header; None if it has no valid host.
 
-    The host is in lower case, without port, user and trailing dot.
+    The host is in lower case, without port, user and trailing dot; an Android app's begins with `android-app://`.
     """
     scheme, authority, path = _ADDRESS.match(referrer).groups()  # type: ignore[union-attr]  # it matches anything
     if scheme is None and not _BARE_HOST.fullmatch(authority):
@@ -134,7 +134,9 @@ def _query_values(query: str) -> dict[str, str]:
 
 
 def _parent_names(host: str) -> Iterator[str]:
-    """Yield the keys under which rows may match a host: the host itself and its parent domains."""
+    """Yield the keys under which rows may match a host: the host itself, its parent domains, and `name.*` for any
+    suffix.
+    """
     yield host
     while host and "://" not in host:  # an app has no parent domain
         any_suffix = _ANY_SUFFIX.fullmatch(host)

@@ -39,7 +39,7 @@ _FIRST_EQUAL, _FROZEN, _FIRST_FREE = 6, 18, 26
 
 
 class BrowserReleases:
-    """The rows of releases.toml and lifetimes.toml, compiled once."""
+    """The rows of releases.toml, lifetimes.toml and forged.toml, compiled once."""
 
     def __init__(self) -> None:
         self._releases = {(row.browser, row.version): row for row in load(Release, "releases")}
@@ -113,8 +113,8 @@ class BrowserReleases:
         return day + _HALF_A_YEAR if day else None
 
     def _find_superseded(self, user_agent: str) -> tuple[date | None, int]:
-        """Return when this version was superseded, and the years for which people keep using it; (None, 0) means
-        forever.
+        """Return when this version was superseded, and the years for which people keep using it; (None, 0) if that is
+        forever or unknown.
         """
         text = user_agent.lower()
         numbers: list[int] = self._any_lifetime.Match(text) or []
