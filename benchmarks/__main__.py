@@ -88,7 +88,7 @@ def main(
     ] = "",
     pairs: Annotated[int, typer.Option(min=LEAST_PAIRS, help="pairs that count, with --with")] = LEAST_PAIRS,
 ) -> None:
-    """Measure, print one table and, if requested, write JSON; exit with 1 if a bar is missed.
+    """Measure, print one table and write the requested files; exit with 1 if a bar is missed.
 
     With --with, exit with 1 if a case is slower than in that revision; of the other options, only --only, --visits,
     --pairs and --data apply.

@@ -1,5 +1,5 @@
 """Measures cold answers, which are not in the answer cache, with a warm process and file cache, and compares them with
-peers over the same visits.
+peers that have the same visits.
 """
 
 from collections.abc import Callable, Iterator
@@ -78,7 +78,7 @@ def _alone(entry: Entry, warehouse: Warehouse, table: Peer) -> dict[str, Way]:
 
 
 def _grown(smallest: World, world: World, warehouse: Warehouse) -> list[Figure]:
-    """Measure the dashboard, compared with the dashboard over the smallest world."""
+    """Measure the dashboard, compared with the dashboard of the smallest world."""
     with closing(Warehouse(smallest.lake, seconds=PATIENCE)) as other:
         name = f"itself at {smallest.visits:,} visits"
         samples = in_turn({OURS: _ours(warehouse, WHOLE), name: _ours(other, WHOLE)})

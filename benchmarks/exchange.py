@@ -24,7 +24,7 @@ class Exchange(asyncio.Protocol):
         self._answered: Answered | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Allow requests from now on."""
+        """Allow requests."""
         self._transport = cast("asyncio.Transport", transport)
         self.is_open = True
 

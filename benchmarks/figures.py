@@ -13,7 +13,7 @@ OURS: Final = "ours"
 
 @dataclass(frozen=True)
 class Figure:
-    """A line of the table: the median and the extremes of some runs, ours or a peer's."""
+    """A line of the table: the median and the extremes of several runs, ours or a peer's."""
 
     case: str
     unit: str

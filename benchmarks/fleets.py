@@ -84,8 +84,8 @@ def _reads(random: Random, address: int, user_agent: str) -> Iterator[Request]:
 
 
 def _open(random: Random, address: int, message: int, code: str) -> Request:
-    """Return a request for a link in a message, within five seconds of its arrival: from nine on, a message arrives
-    every two seconds.
+    """Return a request for a link in a message, within five seconds of its arrival: a message arrives every two
+    seconds, starting at nine.
     """
     return _follow(random, address, 9 * 3600 + 2 * message + random.uniform(0, 5), _NEW, code)
 

@@ -23,7 +23,7 @@ from data.ingest.importer import Importer, Options
 from data.tasks.compaction import Compactor
 
 FILES: Final = 16
-"""Number of files for a day: enough for merges while the day is open, too."""
+"""Number of files for a day: enough for merges even while the day is open."""
 LARGE_DAY: Final = 13_900_000
 NOON: Final = datetime(LAST_DAY.year, LAST_DAY.month, LAST_DAY.day, 12, tzinfo=UTC)
 _DATE: Final = re.compile(r"\[\d\d/\w{3}/\d{4}:")

@@ -44,8 +44,8 @@ EDIT_VISITS: Final = 20_000
 
 
 def lists(setting: Setting) -> Iterator[Figure]:
-    """Measure all lists: links over a million visits, edits over a few visits, and paths over each size and the
-    scanners' visits.
+    """Measure all lists: links with a million visits, edits with few visits, and paths with the visits of each size,
+    many of them by scanners.
     """
     yield from edits(setting.scratch / "lake-edits")
     lake = Lake(setting.kept / "lake-lists-links", create=True)

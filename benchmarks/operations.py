@@ -23,7 +23,7 @@ _OLDER: Final = "older"
 
 
 def operations(setting: Setting) -> Iterator[Figure]:
-    """Run each operation once over the largest lake; yield its duration and its peak memory."""
+    """Run each operation once on a lake as large as the largest; yield its duration and its peak memory."""
     world = setting.worlds[-1]
     lake, backup = setting.scratch / "lake", setting.scratch / "backup"
     shutil.copytree(world.lake.root, lake)

@@ -197,8 +197,8 @@ def _judged(days: list[DayCount], others: list[list[DayCount]], kind: JobKind) -
 
 
 def _worst(deviation: float, kind: JobKind) -> list[JobOutcome]:
-    """Return the outcomes for the subject with the most earlier events, whose share drifts with this deviation of its
-    logarithm.
+    """Return the outcomes for the subject with the most earlier events. The logarithm of each subject's share drifts
+    with this deviation.
     """
     found = []
     for trial in range(TRIALS):

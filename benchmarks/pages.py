@@ -84,7 +84,7 @@ class Browser:
         return cls(port, f"{COOKIE}={opened.secret}")
 
     def body(self, path: str) -> bytes:
-        """Return the bytes of a response as transferred, compressed. Raises for any status except 200."""
+        """Return the bytes of a response as transferred, compressed. Raises unless the status is 2xx."""
         source = f"10.1.{next(_SOURCES) // 250}.{next(_SOURCES) % 250}"
         headers = {"Cookie": self.cookie, "Accept-Encoding": "gzip", "X-Forwarded-For": source}
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers=headers)

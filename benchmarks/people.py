@@ -63,7 +63,7 @@ def of_views(rows: Sequence[View]) -> list[Row]:
 
 
 def of_days(rows: Sequence[VisitorDay]) -> list[Row]:
-    """Return the label of each visitor-day, and its classification; the group is its part of the sites."""
+    """Return the label of each visitor-day, and its classification; the group is the part of its site."""
     lines = (line for number, one in enumerate(rows) for line in lines_of_day(one, number))
     seen = {visit["domain"]: visit for visit in judged(lines)}
     return [_row(one.part, one.label, seen[f"day-{number}.example"]) for number, one in enumerate(rows)]
@@ -128,8 +128,8 @@ def _row(group: str, label: str, visit: dict[str, Any], peers: tuple[bool, ...] 
 
 
 def ways(rows: Sequence[Row]) -> dict[str, Called]:
-    """Return ways to decide who is a person: by its own line, each peer, each signal alone, two signals or all
-    signals.
+    """Return ways to decide whether a row is a person's: by its own line, each peer, each signal alone, two signals or
+    all signals.
     """
     found: dict[str, Called] = {"its line": lambda _row: True}
     for position, name in enumerate(PEERS if rows[0].peers else ()):
@@ -142,8 +142,8 @@ def ways(rows: Sequence[Row]) -> dict[str, Called]:
 
 
 def headed_ways() -> dict[str, Called]:
-    """Return ways to decide who is a person where headers are logged: by the other signals, then with one more group
-    each time.
+    """Return ways to decide whether a row is a person's where headers are logged: by the other signals, then with one
+    more group each time.
     """
     found: dict[str, Called] = {"other signals": lambda _row: True}
     mask = 0

@@ -45,7 +45,7 @@ def load(
 
 
 def wrk(port: int, path: str, key: str, seconds: int = 4) -> dict[str, float]:
-    """Return requests per second counted by wrk. Every request must be answered with 200, and has its own source
+    """Return requests per second counted by wrk. Every request must be answered with 2xx, and has its own source
     address.
     """
     command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}", "-s", str(Path(__file__).parent / "sources.lua")]
@@ -59,7 +59,7 @@ def wrk(port: int, path: str, key: str, seconds: int = 4) -> dict[str, float]:
 
 @contextmanager
 def server(lake: Path, traffic: Path = TRAFFIC, **settings: str) -> Iterator[tuple[int, subprocess.Popen[str]]]:
-    """Run the real server over a lake with some settings, such as TRAFFIC_HOOK_NETWORKS; yield its port and its
+    """Run the real server on a lake with these settings, such as TRAFFIC_HOOK_NETWORKS; yield its port and its
     process.
     """
     environ = {**os.environ, "TRAFFIC_TRUSTED_PROXIES": "127.0.0.1", "TRAFFIC_LAKE": str(lake), **settings}
@@ -116,7 +116,7 @@ def _process(command: list[str], environ: dict[str, str]) -> Iterator[subprocess
 
 
 def get(port: int, path: str, key: str, seconds: float | None = None) -> bytes:
-    """Return the body of a response. Raises for any status except 200, and after the time-out."""
+    """Return the body of a response. Raises unless the status is 2xx, and after the time-out."""
     source = f"10.{time.time_ns() // 1000 % 250}.{time.time_ns() // 250_000 % 250}.1"
     headers = {"Authorization": f"Bearer {key}", "X-Forwarded-For": source}
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)

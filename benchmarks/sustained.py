@@ -88,7 +88,7 @@ class _Samples:
 
 
 def sustained(setting: Setting) -> Iterator[Figure]:
-    """Post VISITS_PER_SECOND for the configured minutes, over the largest world."""
+    """Post VISITS_PER_SECOND for the configured minutes to a server of the largest world."""
     world, root = setting.worlds[-1], setting.scratch / "live"
     for one in _sustained(setting, world, root):
         yield replace(one, visits=world.visits)
@@ -159,7 +159,7 @@ class _Watch:
         return 1000 * (time.perf_counter() - begun)
 
     def idle(self) -> list[float]:
-        """Return the milliseconds that some dashboards after a first one take, while nothing else is requested."""
+        """Return the milliseconds that each of IDLE_QUESTIONS dashboards takes while nothing else is requested."""
         return [self.ask() for _ in range(IDLE_QUESTIONS + 1)][1:]
 
     def wait_until_all_is_filed(self) -> None:

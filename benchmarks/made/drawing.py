@@ -1,4 +1,4 @@
-"""Draws the visits of a sample some days at a time, to limit memory."""
+"""Draws the visits of a sample several days at a time, to limit memory."""
 
 import hashlib
 from collections.abc import Iterator

@@ -98,7 +98,7 @@ def land_organization(
 
 
 def _batch(name: str, sample: Sample, days: Days) -> Batch:
-    """Return the batch for some days, identified by the parameters of the draw instead of a log's content."""
+    """Return the batch for these days, identified by the parameters of the draw instead of a log's content."""
     about = f"{sample} {name} {days[0]['day']} {days[-1]['day']}"
     visits = sum(day["visits"] for day in days)
     sha256 = hashlib.sha256(about.encode()).hexdigest()

@@ -27,7 +27,7 @@ class Side:
     home: Path
 
     def run(self, lake: Path, *words: str, until: str = "") -> Ran:
-        """Run a command over a lake, to its end or until it writes a line that contains `until`.
+        """Run a command on a lake, to its end or until it writes a line that contains `until`.
 
         Raises CalledProcessError if it fails.
         """
@@ -131,7 +131,7 @@ class Trial:
 
     @contextmanager
     def servers(self, lake_of: Callable[[Side], Path]) -> Iterator[dict[str, Address]]:
-        """Run a server of each side over its lake, both at the same time; yield them by the side's name."""
+        """Run a server of each side on its lake, both at the same time; yield them by the side's name."""
         with ExitStack() as stack:
             addresses = {}
             for side in self.sides:

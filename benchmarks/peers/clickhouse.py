@@ -47,7 +47,7 @@ class ClickHouse:
         return Table(self._told, database, texts)
 
     def views(self, world: World, way: str) -> "Table":
-        """Return the views over the same visits, filled."""
+        """Return the views of the same visits, filled."""
         base = self.table(world).database
         texts = {name: filled(text, _COUNTING[way]) for name, text in statements("clickhouse-views.sql").items()}
         steps = []

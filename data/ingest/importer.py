@@ -53,7 +53,7 @@ _ATTEMPTS: Final = 5
 
 @dataclass(frozen=True)
 class _LogFile:
-    """A log file, its content, and the earlier import of its beginning, if any."""
+    """A log, its content, and the earlier import of its beginning, if any."""
 
     path: Source
     content: Content

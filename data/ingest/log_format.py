@@ -24,7 +24,7 @@ def initial_format(path: Source, before: Batch | None, options: Options) -> str:
 
 
 def check_hosts(path: Source, part: BlockResult, log_format: str, options: Options, is_new: bool) -> None:
-    """Raise BadInput if the options require a domain, and the log's first block with visits has none for them.
+    """Raise BadInput if a domain is required, but neither the options nor the log's first block with visits has one.
 
     In a log that is not new, a block may lack hosts, unless its format never has any.
     """

@@ -20,7 +20,7 @@ MAX_DAYS: Final = 366
 CHUNK: Final = 20
 """Number of visits parsed and classified together; a step ends only after a whole chunk."""
 STEP_SECONDS: Final = 0.005
-"""Duration of a step: visits that are ready to be stored wait for its end."""
+"""Duration of a step: visits that are ready to be stored wait for the end of the step."""
 PACK: Final = 500
 """Number of visits packed together; more would take longer than a step."""
 

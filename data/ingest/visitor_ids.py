@@ -2,7 +2,7 @@
 
 Salts are stored in a separate file, readable only by its owner, shared by concurrent writers and left out of backups.
 A salt is deleted 48 hours after its creation, or if its creation time is in the future because the clock was wrong.
-From then on, hashes of its day cannot be linked to addresses, and later imports of that day count its visitors as new.
+After that, hashes of its day cannot be linked to addresses, and later imports of that day count its visitors as new.
 """
 
 import hashlib

@@ -1,1 +1,1 @@
-"""Parses requests from logs in many formats, from growing files, and from visits that programs report."""
+"""Parses requests from log files in many formats, and from visits that programs report."""

@@ -34,7 +34,7 @@ class PublishedLake:
         """The newest version read of each table, by folder. Objects of older versions are unchanged or gone."""
 
     def find(self, organization: str, visits: Sequence[LandedFile], links: Sequence[str]) -> PublishedObjects:
-        """Find the objects of an organization's live files, which the manifest listed before this call.
+        """Find the objects of the live files that the manifest listed for an organization before this call.
 
         `links` are paths in the lake. Raises TargetUnavailable, ForeignLog, or LakeDamaged if a file is gone.
         """

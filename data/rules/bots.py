@@ -128,7 +128,7 @@ def unescaped(logged: str) -> str:
 def _crawler_match(row: dict[str, Any], user_agent: str, is_ours: bool) -> RuleMatch:
     """Return the match for a row of the public list.
 
-    With `is_ours`, the row's token is in our table but did not match there, so it is only part of another bot's name.
+    With `is_ours`, the row's token is in our table: unless it matched there, it is only part of another bot's name.
     """
     kind = next((_KIND_OF_TAG[tag] for tag in row["tags"] if tag in _KIND_OF_TAG), "other")
     if kind == "seo" and not _SEO.search(f"{row['pattern']} {row.get('description', '')}"):

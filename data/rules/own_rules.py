@@ -1,7 +1,7 @@
 """Applies an owner's exclusions: visits with excluded addresses, user agents and paths are set aside, not counted.
 
-User agents and paths are stored, so reclassification applies their rules to history, too. Addresses are not stored, so
-their rules apply only to visits that land later.
+User agents and paths are stored, so reclassification also applies the rules about them to earlier visits. Addresses are
+not stored, so the rules about them apply only to visits that land later.
 """
 
 import hashlib

@@ -42,7 +42,9 @@ class Signers:
         """Returns the agent that a header's text names; None if it names no known agent."""
 
     def named(self, by_agent: Classification, header: str) -> Classification:
-        """Apply the header to the classification by user agent and address."""
+        """Return the agent that the header names; `by_agent` if it names no known agent or if `by_agent` is more
+        specific.
+        """
         signed = self.agent(header) if header else None
         return by_agent if signed is None or self.is_finer(by_agent, signed) else signed
 
