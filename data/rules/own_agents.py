@@ -12,7 +12,8 @@ from data.visits import AI_CATEGORIES, CATEGORY_OF_KIND
 
 MAX_ROWS: Final = 500
 MAX_TOKEN: Final = 100
-"""Maximum length of a token. With MAX_ROWS tokens of this length, the first user agent takes half a second."""
+"""Maximum length of a token. With MAX_ROWS tokens of this length, classifying the first user agent takes half a second.
+"""
 _CONFIDENCES: Final = ("high", "medium", "low")
 _NOT_BY_AGENT: Final = ("referral", "disguised", "prefetch")
 """Kinds of visits that cannot be recognized by user agent."""

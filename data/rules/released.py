@@ -1,6 +1,6 @@
 """Reads and writes release files: tables of agents and referrers that replace the shipped tables.
 
-A file's SHA-256 identifies the release; `traffic agents release` prints both.
+A file's SHA-256 identifies the release; `traffic agents release` writes the file and prints the SHA-256.
 """
 
 import hashlib
