@@ -1,1 +1,1 @@
-"""What counts exclude: files, and the owner's own visits."""
+"""What answers leave out: files, and the owner's own visits."""

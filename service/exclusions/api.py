@@ -120,7 +120,7 @@ async def remove(lake: Lake, call: Call) -> ExclusionRule:
 
 
 def _record(record: ExclusionRecord, *, sees_addresses: bool = True) -> ExclusionRule:
-    """Return a rule in the form that responses use."""
+    """Return a rule in the form that responses use; an address without its id and value unless `sees_addresses`."""
     rule, since, visits = record
     if rule.kind == "address" and not sees_addresses:
         return ExclusionRule(None, rule.kind, None, since, visits)

@@ -13,7 +13,7 @@ from data.store.status import marks_all_files
 from service.core.http.errors import StateConflict
 
 MAX_RULES: Final = 100
-"""Maximum number of rules that one organization can add here; each new visit is compared with all of them."""
+"""With this many rules, an organization can add none here, since each new visit is compared with all of them."""
 MAX_VALUE_LENGTH: Final = 500
 
 

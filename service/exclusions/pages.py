@@ -1,4 +1,4 @@
-"""The page Left out of people: visits that are not counted, and bots recognized by more than their names."""
+"""The page Left out of people: visits that are not counted, and bots that are not recognized by name."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

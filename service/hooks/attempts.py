@@ -1,8 +1,8 @@
 """Selects the next message to send, and updates the message and its hook after the attempt.
 
 Organizations take turns, and so do the hooks of an organization. If a receiver does not respond, or requests a pause,
-its hook is paused with all its messages; an error response only delays the message that it answers, unless all messages
-are answered with errors.
+its hook is paused with all its messages; an error response only delays the message that it answers, unless
+REFUSED_MESSAGES messages got errors since the last success.
 """
 
 import secrets
@@ -62,8 +62,8 @@ class ClaimedDelivery:
 def next_delivery(connection: sqlite3.Connection, now: datetime, full: Iterable[str] = ()) -> tuple[int, str] | None:
     """Return the number and the hook id of the next delivery to send; None if none is due.
 
-    It is for the organization served longest ago, leaving out those in `full`, and for a hook that is not paused and
-    has no delivery in progress.
+    It belongs to the organization served longest ago, except those in `full`, and to a hook that is not paused and has
+    no delivery in progress.
     """
     values = {**lease_bounds(now), "full": orjson.dumps([*full]).decode()}
     found: tuple[int, str] | None = connection.execute(_NEXT, values).fetchone()
@@ -95,7 +95,7 @@ def claim(connection: sqlite3.Connection, now: datetime, full: Iterable[str] = (
 
 
 def finish(connection: sqlite3.Connection, claimed: ClaimedDelivery, attempt: Attempt, now: datetime) -> str:
-    """Record the outcome of an attempt in the delivery and in its hook.
+    """Record the outcome of an attempt in the delivery and in its hook; delete finished deliveries beyond MAX_FINISHED.
 
     Returns `delivered`, `failed` (there will be another attempt) or `dead`; `lost`, without recording anything, if the
     caller's lease has expired.
@@ -139,7 +139,7 @@ def finish(connection: sqlite3.Connection, claimed: ClaimedDelivery, attempt: At
 def _record_failure(
     connection: sqlite3.Connection, claimed: ClaimedDelivery, attempt: Attempt, now: datetime, jitter: float
 ) -> timedelta | None:
-    """Record a failed attempt in its hook. Returns how long the hook is paused; None if it is inactive.
+    """Record a failed attempt in its hook. Returns how long the hook is paused; None if it is now inactive.
 
     A hook is disabled when its attempts have failed for too long.
     """

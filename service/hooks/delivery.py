@@ -11,7 +11,7 @@ from service.outgoing.connection import OutgoingError
 from service.outgoing.http import request
 
 DEADLINE_SECONDS: Final = 15.0
-"""Time limit from resolving the host to the last header of the response, after which the connection is closed."""
+"""Time limit from resolving the host to the last header of the response. The body is not read."""
 
 
 class Attempt(NamedTuple):

@@ -1,6 +1,6 @@
 """The outbox of messages to hooks: rows in control.sqlite, written in the transaction that changes the job.
 
-A pending message is delivered after a 2xx response; it is dead after the last attempt, or when its hook becomes
+A pending message becomes `delivered` with a 2xx response, and `dead` when its last attempt fails or its hook becomes
 inactive. It may arrive more than once, always with the same id and the same bytes. attempts.py selects what to send.
 """
 
@@ -56,9 +56,9 @@ def enqueue(
 ) -> int:
     """Add a message about a job for each active hook that subscribes to `event`, in the caller's transaction.
 
-    `job` is the record of GET /jobs/{id} without its history and deliveries. A message from the service replaces its
-    pending message about the same job. Returns the number of hooks. Raises HookConflict if a hook has MAX_PENDING
-    pending messages; if the hook is also paused, it is disabled instead.
+    `job` is the record of GET /jobs/{id} without its history and deliveries. With `by_service`, the message replaces
+    the service's pending messages about the job. Otherwise, a hook with MAX_PENDING pending messages is disabled if it
+    is paused; if it is not, HookConflict is raised. Returns the number of messages added.
     """
     rows = connection.execute(
         "SELECT id, name, events, paused_until FROM hooks WHERE organization = ? AND active ORDER BY created_at, rowid",
@@ -164,8 +164,8 @@ def message(organization: str, event: str, job: Mapping[str, Any], now: datetime
     """Return the body of a message: type, timestamp and data, as Standard Webhooks recommends. Links begin with
     `base_url`.
 
-    Evidence rows are dropped from the end until the body has at most MAX_MESSAGE_BYTES; the job's `evidence_rows` is
-    their original number.
+    At most MAX_ROWS evidence rows are included; they are dropped from the end while the body is larger than
+    MAX_MESSAGE_BYTES. The job's `evidence_rows` is their original number.
     """
     shown = dict(job)
     path = f"{base_url}/jobs/{job['id']}"

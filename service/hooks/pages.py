@@ -1,4 +1,4 @@
-"""The pages under Settings > Agent Hooks: each hook's settings and deliveries. For editors only."""
+"""The pages under Settings > Agent Hooks: each hook's settings and deliveries. Only editors see hooks."""
 
 from collections.abc import Callable
 from typing import Any

@@ -51,7 +51,9 @@ class Hooks:
         public_url: str = "",
         clock: Clock = utc_now,
     ) -> None:
-        """Plain http is allowed to `networks`; `public_url` is the server's own origin, which hooks may not use."""
+        """Plain http is allowed if there are `networks`; hooks may not use the host of `public_url`, the server's own
+        origin.
+        """
         self.database = database
         self._clock = clock
         self._allows_http = bool(networks)
@@ -101,8 +103,8 @@ class Hooks:
         return found[0]
 
     def change(self, organization: str, hook_id: str, changes: HookChanges) -> Hook:
-        """Change a hook: activating clears its failures, deactivating ends its pending messages. Raises NoSuchHook or
-        BadInput.
+        """Change a hook: activating clears its failures, deactivating ends its pending messages, a new URL ends its
+        pause. Raises NoSuchHook or BadInput.
         """
         known: dict[str, Any] = msgspec.to_builtins(changes)  # without unchanged fields
         name, url, events = known.get("name"), known.get("url"), known.get("events")
@@ -132,8 +134,8 @@ class Hooks:
         return deleted
 
     def rotate(self, organization: str, hook_id: str) -> tuple[Hook, str]:
-        """Give a hook a new secret, which is returned only here. For ROTATION, the old one also signs. Raises
-        NoSuchHook.
+        """Give a hook a new secret, which is returned only here. For ROTATION, messages are also signed with the old
+        one. Raises NoSuchHook.
         """
         secret, now = new_secret(), self._clock()
         with self._change(organization, hook_id) as connection:
@@ -145,7 +147,7 @@ class Hooks:
         return self.hook(organization, hook_id), secret
 
     def send_test(self, organization: str, hook_id: str) -> str:
-        """Send a test job to a hook immediately, even if it is paused or inactive; return the delivery's id.
+        """End a hook's pause and queue a test job for it, even if it is inactive; return the delivery's id.
 
         Raises NoSuchHook, or HookConflict while an earlier test or too many messages are pending.
         """
@@ -180,9 +182,10 @@ class Hooks:
             connection.execute("INSERT INTO server_address VALUES (?)", [url])
 
     def replay(self, organization: str, hook_id: str, delivery_id: str) -> str:
-        """Resend a message now, with the same id and bytes and a new series of attempts. Returns its id.
+        """End a hook's pause and queue a message again, with the same id and bytes and a new series of attempts; return
+        its id.
 
-        Raises NoSuchHook, also for a deleted delivery, or HookConflict if too many messages are pending.
+        Raises NoSuchHook, also for a deleted delivery, or HookConflict if too many others are pending.
         """
         with self._change(organization, hook_id) as connection:
             statuses = connection.execute(
@@ -246,7 +249,9 @@ def _check_url(url: str, allows_http: bool, own_host: str | None) -> None:
 
 
 def _prepare(connection: sqlite3.Connection, hook_id: str, *, is_waiting: bool = False) -> None:
-    """End the pause of a hook before a user sends a message. Raises HookConflict if too many are pending."""
+    """End a hook's pause before a user sends a message. Raises HookConflict if too many are pending, unless this one
+    already `is_waiting`.
+    """
     ((name,),) = connection.execute("UPDATE hooks SET paused_until = NULL WHERE id = ? RETURNING name", [hook_id])
     if not is_waiting:
         outbox.check_room(connection, hook_id, name)

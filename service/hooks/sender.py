@@ -47,7 +47,8 @@ class Sender:
         on_delivered: OnDelivered | None = None,
     ) -> None:
         self.outcomes: Counter[str] = Counter(delivered=0, failed=0, dead=0)
-        """Attempts since the start, by outcome: delivered, failed (to be tried again) and dead."""
+        """Attempts since the start, by outcome: delivered, failed (to be tried again), dead, and lost (recorded too
+        late)."""
         self._database = database
         self._networks = networks
         self._clock = clock
@@ -68,7 +69,7 @@ class Sender:
         self._thread.start()
 
     async def end(self) -> None:
-        """Stop sending; abandon attempts that still wait for a receiver after STOP_SECONDS."""
+        """Stop sending; abandon attempts that are still waiting for a receiver after STOP_SECONDS."""
         self._is_stopped = True
         if self._loop:
             with suppress(RuntimeError):  # the loop has ended
@@ -76,11 +77,11 @@ class Sender:
         await asyncio.to_thread(self._thread.join, STOP_SECONDS + POLL_SECONDS)
 
     def pending(self) -> int:
-        """Return the number of deliveries still to be sent, now or later."""
+        """Return the number of deliveries that are still to be sent, now or later."""
         return int(self._database.rows("SELECT count(*) FROM deliveries WHERE status = 'pending'")[0][0])
 
     def dead(self) -> int:
-        """Return the number of abandoned deliveries, which can be replayed."""
+        """Return the number of dead deliveries, which can be replayed."""
         return int(self._database.rows("SELECT count(*) FROM deliveries WHERE status = 'dead'")[0][0])
 
     def disabled(self) -> int:
@@ -88,7 +89,9 @@ class Sender:
         return int(self._database.rows("SELECT count(*) FROM hooks WHERE disabled_reason IS NOT NULL")[0][0])
 
     def claim(self) -> ClaimedDelivery | None:
-        """Claim the next delivery unless every organization with a delivery due already uses its share of the slots."""
+        """Claim the next delivery; None if none is due, or if each organization with one already uses its share of the
+        slots.
+        """
         free = SLOTS - self._under_way.total()
         full = [organization for organization, count in self._under_way.items() if count >= free]
         with self._database.snapshot() as connection:  # read first: an empty outbox needs no writes
@@ -155,7 +158,7 @@ class Sender:
             self._wake.set()
 
     def _look(self) -> ClaimedDelivery | None:
-        """Return the next delivery; once an hour, delete old deliveries first."""
+        """Claim the next delivery; once an hour, delete old deliveries first."""
         now = self._clock()
         if self._deleted_at is None or abs(now - self._deleted_at) >= DELETE_AFTER:
             self._deleted_at = now

@@ -44,7 +44,7 @@ MAX_WAITING_EDITS: Final = 8
 
 OPERATIONS = Operations["LinkService"]()
 LinkEdits = GroupCommit[LinkEdit, tuple[Link | None, Link | None]]
-"""Makes edits. All edits that wait for an organization become one change, since each change writes a file."""
+"""Makes edits. All waiting edits of an organization become one change, since each change writes a file."""
 
 
 def link_edits(lake: Lake, serves_others: Callable[[str], bool]) -> LinkEdits:
@@ -88,10 +88,10 @@ class LinkService:
     clock: Clock
 
     async def edit(self, organization: str, wanted: LinkEdit) -> tuple[Link | None, Link | None]:
-        """Make an edit durably.
+        """Make an edit durably; return the link before and after.
 
-        Raises Overloaded, StorageUnavailable, LakeDamaged, or PreconditionFailed if the link's version is not `wanted`.
-        In each case, nothing has changed.
+        Raises Overloaded, StorageUnavailable, LakeDamaged, or PreconditionFailed if the link does not have the version
+        that the edit requires. In each case, nothing has changed.
         """
         if self.edits.count_pending(organization) >= MAX_WAITING_EDITS:
             raise Overloaded

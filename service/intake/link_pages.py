@@ -27,7 +27,9 @@ def routes(context: DashboardContext, links: LinkService) -> list[Route]:
 
 
 async def link_page(context: DashboardContext, links: LinkService, request: Request) -> Response:
-    """Show the link in the filters (GET), or set its tags (POST); without a link, redirect to the list of links."""
+    """Show the link in the filters (GET), or set its tags (POST); if the filters name no link, redirect to the list of
+    links.
+    """
     view = await View.start(context, request, LINK)
     short_code, domain = view.filters.scope.short_code, view.filters.scope.domain
     may_write, problem, fields = request.scope["session"].caller.may_write, "", dict[str, str]()

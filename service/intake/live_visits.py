@@ -28,11 +28,12 @@ OPERATIONS = Operations["VisitReceiver"]()
 _LOG: Final = logging.getLogger(__name__)
 MAX_BODY_BYTES: Final = 4 << 20
 SMALL: Final = 10
-"""Maximum number of visits in a submission that skips the queue, unless MAX_WITHOUT_TURN visits already wait."""
+"""Maximum number of visits in a submission that skips the queue, if at most MAX_WITHOUT_TURN visits then do so at once.
+"""
 MAX_WITHOUT_TURN: Final = 100
 """Maximum number of visits that are classified during a commit, because that delays other requests."""
 SMALL_BYTES: Final = 65_536
-"""Maximum number of bytes in a body that is handled as small."""
+"""Maximum size of a body, in bytes, that is parsed without waiting for a turn."""
 
 
 class ReceivedVisits(Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,7 +63,7 @@ class VisitReceiver:
         self._large_bodies: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """Locks by organization: one large body at a time is parsed and prepared, so that at most one is half done."""
         self._without_turn = 0
-        """Number of visits that are being stored, or wait to be stored, without a turn."""
+        """Number of visits that are being stored, or are waiting to be stored, without a turn."""
         self.accepted = 0
         """Number of visits stored since the start."""
 
@@ -127,7 +128,7 @@ class VisitReceiver:
 
     @contextmanager
     def _warning(self) -> Iterator[None]:
-        """Log a disk error raised in the with block."""
+        """Log a disk error that is raised in the `with` block."""
         try:
             yield
         except STORAGE_ERRORS as error:

@@ -175,7 +175,7 @@ async def set_status(jobs: JobService, call: Call) -> JobRecord:
     if call.body.status == "withdrawn":
         await jobs.write_links(
             call.organization
-        )  # waits for a link that is being written, so that it is not written later
+        )  # if the link is being written, waits for it, so that it is not written after this response
     return record
 
 
@@ -215,7 +215,7 @@ def _job_of(call: Call) -> tuple[str, str]:
 
 
 def _number(call: Call) -> int:
-    """Return the number of the implementation in the path. Raises NotFound."""
+    """Return the implementation number in the path. Raises NotFound for any other text."""
     text = call.path["number"]
     if not re.fullmatch(r"[1-9]\d{0,5}", text, re.ASCII):
         raise NotFound("Implementation not found.", "Implementations are numbered from 1.")
@@ -223,7 +223,9 @@ def _number(call: Call) -> int:
 
 
 def _version(call: Call) -> int | None:
-    """Return the version in If-Match; None without the header, or for *. Any other value matches no job."""
+    """Return the version in If-Match: None without the header or for `*`, and -1, which matches no job, for any value
+    that is not a single quoted number.
+    """
     header = call.request.headers.get("if-match")
     if header is None or header == "*":
         return None

@@ -1,5 +1,5 @@
-"""Decides which job to use for a cause. Undecided jobs with the same cause are merged; approved ones are left as they
-are.
+"""Plans which jobs a cause creates or changes. Undecided jobs with the same cause are merged; approved ones keep their
+subjects.
 """
 
 import sqlite3
@@ -15,7 +15,8 @@ from service.jobs.subjects import KnownJob, known_jobs
 from service.jobs.tables import change_job, create_job, read_job
 
 MAX_OPEN_JOBS: Final = 100
-"""Maximum number of open jobs per type and organization; the heaviest stay open."""
+"""Maximum number of open jobs per type and organization. Then, a cause without an open job replaces the lightest new
+job if it is heavier, and is ignored otherwise."""
 RETURNS_AFTER: Final = timedelta(days=7)
 """A resolved job that is found again this long after its resolution is reopened."""
 
@@ -40,7 +41,7 @@ class Plan:
 
     @property
     def versions(self) -> list[tuple[str, int]]:
-        """The id and version of each of these jobs; the plan is stale if any has changed."""
+        """The id and version of each job in `known`; if these differ when the plan is applied, it is stale."""
         return [(one.id, one.version) for one in self.known]
 
     def apply(self, connection: sqlite3.Connection) -> None:
@@ -57,8 +58,8 @@ def plan(connection: sqlite3.Connection, cause: Cause, now: datetime) -> Plan:
 
     The subjects of approved jobs are frozen, so these jobs get evidence on their own subjects only. Subjects of a job
     that was resolved recently or dismissed by a person are ignored, as is a whole cause that a person dismissed. Other
-    subjects go to the oldest undecided job of the cause, into which the cause's other undecided jobs are merged;
-    otherwise to a closed job that is reopened, or to a new job.
+    subjects go to the oldest undecided job that has the cause or one of its subjects; the other such jobs are merged
+    into it. If there is none, a closed job is reopened or a new one created, within MAX_OPEN_JOBS.
     """
     organization, kind = cause.organization, cause.findings[0].type
     known = known_jobs(connection, organization, family_of(kind))  # the newest first
@@ -113,7 +114,9 @@ def _refreshed(job: Job, cause: Cause, now: datetime) -> Write:
 
 
 def _returns(job: KnownJob, now: datetime) -> bool:
-    """Return whether a closed job that is found again is reopened. A person's dismissal stays."""
+    """Return whether a closed job that is found again is reopened: after RETURNS_AFTER if it was resolved; if it was
+    dismissed, only if the service did so.
+    """
     if job.closed_at is None or job.status == "resolved":
         return job.closed_at is None or now - job.closed_at >= RETURNS_AFTER
     return job.closed_by == SYSTEM.kind

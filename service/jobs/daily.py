@@ -1,4 +1,4 @@
-"""Runs all detectors and measurements of a lake once a day, one organization at a time, as the server does."""
+"""Runs all detectors on a lake, and measures outcomes, once a day in the server, one organization at a time."""
 
 import logging
 import threading
@@ -19,22 +19,25 @@ from service.jobs.detection import Detection
 from service.jobs.store import Jobs
 
 QUERY_SECONDS: Final = 120.0
-"""Time limit for a detector, in seconds; detectors run one at a time in the background."""
+"""Time limit for each query of a detector or measurement, in seconds; they run one at a time in the background."""
 FIRST_HOUR: Final = 3
 """First hour of the daily run, in the organization's zone: the previous day's visits have arrived by then."""
 MAX_WAIT: Final = timedelta(hours=3)
-"""Maximum wait for days to be judged, since the last one was: a day with a damaged file is never judged."""
+"""Maximum wait for days to be judged, since the set of unjudged days last changed: a day with a damaged file is never
+judged."""
 _LOG: Final = logging.getLogger(__name__)
 
 
 def last_run(database: ControlDatabase, organization: str) -> date | None:
-    """Return the day when all detectors last ran for an organization; that run covered the 28 days before."""
+    """Return the day of an organization's last recorded run, even if it failed; it covered the 28 days before. None
+    without a run.
+    """
     rows = database.rows("SELECT max(day) FROM detection_runs WHERE organization = ?", [organization])
     return date.fromisoformat(rows[0][0]) if rows[0][0] else None
 
 
 class DailyDetection:
-    """Runs all detectors once a day for each organization in a lake. Several servers on a lake share the work."""
+    """Runs all detectors once a day for each organization in a lake. Servers of one lake share the work."""
 
     def __init__(
         self,
@@ -50,7 +53,7 @@ class DailyDetection:
         memory for queries.
         """
         self.failures = 0
-        """Number of failed detectors and failed measurements since the start."""
+        """Number of failed detectors, measurements and whole runs since the start."""
         self._lake = lake
         self._jobs = jobs
         self._clock = clock
@@ -60,15 +63,15 @@ class DailyDetection:
         self._cancelled = threading.Event()
         self._engine: Engine | None = None
         self._failed: set[str] = set()
-        """Organizations whose last run failed; they come last, so that they do not delay the others."""
+        """Organizations whose last run raised an exception; they come last, so that they do not delay the others."""
         self._waiting: dict[str, tuple[frozenset[date], datetime]] = {}
         """By organization, the days that must be judged before its run, and since when this set has been the same."""
 
     def run_next(self) -> bool:
-        """Run the detectors for one organization that is due today. Returns whether more may be due.
+        """Run the detectors and measurements of one organization that is due today. Returns whether more may be due.
 
-        An organization with days that are not judged yet waits, because detectors leave out such days. The engine stays
-        open until the last organization is done.
+        An organization with examined days that are not judged yet waits, up to MAX_WAIT, because detectors leave out
+        such days. The engine stays open until the last organization is done.
         """
         now = self._clock()
         for organization in sorted(self._lake.manifest.organizations.names(), key=self._failed.__contains__):
@@ -102,7 +105,9 @@ class DailyDetection:
             engine.close()
 
     def _waits(self, organization: str, day: date, now: datetime) -> bool:
-        """Return whether examined days have yet to be judged, as after an import, an upgrade, or late visits."""
+        """Return whether the run still waits for examined days to be judged, as after an import, an upgrade, or late
+        visits.
+        """
         first, last = days_before(day)
         left = frozenset(
             one for one in self._lake.manifest.statistics.stored_span(organization).unjudged if first <= one <= last
@@ -134,8 +139,8 @@ class DailyDetection:
 
 
 def detect_jobs(lake: Lake, organization: str, memory: str, now: str) -> None:
-    """Run one organization's detectors, for LakeProcess; `now` is in ISO 8601. Raises TrafficError if part of the
-    run failed.
+    """Run one organization's detectors and measurements, for LakeProcess; `now` is in ISO 8601. Raises TrafficError if
+    part of the run failed.
     """
     moment = datetime.fromisoformat(now)
     with (
@@ -149,7 +154,9 @@ def detect_jobs(lake: Lake, organization: str, memory: str, now: str) -> None:
 
 
 def _run_all(detection: Detection, day: date, now: datetime) -> list[str]:
-    """Run the detectors, measure outcomes, and record the run. Returns the failures; none if cancelled."""
+    """Run the detectors, measure outcomes, and record the run. Returns the failures; none if the run is cancelled, and
+    thus not recorded.
+    """
     started_at, organization = time.monotonic(), detection.organization
     runs = detection.update_jobs(day, now)
     measured = detection.measure_outcomes(now)

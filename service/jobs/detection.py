@@ -1,6 +1,7 @@
 """Runs the detectors over an organization's visits, and measures the outcomes of shipped jobs.
 
-The server does so once a day, `traffic jobs` on demand: both make the same jobs from the same visits, days and rules.
+The server does both once a day; `traffic jobs detect` runs only the detectors, on demand, and makes the same jobs from
+the same visits, days and rules.
 """
 
 import threading
@@ -40,14 +41,16 @@ from service.jobs.subjects import ShippedJob, read_shipped, read_touched
 from service.jobs.verdicts import verdict
 
 DAYS_WITHOUT: Final = 14
-"""A redirect counts as shipped by the log only if all of these days before the approval are covered, and none of them
-has a redirect of the path."""
+"""Number of days before the approval: a redirect counts as shipped by the log only if all of them are covered, and the
+path was redirected on none of them."""
 MIN_REDIRECTED: Final = 3
-"""Minimum number of redirected requests since the approval."""
+"""Minimum number of redirected requests since the approval for a redirect to count as shipped by the log."""
 
 
 class DetectionRun(NamedTuple):
-    """The findings of one detector, by their effect on jobs: created, refreshed, reopened or ignored."""
+    """The findings of one detector, and the number of their causes by effect on jobs: created, refreshed, reopened or
+    ignored.
+    """
 
     type: str
     findings: list[Finding]
@@ -64,10 +67,10 @@ class MeasureRun(NamedTuple):
 
 @dataclass(frozen=True)
 class Detection:
-    """One organization's detectors and measures, which turn the visits in a lake into jobs.
+    """Detects one organization's jobs in the visits of a lake, and measures the outcomes of its shipped jobs.
 
-    `cancelled` is passed to `Engine.answer`. Methods raise the exceptions that `detect` and `measure_all` raise, and
-    others where documented.
+    `cancelled` is passed to `Engine.answer`. Unless documented otherwise, methods raise the exceptions that `detect`
+    and `measure_all` raise.
     """
 
     engine: Engine
@@ -77,8 +80,8 @@ class Detection:
     cancelled: threading.Event | None = None
 
     def update_jobs(self, as_of: date, now: datetime) -> list[DetectionRun]:
-        """Run every detector and create, refresh or reopen jobs; then dismiss jobs that have not been found for a long
-        time.
+        """Run every detector and create, refresh or reopen jobs; then dismiss undecided jobs that have not been found
+        for GONE_AFTER.
 
         A detector that fails does not stop the others.
         """
@@ -99,7 +102,9 @@ class Detection:
         return runs
 
     def find(self, detector: Detector, as_of: date, shared: Snapshot | None = None) -> list[Finding]:
-        """Return what `detect` finds; a detector that compares days needs all of its days to be covered and judged."""
+        """Return what `detect` finds; for a detector that compares days, only findings on domains for which all days
+        are covered and judged.
+        """
         findings = detect(self.engine, detector, self.organization, as_of, self.cancelled, shared=shared)
         if not detector.compares_days:
             return findings
@@ -108,7 +113,7 @@ class Detection:
         return [finding for finding in findings if len(covered[finding.subject["domain"]]) == DETECTED_DAYS]
 
     def untouched(self, kind: str, as_of: date) -> list[Finding]:
-        """Return what a type's detector finds on a day, without subjects that were approved or shipped."""
+        """Return what a type's detector finds as of a day, without the subjects that `read_touched` returns."""
         if kind not in DETECTORS:
             return []
         touched = read_touched(self.jobs.database, self.organization)
@@ -120,7 +125,7 @@ class Detection:
         """Mark redirects as shipped if the log shows that they work; then measure the shipped jobs and store their
         outcomes.
 
-        A job that cannot be measured now keeps waiting, and does not stop the others.
+        A job that cannot be measured now stays waiting for its outcome, and does not stop the others.
         """
         run = MeasureRun({}, {})
         with suppress(TrafficError):  # it is measured again tomorrow
@@ -144,8 +149,9 @@ class Detection:
     def measure_outcome(self, job: ShippedJob, others: Sequence[Finding], now: datetime) -> JobOutcome:
         """Compare the days before a job was approved with the days since it was shipped, in the organization's zone.
 
-        The job's subjects are counted together. `others`, the control, are untouched findings of its detector on
-        the same day: a change that they share has a different cause. Jobs written by hand cannot be measured.
+        The job's subjects are counted together. `others`, the control, are untouched findings of its detector on the
+        day it was found: a change that they share has a different cause. A job without the subjects of a detector, such
+        as one written by hand, is not measurable.
         """
         dates = Dates(*map(self._day_of, (job.found_at, job.approved_at, job.shipped_at, now)))
         kind = JOB_KINDS.get(job.type)
@@ -163,7 +169,7 @@ class Detection:
         return outcome(summed(counts[:number]), rest, dates, known, kind)
 
     def mark_shipped(self, now: datetime) -> None:
-        """Mark attached redirects as shipped if the log shows that they work."""
+        """Mark attached redirects as shipped if the log shows that they work for all of their paths."""
         for job_id, number, subjects, approved_at in read_attached_redirects(self.jobs.database, self.organization):
             shipped = [self.shipped_by_log(subject, approved_at, now) for subject in subjects]
             at = max((one for one in shipped if one), default=None)
@@ -177,8 +183,9 @@ class Detection:
     def shipped_by_log(
         self, subject: Mapping[str, str | None], approved_at: datetime, now: datetime
     ) -> datetime | None:
-        """Return the time of the first redirect of a path after its job's approval; None if the path was redirected
-        before then, or fewer than MIN_REDIRECTED times since.
+        """Return the time of the first redirect of a path since its job's approval. Return None if the path was
+        redirected in the DAYS_WITHOUT before, if any of these days is not covered, or if there were fewer than
+        MIN_REDIRECTED redirects.
         """
         approved_on, end = self._day_of(approved_at), self._day_of(now)
         first, last = approved_on - timedelta(days=DAYS_WITHOUT), approved_on - timedelta(days=1)

@@ -32,17 +32,17 @@ class ErasedEvidence:
 
     jobs: int = 0  # that lost evidence
     rows: int = 0  # of evidence
-    implementations: int = 0  # that lost their content, which may also name the visits
+    implementations: int = 0  # that lost their content, since it may name visits, too
 
 
 def erase_evidence(
     database: ControlDatabase, organization: str, visits: Criteria, now: datetime, *, dry_run: bool = False
 ) -> ErasedEvidence:
-    """Delete the evidence rows that may count visits matching these criteria; none if they name a visitor, since
-    evidence does not.
+    """Delete the evidence rows that may count visits matching these criteria; none if the criteria name a visitor,
+    since evidence names none.
 
-    A job with no rows left also loses its subject, its sentences, its outcome, and the contents, notes and URLs of
-    its implementations; an open job is dismissed.
+    A job with no rows left also loses its subjects, its title and summary, its outcome, and the contents, notes and
+    URLs of its implementations, except the contents of shipped redirects. If it is open, it is dismissed.
     """
     if visits.visitor is not None:
         return ErasedEvidence()
@@ -110,7 +110,9 @@ def _erase_once(  # noqa: PLR0917
 
 
 def _without(job: Job, kept: list[Row], subjects: list[Row]) -> Job:
-    """Return the job with only these rows and subjects."""
+    """Return the job with only these rows and subjects. Without rows, nothing that visits may have shown is left, and
+    an open job is dismissed.
+    """
     evidence = orjson.dumps({**orjson.loads(job.evidence or "{}"), "rows": kept}).decode()
     if kept:
         return replace(job, evidence=evidence, evidence_rows=len(kept), subjects=orjson.dumps(subjects).decode())

@@ -25,15 +25,15 @@ from service.jobs.texts import is_short_code, sanitized
 GONE_AFTER: Final = timedelta(days=28)
 """An undecided job that has not been found for this long is dismissed."""
 DELETED_AFTER: Final = timedelta(days=90)
-"""A job that the service dismissed is deleted this long afterwards."""
+"""A job that was dismissed because it was gone, merged or too light is deleted this long afterwards."""
 MAX_EVIDENCE_BYTES: Final = 64 << 10
-"""Maximum size of a job's evidence as JSON; rows beyond it are dropped from the end."""
+"""Maximum size of a job's evidence as JSON. While it is larger, the last half of its rows is dropped."""
 _REQUESTED: Final = ("domain", "short_code", "path")
-"""Columns that come from requests, which are encoded even if a detector does not declare them untrusted."""
+"""Columns with text from requests; they are encoded even if a detector does not declare them untrusted."""
 _PRIORITIES: Final = {
     "secret": ("high", "high", "high"), "error": ("medium", "medium", "high"), "chance": ("low", "low", "medium"),
 }  # fmt: skip
-"""Each kind's priority for fewer than 10 requests a week, fewer than 100, and more."""
+"""The priorities of each urgency: for fewer than 10 requests a week, for fewer than 100, and for 100 or more."""
 _LINKS: Final = ("broken_link", "invented_link")
 
 _rules_version: Final = cache(rules_version)  # reading it takes 5 ms
@@ -48,7 +48,7 @@ class Cause:
     findings: Sequence[Finding]
     days: tuple[date, date]  # first and last
     rows: Sequence[Mapping[str, object]]  # the evidence: values by column, typed as in answers
-    replay: str = ""  # the command that finds it again; "": `traffic jobs replay`
+    replay: str = ""  # the command that finds them again; "": `traffic jobs replay`
 
     @property
     def organization(self) -> str:
@@ -62,7 +62,7 @@ class Cause:
 
     @property
     def fingerprint(self) -> str:
-        """The SHA-256 of type, organization and cause."""
+        """The SHA-256 of the family of types, the organization and the cause."""
         return _digest(self.findings[0], self.kind.cause_of(self.findings[0].subject))
 
     def only(self, findings: Sequence[Finding]) -> "Cause":
@@ -72,7 +72,7 @@ class Cause:
 
 
 def causes_of(detector: Detector, findings: Iterable[Finding], days: tuple[date, date]) -> list[Cause]:
-    """Group a detector's findings by cause. The causes, and findings of a cause, with the most requests come first."""
+    """Group a detector's findings by cause, the heaviest cause first. Findings with the same cause keep their order."""
     groups: dict[str, list[Finding]] = {}
     for finding in findings:
         groups.setdefault(orjson.dumps(detector.cause_of(finding.subject)).decode(), []).append(finding)
@@ -84,7 +84,7 @@ def causes_of(detector: Detector, findings: Iterable[Finding], days: tuple[date,
 
 
 def fingerprint_of(finding: Finding) -> str:
-    """Return the SHA-256 of type, organization and subject."""
+    """Return the SHA-256 of the family of types, the organization and the subject."""
     return _digest(finding, finding.subject)
 
 
@@ -94,7 +94,9 @@ def _digest(finding: Finding, named: Mapping[str, str | None]) -> str:
 
 
 def family_of(kind: str) -> tuple[str, ...]:
-    """Return the job types that share their subjects: a broken link that turns out to be invented stays one job."""
+    """Return the job types that share their subjects with this type: a broken link that turns out to be invented stays
+    one job.
+    """
     return _LINKS if kind in _LINKS else (kind,)
 
 
@@ -150,7 +152,9 @@ def refreshed(job: Job, cause: Cause, now: datetime) -> Job:
 
 
 def priority_of(cause: Cause) -> str:
-    """Return low, medium or high: by kind first, then by requests a week, with each person counting as ten."""
+    """Return low, medium or high: by the kind's urgency first, then by requests a week, with each person counting as
+    ten.
+    """
     return _PRIORITIES[cause.kind.urgency][(cause.weight >= 10) + (cause.weight >= 100)]
 
 
@@ -161,7 +165,7 @@ def rank(priority: str, kind: str) -> tuple[int, int]:
 
 
 def _shared(cause: Cause, name: str) -> str | None:
-    """Return the string that a column has in all subjects of a cause; None if they differ."""
+    """Return the string that a column has for all findings of a cause; None if they differ or it is not a string."""
     pairs = zip(cause.rows, cause.findings, strict=False)
     values = {finding.subject.get(name) or row.get(name) for row, finding in pairs}
     value = values.pop()

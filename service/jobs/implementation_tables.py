@@ -41,7 +41,7 @@ def implementation_in_force(connection: sqlite3.Connection, job: Job) -> Impleme
 
 
 def read_content(connection: sqlite3.Connection, job: Job, number: int) -> str | None:
-    """Read the content of an implementation; None if it is stored elsewhere."""
+    """Read the content of an existing implementation; None if it has none, or if it was deleted."""
     ((content,),) = connection.execute(
         "SELECT content FROM implementations WHERE job_id = ? AND number = ?", [job.id, number]
     )
@@ -68,13 +68,13 @@ def read_redirects(database: ControlDatabase, organization: str, domain: str = "
 
 
 def read_redirects_version(database: ControlDatabase, organization: str) -> str:
-    """Return a version that changes only when `read_redirects` changes; "" before the first redirect is shipped."""
+    """Return a version that changes when the result of `read_redirects` may change; "" until anything is shipped."""
     rows = database.rows("SELECT version FROM redirect_versions WHERE organization = ?", [organization])
     return str(rows[0][0]) if rows else ""
 
 
 def check_shipped_redirects(connection: sqlite3.Connection, job: Job, number: int) -> None:
-    """Raise JobConflict if an implementation would bring an organization over MAX_SHIPPED_REDIRECTS."""
+    """Raise JobConflict if shipping an implementation would bring its organization over MAX_SHIPPED_REDIRECTS."""
     organization = job.organization
     ((count,),) = connection.execute(
         "SELECT count(*) FROM redirect_rules AS rule JOIN implementations AS one ON one.job_id = rule.job_id "
@@ -90,7 +90,9 @@ def check_shipped_redirects(connection: sqlite3.Connection, job: Job, number: in
 
 
 def excess_bytes(database: ControlDatabase, organization: str, added: CheckedDraft) -> int:
-    """Return by how many bytes an organization's contents would exceed MAX_STORED_BYTES with the content of `added`."""
+    """Return by how many bytes an organization's contents would exceed MAX_STORED_BYTES with the content of `added`; at
+    most 0 if they would not.
+    """
     if added.content is None:
         return 0
     rows = database.rows(
@@ -102,7 +104,9 @@ def excess_bytes(database: ControlDatabase, organization: str, added: CheckedDra
 
 
 def free_bytes(connection: sqlite3.Connection, organization: str, wanted: int) -> None:
-    """Delete contents of withdrawn implementations, oldest first, to free `wanted` bytes. Raises TooLarge."""
+    """Delete contents of withdrawn implementations, oldest first, to free `wanted` bytes. Raises TooLarge if they are
+    too small.
+    """
     if wanted <= 0:  # which is usual
         return
     rows = connection.execute(
@@ -149,7 +153,7 @@ def delete_wanted_links(connection: sqlite3.Connection, ids: Iterable[str]) -> N
 def read_attached_redirects(
     database: ControlDatabase, organization: str
 ) -> list[tuple[str, int, Sequence[Subject], datetime]]:
-    """Read approved jobs' redirects in force that have not shipped yet: job, number, subjects and time of approval."""
+    """Read approved jobs' redirects in force that are not shipped yet: job, number, subjects and time of approval."""
     rows = database.rows(
         "SELECT jobs.id, number, subjects, implementations.subject, (SELECT max(at) FROM job_history "
         "WHERE job_id = jobs.id AND action = 'approve') AS approved_at FROM jobs JOIN implementations "
@@ -186,7 +190,9 @@ def insert_implementation(connection: sqlite3.Connection, job: Job, added: Imple
 def update_implementation(
     connection: sqlite3.Connection, job: Job, before: Implementation, changed: Implementation
 ) -> None:
-    """Store the status, url and shipped_at of an implementation. Withdrawal drops its redirect and its pending link."""
+    """Store the status, url and shipped_at of an implementation. Withdrawal deletes its redirect rules and its pending
+    link.
+    """
     connection.execute(
         "UPDATE implementations SET status = ?, shipped_at = ?, url = ? WHERE job_id = ? AND number = ?",
         [changed.status, changed.shipped_at and to_text(changed.shipped_at), changed.url, job.id, changed.number],
@@ -206,10 +212,10 @@ def _wanted_link(job: Job, number: int) -> str:
 
 
 def delete_contents(connection: sqlite3.Connection, job_id: str, dry_run: bool) -> int:
-    """Delete the contents, notes and URLs of a job's implementations. Returns the number of contents.
+    """Delete the contents, notes and URLs of a job's implementations, their redirect rules and their pending links.
 
-    Shipped redirects stay, as links do, since web servers use them. Notes are also deleted from the job's history. A
-    dry run only counts.
+    Returns the number of contents. Shipped redirects keep their contents and rules, since web servers use them. The
+    notes are also deleted from the job's history. A dry run only counts.
     """
     ((count,),) = connection.execute(
         f"SELECT count(*) FROM implementations WHERE job_id = ? AND content IS NOT NULL AND NOT {_IS_REDIRECT}",

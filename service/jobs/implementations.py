@@ -37,7 +37,7 @@ CONTENT_TYPES: Final = {
 RULE: Final = {
     "type": "redirect", "domain": "go.example.com", "from": "/old", "to": "https://example.com/", "status": 308,
 }  # fmt: skip
-"""An example of a redirect rule, the only JSON that a patch may be."""
+"""An example of a redirect rule. A patch in JSON is such a rule, or a list of them."""
 RULE_TYPE: Final = "application/json"
 MAX_RULES: Final = 100
 """Maximum number of rules in an implementation."""
@@ -159,7 +159,7 @@ def check_url(url: str) -> None:
 
 
 def paths_of(draft: Draft, job: Job) -> list[str]:
-    """Return the paths of a job that a draft is about. Raises BadInput if the job has no subject with the draft's
+    """Return those of a job's paths that a draft is about. Raises BadInput if the job has no subject with the draft's
     number.
     """
     subjects = orjson.loads(job.subjects)
@@ -178,7 +178,7 @@ def _checked_content(draft: Draft) -> bytes:
 
 
 def rules_in(content: bytes) -> list[Any]:
-    """Return the redirect rules in a content: one, or a list of at most MAX_RULES. Raises BadInput."""
+    """Return the redirect rules in the content of an implementation: 1 to MAX_RULES. Raises BadInput."""
     try:
         rules = orjson.loads(content)
     except orjson.JSONDecodeError as error:
@@ -190,7 +190,9 @@ def rules_in(content: bytes) -> list[Any]:
 
 
 def _check_rule(rule: object, job: Job, paths: Set[str]) -> None:
-    """Raise BadInput unless this is a redirect rule on the job's domain, for one of the job's paths if it has any."""
+    """Raise BadInput unless this is a redirect rule on the job's domain, or on any if the job has none, and from one of
+    these paths, or from any if there are none.
+    """
     example = f"send a rule like {orjson.dumps(RULE).decode()}"
     if not isinstance(rule, dict) or rule.keys() != RULE.keys() or rule["type"] != "redirect":
         raise BadInput(f"content is not a redirect rule with exactly five members; {example}.")

@@ -11,7 +11,7 @@ from service.jobs.records import Actor, Job
 from service.jobs.texts import check_line, check_text, is_short_code
 
 MANUAL: Final = "manual"
-"""Job type of manual jobs."""
+"""The type of jobs that are written by hand."""
 MAX_TITLE_LENGTH: Final = 200
 MAX_SUMMARY_LENGTH: Final = 2_000
 

@@ -26,18 +26,20 @@ MIN_REQUESTS: Final = 10
 """Minimum number of requests before the approval and after shipping, for a verdict by the response."""
 MIN_ANSWERED_DAYS: Final = 3
 MAX_BURST: Final = 7
-"""Length of a burst in days: if a job was found on the compared days, its rate must also have improved without its
-worst days."""
+"""Length of a burst in days: if a job was found on the compared days, its rate must have improved even if the worst run
+of this length is left out of the days before the approval."""
 CHANGE: Final = 2
 """Minimum factor by which a rate must have risen or fallen."""
 CLOSING_CHANGE: Final = 4
 """Minimum factor by which a rate must have fallen to close a job: drifting rates rarely fall so far."""
 MIN_OTHERS: Final = 20
-"""In a control of at least this size, no subject may have changed as much."""
+"""If the control has at least this many subjects, none of them may have changed as much as the job."""
 MIN_EXPECTED: Final = 5
-"""Minimum expected events for the last look to report no change, if fewer events are better."""
+"""Minimum expected events for the last look to report no change, if fewer events are better; and minimum events of the
+control before the approval for an outcome by the rate to resolve a job."""
 MIN_VISITS: Final = 20
-"""Minimum visits for the last look to report no change, if more events are better: there may have been none before."""
+"""Minimum visits for the last look to report no change, if more events are better: there may have been no events
+before."""
 
 
 class Look(NamedTuple):
@@ -84,9 +86,11 @@ def outcome(
     covered: Set[date],
     kind: JobKind,
 ) -> JobOutcome:
-    """Judge a job by the response if its events are failed requests and nearly all failed; otherwise by the rate.
+    """Judge a job by the response if its events are failed requests and nearly all failed before; otherwise by the
+    rate.
 
-    `others` are the counts for other subjects. Missing days had no visits. Rates use only the days in `covered`.
+    A job whose requests still fail in part after the last day is also judged by the rate. `others` are the counts for
+    other subjects. Missing days had no visits. Rates use only the days in `covered`.
     """
     by_day = {count.day: count for count in counts}
     others_by_day = [{count.day: count for count in other} for other in others]
@@ -243,7 +247,7 @@ def _is_outdone(spans: _Spans, up: bool) -> bool:
 
 
 def _without_burst(days: Sequence[DayCount], more_is_better: bool) -> Sequence[DayCount]:
-    """Return the days without the worst run: a burst that ended by itself may have caused the job."""
+    """Return the days without the worst run of MAX_BURST days: a burst that ended by itself may have caused the job."""
     scores = surplus(days) if not more_is_better else [-score for score in surplus(days)]
     first = max(range(len(days) - MAX_BURST + 1), key=lambda one: sum(scores[one : one + MAX_BURST]))
     return [*days[:first], *days[first + MAX_BURST :]]

@@ -34,7 +34,7 @@ _NOTHING: Final = Markup('<data value="">–</data>')
 
 
 def evidence_of(record: JobRecord, command: Callable[..., str]) -> dict[str, Any] | None:
-    """Return a record's evidence for the template; None for a job that no query found.
+    """Return a record's evidence for the template; None for a job without evidence.
 
     Columns with untrusted text have the kind "untrusted". `sql` is "" if the query has been removed. `command` writes a
     command line, as PageContext does.
@@ -61,7 +61,9 @@ def evidence_of(record: JobRecord, command: Callable[..., str]) -> dict[str, Any
 
 
 def requests_of(job: Job, evidence: Evidence | None) -> list[str]:
-    """Return, for each row of evidence, the page after /app/ that counts its requests; "" if no filter finds them."""
+    """Return, for each row of evidence, the address below /app/ of a page that counts its requests; "" if no filter
+    finds them.
+    """
     if evidence is None:
         return []
     known = {orjson.dumps(sanitized([*one.values()])): one for one in orjson.loads(job.subjects)}
@@ -75,7 +77,7 @@ def requests_of(job: Job, evidence: Evidence | None) -> list[str]:
 
 
 def _requests(subject: Mapping[str, str | None], scope: EvidenceScope) -> str:
-    """Return the page that counts a subject's requests; "" if no filter finds them."""
+    """Return the address of a page that counts a subject's requests; "" if no filter finds them."""
     if "*" in (subject.get("path") or "") or "/" in (subject.get("agent") or "") or subject.get("operator"):
         return ""
     names = {"path": "f_path", "agent": "f_agent", "ai_source": "f_ai_source"}

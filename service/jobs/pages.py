@@ -110,13 +110,13 @@ class _JobPages:
         return await self._context.renderer.response(request, "jobs.html", shown | {"has_jobs": bool(rows)})
 
     async def act(self, request: Request) -> Response:
-        """Review, approve, dismiss, resolve or reopen a job, as the form requests."""
+        """Review, approve, undo, dismiss, resolve or reopen, as the form requests."""
         fields = await editors_form(request)
         note = fields.get("note", "").strip() or None
         return await self._write_and_show(request, fields, self._jobs.act, fields.get("action_id", ""), note=note)
 
     async def attach(self, request: Request) -> Response:
-        """Attach the implementation that a form describes by its content or its address."""
+        """Attach the implementation in a form: a redirect, content, an address or only a note."""
         fields = await editors_form(request, MAX_FORM_BYTES)
         kind, _, content_type = fields.get("kind", "").partition(" ")
         content = fields.get("content", "").replace("\r\n", "\n")  # browsers send lines of forms with CRLF
@@ -221,7 +221,9 @@ class _JobPages:
         return (guesses[0].redirect_to if guesses else f"https://{job.domain or 'example.com'}/"), False
 
     async def _measure(self, caller: Caller, job: JobRecord) -> dict[str, Any] | None:
-        """Return the chart and the days of a shipped job; None if the job has no measure or cannot be measured now."""
+        """Return the chart and the days of a shipped job, both empty if its visits cannot be counted now. Return None
+        for a job without a measure, a shipped implementation or subjects.
+        """
         kind, shipped_at = JOB_KINDS.get(job.type), job.implementation.shipped_at if job.implementation else None
         if kind is None or shipped_at is None:
             return None

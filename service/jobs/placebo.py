@@ -1,7 +1,8 @@
 """Estimates the false alarms among outcomes from an organization's own visits: judges findings as if they had been
 repaired.
 
-Nothing was done on these days, so each "improved" and "worse" is a false alarm, or a fix that no job records.
+Nothing was done on the made-up days of repair, so each "improved" and "worse" is a false alarm, or a fix that no job
+records.
 """
 
 from collections import Counter
@@ -17,17 +18,17 @@ from service.jobs.redirects import ADD_REDIRECT
 from service.jobs.subjects import ShippedJob
 
 EVERY: Final = timedelta(days=7)
-"""Interval between placebo days."""
+"""Interval between the made-up days of repair."""
 SHIPPED: Final = "shipped_by_log"
-"""Extra outcome: redirects that would be reported as working."""
+"""Extra outcome: causes whose redirects the log would report as shipped."""
 MAX_CAUSES: Final = 20
 """Maximum number of causes per detector and day: the heaviest."""
 
 
 def placebo(detection: Detection, progress: Progress) -> dict[str, Counter[str]]:
-    """Count causes by detector and outcome, leaving out causes that were approved or shipped.
+    """Count causes by type and outcome, without the subjects that were approved or shipped.
 
-    `progress` counts placebo days. Raises the same exceptions as `detect` and `measure_all`.
+    `progress` counts the made-up days. Raises the same exceptions as `detect` and `measure_all`.
     """
     span = detection.lake.manifest.statistics.stored_span(detection.organization)
     found = {kind: Counter[str]() for kind in DETECTORS}

@@ -57,7 +57,7 @@ def surplus(days: Sequence[DayCount]) -> list[float]:
 
 
 def surplus_beside_control(days: Sequence[DayCount]) -> list[float]:
-    """Return each day's surplus minus the control's surplus, scaled to the same number of events."""
+    """Return each day's surplus minus the control's, which is scaled to the same number of events."""
     others = [DayCount(day.day, day.control_events, day.control_visits) for day in days]
     scale = period(days).events / max(1, period(others).events)
     return [own - scale * other for own, other in zip(surplus(days), surplus(others), strict=True)]
@@ -80,9 +80,9 @@ def chance(before: Sequence[float], after: Sequence[float], block_days: int, up:
 def ratio_interval(before: Sequence[DayCount], after: Sequence[DayCount]) -> list[float] | None:
     """Return a confidence interval of about 95 % for the ratio of the rate after to the rate before.
 
-    Return None without earlier events. The interval is Wilson's, for the share of all events that came later; the
-    number of events is first divided by the dispersion: how much more days differ than they would if events were
-    independent.
+    Return None without earlier events or later visits, or if the rates do not vary from day to day. The interval is
+    Wilson's, for the share of all events that came later; the number of events is first divided by the dispersion: how
+    much more days differ than they would if events were independent.
     """
     early, late = period(before), period(after)
     days, events = early.days + late.days, early.events + late.events

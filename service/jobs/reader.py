@@ -1,4 +1,4 @@
-"""Reads what pages need besides job records: undecided jobs, the job about a subject, events for a chart."""
+"""Reads what pages need besides job records: undecided jobs, the newest job by fingerprint, and marks for a chart."""
 
 import json
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class JobReader:
         return [(priority, title) for priority, title, kind in sorted(rows, key=lambda row: rank(row[0], row[2]))]
 
     def by_fingerprint(self, organization: str) -> dict[str, tuple[str, str]]:
-        """Return the id and status of the newest job about each subject, by fingerprint."""
+        """Return the id and status of the newest job with each fingerprint."""
         rows = self._database.rows(
             "SELECT fingerprint, id, status FROM jobs WHERE organization = ? AND fingerprint IS NOT NULL "
             "ORDER BY created_at, id",
@@ -78,7 +78,7 @@ class JobReader:
         return marks
 
     def broken(self, organization: str, domain: str | None = None, short_code: str | None = None) -> list[Mark]:
-        """Return the undecided jobs about failing requests for a domain or a link, the newest first."""
+        """Return the undecided jobs about failing requests, or only those about a domain or a link, newest first."""
         rows = self._database.rows(
             "SELECT id, title, created_at FROM jobs "
             "WHERE organization = ? AND status IN ('new', 'reviewed') AND coalesce(?, domain) IS domain "
@@ -89,7 +89,9 @@ class JobReader:
         return [Mark(from_text(created_at).date(), title, f"jobs/{job}") for job, title, created_at in rows]
 
     def rules(self, organization: str) -> list[tuple[str, str, str | None]]:
-        """Return each change of the rules, newest first: its day, the new version, and the previous one."""
+        """Return each change of the rules, newest first: its day, the new version, and the previous one (None: the
+        first).
+        """
         return self._database.rows(
             "SELECT * FROM (SELECT day, rules_version, lag(rules_version) OVER (ORDER BY day) AS before "
             "FROM detection_runs WHERE organization = ?) "

@@ -33,7 +33,7 @@ ActorKind = Literal["user", "key", "command_line", "system"]
 class Actor(NamedTuple):
     """Who changed a job: a person, a program with an API key, the command line, or the service itself."""
 
-    name: str  # the `sub` of an identity token, the id of an API key, or "traffic"
+    name: str  # the `sub` of an identity token, the id of an API key, "traffic", or "system"
     kind: ActorKind
 
 
@@ -75,7 +75,7 @@ class Job:
     outcome: str | None = None
     last_detected_at: str | None = None
     version: int = 1
-    fingerprint: str | None = None  # of the cause that a detector found; None: written by an editor
+    fingerprint: str | None = None  # of the cause or the silence; None: written by hand, or its evidence was erased
     weight: float = 0.0
     subjects: str = "[]"
     evidence: str | None = None
@@ -144,7 +144,7 @@ class Evidence(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class JobAction(Struct, frozen=True, forbid_unknown_fields=True):
-    """An action that the status of a job allows."""
+    """A job's own action, or one that its status allows."""
 
     id: str
     label: str
@@ -152,7 +152,7 @@ class JobAction(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Measure(Struct, frozen=True, forbid_unknown_fields=True):
-    """The sums over some complete days: the events that the job is about, and the visits where they can happen."""
+    """Sums over some complete days: the events that the job is about, and the visits among which they can happen."""
 
     days: Count
     events: Count
@@ -215,7 +215,9 @@ class JobRow(Struct, frozen=True, forbid_unknown_fields=True):
         str | None,
         Meta(description="path that the job is about, percent-encoded, at most 200 characters; null: several or none"),
     ]
-    summary: Annotated[str, Meta(description="what was found, in one or two sentences, or the text of a manual job")]
+    summary: Annotated[
+        str, Meta(description="what was found, in a few sentences; for a job written by hand, its author's text")
+    ]
     action_id: Annotated[str | None, Meta(description="the job's own action, which an approval approves")]
     evidence_rows: Annotated[Count, Meta(description="rows that the detector found")]
     implementation_type: Annotated[

@@ -59,7 +59,9 @@ class RedirectGuess(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def with_rule(draft: Draft, job: Job) -> Draft:
-    """Return the draft with a redirect rule from each of its paths to `redirect_to`. Raises BadInput."""
+    """Return the draft with a redirect rule from each of its paths to its `redirect_to`, if it has one. Raises
+    BadInput.
+    """
     if draft.redirect_to is None:
         return draft
     if draft.implementation_type != "patch" or any((draft.content_type, draft.content, draft.url)):
@@ -103,7 +105,7 @@ class CheckedDraft(NamedTuple):
 
 
 def checked_draft(draft: Draft, job: Job, change: Change) -> CheckedDraft:
-    """Check a draft for a job. Raises BadInput or TooLarge."""
+    """Check a draft for a job; return it with everything derived from it. Raises BadInput or TooLarge."""
     whole = with_rule(draft, job)
     content = check_draft(whole, job)
     link = link_of(job, draft.redirect_to, change.now) if draft.redirect_to else None
@@ -122,7 +124,8 @@ def with_redirects(links: Sequence[Link], redirects: Sequence[ShippedRedirect]) 
 
 
 def redirect_guesses(engine: Engine, job: Job, as_of: date) -> list[RedirectGuess]:
-    """Return up to three working links and paths that are spelled like a job's dead path, nearest first.
+    """Return up to three working links and paths that are spelled like a job's dead path, most similar first; none for
+    a job that no redirect of a single path resolves.
 
     Raises the same exceptions as `detect`.
     """

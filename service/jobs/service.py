@@ -20,8 +20,8 @@ caller waits for it."""
 
 
 def link_writes(store: Jobs, serves_others: Callable[[str], bool]) -> LinkWrites:
-    """Return the thread that writes links for redirects. An organization rests while other organizations' queries run
-    or wait.
+    """Return the thread that writes links for redirects. After each change, an organization rests if other
+    organizations' queries are running or waiting.
     """
 
     def write(organization: str, waiting: list[None]) -> list[None]:
@@ -43,7 +43,7 @@ class JobService:
     clock: Clock
 
     async def written(self, caller: Caller, work: Callable[[], Result]) -> Result:
-        """Run a write in turn and return its result. Raises what the write raises."""
+        """Run a write in its organization's turn, and return its result. Raises what the write raises."""
         return await self.workers.writes.compute(*caller.turn, work)
 
     async def in_turn(self, caller: Caller, work: Callable[[], Result]) -> Result:
@@ -52,7 +52,7 @@ class JobService:
             return await self.workers.texts.compute(*caller.turn, work)
 
     async def write_links(self, organization: str) -> None:
-        """Write or remove the pending links of an organization's redirects."""
+        """Write the pending links of an organization's redirects, and wait for links that are being written."""
         await self.links.add(organization, None)
 
     async def guesses(self, caller: Caller, job_id: str) -> list[RedirectGuess]:

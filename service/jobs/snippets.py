@@ -141,7 +141,7 @@ def _caddy_block(path: str, name: str) -> _LinesOfOne:
 
 
 def _nginx_limit(agent: str, rows: Sequence[Agent], name: str) -> _LinesOfOne:
-    """Return a rate limit for an agent's requests, per address if its user agent is a browser's."""
+    """Return a rate limit for an agent's requests, per address if its name is a whole user agent. Raises BadInput."""
     is_browser = _is_user_agent(agent, rows)
     patterns = [_exactly(agent)] if is_browser else _patterns(agent, rows)
     named = _nginx_names(patterns, name, '""', "$binary_remote_addr" if is_browser else "1")
@@ -158,7 +158,7 @@ def _caddy_refusal(agent: str, rows: Sequence[Agent], name: str) -> _LinesOfOne:
 
 
 def _nginx_impostor(agent: str, rows: Sequence[Agent], name: str, networks: Sequence[str]) -> _LinesOfOne:
-    """Return lines that refuse an agent's name from any address outside these networks. Raises BadInput."""
+    """Return lines that refuse requests with an agent's name from outside these networks. Raises BadInput."""
     own = "\n".join([f"geo ${name}_own {{", "    default 0;", *(f"    {one} 1;" for one in networks), "}"])
     named = _nginx_names(_patterns(agent, rows), f"{name}_name", "0", "1")
     both = f'map "${name}_name${name}_own" ${name} {{\n    default 0;\n    10 1;\n}}'
@@ -166,7 +166,7 @@ def _nginx_impostor(agent: str, rows: Sequence[Agent], name: str, networks: Sequ
 
 
 def _caddy_impostor(agent: str, rows: Sequence[Agent], name: str, networks: Sequence[str]) -> _LinesOfOne:
-    """Return lines that refuse an agent's name from any address outside these networks. Raises BadInput."""
+    """Return lines that refuse requests with an agent's name from outside these networks. Raises BadInput."""
     named = f"\theader_regexp User-Agent {_caddy_names(agent, rows)}\n\tnot remote_ip {' '.join(networks)}"
     return _LinesOfOne([], [_SEEN_ADDRESS, f"@{name} {{\n{named}\n}}\nrespond @{name} 403"])
 
@@ -186,14 +186,16 @@ def _caddy_names(agent: str, rows: Sequence[Agent]) -> str:
 
 
 def _caddy_word(pattern: str) -> str:
-    """Return a pattern as a Caddyfile word. Escaped characters become numbers, since Caddy interprets braces itself."""
+    """Return a pattern as a Caddyfile word. Escaped characters other than . / - _ become hexadecimal escapes, since
+    Caddy interprets braces itself.
+    """
     plain = {".": "\\.", "/": "/", "-": "-", "_": "_"}
     numbered = _ESCAPED.sub(lambda found: plain.get(found[1], rf"\x{ord(found[1]):02X}"), pattern)
     return f"`{numbered}`"
 
 
 def _escaped(text: str) -> str:
-    """Escape each ASCII punctuation character in a string with a backslash."""
+    """Escape each space and ASCII punctuation character in a string with a backslash."""
     return re.sub(r"[!-/:-@[-`{-~ ]", r"\\\g<0>", text)
 
 
@@ -232,7 +234,9 @@ def _exactly(text: str) -> str:
 
 
 def _patterns(agent: str, rows: Iterable[Agent]) -> list[str]:
-    """Return the patterns that find an agent in user agents. Raises BadInput if people's user agents match, too."""
+    """Return the patterns that find an agent in user agents. Raises BadInput if people's user agents match, too, or if
+    the name is not printable.
+    """
     patterns = [agent_pattern(row.token, row.exact) for row in rows if row.agent == agent] or [agent_pattern(agent)]
     if not agent.isprintable():
         raise BadInput("it contains characters that cannot be printed")
@@ -242,7 +246,9 @@ def _patterns(agent: str, rows: Iterable[Agent]) -> list[str]:
 
 
 def _networks(agent: str, rows: Sequence[Agent], lake: Lake) -> list[str]:
-    """Return the networks that an agent's operator publishes, as strings. Raises BadInput if they are not known."""
+    """Return the networks that an agent's operator publishes, as strings. Raises BadInput if they are unknown, or more
+    than MAX_NETWORKS.
+    """
     verified = [row for row in rows if row.agent == agent and row.server_side]
     names = {method.removeprefix("ip:") for row in verified for method in row.verify if method.startswith("ip:")}
     lists = intact_snapshots(lake)

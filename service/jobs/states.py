@@ -4,8 +4,8 @@
     new, reviewed ──approve──▶ approved ──deliver──▶ sent ──resolve──▶ resolved;  approved ──undo──▶ reviewed
     every open status ──dismiss──▶ dismissed;  resolved, dismissed ──reopen──▶ new
 
-Three things are kept apart: `status` (who decided what), `implementation_status` (was it done) and `outcome_status`
-(did it help).
+Three things are kept apart: `status` (what was decided), `implementation_status` (whether it was done) and
+`outcome_status` (whether it helped).
 """
 
 from typing import Final, Literal, get_args
@@ -37,8 +37,8 @@ USER_TRANSITIONS: Final = {
     "dismiss": (dict.fromkeys(OPEN, "dismissed"), "Dismiss"),
     "reopen": (dict.fromkeys(CLOSED, "new"), "Reopen"),
 }
-"""Actions of users: the status after the action by the status before, and a label. An action's own id requests
-`approve`."""
+"""Actions of users: the status after the action by the status before, and a label. The id of a job's own action
+requests `approve`."""
 
 SYSTEM_TRANSITIONS: Final = {
     "deliver": {"approved": "sent"},  # a hook answered 2xx for the first time
@@ -91,7 +91,9 @@ class JobNotFound(NotFound, BadInput):
 
 
 class JobConflict(StateConflict, TrafficError):
-    """The job's status does not allow the request. `job_status` is None for a job that does not exist yet."""
+    """The job's status, or a limit, does not allow the request. `job_status` and `version` are None if the conflict is
+    not with the state of a job.
+    """
 
     def __init__(self, problem: str, job_status: str | None = None, version: int | None = None) -> None:
         super().__init__(problem, text=problem)
@@ -128,5 +130,5 @@ def requested_action(own: str | None, action_id: str) -> str:
     known = [name for name in USER_TRANSITIONS if name != "approve"]
     if action_id not in known:
         choices = [APPROVE_FIX, *([own] if own else []), *known]
-        raise BadInput(f"action_id {action_id[:100]!r} is not an action of this job; use one of {', '.join(choices)}.")
+        raise BadInput(f"action_id {action_id[:100]!r} is unknown; use one of {', '.join(choices)}.")
     return action_id

@@ -98,7 +98,7 @@ class Jobs:
             return tables.read_job(connection, organization, job_id)
 
     def implementation(self, organization: str, job_id: str, number: int) -> ImplementationWithContent:
-        """Return an implementation of a job; its content is None if it is stored elsewhere. Raises JobNotFound."""
+        """Return an implementation of a job; its content is None if none is stored. Raises JobNotFound."""
         with self.database.snapshot() as connection:
             job = tables.read_job(connection, organization, job_id)
             found = read_implementation(connection, job, number)
@@ -114,7 +114,9 @@ class Jobs:
     def create(
         self, job: Job, actor: Actor, now: datetime, draft: Draft | None = None, *, is_approved: bool = False
     ) -> JobRecord:
-        """Create a job, with the draft if given, unless a job about its subject is open; return that job's record."""
+        """Create a job, with the draft if given, unless a job with its fingerprint is open. With `is_approved`, approve
+        the created or open job. Return the record of that job.
+        """
         check_organization(job.organization)
         change = Change("attach", actor, now, draft.note if draft else None)
         checked = checked_draft(draft, job, change) if draft else None
@@ -146,7 +148,7 @@ class Jobs:
         note: str | None = None,
         approval: Approval | None = None,
     ) -> JobRecord:
-        """Review, dismiss, resolve or reopen a job, or approve it by the id of its action; return its record."""
+        """Review, undo, dismiss, resolve or reopen a job, or approve it by the id of its action; return its record."""
         check_note(note)
         with self.database.transaction() as connection:
             job = tables.read_expected_job(connection, organization, job_id, version)
@@ -175,8 +177,7 @@ class Jobs:
     def add_implementation(
         self, organization: str, job_id: str, draft: Draft, actor: Actor, now: datetime, *, version: int | None = None
     ) -> ImplementationWithContent:
-        """Attach an implementation to an approved job; it takes effect immediately. Return it as JSON, with its
-        content.
+        """Attach an implementation to an approved job; it takes effect immediately. Return it with its content.
 
         A redirect from the path of a short code needs a link, which `write_links` writes. Raises LakeDamaged if the
         links cannot be read; in that case, nothing has changed.
@@ -209,7 +210,7 @@ class Jobs:
         return read_redirects(self.database, organization, domain)
 
     def redirects_version(self, organization: str) -> str:
-        """Return a value that changes only when an organization's shipped redirects change."""
+        """Return a value that changes whenever an organization's shipped redirects may have changed."""
         return read_redirects_version(self.database, organization)
 
     def set_implementation_status(
@@ -268,8 +269,7 @@ class Jobs:
 
     def dismiss_gone(self, organization: str, types: list[str], now: datetime) -> int:
         """After a run, dismiss undecided jobs of these types that have not been found for 28 days; return their number.
-
-        Jobs of any type that the service dismissed at least 90 days ago are deleted.
+        Delete jobs of any type that the service dismissed as gone, merged or too light at least 90 days ago.
         """
         with self.database.transaction() as connection:
             tables.delete_expired(connection, organization, to_text(now - findings.DELETED_AFTER))

@@ -1,4 +1,4 @@
-"""Subjects of jobs, as detection reads them: known, shipped, or left unchanged."""
+"""Subjects of jobs, as detection reads them: of known, of shipped, and of all approved or measured jobs."""
 
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ class KnownJob(NamedTuple):
     subjects: Sequence[Subject]
     weight: float
     closed_at: datetime | None  # the last time
-    closed_by: str | None  # the kind of actor
+    closed_by: str | None  # the kind of actor that did so
 
 
 class ShippedJob(NamedTuple):
@@ -41,7 +41,9 @@ class ShippedJob(NamedTuple):
 
 
 def chosen(subjects: Sequence[Subject], number: int | None) -> Sequence[Subject]:
-    """Return the subjects of an implementation that were not erased: the one with this number, from 1, or all."""
+    """Return the subjects of an implementation that were not erased: the one with this number, from 1; without a
+    number, all.
+    """
     of_number = subjects if number is None else subjects[number - 1 : number]
     return [subject for subject in of_number if subject]
 
@@ -73,7 +75,7 @@ def versions(connection: sqlite3.Connection, organization: str, types: Sequence[
 
 
 def read_shipped(database: ControlDatabase, organization: str) -> list[ShippedJob]:
-    """Read an organization's jobs that wait for an outcome, in the order of shipping."""
+    """Read an organization's jobs that are waiting for an outcome, in the order of shipping."""
     rows = database.rows(
         "SELECT jobs.id, jobs.type, subjects, implementations.subject, "
         "coalesce((SELECT max(at) FROM job_history WHERE job_id = jobs.id AND action = 'return'), created_at), "
@@ -90,7 +92,9 @@ def read_shipped(database: ControlDatabase, organization: str) -> list[ShippedJo
 
 
 def read_touched(database: ControlDatabase, organization: str) -> list[tuple[str, dict[str, str | None]]]:
-    """Read the type and subject of everything that is approved or was ever shipped."""
+    """Read the type and each subject of the found jobs that are approved, sent or resolved, or have an outcome status
+    other than none.
+    """
     rows = database.rows(
         "SELECT type, subjects FROM jobs WHERE organization = ? AND fingerprint IS NOT NULL "
         "AND (status IN ('approved', 'sent', 'resolved') OR outcome_status <> 'none')",

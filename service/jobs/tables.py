@@ -1,6 +1,6 @@
 """The SQL for jobs and their history. A function that takes a connection runs in its caller's transaction.
 
-Only `create_job` and `change_job` write a job, together with its history line and its messages to hooks.
+Only `create_job` and `change_job` insert or change a job, together with its history line and its messages to hooks.
 """
 
 import sqlite3
@@ -42,10 +42,11 @@ _HISTORY_COLUMNS: Final = ", ".join(HistoryLine.__struct_fields__)
 MAX_HISTORY: Final = 200
 """Maximum number of history lines in a record: the newest."""
 MAX_STORED_HISTORY: Final = 1_000
-"""Maximum number of stored history lines per job: the newest. Older lines stay only if they record how the job began,
-or when something was last done to it, because outcomes are measured from such lines."""
+"""Maximum number of stored history lines per job: the newest. Older lines stay only if they are the job's first, or the
+last with their action and statuses, because outcomes are measured from such lines."""
 MAX_JOBS: Final = 5_000
-"""Maximum number of jobs per organization, including closed ones; beyond it, none can be written by hand."""
+"""Number of jobs per organization, including closed ones, from which a job can be written by hand only if `make_room`
+can delete one. Detectors have no such limit."""
 _HAS_SHIPPED_REDIRECT: Final = (
     "EXISTS (SELECT 1 FROM implementations AS one WHERE job_id = jobs.id AND one.status = 'shipped' "
     "AND content_type = 'application/json')"
@@ -57,7 +58,7 @@ _LISTED_COLUMNS: Final = (
     "action_id, action_label, evidence_rows, implementation_type, implementation_number, outcome_status, NULL, "
     "last_detected_at, version, fingerprint, weight, '[]', NULL, NULL"
 )
-"""JOB_COLUMNS without the columns that lists do not show."""
+"""JOB_COLUMNS, with constants in place of the columns that lists do not show."""
 _JOB_PLACES: Final = ", ".join("?" * 26)
 _SELECT: Final = f"SELECT {JOB_COLUMNS} FROM jobs WHERE organization = ? "
 
@@ -101,7 +102,7 @@ def read_expected_job(connection: sqlite3.Connection, organization: str, job_id:
 
 
 def job_of_fingerprint(connection: sqlite3.Connection, organization: str, fingerprint: str) -> Job | None:
-    """Read the newest job with a fingerprint, open or closed."""
+    """Read the newest job with this fingerprint, open or closed; None if there is none."""
     row = connection.execute(
         _SELECT + "AND fingerprint = ? ORDER BY created_at DESC, id DESC LIMIT 1", [organization, fingerprint]
     ).fetchone()
@@ -129,7 +130,8 @@ def open_jobs_of_type(connection: sqlite3.Connection, organization: str, kind: s
 
 
 def delete_expired(connection: sqlite3.Connection, organization: str, before: str) -> None:
-    """Delete jobs that the service dismissed before a time, unless they were reopened or have a shipped redirect.
+    """Delete dismissed jobs whose last dismissal was an `expire` or `merge` at or before a time, unless they have a
+    shipped redirect.
 
     Their history, implementations and messages are deleted with them.
     """
@@ -145,7 +147,9 @@ def delete_expired(connection: sqlite3.Connection, organization: str, before: st
 
 
 def make_room(connection: sqlite3.Connection, organization: str) -> None:
-    """If an organization has MAX_JOBS, delete its oldest dismissed job that was written by hand. Raises JobConflict."""
+    """If an organization has MAX_JOBS, delete its oldest dismissed job that was written by hand and has no shipped
+    redirect. Raises JobConflict if there is none.
+    """
     ((count,),) = connection.execute("SELECT count(*) FROM jobs WHERE organization = ?", [organization])
     if count < MAX_JOBS:
         return
@@ -163,7 +167,7 @@ def make_room(connection: sqlite3.Connection, organization: str) -> None:
 
 
 def _delete_job(connection: sqlite3.Connection, job_id: str) -> None:
-    """Delete a job with its history, implementations and messages."""
+    """Delete a job with its history, its messages, and its implementations with their rules and pending links."""
     delete_messages(connection, job_id)
     connection.execute("DELETE FROM implementations WHERE job_id = ?", [job_id])
     connection.execute("DELETE FROM redirect_rules WHERE job_id = ?", [job_id])
@@ -197,7 +201,7 @@ def change_job(connection: sqlite3.Connection, before: Job, after: Job, change: 
 
 def attach(connection: sqlite3.Connection, job: Job, checked: CheckedDraft, change: Change, excess: int) -> int:
     """Attach an implementation to an approved job and return its number. Withdrawn contents of at least `excess` bytes
-    are deleted to make room.
+    are deleted to make room. Raises JobConflict or TooLarge.
     """
     if job.status not in ("approved", "sent"):
         raise conflict(job, "takes no implementation before it is approved")
@@ -228,7 +232,7 @@ def mark_sent(connection: sqlite3.Connection, delivered: ClaimedDelivery, now: d
 
 
 def _record(connection: sqlite3.Connection, before: Job | None, after: Job, change: Change) -> None:
-    """Write the history line, and announce the change if it is an event."""
+    """Write the history line of a change with an action, and send messages to hooks if the change is an event."""
     action, actor, now, note = change
     if action is None:
         return

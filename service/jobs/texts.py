@@ -1,7 +1,8 @@
 """Text in jobs: what comes from requests is sanitized, what editors write is checked.
 
-Paths, agent names, hosts and codes are untrusted, and programs that follow instructions read the jobs. Such text is
-kept out of titles and summaries. Where it must appear, it is percent-encoded ASCII of at most 200 characters.
+Paths, agent names, hosts and codes are untrusted, and programs that follow instructions read the jobs. Titles and
+summaries contain no such text except valid hosts and plain short codes. Elsewhere, it is percent-encoded ASCII of at
+most 200 characters.
 """
 
 import re

@@ -40,5 +40,5 @@ def verdict(found: JobOutcome) -> str:
 
 
 def share(days: Measure | None) -> str:
-    """Return in words how many events happened over days, and among how many visits."""
+    """Return the number of events over days, and of the visits among which they happened: "3 of 10". "" for None."""
     return f"{days.events:,} of {days.visits:,}" if days else ""

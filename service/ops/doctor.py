@@ -43,8 +43,8 @@ MAX_ANSWER_SECONDS: Final = 2.0
 def examine(environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
     """Check the installation that these environment variables describe; yield each result immediately. `now` is in UTC.
 
-    Without valid settings or a lake that can be opened, nothing else is checked. A file is written into the staging
-    folder and deleted; nothing else is changed.
+    After invalid settings, a lake that cannot be opened, or a check that raises an error, nothing else is checked. Two
+    files are written into the staging folder and deleted; nothing else is changed.
     """
     try:
         settings = read_settings(environ)
@@ -82,7 +82,7 @@ def examine(environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
 
 
 def check_published(lake: Lake) -> Check:
-    """Check whether the published copies matched the lake at their last publication."""
+    """Check whether the last publication of each copy succeeded, and whether the copies may contain erased visits."""
     published = lake.manifest.copies.find()
     for copy in published:
         if copy.problem:

@@ -1,6 +1,6 @@
 """A server's background work on its lake, in separate threads. TASKS lists the tasks and their intervals.
 
-The tasks are implemented in data/, queries/, jobs/ and mail/.
+The tasks are implemented in data/, queries/, service/jobs/ and service/mail/.
 """
 
 import asyncio
@@ -132,7 +132,7 @@ class Maintenance:
         return has_more
 
     def _run_safely(self, step: "Step") -> bool:
-        """Run one step. Errors are logged, not raised: the next round tries again."""
+        """Run one step; return whether there is more to do. Errors are only logged: the next round tries again."""
         try:
             has_more = bool(step(self))
         except LakeDamaged as error:

@@ -25,7 +25,8 @@ _SEARCHED_BYTES: Final = 16 << 20
 
 
 def ask_first_choices(lake: Lake, organization: str, logs: Sequence[Path], files: str, database: Path | None) -> None:
-    """Ask for the time zone and the user's own addresses, and for files and countries unless flags choose them.
+    """Ask for the time zone and the user's own addresses, and for files and countries unless flags or the lake already
+    choose them.
 
     Nothing changes until all questions are answered. Raises BadInput for a log that cannot be read.
     """
@@ -37,8 +38,9 @@ def ask_first_choices(lake: Lake, organization: str, logs: Sequence[Path], files
         beginning(log, 1)
     own = own_address(os.environ, logs)
     inform(f"{organization} is new. Some choices come before its first visit; Enter selects the default in brackets.")
-    question = "Time zone in which its days begin (cannot be changed later)"
-    zone = answer_to(question, guessed_zone(os.environ), check_zone)
+    zone = answer_to(
+        "Time zone in which its days begin (cannot be changed later)", guessed_zone(os.environ), check_zone
+    )
     question = "Images, stylesheets, scripts and fonts: aside or counted"
     aside = None if files else answer_to(question, "aside", _checked_aside)
     if own:
@@ -62,7 +64,8 @@ def ask_first_choices(lake: Lake, organization: str, logs: Sequence[Path], files
 def report_first_import(
     lake: Lake, organization: str, summaries: Iterable["Summary"], database: Path | None, *, is_asked: bool
 ) -> None:
-    """Report data missing in the logs and, unless the user was asked, the choices made and how to change them."""
+    """Report what the logs and the lake lack and, unless the user was asked, the choices made, with ways to change
+    them."""
     read = [summary for summary in summaries if summary.visits]
     if not read:
         return
@@ -94,8 +97,8 @@ def _has_countries(lake: Lake, database: Path | None) -> bool:
 
 
 def guessed_zone(environ: Mapping[str, str], root: Path = Path("/")) -> str:
-    """Return this machine's time zone, from TZ, /etc/timezone or the link /etc/localtime; UTC if none of them names
-    one.
+    """Return this machine's time zone, from TZ, /etc/timezone or the symbolic link /etc/localtime; UTC if none of them
+    names one.
     """
     from data.local_time import DEFAULT_ZONE, zone_names
 

@@ -1,4 +1,4 @@
-"""`traffic follow`: imports a growing log continuously."""
+"""`traffic follow`: imports a growing log, or the objects of a folder or bucket, continuously."""
 
 import os
 import select
@@ -113,7 +113,9 @@ def _drop_of(log: str, once: bool) -> "Drop | None":
 
 
 def _follow(follower: "Follower | DropFollower", status: "_Status", every: float, once: bool) -> None:
-    """Read the log every `every` seconds until a signal arrives; then once more, to import the last complete lines."""
+    """Read the log every `every` seconds until a signal arrives; then once more, to import the last complete lines.
+    With `once`, read it a single time.
+    """
     with _stopping(follower) as wakeup_pipe:
         while True:
             is_last = follower.is_stopping  # a signal during a tick ends it early, so one more follows
@@ -127,7 +129,7 @@ def _follow(follower: "Follower | DropFollower", status: "_Status", every: float
 
 @contextmanager
 def _stopping(follower: "Follower | DropFollower") -> Iterator[int]:
-    """Let the first SIGINT or SIGTERM stop the follower; a second one has its usual effect.
+    """Let a first SIGINT or SIGTERM stop the follower; a second signal of the same kind has its usual effect.
 
     Yields a file descriptor that becomes readable when a signal arrives.
     """
@@ -175,7 +177,9 @@ class _Status:
         self.bar.update(self._task, completed=done, total=total, description=text, refresh=True)
 
     def report(self, landed: "FollowTotals") -> None:
-        """Print the number of imported visits if stderr is not a terminal and the last status line is old enough."""
+        """Print the number of imported visits if stderr is not a terminal, there are new lines, and the last status
+        line is old enough.
+        """
         now = time.monotonic()
         if (
             not self._console.is_terminal

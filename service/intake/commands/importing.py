@@ -120,7 +120,9 @@ def _ask_again(importer: "Importer", files: list[Path], options: "Options") -> N
 
 
 def choose_files(lake: Lake, organization: str, choice: str, dry_run: bool) -> None:
-    """Set files aside, or count them, before an organization's first visit. Raises BadInput after that visit."""
+    """Set files aside, or count them, as `choice` says. Raises BadInput for another choice, or to switch after the
+    first visit.
+    """
     if choice not in {"", "aside", "counted"}:
         raise BadInput(f"--files is {choice!r}; write aside or counted.")
     aside, exclusions = choice == "aside", lake.manifest.exclusions

@@ -1,4 +1,4 @@
-"""`traffic links`: imports, changes and lists the target URLs of short codes."""
+"""`traffic links`: imports, changes, lists and exports the target URLs of short codes."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
@@ -207,8 +207,8 @@ def _summary(changes: "LinkChanges") -> str:
 
 
 def _tell_of_the_rest(file: Path, export: "LinkExport", replace: bool) -> None:
-    """Report links on other pages, and links left out. Raises BadInput if replacing would remove the links on other
-    pages.
+    """Report links that are missing because they are on other pages of the export, and links left out. Raises BadInput
+    if replacing would remove the missing links.
     """
     if export.missing:
         pages = f"{file} does not contain all links: the service has {export.missing:,} more, on other pages"
@@ -220,7 +220,7 @@ def _tell_of_the_rest(file: Path, export: "LinkExport", replace: bool) -> None:
 
 
 def _tags_to_add(links: Iterable["Link"], tags: Sequence[str], from_utm: bool) -> Callable[["Link"], Sequence[str]]:
-    """Report campaigns that cannot be tags, and return the tags to add to each of these links."""
+    """Report campaigns that cannot be tags, and return a function from each of these links to the tags to add."""
     from data.links.tags import TAG_RULE, campaign_of, is_tag
 
     campaigns = {link: campaign_of(link.target_url) for link in links} if from_utm else {}

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from data.ingest.summary import Summary
 
 MIN_SHORT_CODE_SHARE: Final = 5
-"""A preview warns if a lower percentage of paths have short codes."""
+"""A warning is printed if a lower percentage of visits have short codes."""
 OLD: Final = timedelta(days=30)
-"""The default range of queries, which excludes older visits. Copied here because the queries package is slow to import.
+"""The length of the default range of queries, which excludes older visits. Copied here because importing `queries` is
+slow.
 """
 
 

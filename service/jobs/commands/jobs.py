@@ -1,4 +1,6 @@
-"""`traffic jobs`: finds and shows jobs. Decisions are made on pages or by API; the server measures outcomes."""
+"""`traffic jobs`: finds and shows jobs. Decisions are made on the pages or through the API; the server measures
+outcomes.
+"""
 
 from datetime import date, datetime, timedelta
 from typing import Annotated, Final

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class SetAside(NamedTuple):
-    """Stored visits that an organization leaves out of answers."""
+    """What an organization has chosen to leave out of answers."""
 
     files_aside: bool
     exclusions: int  # rules of `traffic exclude`
@@ -157,7 +157,7 @@ def _moment(moment: datetime | None, day: object) -> str:
 
 
 def _age(moment: datetime | None, now: datetime) -> str:
-    """Return how long ago a time was, in the largest unit with a count of at least 2."""
+    """Return how long ago a time was, in seconds or the largest unit with a count of at least 2; "never" for None."""
     if moment is None:
         return "never"
     seconds = max(0, int((now - moment).total_seconds()))
