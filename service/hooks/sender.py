@@ -23,7 +23,7 @@ SLOTS: Final = 128
 """Maximum number of concurrent attempts. An organization gets another slot only while more slots are free than it uses.
 """
 POLL_SECONDS: Final = 1.0
-"""Time between two polls for deliveries that are due."""
+"""Maximum time between two searches for deliveries that are due."""
 STOP_SECONDS: Final = 2.0
 """How long the server waits for attempts in progress when it stops. Abandoned messages are sent again after their
 lease."""

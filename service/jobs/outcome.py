@@ -56,7 +56,9 @@ LAST_DAY: Final = LOOKS[-1].days
 
 
 class Dates(NamedTuple):
-    """The days on which a job was found, approved and shipped, and today: visits on the last three are not counted."""
+    """The days on which a job was found, approved and shipped, and today. The days before approval and shipping are
+    compared with those after shipping and before today.
+    """
 
     found_on: date
     approved_on: date

@@ -66,7 +66,7 @@ def surplus_beside_control(days: Sequence[DayCount]) -> list[float]:
 def chance(before: Sequence[float], after: Sequence[float], block_days: int, up: bool) -> float:
     """Return the p-value of a rise (`up`) or fall in the values.
 
-    It is the share of all permutations of blocks of about `block_days` that show at least as large a change.
+    It is the share of all permutations of blocks of about `block_days` days that show at least as large a change.
     """
     earlier, later = _blocks(before, block_days), _blocks(after, block_days)
     fewest = min(later, earlier, key=len)

@@ -41,7 +41,7 @@ class ShippedRedirect(Struct, frozen=True, forbid_unknown_fields=True, rename={"
 
 
 class Rule(NamedTuple):
-    """A redirect rule, as its members are stored."""
+    """The members of a redirect rule, as they are stored."""
 
     domain: str
     path: str

@@ -22,7 +22,7 @@ from service.jobs.store import Jobs
 from service.jobs.tables import change_job, create_job, job_of_fingerprint, open_jobs_of_type
 
 SILENT_SOURCE: Final = "silent_source"
-"""Job type of silent sources."""
+"""The type of jobs about silent sources."""
 _OPEN: Final = """
 SELECT organization, count(*) FROM jobs
 WHERE type = ? AND status IN ('new', 'reviewed', 'approved', 'sent') GROUP BY organization

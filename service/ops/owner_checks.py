@@ -10,7 +10,7 @@ from data.text import plural
 from service.ops.check import Check
 
 MAX_IDLE: Final = timedelta(days=7)
-"""Time without a match after which a rule is reported."""
+"""Time after which a rule that has matched no visit since it was added is reported."""
 
 
 def check_own_agents(lake: Lake) -> Check:
@@ -35,7 +35,7 @@ def check_names_in_use(lake: Lake) -> Check:
 
 
 def check_exclusions(lake: Lake, now: datetime) -> Check:
-    """Check whether each rule that excludes the owner's visits has set any aside since it was added."""
+    """Check whether each rule that is older than MAX_IDLE and excludes the owner's visits has set any visit aside."""
     exclusions = lake.manifest.exclusions
     records = [(name, record) for name in lake.manifest.organizations.names() for record in exclusions.records(name)]
     for name, (rule, since, visits) in records:

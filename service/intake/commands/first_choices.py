@@ -65,7 +65,8 @@ def report_first_import(
     lake: Lake, organization: str, summaries: Iterable["Summary"], database: Path | None, *, is_asked: bool
 ) -> None:
     """Report what the logs and the lake lack and, unless the user was asked, the choices made, with ways to change
-    them."""
+    them.
+    """
     read = [summary for summary in summaries if summary.visits]
     if not read:
         return

@@ -28,7 +28,7 @@ def opened_jobs(lake: Path, must_write: bool = False) -> Iterator["Jobs"]:
 
 @contextmanager
 def opened_detection(lake: Path, organization: str, must_write: bool = False) -> Iterator["Detection"]:
-    """Open the jobs and visits of an organization, which must exist in the lake, and yield its detectors."""
+    """Open the jobs and visits of an organization, which must exist in the lake, and yield its Detection."""
     from queries import Warehouse
     from service.jobs.detection import Detection
 
