@@ -215,9 +215,7 @@ class JobRow(Struct, frozen=True, forbid_unknown_fields=True):
         str | None,
         Meta(description="path that the job is about, percent-encoded, at most 200 characters; null: several or none"),
     ]
-    summary: Annotated[
-        str, Meta(description="what was found, in a few sentences; for a job written by hand, its author's text")
-    ]
+    summary: Annotated[str, Meta(description="what was found; for a job written by hand, its author's text")]
     action_id: Annotated[str | None, Meta(description="the job's own action, which an approval approves")]
     evidence_rows: Annotated[Count, Meta(description="rows that the detector found")]
     implementation_type: Annotated[
