@@ -26,7 +26,7 @@ class NewerVersion(LakeDamaged):
 
 
 class OutdatedManifest(LakeDamaged):
-    """The manifest does not match the files of the lake. They can be read; nothing is written."""
+    """The manifest does not match the files of the lake. The files can be read, but nothing is written."""
 
 
 class Conflict(TrafficError):

@@ -1,4 +1,4 @@
-"""Hosts of requests: validated by RFC 3986 and IDNA, and converted to one normal form."""
+"""Hosts of requests: validated according to RFC 3986 and IDNA, and converted to one normal form."""
 
 import re
 import socket
@@ -19,7 +19,8 @@ _NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 
 
 def normalized_address(text: str) -> str:
-    """Return the canonical spelling of a client's IP address: without port, brackets and zone, and IPv4 never as IPv6.
+    """Return the canonical spelling of a client's IP address: without port, brackets or zone, and never an IPv4 address
+    in IPv6 form.
 
     Other text is returned unchanged. A plain IPv4 address is not parsed: it has no colon, and only one spelling.
     """
@@ -29,7 +30,7 @@ def normalized_address(text: str) -> str:
     try:
         if host.count(":") < 2:
             host = host.partition(":")[0]
-            socket.inet_pton(socket.AF_INET, host)  # which has one spelling
+            socket.inet_pton(socket.AF_INET, host)  # a valid IPv4 address has only one spelling
             return host
         packed = socket.inet_pton(socket.AF_INET6, host.partition("%")[0])
     except (OSError, ValueError):  # ValueError: a NUL, or a lone surrogate
@@ -42,8 +43,8 @@ def normalized_address(text: str) -> str:
 def normalized_host(text: str) -> str | None:
     """Return the normal form of a host or host:port; None if `text` is neither.
 
-    It is the form that browsers send, without the port and the final dot: lower case, non-ASCII letters as A-labels
-    (xn--…), an IPv6 address in brackets and shortened. An underscore is allowed, since such names exist.
+    The normal form is what browsers send, without the port and the final dot: lower case, non-ASCII letters as A-labels
+    (xn--…), an IPv6 address in brackets and shortened. Underscores are allowed, since some names contain them.
     """
     parts = _HOST_AND_PORT.fullmatch(text) if len(text) <= _MAX_HOST + len(".:65535") else None
     if parts is None:
@@ -66,7 +67,8 @@ def normalized_host(text: str) -> str | None:
 
 
 def check_host(text: str, what: str) -> str:
-    """Return the normal form of `text`. Raises BadInput if it is not a host; `what` names it in the message."""
+    """Return the normal form of a host or host:port. Raises BadInput if `text` is neither; `what` begins the message.
+    """
     host = normalized_host(text)
     if host is None:
         raise BadInput(f"{what} {HOST_RULE}.")

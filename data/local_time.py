@@ -1,7 +1,7 @@
 """An organization's local time: its zone, its offset from UTC at a moment, and its local day.
 
-Zones come from the tzdata package, not from the system, so that every machine computes the same offsets. They are used
-when visits land; later code adds the stored offset to the time of the visit.
+Zones come from the tzdata package, not from the system, so that every machine computes the same offsets. The offset of
+a visit is computed when it lands and is stored with it; later code only adds the offset to the visit's time.
 """
 
 from datetime import UTC, date, datetime, time, timedelta
@@ -59,7 +59,8 @@ def _utc_offset(minute: datetime, zone: str) -> int:
 
 
 def utc_offsets(moments: pa.Array, zone: str) -> pa.Array:
-    """Return the offset at each UTC time (timestamps, not null) as int16; each distinct minute is computed once."""
+    """Return a zone's offset in minutes at each UTC time (timestamps, not null) as int16. Each distinct minute is
+    computed once."""
     if zone == DEFAULT_ZONE:
         return pa.repeat(pa.scalar(0, pa.int16()), len(moments))
     minutes = pc.floor_temporal(moments, unit="minute").dictionary_encode()
@@ -79,7 +80,7 @@ def local_day(moment: datetime, offset: int) -> date:
 
 
 def day_bounds(day: date, zone: str) -> tuple[datetime, datetime]:
-    """Return the beginning of a day in a zone, and of the next day."""
+    """Return the times, in UTC, at which a day and the next day begin in a zone."""
     begin, end = (datetime.combine(one, time(), _zone(zone)) for one in (day, day + timedelta(1)))
     return begin.astimezone(UTC), end.astimezone(UTC)
 

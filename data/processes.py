@@ -1,4 +1,4 @@
-"""Gives helper processes their modules, and ends them with their parent."""
+"""Lets helper processes find their modules, and ends them when their parent has ended."""
 
 import os
 import sys
@@ -14,7 +14,8 @@ def python_path() -> str:
 
 
 def end_without(parent: int, clean_up: Callable[[], None] = lambda: None) -> None:
-    """End this process, after cleaning up, within a second of the end of its parent, whatever it is doing."""
+    """End this process, after cleaning up, within a second of the end of its parent, whatever its other threads are
+    doing."""
     while os.getppid() == parent:
         time.sleep(1)
     clean_up()

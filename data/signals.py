@@ -1,9 +1,9 @@
 """The bits of the column `signals`: evidence from a visit's own line, and from the visits of its day.
 
-SIGNALS are evidence against a visit, REQUEST_FACTS record facts about its request, and REASONS_ASIDE are reasons why it
-may not be counted. Files store observations; answers interpret them by the masks below, and `signed` is the only fact
-that they read. SQL gets its bits and masks from here: as parameters in data/ingest and data/tasks, as a macro and a
-table in queries/prelude. data/tasks/judging.py judges past days, by facts as well.
+SIGNALS are evidence against a visit, REQUEST_FACTS record facts about its request, and REASONS_ASIDE are reasons for
+setting it aside. Files store observations; answers interpret them by the masks below, and `signed` is the only request
+fact that answers use. SQL gets its bits and masks from here: as parameters in data/ingest and data/tasks, as a macro
+and a table in queries/prelude. data/tasks/judging.py judges past days, also by facts.
 """
 
 from typing import Final, Literal, NamedTuple
@@ -11,8 +11,8 @@ from typing import Final, Literal, NamedTuple
 BEHAVIOUR_VERSION: Final = 15
 """The version of the rules for judging days. Raise it with every change in the meaning of a signal; 0 means not judged.
 
-It is stored with each file. Days judged by an earlier version are judged again, by a server, by `traffic compact` and
-by `traffic behaviour rejudge`.
+The version is stored with each file. Days judged by an earlier version are judged again, by a server, by `traffic
+compact` and by `traffic behaviour rejudge`.
 """
 
 
@@ -23,7 +23,8 @@ class Signal(NamedTuple):
     bit: int
     set_at: Literal["landing", "judging"]
     convicts: bool
-    """Whether a visit that looks like a person's is a bot in disguise if it has this signal."""
+    """Whether this signal makes a visit that looks like a person's a bot in disguise (`unfollowed` alone: a prefetch).
+    """
     meaning: str
 
 
@@ -110,9 +111,10 @@ SIGNALS: Final = (
         meaning="its visitor, over HTTP/1 where others use HTTP/2 or 3, loaded a page without files",
     ),
 )  # fmt: skip
-"""Every signal. A bit keeps its meaning forever, since files store it; there is room for 63 signals and facts.
+"""Every signal. A bit keeps its meaning forever, since files store it; the column has room for 63 bits.
 
-A combination that convicts, although neither of its signals does alone, has its own row, and a bit that judging sets.
+If two signals convict together although neither does alone, the combination has its own row, with a bit that judging
+sets.
 """
 
 REQUEST_FACTS: Final = tuple(
@@ -151,16 +153,17 @@ REASONS_ASIDE: Final = (
     Signal("own_address", 1 << 28, "landing", convicts=False, meaning="it came from one of the owner's addresses"),
     Signal("own_rule", 1 << 29, "landing", convicts=False, meaning="the owner excluded its user agent or path"),
 )  # fmt: skip
-"""Reasons to set a visit aside: it is stored and judged, but not counted. Files are set aside only if the owner chooses
-to."""
+"""Reasons for setting a visit aside: it is stored and judged, but not counted. Requests for files are set aside only if
+the owner chooses so."""
 
 _ALL: Final = (*SIGNALS, *REQUEST_FACTS, *REASONS_ASIDE)
 BITS: Final = {signal.name: signal.bit for signal in _ALL}
 FACTS: Final = sum(fact.bit for fact in REQUEST_FACTS)
 HEADERS: Final = sum(BITS[name] for name in ("fetch_absent", "fetch_sent", "language_absent", "language_sent"))
-"""Facts, each of which shows that the headers used for judging were logged."""
+"""Facts, each of which shows that headers used for judging were logged."""
 NETWORKS: Final = 1 << 62
-"""A fact about a file: the networks of addresses were looked up when its visits landed, unlike in 1.0.0."""
+"""A fact about a file: the networks of addresses were looked up when its visits landed, which version 1.0.0 did not do.
+"""
 LANDED: Final = sum(signal.bit for signal in _ALL if signal.set_at == "landing")
 """The bits with which a visit lands. Judging keeps them, since they cannot be determined later.
 
@@ -172,8 +175,9 @@ PROBING: Final = BITS["probed"] | BITS["scanned"]
 """The bits of visitors who request paths that only scanners request: their errors do not show a problem with the site.
 """
 UNFOLLOWED: Final = BITS["unfollowed"]
-"""The bit of a page that was loaded ahead and not opened. Alone, it makes a visit a prefetch, not a bot in disguise."""
+"""The bit of a page that a browser prefetched, but that was never opened. Alone, it makes a visit a prefetch, not a bot
+in disguise."""
 OWN: Final = BITS["own_address"] | BITS["own_rule"]
-"""The bits, each of which sets a visit aside, whether or not files are counted."""
+"""Bits, each of which sets a visit aside, whether or not files are counted."""
 CONVICTING: Final = sum(signal.bit for signal in SIGNALS if signal.convicts)
-"""The bits, each of which makes a visit that looks like a person's a bot in disguise."""
+"""Bits, each of which makes a visit that looks like a person's a bot in disguise (UNFOLLOWED alone: a prefetch)."""

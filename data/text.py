@@ -1,4 +1,4 @@
-"""Formats text for people, and parses their input."""
+"""Formats numbers, parses amounts of memory, and caches functions of short strings."""
 
 import re
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from data.errors import BadInput
 
 CachedValue = TypeVar("CachedValue")
 MAX_CACHED_LENGTH: Final = 512
-"""Maximum total length of the cached arguments of a call. Clients may send 16,384 characters in each visit, which once
+"""Maximum total length of the arguments of a cached call. Clients may send 16,384 characters in each visit, which once
 filled caches with a gigabyte."""
 _UNITS: Final = {"MB": 10**6, "GB": 10**9, "MiB": 2**20, "GiB": 2**30}
 
@@ -28,8 +28,8 @@ def bytes_of_memory(text: str) -> int:
 
 
 class ShortTextCache(Generic[CachedValue]):
-    """A function of strings that caches its latest results, except for strings longer than MAX_CACHED_LENGTH
-    together.
+    """A function of strings that caches its latest results, except for arguments with a total length over
+    MAX_CACHED_LENGTH.
     """
 
     def __init__(self, size: int, function: Callable[..., CachedValue]) -> None:

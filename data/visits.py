@@ -30,7 +30,7 @@ CATEGORY_OF_KIND: Final = {
     "prefetch": "other_bot",
     "other": "other_bot",
 }
-"""agent_kind → bot_category."""
+"""The bot_category of each agent_kind."""
 
 DEVICE_TYPES: Final = ("desktop", "mobile", "tablet", "bot")
 CONFIDENCE_SCORES: Final = {"verified": 1.0, "high": 0.9, "medium": 0.7, "low": 0.4, "contradicted": 0.0}
@@ -43,7 +43,8 @@ FilledBy = Literal["request", "target", "visitor", "classification", "referrer",
 
 request: the request as logged or reported. target: the requested path. visitor: client address and user agent.
 classification: the classifier. referrer: the Referer header. campaign: the utm_ parameters. zone: the time zone of the
-organization. day: all visits of the day, once it is over. rules: the rules' version.
+organization. day: the request and, once its day is over, all visits of that day. rules: the rules'
+version.
 """
 
 
@@ -117,7 +118,7 @@ def visits_schema(version: int) -> pa.Schema:
 
 
 VISITS: Final = visits_schema(SCHEMA_VERSION)
-"""The schema of one Parquet file. The organization, and the day in its zone, are in the file's path."""
+"""The schema of a Parquet file of visits. The organization, and the day in its zone, are in the file's path."""
 VISITS_OF_DAYS: Final = VISITS.insert(0, pa.field("day", pa.date32()))
 """The schema of visits that are not in files yet. `day`, in the organization's zone, decides which file gets them."""
 UTM_FIELDS: Final = columns_filled_by("campaign")

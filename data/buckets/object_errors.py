@@ -21,7 +21,7 @@ _ONE_OBJECT: Final = frozenset({"AccessDenied", "InvalidObjectState", "NoSuchKey
 
 
 class TargetUnavailable(TrafficError):
-    """A target cannot be reached, or refuses a request. A retry may succeed."""
+    """A bucket or folder cannot be reached, or refuses a request. A retry may succeed."""
 
 
 class ObjectUnavailable(TargetUnavailable):
@@ -29,7 +29,8 @@ class ObjectUnavailable(TargetUnavailable):
 
 
 def unavailable(name: str, key: str, error: str, timeout: timedelta) -> TargetUnavailable:
-    """Return the exception for a client error or a store's error response. Its message has only the status and code."""
+    """Return the exception for a client error or a store's error response. Its message quotes only the status and error
+    code."""
     causes = [*_CAUSE.finditer(error)]
     status = next((cause["status"] for cause in causes if cause["status"]), "")
     code = next((cause["code"] for cause in causes if cause["code"]), "")

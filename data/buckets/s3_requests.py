@@ -1,4 +1,5 @@
-"""Makes requests to a bucket that obstore does not support: listing unmodified keys, versions, and parts of uploads.
+"""Makes the requests to buckets for which obstore has no functions: listing unmodified keys, versions and unfinished
+uploads.
 
 obstore signs each request, so credentials are found and used in the same way everywhere.
 """
@@ -39,7 +40,7 @@ class Upload(NamedTuple):
 
 
 class S3Requests:
-    """Sends requests about the objects below a prefix of a bucket. Its methods raise TargetUnavailable."""
+    """Sends requests about the objects below a prefix in a bucket. Its methods raise TargetUnavailable."""
 
     def __init__(self, name: str, client: ModuleType, options: Mapping[str, Any], timeout: timedelta) -> None:
         """`name` is the target's name; `client` is obstore, which opens the bucket with `options`."""
@@ -53,8 +54,7 @@ class S3Requests:
 
     def pages(self, prefix: str = "") -> Iterator[list[ListedObject]]:
         """Yield all objects under a prefix (relative to the target's prefix), page by page, without modifying their
-        keys.
-        """
+        keys."""
         token = dict[str, str]()
         while True:
             found = self._list({"list-type": "2", "prefix": self._prefix + prefix} | token)
@@ -69,8 +69,8 @@ class S3Requests:
             token = {"continuation-token": found.findtext("NextContinuationToken", "")}
 
     def versioning(self) -> str | None:
-        """Return the state of versioning: Enabled or Suspended, "" if it was never enabled, None if the store hides
-        it.
+        """Return the state of versioning: Enabled or Suspended, "" if it was never enabled, None if the store does not
+        report it.
         """
         try:
             return _parse_xml(self._ask("GET", "", {"versioning": ""})).findtext("Status", "")
@@ -120,7 +120,8 @@ class S3Requests:
                 raise
 
     def _list(self, query: Mapping[str, str]) -> Xml.Element:
-        """Return a listing of the bucket as XML. If it cannot be parsed, request it again with URL-encoded keys."""
+        """Return a listing of the bucket as XML. If it cannot be parsed, request it again with URL-encoded keys, and
+        decode them."""
         try:
             return _parse_xml(self._ask("GET", "", query))
         except Xml.ParseError:  # such as for a key with a control character, which XML cannot represent
@@ -137,10 +138,10 @@ class S3Requests:
         return each.findtext("Key", "").removeprefix(self._prefix)
 
     def _ask(self, method: str, key: str, query: Mapping[str, str]) -> bytes:
-        """Send a request, and return the body of its response. `key` is the key in the bucket; "" for the bucket
-        itself.
+        """Send a request, with retries, and return the body of its response. `key` is the key in the bucket; "" for the
+        bucket itself.
 
-        Raises _ErrorAnswer.
+        Raises _ErrorAnswer for an error response, and TargetUnavailable if there is no usable response.
         """
         for attempt in count(1):
             try:
@@ -158,7 +159,7 @@ class S3Requests:
         raise AssertionError
 
     def _sign(self, method: str, key: str, query: Mapping[str, str]) -> str:
-        """Return a signed URL with this query, valid for a minute.
+        """Return a signed URL with this query, valid for twice the time-out.
 
         obstore signs only URLs of objects, so the endpoint given to it is the requested URL with its query; the last
         parameter, which stores ignore, absorbs what obstore appends.
@@ -185,7 +186,8 @@ class _ErrorAnswer(TargetUnavailable):
 
 
 def _answer(method: str, address: str, timeout: float) -> bytes:
-    """Send a request, and read the response within the time-out. Raises OSError."""
+    """Send a request, and read the response within the time-out. Raises OSError, or ValueError for an incomplete or
+    oversized response."""
     ends_at, body = time.monotonic() + timeout, bytearray()
     import urllib.request  # noqa: PLC0415  # slow to import, and commands import this file without using a store
 
@@ -203,7 +205,7 @@ def _answer(method: str, address: str, timeout: float) -> bytes:
 
 
 def _parse_xml(body: bytes) -> Xml.Element:
-    """Parse a response, ignoring its namespace."""
+    """Parse a response, without its namespaces. Raises ParseError."""
     root = Xml.fromstring(body)  # noqa: S314  # expat limits the expansion of entities
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]

@@ -27,7 +27,7 @@ _TIMEOUT: Final = timedelta(seconds=30)
 _SINGLE_PUT_BYTES: Final = 64_000_000
 _SMALL_BYTES: Final = 8_000_000
 _LARGE_PUTS: Final = threading.Lock()
-"""Larger objects are uploaded one at a time, since a single upload holds all of its content in memory."""
+"""Held during each upload of more than _SMALL_BYTES, since an upload in one part holds the whole object in memory."""
 _ABORTS: Final = 4
 _DELETED_AT_ONCE: Final = 1_000
 PARTIAL: Final = ".partial-"
@@ -55,12 +55,13 @@ def parse_target(text: str) -> str:
 
 
 def open_target(name: str) -> "ObjectStore":
-    """Return the target of this name, even if it is unreachable. Raises BadInput if it needs the extra `publish`."""
+    """Return the target of this name, even if it is unreachable. Raises BadInput for a bucket without the extra
+    `publish`."""
     return Bucket(name) if name.startswith("s3://") else Folder(name)
 
 
 class Folder:
-    """A folder in a file system. Each method raises TargetUnavailable."""
+    """A folder in a file system. Its methods raise TargetUnavailable if the file system fails."""
 
     late: Final = timedelta(0)
     """How long an object may still appear after the program that wrote it has ended."""
@@ -102,13 +103,13 @@ class Folder:
                 (self._root / key).unlink(missing_ok=True)
 
     def list(self, prefix: str) -> dict[str, int]:
-        """Return the keys below a folder, which ends with / or is "", with the size of each object in bytes."""
+        """Return the keys under a prefix (a folder that ends with /, or ""), with the size of each object in bytes."""
         with self._errors():
             files = [path for path in (self._root / prefix).rglob("*") if path.is_file()]
             return {path.relative_to(self._root).as_posix(): path.stat().st_size for path in files}
 
     def versions_problem(self) -> str | None:
-        """Return the reason why deleted objects would remain as earlier versions; "" if they would not, None if
+        """Return the reason why deleted objects would remain as earlier versions; "" if they would not, None if that is
         unknown.
         """
         return ""
@@ -139,7 +140,8 @@ class Folder:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Raise TargetUnavailable for a file system error, except for a missing file of the lake."""
+        """Raise TargetUnavailable for a file system error; if a file outside the target is missing, leave
+        FileNotFoundError as it is."""
         try:
             yield
         except OSError as error:
@@ -149,7 +151,7 @@ class Folder:
 
 
 class Bucket:
-    """A bucket and a prefix in it. Credentials, region and endpoint come from the usual AWS variables."""
+    """The objects under a prefix in a bucket. Credentials, region and endpoint come from the usual AWS variables."""
 
     late: Final = timedelta(minutes=15)
     """See Folder. A later request is rejected, since its signature has expired by then:
@@ -221,7 +223,7 @@ class Bucket:
             return bytes(self._client.get_range(self._store, key, start=start, length=length))
 
     def pages(self) -> Iterator[list[ListedObject]]:
-        """Yield all objects, in lists, including those with odd keys. Raises TargetUnavailable."""
+        """Yield all objects, page by page, including those with odd keys. Raises TargetUnavailable."""
         return self._requests.pages()
 
     def delete(self, keys: Iterable[str]) -> None:

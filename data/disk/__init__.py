@@ -1,1 +1,1 @@
-"""Files on a local disk: written, moved and locked durably."""
+"""Writes and moves files durably on a local disk, and locks folders."""

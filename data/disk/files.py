@@ -1,4 +1,4 @@
-"""Writes files durably and hashes them. The manifest records which files exist."""
+"""Writes files durably and hashes them. The manifest, not this module, records which files exist."""
 
 import errno
 import hashlib
@@ -30,7 +30,7 @@ _BUFFER_BYTES: Final = 1 << 20
 
 
 class RegisteredFile(NamedTuple):
-    """A file of links or of rollups, as registered in the manifest."""
+    """A file as registered in the manifest, with what the files of all kinds have in common."""
 
     path: str  # in the lake
     size: int
@@ -56,8 +56,8 @@ def sha256_of(path: Path) -> str:
 
 
 def link_problem(root: Path, path: Path) -> str:
-    """Return why a file of the lake at `root` must not be read: a folder on its path is a symbolic link. Return "" if
-    it may be read.
+    """Return why a file of the lake at `root` must not be read, namely that its path below `root` has a symbolic link;
+    "" if it may be read.
     """
     for part in (path, *path.parents):
         if part == root:
@@ -68,7 +68,7 @@ def link_problem(root: Path, path: Path) -> str:
 
 
 def has_room(folder: Path) -> bool:
-    """Return whether there is room for a small file."""
+    """Return whether there is room for a small file in a folder; errors with other causes do not count."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(bytes(_BUFFER_BYTES))
@@ -186,7 +186,7 @@ def sync(path: Path) -> None:
 
 
 def network_file_system(folder: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str | None:
-    """Return the type of network file system that contains a folder; None for a local disk, or if it is unknown."""
+    """Return the type of the network file system that contains a folder; None for a local disk, or if it is unknown."""
     device = folder.stat().st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
     try:

@@ -1,4 +1,4 @@
-"""Locks between the programs that use one lake. The system releases them when a program dies."""
+"""Locks that programs using the same lake take. The operating system releases them when a program dies."""
 
 import fcntl
 import logging
@@ -24,7 +24,7 @@ def shared(root: Path) -> AbstractContextManager[bool]:
 
 @contextmanager
 def exclusive(root: Path) -> Iterator[None]:
-    """Hold an exclusive lock on the lake at `root`. Raises Conflict while another program has it open."""
+    """Hold an exclusive lock on the lake at `root`. Raises Conflict if another program has the lake open."""
     make_durably(root / ".staging")
     with locked(root / ".staging", wait=False) as has_lock:
         if not has_lock:
@@ -34,7 +34,8 @@ def exclusive(root: Path) -> Iterator[None]:
 
 @contextmanager
 def locked(folder: Path, wait: bool, *, is_shared: bool = False) -> Iterator[bool]:
-    """Lock a folder; yield whether the lock was acquired. With `wait`, log a warning if that takes a long time.
+    """Lock a folder; yield whether the lock was acquired. With `wait`, wait for the lock, and log a warning if that
+    takes a long time.
 
     Several programs may hold a shared lock. Two threads of one process exclude each other like two processes.
     """

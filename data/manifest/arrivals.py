@@ -19,7 +19,8 @@ SILENT_HOURS: Final = 6
 """How many whole hours without the usual visits count as silence."""
 WEEKS: Final = 4
 MIN_VISITS: Final = 10
-"""Minimum number of visits in the same hours of the same weekday, in each of the last WEEKS weeks."""
+"""Minimum number of visits in the same hours of the same weekday, in each of the WEEKS weeks before: with fewer,
+silence is not reported."""
 _LATE_HOURS: Final = {"drop": SILENT_HOURS}
 """Additional hours of delay allowed, by source: log objects, for example, may be delivered only once a day."""
 _EPOCH: Final = datetime(1970, 1, 1)  # UTC, like times of visits
@@ -77,8 +78,8 @@ class ArrivalCounts:
         return [name for (name,) in self._database.rows("SELECT DISTINCT organization FROM arrivals")]
 
     def silences(self, organization: str, zone: str, now: datetime) -> list[Silence]:
-        """Return an organization's silent sources, by hours in its zone; reports are not silent while visits are
-        pending.
+        """Return an organization's silent sources, by hours in its zone; while any visits are pending, reported visits
+        do not count as silent.
         """
         return silences(self._database.rows(_BY_HOUR, {"organization": organization}), zone, now)
 

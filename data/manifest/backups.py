@@ -1,4 +1,4 @@
-"""Reduces a copy of a manifest to the contents of a backup. The caller owns the connection to the copy."""
+"""Reduces a copy of a manifest to the contents of a backup. The caller must close the connection to the copy."""
 
 import sqlite3
 from itertools import starmap
@@ -9,7 +9,7 @@ from data.manifest.kinds import KINDS
 
 
 class BackupResult(NamedTuple):
-    """What a backup contains, in numbers."""
+    """The number of visit files, visits and pending visits in a backup, and the size of the visit files in bytes."""
 
     files: int
     visits: int
@@ -31,7 +31,8 @@ def files_to_back_up(copy: sqlite3.Connection) -> list[RegisteredFile]:
 
 
 def forget_other_files(copy: sqlite3.Connection) -> BackupResult:
-    """Delete the records of all other files from a copy of the manifest; return what the backup contains."""
+    """Delete the records of files that are not backed up from a copy of the manifest; return what the backup contains.
+    """
     for kind in KINDS:
         kind.execute("DELETE FROM of_kind WHERE deletable_at IS NOT NULL OR NOT ?", copy, [kind.is_backed_up])
     copy.execute("VACUUM")

@@ -1,4 +1,4 @@
-"""Records the organizations for which answers ignore behaviour signals; by default, answers use these signals."""
+"""Records the organizations for which answers ignore behaviour signals; by default, answers use them."""
 
 from collections.abc import Iterable
 from datetime import date
@@ -16,11 +16,12 @@ class Behaviour:
         self._database = database
 
     def is_used(self, organization: str) -> bool:
-        """Return whether answers reclassify visits by their signals."""
+        """Return whether an organization's answers reclassify visits by their signals."""
         return not self._database.rows("SELECT 1 FROM behaviour_off WHERE organization = ?", [organization])
 
     def switch(self, organization: str, *, on: bool) -> None:
-        """Choose whether answers reclassify visits by their signals. Raises BadInput for an invalid name."""
+        """Choose whether an organization's answers reclassify visits by their signals. Raises BadInput for an invalid
+        name."""
         check_organization(organization)
         with self._database.transaction() as db:
             if on:
@@ -31,5 +32,5 @@ class Behaviour:
 
 
 def unjudged_days(files: Iterable[LandedFile]) -> set[date]:
-    """Return the days of the live files that have unjudged visits; today's visits are always unjudged."""
+    """Return the days of those files that have visits and were not judged. Today's files are never judged."""
     return {file.day for file in files if file.visits and not file.behaviour_version}

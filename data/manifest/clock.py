@@ -9,7 +9,7 @@ lock."""
 
 
 def is_recent(moment: datetime, age: timedelta, now: datetime) -> bool:
-    """Return whether a time is less than `age` ago and not in the future."""
+    """Return whether a time is less than `age` ago and not in the future, apart from TOLERANCE."""
     return now - age < moment <= now + TOLERANCE
 
 

@@ -32,7 +32,8 @@ _OBJECT: Final = "INSERT OR IGNORE INTO objects (organization, bucket, key, etag
 SELECT ?, ?, ?, ?, id FROM batches WHERE organization = ? AND sha256 = ?"
 
 OldManifest: TypeAlias = Mapping[str, Sequence[tuple[Any, ...]]]
-"""The rows of each table, by table name; each row of `files` has a path, a SHA-256 and whether the file is live."""
+"""The rows of the tables that a rebuild keeps, by table name; each row of `files` has only a path, a SHA-256 and
+whether the file is live."""
 
 
 def read_old_manifest(path: Path) -> OldManifest | None:
@@ -92,7 +93,7 @@ class NewContents:
 
 
 class Totals(NamedTuple):
-    """The numbers of files, visits and pending visits in a manifest."""
+    """The numbers of live files with visits, of their visits, and of pending visits in a manifest."""
 
     files: int
     visits: int
@@ -100,7 +101,7 @@ class Totals(NamedTuple):
 
 
 def write_manifest(path: Path, contents: NewContents) -> Totals:
-    """Create a manifest at `path` as a single file, without a write-ahead log."""
+    """Create a manifest at `path` as a single file, without a write-ahead log; return its totals."""
     with closing(Database(path)) as database:
         with database.transaction() as db:
             _insert(db, contents)

@@ -65,8 +65,8 @@ class Copies:
         ]
 
     def begin(self, target: str, organization: str) -> Copy:
-        """Record a copy before its first object is written, since erasures must reach it from then on; return the
-        copy.
+        """Record a new copy before its first object is written, since erasures must reach the copy from then on. Return
+        the copy, new or not.
         """
         found = self.find(target, organization)
         if not found:

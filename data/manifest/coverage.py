@@ -14,7 +14,8 @@ from data.manifest.database import Database
 from data.manifest.organizations import Organizations
 
 MAX_PAUSE: Final = timedelta(hours=12)
-"""The longest pause between two logs or reports that is not a gap, and the longest part a covered day may lack."""
+"""The longest pause between two logs or reports that is not a gap, and the longest part of a covered day that may be
+missing."""
 
 
 def is_pause(last_at: str, first_at: str) -> bool:
@@ -29,7 +30,7 @@ def span(*spans: tuple[str, str]) -> tuple[str, str]:
 
 
 def note_received(db: sqlite3.Connection, organization: str, first_at: str, last_at: str) -> None:
-    """Record, in a transaction, when reported visits were received; a new interval begins only after a pause."""
+    """Record, in a transaction, when reported visits were received; a new interval begins only after a gap."""
     row = db.execute(
         "SELECT rowid, last_at FROM received WHERE organization = ? ORDER BY last_at DESC LIMIT 1", [organization]
     ).fetchone()
@@ -40,7 +41,7 @@ def note_received(db: sqlite3.Connection, organization: str, first_at: str, last
 
 
 class Coverage:
-    """The days that each organization's visits cover."""
+    """The days that each organization's logs and reported visits cover."""
 
     def __init__(self, database: Database, organizations: Organizations) -> None:
         self._database, self._organizations = database, organizations
@@ -77,7 +78,8 @@ class Coverage:
         return covered
 
     def newest_at(self, organization: str, domain: str) -> datetime | None:
-        """Return the time of the newest visit read or reported for a domain ("": any domain); None if there is none."""
+        """Return the later of two times: of the newest visit in a log for a domain ("": any), and of the last report,
+        for any domain. Return None if there are no visits."""
         ((newest,),) = self._database.rows(
             "SELECT max(at) FROM (SELECT max(last_at) AS at FROM batches WHERE organization = :organization "
             "AND (domain IN ('', :domain) OR :domain = '') "

@@ -36,7 +36,7 @@ class Database:
         self._writing = threading.Lock()
 
     def reader(self) -> sqlite3.Connection:
-        """Open another connection for reading; the caller closes it. Raises OSError as `transaction` does."""
+        """Open another connection for reading; the caller must close it. Raises OSError as `transaction` does."""
         self.check_identity()
         connection = self._connect(self.path, MIGRATIONS, "")
         connection.create_function("today_in", 2, _today_in, deterministic=True)
@@ -58,7 +58,7 @@ class Database:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Prevent other processes from moving and registering files. Raises OSError as `transaction` does."""
+        """Keep other threads and processes from moving and registering files. Raises OSError as `transaction` does."""
         with self._writing, transaction(self._writer):
             self.check_identity()
             yield
@@ -68,7 +68,7 @@ class Database:
         check_identity(self.path, self._identity)
 
     def check_current(self) -> None:
-        """Raise OutdatedManifest if nothing may be written; only the manifest of a lake can be outdated."""
+        """Do nothing: only SharedDatabase checks whether the manifest is outdated."""
 
     def close(self) -> None:
         """Close all connections."""

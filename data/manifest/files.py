@@ -1,4 +1,4 @@
-"""The visit files registered in the manifest, and for deletion also the files of rollups and links."""
+"""The visit files registered in the manifest; checks and deletion also cover the files of rollups and links."""
 
 import sqlite3
 from collections.abc import Callable, Iterable
@@ -33,10 +33,10 @@ class LandedFile:
     changed_ns: int  # st_ctime_ns, which unlike st_mtime_ns cannot be set back after a change
     inode: int
     checked_at: datetime  # when its bytes were last verified
-    unfinished_of: int | None = None  # the batch with the unfinished last line (without a newline) that it contains
+    unfinished_of: int | None = None  # the batch with the unfinished last line (without a newline) that its visit is from
     schema_version: int = SCHEMA_VERSION  # the schema version of its visits
     behaviour_version: int = 0  # the BEHAVIOUR_VERSION by which its visits were judged; 0: not judged
-    facts: int = 0  # the bits of REQUEST_FACTS and NETWORKS that at least one of its visits has
+    facts: int = 0  # the bits of REQUEST_FACTS that at least one of its visits has, and NETWORKS if it applies
 
 
 _FILE_COLUMNS: Final = (
@@ -94,8 +94,8 @@ class Files:
         return [file for kind in kinds for file in live_of_kind(self._database, kind, before=before)]
 
     def oldest(self, most: int, organization: str = "") -> list[tuple[str, str]]:
-        """Return the organization and path of live files with visits, for one organization or all, oldest days
-        first.
+        """Return the organization and path of up to `most` live files with visits, for one organization or all, oldest
+        days first.
         """
         return [
             (owner, path)
@@ -107,8 +107,8 @@ class Files:
         ]
 
     def first_and_last_days(self, organization: str = "") -> list[tuple[str, str]]:
-        """Return the organization and path of each live file from the first and last day of one organization or of
-        each.
+        """Return the organization and path of each live file from the first and last day with visits, for one
+        organization or all.
         """
         return [(owner, path) for owner, path in self._database.rows(_ENDS, [organization])]
 
@@ -146,7 +146,7 @@ class Files:
         """Return an organization's days with several files (more than `most_open` if a day is not over), and its past
         days not judged by this `version` or a later version. Without `organization`, return those of all organizations.
 
-        Days that were never judged come first, followed by the days with the most files.
+        Days with files that were never judged come first, and within both groups the days with the most files.
         """
         rows = self._database.rows(
             "SELECT organization, day FROM files LEFT JOIN zones USING (organization) "
@@ -186,7 +186,8 @@ class Files:
         return bool(self._database.rows("SELECT 1 FROM registered_files WHERE path = ?", [path]))
 
     def refresh_stat(self, path: str, changed_ns: int, inode: int, now: datetime) -> None:
-        """Record the status of a file of any kind after hashing its bytes; with `changed_ns` 0, it is hashed again."""
+        """Record the change time and inode of a file of any kind after hashing its bytes; after `changed_ns` 0, it is
+        hashed again."""
         with self._database.transaction() as db:
             row = [changed_ns, inode, format_time(now), path]
             for kind in KINDS:
@@ -201,7 +202,8 @@ class Files:
         return [path for (path,) in rows]
 
     def expire_now(self, organization: str, before: date | None, deletable_at: datetime) -> list[str]:
-        """Make an organization's dead files and rollups deletable by `deletable_at` at the latest; return their paths.
+        """Make an organization's dead visit files and rollups deletable by `deletable_at` at the latest; return their
+        paths.
 
         With `before`, this affects only files for days before that date.
         """
@@ -236,7 +238,7 @@ SELECT organization, path FROM files JOIN (
 
 
 def insert_files(db: sqlite3.Connection, files: Iterable[LandedFile]) -> None:
-    """Register live files. The caller has begun a transaction."""
+    """Register live files. The caller must have begun a transaction."""
     insert(
         db,
         VISIT_FILES,

@@ -2,7 +2,7 @@
 
 The manifest counts its commits, files and batches (table `generation`). After each commit, the number of commits is
 copied into the lake's file `generation`, which backups leave out. While the copy is ahead of the manifest, or the
-manifest contradicts its own counts, nothing is written, since that could overwrite visits that only `traffic rebuild`
+manifest contradicts its own counts, nothing is written, since writing could destroy visits that only `traffic rebuild`
 finds.
 """
 
@@ -23,7 +23,7 @@ from data.manifest.database import MIGRATIONS, Connect, Database
 
 _LOG: Final = logging.getLogger(__name__)
 _MAX_UPGRADE_WAIT_SECONDS: Final = 5.0
-"""Maximum time to wait until no other program has the lake open: a program that is starting soon closes it, but a
+"""Maximum time to wait until no other program has the lake open: a program that is just starting closes it soon, but a
 server does not.
 """
 _NUMBER_OF_CHANGES: Final = "SELECT number FROM generation"
@@ -108,7 +108,7 @@ class SharedDatabase(Database):
     def __init__(self, path: Path, refuse_new: str, connect: Connect) -> None:
         """Open the database as Database does, but wait while the manifest is being rebuilt.
 
-        A manifest from an older version is migrated first. Raises Conflict if another program then has the lake open.
+        A manifest from an older version is migrated first; this raises Conflict if another program keeps the lake open.
         """
         self._root, self._copy = path.parent, GenerationCopy(path.parent)
         with ExitStack() as in_use:
@@ -156,7 +156,8 @@ class SharedDatabase(Database):
 
 
 def _upgrade(path: Path, refuse_new: str, connect: Connect) -> None:
-    """Migrate a manifest from an older version; no other program may have the lake open, since it would use old SQL."""
+    """Migrate a manifest from an older version. Raises Conflict if another program keeps the lake open, since that
+    program would use old SQL."""
     ends_at = time.monotonic() + _MAX_UPGRADE_WAIT_SECONDS
     while _is_older(path):
         try:
@@ -172,8 +173,8 @@ def _upgrade(path: Path, refuse_new: str, connect: Connect) -> None:
 
 
 def _is_older(path: Path) -> bool:
-    """Return whether an older version wrote a manifest; False if it is new or cannot be read, which opening it
-    reports.
+    """Return whether an older version wrote a manifest; False if the manifest is missing, empty or unreadable, which
+    opening it handles.
     """
     with suppress(sqlite3.Error), closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=60)) as db:
         (version,) = db.execute("PRAGMA user_version").fetchone()

@@ -88,7 +88,8 @@ def expire_of_day(
 def live_of_kind(
     database: Database, kind: FileKind, organization: str = "", before: datetime | None = None
 ) -> list[RegisteredFile]:
-    """Return the live files of one organization, or of all; with `before`, only those last verified before that time.
+    """Return the live files of a kind, of one organization or of all; with `before`, only those last verified before
+    that time.
 
     The files verified longest ago come first.
     """

@@ -27,7 +27,7 @@ class LiveLinks(NamedTuple):
     """An organization's live link files."""
 
     whole: RegisteredFile | None = None
-    changes: RegisteredFile | None = None  # the changes since the whole file was written
+    changes: RegisteredFile | None = None  # the changes since the base file was written
 
     @property
     def paths(self) -> list[str]:
@@ -83,8 +83,8 @@ class LinkFiles:
     ) -> None:
         """Move a file into place with `move` and make it the base file; it also replaces the file of changes.
 
-        `made` are the ids to record of the queued edits that the file applies. Raises Conflict unless the live files
-        are still the `read` files.
+        `made` are the ids of the queued edits that the file includes; they are recorded. Raises Conflict unless the
+        live files are still the `read` files.
         """
         with self._database.transaction() as db:
             _check_live(db, organization, read)
@@ -141,7 +141,7 @@ class LinkFiles:
 
 
 def insert_links(db: sqlite3.Connection, organization: str, links: LiveLinks, now: datetime) -> None:
-    """Register the live files of an organization's links. The caller has begun a transaction.
+    """Register the live files of an organization's links. The caller must have begun a transaction.
 
     The number and age of the changes are unknown, so the changes are soon folded.
     """

@@ -36,7 +36,7 @@ class Batch(msgspec.Struct, frozen=True, omit_defaults=True):
     whole_size: int = 0  # its length up to the end of the last finished line
     visits: int = 0
     log_format: str = ""
-    imported_at: str = ""  # "": only its last file records that the import was finished
+    imported_at: str = ""  # "" in the footers of all files but its last, which alone records that it was finished
     first_at: str = ""  # the times of its first and last visit; "": it has no visits
     last_at: str = ""
     object: ObjectVersion | None = None  # source of the content, in a bucket or drop folder; not read back
@@ -113,7 +113,8 @@ class Logs:
 
 
 def skip_rest(db: sqlite3.Connection, batches: Iterable[int]) -> None:
-    """Skip the rest of imports' unfinished last lines, in a transaction; otherwise, the next import would add them."""
+    """Skip the rest of each import's unfinished last line, in a transaction; otherwise, the next import would land it.
+    """
     db.executemany("UPDATE batches SET whole_bytes = bytes WHERE id = ?", [(batch,) for batch in batches])
 
 
@@ -127,8 +128,8 @@ def put_batch(db: sqlite3.Connection, organization: str, batch: Batch, arrived: 
     """Register a new batch, or extend the batch with its id to longer content of the same log.
 
     When a batch is extended, `visits` is the number added. This also records arrivals from a continuous source, and the
-    object that the content was read from. The caller has begun a transaction. Raises sqlite3.IntegrityError if the
-    content is already registered, or Conflict if it is registered with another domain.
+    object that the content was read from. The caller must have begun a transaction. Raises sqlite3.IntegrityError if
+    the content is already registered, or Conflict if it is registered with another domain.
     """
     if arrived:
         note_arrivals(db, organization, arrived, datetime.fromisoformat(batch.imported_at))
@@ -154,7 +155,7 @@ def put_batch(db: sqlite3.Connection, organization: str, batch: Batch, arrived: 
 
 
 def insert_objects(db: sqlite3.Connection, organization: str, read: Iterable[tuple[ObjectVersion, int]]) -> None:
-    """Record which batches landed the contents of objects. The caller has begun a transaction."""
+    """Record which batches landed the contents of objects. The caller must have begun a transaction."""
     db.executemany(
         "INSERT OR IGNORE INTO objects (organization, bucket, key, etag, batch) VALUES (?, ?, ?, ?, ?)",
         [(organization, *version, batch) for version, batch in read],

@@ -49,7 +49,7 @@ class Manifest:
         it.
 
         With `is_shared`, the lake is used by several programs: the manifest cannot be rebuilt while it is open, and is
-        not written if it is outdated.
+        not written to if it is outdated.
         """
         self._path = path
         self._database = database = (SharedDatabase if is_shared else Database)(path, refuse_new, connect)
@@ -74,7 +74,8 @@ class Manifest:
         self.statistics = Statistics(database)
 
     def locked(self) -> AbstractContextManager[None]:
-        """Prevent other processes from moving and registering files. Raises OSError if the manifest was replaced."""
+        """Keep other threads and processes from moving and registering files. Raises OSError if the manifest was
+        replaced."""
         return self._database.locked()
 
     def exclusive(self) -> AbstractContextManager[object]:
@@ -82,7 +83,7 @@ class Manifest:
         return self._database.transaction()
 
     def check_current(self) -> None:
-        """Raise OutdatedManifest if nothing may be written; only the manifest of a lake can be outdated."""
+        """Raise OutdatedManifest if nothing may be written. Only a manifest opened with `is_shared` is checked."""
         self._database.check_current()
 
     def check_writable(self) -> None:
@@ -110,8 +111,8 @@ class Manifest:
     ) -> None:
         """Register a batch as put_batch does, and its files, dated in `zone`, in one transaction.
 
-        `excluded` is the number of visits set aside by each of the owner's rules. The visit from the unfinished last
-        line of `continues` expires, since this batch has read that line again. Raises the exceptions of put_batch, and
+        `excluded` is the number of visits set aside by each of the owner's rules. The file of the unfinished last line
+        of `continues` expires, since this batch has read that line again. Raises the exceptions of put_batch, and
         ZoneChanged if the organization has another zone.
         """
         with self._database.transaction() as db:
@@ -129,10 +130,10 @@ class Manifest:
     def replace(
         self, files: Sequence[LandedFile], move: Move, policy: Policy, now: datetime, grace: timedelta
     ) -> list[LandedFile]:
-        """Replace live files of one organization atomically and return the new files. The old can be deleted after
-        `grace`.
+        """Replace live files of one organization atomically and return the new files. The old files can be deleted
+        after `grace`.
 
-        Raises Conflict unless all the files are live.
+        Raises Conflict unless all `files` are live.
         """
         organization, expiry = files[0].organization, now + grace
         with self._database.transaction() as db:

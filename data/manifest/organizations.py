@@ -29,7 +29,7 @@ class ZoneChanged(Conflict):
 
 
 class OrganizationState(NamedTuple):
-    """The epoch (number of changes to landed visits) and zone of an organization, and the lake's revision."""
+    """The epoch of an organization (how often its answers were invalidated), its zone, and the lake's revision."""
 
     epoch: int
     zone: str
@@ -49,7 +49,7 @@ class Organizations:
         self._reader.close()
 
     def names(self) -> list[str]:
-        """Return the names of all organizations with imports, files or changes, sorted."""
+        """Return the names of all organizations with imports, files or epochs, sorted."""
         rows = self._database.rows(
             "SELECT organization FROM batches UNION SELECT organization FROM files "
             "UNION SELECT organization FROM epochs ORDER BY organization"
@@ -68,8 +68,8 @@ class Organizations:
             return state_of(self._reader, organization)
 
     def epoch(self, organization: str) -> int:
-        """Return the number of changes to an organization's stored visits. Answers cached in earlier epochs are
-        stale.
+        """Return how often an organization's answers were invalidated, by a change to landed visits or to what answers
+        count. Answers cached in earlier epochs are stale.
         """
         return self.state(organization).epoch
 
@@ -89,7 +89,8 @@ class Organizations:
     def set_zone(self, organization: str, zone: str) -> None:
         """Set the zone of an organization without visits.
 
-        Raises BadInput if the zone is unknown, or if there are visits, even removed ones, which may still be on disk.
+        Raises BadInput if the name or zone is invalid, or if another zone already dates visits, even removed ones,
+        which may still be on disk.
         """
         check_organization(organization)
         check_zone(zone)
@@ -110,7 +111,7 @@ def state_of(db: sqlite3.Connection, organization: str) -> OrganizationState:
 
 
 def begin_epoch(db: sqlite3.Connection, organization: str) -> None:
-    """Invalidate all answers of an organization. The caller has begun a transaction."""
+    """Invalidate all answers of an organization. The caller must have begun a transaction."""
     db.execute(
         "INSERT INTO epochs VALUES (?, 1) ON CONFLICT (organization) DO UPDATE SET epoch = epoch + 1", [organization]
     )

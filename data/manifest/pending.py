@@ -73,7 +73,7 @@ class Pending:
         self._session = 0  # of the visits added by this object (session_of); 0: none yet
 
     def add(self, packs: Collection[PendingPack], now: datetime) -> None:
-        """Store visits durably before returning. Raises ZoneChanged without having stored any."""
+        """Store visits durably before returning. Raises ZoneChanged, in which case none are stored."""
         with self._database.transaction() as db:
             for pack in packs:
                 check_zone_is(db, pack.organization, pack.zone)

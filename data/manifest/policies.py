@@ -12,7 +12,7 @@ class Policy(NamedTuple):
     Live visits never wait. If another process has replaced one of the files in the meantime, Conflict is raised.
     """
     changes_answers: bool
-    """Whether visits change or disappear, which invalidates answers and the rollups of the old files."""
+    """Whether visits change or disappear, which invalidates answers, and the rollups of the old files' months."""
     judges: bool = False
     """Whether visits get signals, which invalidates answers, but not the rollups of other days."""
     erases: bool = False
@@ -26,6 +26,6 @@ JUDGING: Final = Policy("as its caller decides", changes_answers=False, judges=T
 RECLASSIFYING: Final = Policy("imports and rewriters", changes_answers=True)
 """Imports wait: otherwise, an import that has classified its lines by older rules would add them afterwards."""
 RETAINING: Final = Policy("rewriters", changes_answers=True, erases=True)
-"""Imports need not wait: the next run deletes visits added to such days during this one."""
+"""Imports need not wait: if they add visits to expired days during a run, the next run deletes them."""
 ERASING: Final = Policy("imports and rewriters", changes_answers=True, erases=True)
 """Imports wait: otherwise, an import that has read erased visits would land them after the receipt."""

@@ -25,8 +25,8 @@ def connect_read_only(path: Path, scratch: Path) -> sqlite3.Connection:
     """Open a database for reading only. Raises sqlite3.Error or OSError.
 
     If SQLite cannot read the log in place, because it cannot create the shared memory (-shm), the database is copied
-    with its log into the folder `scratch`. It is opened as immutable only if there is no log, since SQLite would ignore
-    a log.
+    with its log into the folder `scratch`. The database is opened as immutable only if there is no log, since SQLite
+    would ignore a log.
     """
     try:
         return _connect(path, "mode=ro")
@@ -70,7 +70,8 @@ def _connect(path: Path, options: str) -> sqlite3.Connection:
 
 
 def _copy_database(path: Path, scratch: Path) -> Path:
-    """Copy a database and its logs; retry if they change in the meantime. Raises OSError if they keep changing."""
+    """Copy a database and its logs into a new folder in `scratch`; return the path of the copy. If they change in the
+    meantime, copy them again. Raises OSError if they keep changing."""
     target = Path(tempfile.mkdtemp(dir=scratch)) / path.name
     for _ in range(_ATTEMPTS):
         before = _state(path)

@@ -16,7 +16,7 @@ from data.errors import LakeDamaged, NewerVersion
 
 _LOG: Final = logging.getLogger(__name__)
 _MAX_WAIT_SECONDS: Final = 60.0
-"""Maximum time to wait for a database that another process is writing."""
+"""Maximum time to wait for a database that another process is writing to."""
 
 
 class _Connection(sqlite3.Connection):
@@ -34,7 +34,8 @@ def _close_all() -> None:
 
 
 class Readers:
-    """A pool of connections for reading: each caller gets a separate connection, so it never waits for others."""
+    """A pool of connections for reading: each caller gets a separate connection, so callers never wait for each other.
+    """
 
     def __init__(self, opening: Callable[[], sqlite3.Connection]) -> None:
         """Open the first connection; `opening` is called for another when all are in use."""
@@ -116,7 +117,7 @@ def _begin_log(db: sqlite3.Connection) -> str:
 
 
 def disk_problem(error: Exception) -> str:
-    """Return the remedy for an SQLite error caused by the disk; "" for other errors."""
+    """Return the cause and the remedy if the disk caused an SQLite error; "" for other errors."""
     if (getattr(error, "sqlite_errorcode", 0) & 0xFF) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return f"the disk is full or fails ({error}); free space or check the disk, then try again"
     return ""
@@ -153,8 +154,8 @@ def create_database(path: Path, staged: Path, migrations: Sequence[str]) -> None
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
     """Commit the statements in the context together, or none of them if it raises.
 
-    No other connection writes during the context. Raises sqlite3.OperationalError if the wait exceeds the connection's
-    timeout.
+    No other connection writes during the context. Raises sqlite3.OperationalError if another connection keeps writing
+    beyond this connection's timeout.
     """
     db.execute("BEGIN IMMEDIATE")
     try:

@@ -1,4 +1,4 @@
-"""Statistics on the whole lake: numbers for its status, not for answers."""
+"""Statistics on the stored visits: numbers for the status of a lake, and the days that each organization has."""
 
 import json
 from dataclasses import dataclass
@@ -98,12 +98,13 @@ class Statistics:
         return StoredSpan(_day(first), _day(last), bool(has_pending), days)
 
     def files(self) -> FileCounts:
-        """Count the dead files, and find when the live file checked longest ago was checked."""
+        """Count the dead visit files, and find the oldest check of a live one."""
         ((dead, dead_bytes, oldest_check),) = self._database.rows(_FILES)
         return FileCounts(dead or 0, dead_bytes or 0, parse_time(oldest_check))
 
     def latest_time(self, other: datetime | None) -> datetime | None:
-        """Return the latest time recorded anywhere in the manifest, or the given time if it is later."""
+        """Return the latest time at which a live visit file was checked, a pending visit received or a task run; or
+        `other`, if that is later."""
         ((latest,),) = self._database.rows(_LATEST_TIME, [format_time(other) if other else None])
         return parse_time(latest)
 
