@@ -67,8 +67,7 @@ def normalized_host(text: str) -> str | None:
 
 
 def check_host(text: str, what: str) -> str:
-    """Return the normal form of a host or host:port. Raises BadInput if `text` is neither; `what` begins the message.
-    """
+    """Return the normal form of a host or host:port. Raises BadInput for other text; `what` begins the message."""
     host = normalized_host(text)
     if host is None:
         raise BadInput(f"{what} {HOST_RULE}.")

@@ -60,7 +60,8 @@ def _utc_offset(minute: datetime, zone: str) -> int:
 
 def utc_offsets(moments: pa.Array, zone: str) -> pa.Array:
     """Return a zone's offset in minutes at each UTC time (timestamps, not null) as int16. Each distinct minute is
-    computed once."""
+    computed once.
+    """
     if zone == DEFAULT_ZONE:
         return pa.repeat(pa.scalar(0, pa.int16()), len(moments))
     minutes = pc.floor_temporal(moments, unit="minute").dictionary_encode()

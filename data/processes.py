@@ -15,7 +15,8 @@ def python_path() -> str:
 
 def end_without(parent: int, clean_up: Callable[[], None] = lambda: None) -> None:
     """End this process, after cleaning up, within a second of the end of its parent, whatever its other threads are
-    doing."""
+    doing.
+    """
     while os.getppid() == parent:
         time.sleep(1)
     clean_up()

@@ -43,8 +43,7 @@ FilledBy = Literal["request", "target", "visitor", "classification", "referrer",
 
 request: the request as logged or reported. target: the requested path. visitor: client address and user agent.
 classification: the classifier. referrer: the Referer header. campaign: the utm_ parameters. zone: the time zone of the
-organization. day: the request and, once its day is over, all visits of that day. rules: the rules'
-version.
+organization. day: the request and, once its day is over, all visits of that day. rules: the rules' version.
 """
 
 

@@ -30,7 +30,8 @@ class ObjectUnavailable(TargetUnavailable):
 
 def unavailable(name: str, key: str, error: str, timeout: timedelta) -> TargetUnavailable:
     """Return the exception for a client error or a store's error response. Its message quotes only the status and error
-    code."""
+    code.
+    """
     causes = [*_CAUSE.finditer(error)]
     status = next((cause["status"] for cause in causes if cause["status"]), "")
     code = next((cause["code"] for cause in causes if cause["code"]), "")

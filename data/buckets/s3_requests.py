@@ -54,7 +54,8 @@ class S3Requests:
 
     def pages(self, prefix: str = "") -> Iterator[list[ListedObject]]:
         """Yield all objects under a prefix (relative to the target's prefix), page by page, without modifying their
-        keys."""
+        keys.
+        """
         token = dict[str, str]()
         while True:
             found = self._list({"list-type": "2", "prefix": self._prefix + prefix} | token)
@@ -121,7 +122,8 @@ class S3Requests:
 
     def _list(self, query: Mapping[str, str]) -> Xml.Element:
         """Return a listing of the bucket as XML. If it cannot be parsed, request it again with URL-encoded keys, and
-        decode them."""
+        decode them.
+        """
         try:
             return _parse_xml(self._ask("GET", "", query))
         except Xml.ParseError:  # such as for a key with a control character, which XML cannot represent
@@ -187,7 +189,8 @@ class _ErrorAnswer(TargetUnavailable):
 
 def _answer(method: str, address: str, timeout: float) -> bytes:
     """Send a request, and read the response within the time-out. Raises OSError, or ValueError for an incomplete or
-    oversized response."""
+    oversized response.
+    """
     ends_at, body = time.monotonic() + timeout, bytearray()
     import urllib.request  # noqa: PLC0415  # slow to import, and commands import this file without using a store
 

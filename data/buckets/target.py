@@ -56,7 +56,8 @@ def parse_target(text: str) -> str:
 
 def open_target(name: str) -> "ObjectStore":
     """Return the target of this name, even if it is unreachable. Raises BadInput for a bucket without the extra
-    `publish`."""
+    `publish`.
+    """
     return Bucket(name) if name.startswith("s3://") else Folder(name)
 
 
@@ -141,7 +142,8 @@ class Folder:
     @contextmanager
     def _errors(self) -> Iterator[None]:
         """Raise TargetUnavailable for a file system error; if a file outside the target is missing, leave
-        FileNotFoundError as it is."""
+        FileNotFoundError as it is.
+        """
         try:
             yield
         except OSError as error:

@@ -21,7 +21,8 @@ class Behaviour:
 
     def switch(self, organization: str, *, on: bool) -> None:
         """Choose whether an organization's answers reclassify visits by their signals. Raises BadInput for an invalid
-        name."""
+        name.
+        """
         check_organization(organization)
         with self._database.transaction() as db:
             if on:

@@ -79,7 +79,8 @@ class Coverage:
 
     def newest_at(self, organization: str, domain: str) -> datetime | None:
         """Return the later of two times: of the newest visit in a log for a domain ("": any), and of the last report,
-        for any domain. Return None if there are no visits."""
+        for any domain. Return None if there are no visits.
+        """
         ((newest,),) = self._database.rows(
             "SELECT max(at) FROM (SELECT max(last_at) AS at FROM batches WHERE organization = :organization "
             "AND (domain IN ('', :domain) OR :domain = '') "

@@ -33,7 +33,7 @@ class LandedFile:
     changed_ns: int  # st_ctime_ns, which unlike st_mtime_ns cannot be set back after a change
     inode: int
     checked_at: datetime  # when its bytes were last verified
-    unfinished_of: int | None = None  # the batch with the unfinished last line (without a newline) that its visit is from
+    unfinished_of: int | None = None  # the batch whose unfinished last line (without a newline) it contains
     schema_version: int = SCHEMA_VERSION  # the schema version of its visits
     behaviour_version: int = 0  # the BEHAVIOUR_VERSION by which its visits were judged; 0: not judged
     facts: int = 0  # the bits of REQUEST_FACTS that at least one of its visits has, and NETWORKS if it applies
@@ -187,7 +187,8 @@ class Files:
 
     def refresh_stat(self, path: str, changed_ns: int, inode: int, now: datetime) -> None:
         """Record the change time and inode of a file of any kind after hashing its bytes; after `changed_ns` 0, it is
-        hashed again."""
+        hashed again.
+        """
         with self._database.transaction() as db:
             row = [changed_ns, inode, format_time(now), path]
             for kind in KINDS:

@@ -157,7 +157,8 @@ class SharedDatabase(Database):
 
 def _upgrade(path: Path, refuse_new: str, connect: Connect) -> None:
     """Migrate a manifest from an older version. Raises Conflict if another program keeps the lake open, since that
-    program would use old SQL."""
+    program would use old SQL.
+    """
     ends_at = time.monotonic() + _MAX_UPGRADE_WAIT_SECONDS
     while _is_older(path):
         try:

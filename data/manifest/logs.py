@@ -113,8 +113,7 @@ class Logs:
 
 
 def skip_rest(db: sqlite3.Connection, batches: Iterable[int]) -> None:
-    """Skip the rest of each import's unfinished last line, in a transaction; otherwise, the next import would land it.
-    """
+    """Skip the rest of each import's unfinished last line, in a transaction, so that no later import lands it."""
     db.executemany("UPDATE batches SET whole_bytes = bytes WHERE id = ?", [(batch,) for batch in batches])
 
 

@@ -75,7 +75,8 @@ class Manifest:
 
     def locked(self) -> AbstractContextManager[None]:
         """Keep other threads and processes from moving and registering files. Raises OSError if the manifest was
-        replaced."""
+        replaced.
+        """
         return self._database.locked()
 
     def exclusive(self) -> AbstractContextManager[object]:

@@ -71,7 +71,8 @@ def _connect(path: Path, options: str) -> sqlite3.Connection:
 
 def _copy_database(path: Path, scratch: Path) -> Path:
     """Copy a database and its logs into a new folder in `scratch`; return the path of the copy. If they change in the
-    meantime, copy them again. Raises OSError if they keep changing."""
+    meantime, copy them again. Raises OSError if they keep changing.
+    """
     target = Path(tempfile.mkdtemp(dir=scratch)) / path.name
     for _ in range(_ATTEMPTS):
         before = _state(path)

@@ -34,8 +34,7 @@ def _close_all() -> None:
 
 
 class Readers:
-    """A pool of connections for reading: each caller gets a separate connection, so callers never wait for each other.
-    """
+    """A pool of connections for reading: callers get separate connections, so they never wait for each other."""
 
     def __init__(self, opening: Callable[[], sqlite3.Connection]) -> None:
         """Open the first connection; `opening` is called for another when all are in use."""

@@ -104,7 +104,8 @@ class Statistics:
 
     def latest_time(self, other: datetime | None) -> datetime | None:
         """Return the latest time at which a live visit file was checked, a pending visit received or a task run; or
-        `other`, if that is later."""
+        `other`, if that is later.
+        """
         ((latest,),) = self._database.rows(_LATEST_TIME, [format_time(other) if other else None])
         return parse_time(latest)
 

@@ -114,7 +114,9 @@ class Rebuild:
         )
 
     def _checked_file(self, file: VisitFile, sha256: str | None) -> LandedFile:
-        """Check a file that counts, and move it back to visits/ if it is in unknown/. Raises LakeDamaged."""
+        """Read a file that counts, unless the old manifest has its hash, move it back to visits/ if it is in unknown/,
+        and return its record. Raises LakeDamaged.
+        """
         if sha256 is None:
             try:
                 with pq.ParquetFile(file.path, page_checksum_verification=True) as parquet:
@@ -164,7 +166,9 @@ class Rebuild:
 
 
 def _still_pending(old: OldManifest, ranges: list[tuple[str, PendingRange]]) -> list[tuple[Any, ...]]:
-    """Return the rows of pending visits that are not in any file yet; `ranges` are the rows that already are."""
+    """Return the rows of pending visits that are not in any file yet or cannot be read; `ranges` are those moved into
+    files.
+    """
     return [
         (key, organization, *rest)
         for key, organization, *rest in old["pending"]

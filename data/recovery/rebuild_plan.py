@@ -165,7 +165,7 @@ def _repeated_batches(files: list[VisitFile]) -> Iterable[VisitFile]:
 
 
 def _repeated_flushes(files: Iterable[VisitFile]) -> Iterable[VisitFile]:
-    """Yield files of pending visits that are all also in another such file of the same day.
+    """Yield files of pending visits if another such file of the same day also contains all of their visits.
 
     Such files remain after a kill before the commit, or if an older manifest was restored with the visits still
     pending.

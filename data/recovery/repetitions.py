@@ -65,7 +65,9 @@ def _not_in(engine: duckdb.DuckDBPyConnection, file: VisitFile, others: list[Vis
 
 
 def without_repeated(repetition: Repetition, staging: Path) -> VisitFile:
-    """Write a replacement for a file, without the visits that are also in older files, which are kept."""
+    """Write a file that replaces a file and those in `unfinished`, without the visits that are also in the older files
+    kept.
+    """
     file, older = repetition.file, [one for one in repetition.older if one.footer.unfinished_of is None]
     names = {*file.footer.replaces, *(one.path.name for one in (file, *repetition.unfinished))}
     footer = replace(file.footer, replaces=tuple(sorted(names)), written_at=datetime.now(UTC), behaviour_version=0)

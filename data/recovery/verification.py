@@ -1,4 +1,6 @@
-"""Verifies a lake: visits and links by their SHA-256, seeds, databases and pending visits. Nothing is repaired."""
+"""Verifies a lake: visits, links and rollups by their SHA-256, seeds, databases and pending visits. Nothing is
+repaired, but damaged rollups expire.
+"""
 
 import os
 import sqlite3

@@ -20,7 +20,9 @@ def own_agents(lake: LakeFolders) -> tuple[OwnAgent, ...]:
 
 
 def content_of(path: Path, most: int) -> bytes:
-    """Return the bytes of a file; b"" if it is missing. Raises BadInput if it cannot be read or is too large."""
+    """Return the bytes of a file; b"" if it is missing. Raises BadInput if it is too large, unreadable or not a regular
+    file.
+    """
     try:
         status = path.lstat()
         if stat.S_ISLNK(status.st_mode):

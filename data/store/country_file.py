@@ -24,7 +24,7 @@ class Download(NamedTuple):
 
 
 def country_database(lake: Lake, path: Path | None) -> CountryDatabase | None:
-    """Return the database at `path`, or without a path the lake's database; None if the lake has none. Raises
+    """Return the database at `path` or, without a path, the lake's database; None if the lake has none. Raises
     BadInput.
     """
     if path is None and not lake.country_database.exists():

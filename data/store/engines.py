@@ -25,7 +25,7 @@ needs memory. A day of 15 million visits was merged with 384 MB, but not with 25
 
 @contextmanager
 def rewriting_engine(staging: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Yield a DuckDB connection that may spill to disk (visits have no IP addresses). Its errors are raised as
+    """Yield a DuckDB connection that may spill to disk (visits have no IP addresses). DuckDB's errors are raised as
     LakeDamaged.
     """
     with closing(duckdb.connect()) as engine:

@@ -83,7 +83,7 @@ def read_visit_file(path: Path) -> VisitFile:
 
 
 def readable_visit_file(path: Path) -> VisitFile | None:
-    """Return the footer of a visit file; None if it cannot be read."""
+    """Read the footer of a visit file as read_visit_file does; return None if it cannot be read."""
     with suppress(LakeDamaged):
         return read_visit_file(path)
     return None
@@ -135,8 +135,8 @@ def replacing_footer(lake: Lake, files: Sequence[LandedFile], removals: Sequence
 
 
 def merged_batches(records: Iterable[Batch]) -> tuple[Batch, ...]:
-    """Merge the records of each batch: keep the one with the longest content, and the earliest and latest times of
-    all.
+    """Merge the records of each batch: keep the one with the longest content, if possible of a finished import, and the
+    earliest and latest times of all.
     """
     merged: dict[int, Batch] = {}
     for record in records:

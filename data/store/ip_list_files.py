@@ -54,15 +54,17 @@ def _snapshot(path: Path) -> FetchedList:
 
 
 def changed_at(lake: Lake) -> int:
-    """Return when any list was last replaced: the modification time of the lists' folder, in nanoseconds since 1970."""
+    """Return the last time that any list was replaced: the modification time of the lists' folder, in nanoseconds since
+    1970.
+    """
     return lake.ip_lists.stat().st_mtime_ns
 
 
 def refresh(
     lake: Lake, rows: Iterable[IpList], fetch: Callable[[IpList], bytes], now: datetime
 ) -> Iterable[RefreshResult]:
-    """Fetch the lists into the lake one by one, yielding each result. A list that cannot be fetched keeps its old
-    snapshot.
+    """Fetch the lists into the lake one by one, yielding each result. A list that cannot be fetched or parsed keeps its
+    old snapshot.
     """
     for row in rows:
         try:

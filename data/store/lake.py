@@ -106,7 +106,8 @@ class Lake(LakeFolders):
 
     @contextmanager
     def import_lock(self) -> Iterator[None]:
-        """Exclude imports and followers in all processes. Waits until all visits they have landed are visible.
+        """Lock out imports and followers in all processes. Waits for those that hold the lock; all visits that they
+        landed are then visible.
 
         Live visits need no lock: they are already in the manifest, and are moved into files in one transaction. Raises
         OutdatedManifest.
@@ -117,11 +118,11 @@ class Lake(LakeFolders):
 
     @contextmanager
     def rewrite_lock(self, wait: bool = True, organization: str | None = None) -> Iterator[bool]:
-        """Exclude other rewrites of the live files of one organization, or of all. With one, a large day blocks only
-        that organization.
+        """Lock out other rewrites of the live files of one organization, so that a large day blocks only that
+        organization, or of all.
 
-        Yields False if `wait` is False and the lock is taken. A caller that needs both locks takes `import_lock` first.
-        Raises OutdatedManifest.
+        Yields False if `wait` is False and the lock is taken. A caller that needs both locks must take `import_lock`
+        first. Raises OutdatedManifest.
         """
         visits, links = self.root / "visits", self.root / "links"
         with ExitStack() as held, ExitStack() as turn:
@@ -192,7 +193,6 @@ class Lake(LakeFolders):
         """Return the path of a live file, after hashing it if its size, change time or inode has changed.
 
         Raises LakeDamaged if it is missing or damaged.
-
         """
         path = f"{self.root}/{file.path}"
         stat = _stat(path)
@@ -201,7 +201,9 @@ class Lake(LakeFolders):
         return path
 
     def recheck(self, file: StoredFile) -> None:
-        """Hash a live file and record in the manifest that it is intact. Raises LakeDamaged if it is damaged."""
+        """Hash a live file and record in the manifest whether it is intact. Raises LakeDamaged if it is damaged or
+        missing.
+        """
         path = self.root / file.path
         stat = _stat(path)
         is_intact = sha256_of(path) == file.sha256

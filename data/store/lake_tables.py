@@ -31,7 +31,8 @@ class Names(NamedTuple):
 
 
 def released_tables(lake: LakeFolders) -> Released | None:
-    """Return the tables from the release in a lake; None if there is no release, or if the shipped tables are newer.
+    """Return the tables from the release in a lake; None if there is no release, or if it is older than the shipped
+    tables or the same.
 
     Raises BadInput with the problem and a remedy.
     """
@@ -57,7 +58,7 @@ def sha256_of_release(lake: LakeFolders) -> str:
 
 
 def names_of(lake: LakeFolders) -> Names:
-    """Return the source of the names in use: the shipped tables if the release cannot be read."""
+    """Return the source of the names in use: the shipped tables if the release is unreadable or invalid."""
     try:
         return names_in_use(lake)
     except BadInput:  # reported by `traffic doctor` and every command that classifies

@@ -43,7 +43,7 @@ class StagedFile(NamedTuple):
     organization: str
     day: date
     visits: int
-    unfinished_of: int | None = None  # the batch with the unfinished last line (without a newline) that it contains
+    unfinished_of: int | None = None  # the batch whose unfinished last line (without a newline) it contains
     name: str = ""  # name of the file at its final path, without suffix; "": the same as in the staging folder
     behaviour_version: int = 0  # as in LandedFile
     facts: int = 0  # as in LandedFile
@@ -57,9 +57,9 @@ class Landing:
         """Begin an empty batch. `content` identifies the visits to land, for example by a log's SHA-256, so that their
         files always get the same names.
 
-        After an interrupted landing, the next attempt thus overwrites its files, but no other file of the same name,
-        which may be unregistered only because an older manifest was restored. `pending` is the range of pending rows to
-        be moved.
+        After an interrupted landing, the next attempt thus overwrites the files of the interrupted one, but no other
+        file with the same name, since that may be unregistered only because an older manifest was restored. `pending`
+        is the range of pending rows to be moved.
         """
         self.visits = 0
         self.counts_hours = pending is not None
@@ -79,9 +79,11 @@ class Landing:
         self._excluded = Counter[Exclusion]()  # also without the visit from an unfinished line
 
     def stage(self, visits: pa.Table, unfinished: bool = False, excluded: ExcludedVisits = NONE_EXCLUDED) -> None:
-        """Write a table with the schema VISITS_OF_DAYS, sorted by day, into one file for each day.
+        """Write a table with the schema VISITS_OF_DAYS, sorted by day, into one file for each day; `commit` writes the
+        last one.
 
-        `excluded` is the number of visits that each of the owner's rules sets aside.
+        `unfinished` means that the visit is from an unfinished last line. `excluded` is the number of visits that each
+        of the owner's rules sets aside.
         """
         if not len(visits):
             return
@@ -110,7 +112,7 @@ class Landing:
         """Make all staged files visible together, as the batch with the id `self.batch`, and return the batch.
 
         The batch is new unless the caller, before staging, has set `self.batch` to the id of an earlier batch to
-        extend. `arrived` are its new visits, if its source is continuous.
+        extend. `arrived` counts its new visits by hour, if its source is continuous.
         """
         before = self._lake.manifest.logs.times(continues.id) if continues else []
         first_at, last_at = span(self._span, *before)
@@ -138,7 +140,9 @@ class Landing:
         discard(self._lake, self._staged)
 
     def _prepare_move(self, batch: Batch, replaced: list[LandedFile]) -> Move:
-        """Write the last file, which records the batch and which files of an unfinished line it replaces."""
+        """Write the last file, which records the batch and the files of an unfinished line that it replaces; hash all
+        files.
+        """
         if self._last_part is not None:
             batches, replaces = [batch], tuple[str, ...]()
             if replaced:

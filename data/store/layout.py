@@ -32,7 +32,8 @@ LINK_CHANGES: Final = LINKS.append(pa.field("removed", pa.bool_()))
 """The columns of the file of changes: a link's current state. A removed link has no target, time or tags."""
 
 SPILL_LOCK: Final = "spilling-"
-"""Prefix of the file that a running engine locks; the rest is the name of its folder."""
+"""Prefix of the name of a file that a running engine or the holder of a claim locks. The rest is the claim's name, or
+that of the engine's folder without `engine-`."""
 
 
 class LakeFolders:
@@ -88,12 +89,12 @@ class LakeFolders:
 
 
 def spill_folder(staging: Path, engine: object) -> tuple[str, Callable[[], object]]:
-    """Return a new folder into which an engine of this process can spill, and a function to call once the engine is
+    """Return the path of a folder into which only this engine can spill, and a function to call once the engine is
     closed.
 
-    In one folder, DuckDB would mix up the files of two engines. DuckDB creates the folder only when it spills. Until
-    the engine is closed or freed, a locked file shows that the folder is in use. Leftovers from processes that have
-    ended are deleted first.
+    In a shared folder, DuckDB would mix up the files of two engines. DuckDB creates the folder only when it spills.
+    Until the engine is closed or freed, a locked file shows that the folder is in use. Leftovers from processes that
+    have ended are deleted first.
     """
     name, held = f"{os.getpid()}-{uuid.uuid4().hex}", ExitStack()
     with suppress(OSError):  # a full disk: leftovers from this engine are deleted after a day
@@ -107,7 +108,7 @@ def spill_folder(staging: Path, engine: object) -> tuple[str, Callable[[], objec
 
 
 def holder_of(staging: Path, name: str) -> str:
-    """Return the `text` that the holder of this claim passed; "" if no program holds the claim."""
+    """Return the `text` that the holder of this claim passed to `claim`; "" if no program holds the claim."""
     with suppress(FileNotFoundError), (staging / f"{SPILL_LOCK}{name}").open() as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

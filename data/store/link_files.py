@@ -41,7 +41,7 @@ _ROW_GROUP: Final = 10_000
 
 @contextmanager
 def editing(lake: Lake, organization: str) -> Iterator[LiveLinks]:
-    """Lock out other edits of links, and yield the live files of an organization.
+    """Lock out other edits of links, of all organizations, and yield the live files of one organization.
 
     Newer files that are not in the manifest become live first: they show that an older manifest was restored, or that a
     program was killed during an edit. Raises OutdatedManifest.

@@ -74,7 +74,7 @@ _MAX_RATIO: Final = 255
 
 
 def pack(columns: ColumnValues, numbers: Sequence[int], shared: ColumnValues, zone: str = DEFAULT_ZONE) -> PackedVisits:
-    """Pack visits. The first arguments are the fields of UnpackedVisits; `zone` is the zone of the visits'
+    """Pack visits. The first three arguments are the fields of UnpackedVisits; `zone` is the zone of the visits'
     utc_offset.
     """
     plain = _ENCODER.encode({"version": SCHEMA_VERSION, "columns": columns, "numbers": numbers, "shared": shared})

@@ -33,7 +33,7 @@ _DamagedBatches = list[tuple[PendingBatch, LakeDamaged]]
 def enqueue(manifest: Manifest, visits: Collection[tuple[str, PackedVisits]], now: datetime) -> None:
     """Store packed visits durably, each pack with its organization.
 
-    Raises ZoneChanged without having stored any.
+    Raises ZoneChanged, in which case none are stored.
     """
     packs = [
         PendingPack(organization, packed.visits, packed.body, packed.zone, packed.excluded)
@@ -93,7 +93,7 @@ def _read(batch: PendingBatch, unreadable: _DamagedBatches) -> UnpackedVisits | 
 
 
 def _flush(lake: Lake, batches: list[PendingBatch], unreadable: _DamagedBatches) -> int:
-    """Move batches into files, one organization after another; return the number of visits moved.
+    """Move batches into files, in one transaction for all organizations; return the number of visits moved.
 
     Unreadable batches are skipped.
     """

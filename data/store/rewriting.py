@@ -1,4 +1,4 @@
-"""Replaces live files: only this module takes the locks, and stages, hashes, moves and registers the new files.
+"""Replaces live files: takes the locks of a policy, and stages, hashes, moves and registers the new files.
 
 Tasks produce the new contents; their policies describe how else they differ (data/manifest/policies.py).
 """
@@ -43,8 +43,8 @@ def partitions(lake: Lake, organization: str) -> Iterator[tuple[Partition, list[
 
 
 def readable(lake: Lake, *files: LandedFile) -> list[str]:
-    """Return the paths of live files for `read_parquet(…, union_by_name := TRUE)`. The seed adds the columns that the
-    files lack.
+    """Return the paths of live files for `read_parquet(…, union_by_name := TRUE)`, after that of the seed, which adds
+    the columns that the files lack.
 
     Each file is hashed; otherwise, rewriting would give bit rot a valid checksum. Raises LakeDamaged.
     """
@@ -114,9 +114,9 @@ def rewrite(
 ) -> list[LandedFile]:
     """Replace live files of an organization atomically with the files that `produce` stages; return the new files.
 
-    `produce` runs under the locks of the policy, so it must list the files there. The old files are deleted after
-    `grace`. If the rewrite fails or is killed, the old files stay live. Raises Conflict if a file was replaced in the
-    meantime, and the exceptions of `produce`.
+    `produce` runs under the locks of the policy, so it must itself list the files to rewrite. The old files are deleted
+    after `grace`. If the rewrite fails or is killed, the old files stay live. Raises Conflict if a file was replaced in
+    the meantime, and the exceptions of `produce`.
     """
     work = Rewrite(lake)
     try:

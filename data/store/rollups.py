@@ -1,7 +1,8 @@
 """Rollups: precomputed counts of the visits on past days, stored beside the visits in one file for each month.
 
 A rollup is valid for a day while the live files of that day are exactly its sources, so code that lands, merges or
-erases visits need not update the rollup. A lost rollup is computed again. Its columns are declared by the queries.
+erases visits need not update the rollup. A lost rollup is computed again. The columns of rollups are declared in
+queries/.
 """
 
 import sqlite3

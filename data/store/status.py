@@ -1,4 +1,4 @@
-"""The status of a lake, from its manifest. Only the footers, rule versions and signals in visit files are read."""
+"""The status of a lake, mostly from its manifest. Of visit files, only footers, rule versions and signals are read."""
 
 import json
 import sqlite3
@@ -25,7 +25,8 @@ from data.store.lake_tables import names_of, rules_version_of
 from data.text import percentage
 
 MAX_FOOTERS: Final = 500
-"""If there are more files than this, their footers (0.2 ms each) are not read, and the times of visits are unknown."""
+"""If first and last days have more files than this, their footers (0.2 ms each) are not read, and the times of visits
+are unknown. Also the maximum number of files of which the rule versions are read."""
 MAX_COUNTED: Final = 2_000
 """If an organization has more files than this, their signals (0.6 ms for each file) are not read."""
 
@@ -35,7 +36,7 @@ class LakeStatus:
     """The status of a lake. Times are in UTC."""
 
     manifest_version: int
-    manifest_problem: str  # why nothing may be written: the manifest is older than the files; "" if all is well
+    manifest_problem: str  # why nothing may be written, such as an outdated manifest; "" if all is well
     organizations: dict[str, OrganizationStatus]
     total: OrganizationStatus
     dead_files: int  # replaced or expired files, which are deleted after their grace period
@@ -143,8 +144,8 @@ class FileShare(NamedTuple):
 
 
 def large_file_share(lake: Lake, organization: str, first: date, last: date, today: date) -> FileShare | None:
-    """Return the share of files on the newest day with visits from `first` to `last`, if files count and exceed a
-    third.
+    """Return the share of requests for files on the newest day with visits from `first` to `last`, if they count and
+    exceed a third.
 
     A past day is preferred. One day represents all days well enough, and only a file or two must be read.
     """

@@ -81,8 +81,8 @@ def expire_unknown(
 ) -> list[tuple[str, date, int]]:
     """Delete the visits in unknown files for days more than `age` ago, of one organization or of all.
 
-    Today is the day in the zone in each file's footer. Returns each file's organization, day and number of visits (0
-    for an unreadable file). The record in the footer is kept, in a file without visits.
+    The days are counted in the zone in each file's footer. Returns each file's organization, day and number of visits
+    (0 for an unreadable file). The record in the footer is kept, in a file without visits.
     """
     expired = []
     for path in unknown_files(lake, organization):

@@ -99,7 +99,8 @@ class Compactor:
         organization: str | None = None,
         are_past: bool | None = None,
     ) -> CompactionResult:
-        """Merge days with too many files, and judge past days, in at most `limit` merges; small days share a merge.
+        """Merge days with too many files, and judge past days, in at most `limit` steps: small days share a merge, and
+        merges that run in parallel are one step.
 
         Each merge is atomic. Without `wait`, days whose files another process is rewriting are skipped. Days with a
         damaged file are also skipped; once the others are done, LakeDamaged is raised for the first damaged file.
@@ -144,7 +145,8 @@ class Compactor:
     def sweep(self) -> int:
         """Delete dead files after their grace period, and leftovers from crashes; return the number of files deleted.
 
-        Visit files that are not in the manifest are kept, since the manifest may have been lost; see unknown.py.
+        Visit files that are not in the manifest are kept, unless a killed merge left them, since the manifest may have
+        been lost; see unknown.py.
         """
         now, manifest, root = self._now(), self._lake.manifest, self._lake.root
         dead = manifest.files.deletable(now)

@@ -1,4 +1,5 @@
-"""Erases visits of one organization: from answers immediately, and from the disk once no query reads them any more.
+"""Erases visits of one organization: from answers immediately, and from the disk after a grace period for running
+queries.
 
 Visits that expire by age, in all organizations, are handled by retention.py.
 """
@@ -149,7 +150,8 @@ class Eraser:
     def _erase_unknown(self, engine: duckdb.DuckDBPyConnection, path: Path, dry_run: bool, criteria: Criteria) -> int:
         """Rewrite a file that is not in the manifest, without the visits that match; return the number of these visits.
 
-        The record in the footer is kept. Raises LakeDamaged if the file cannot be read.
+        The record in the footer is kept. If the file cannot be read, delete it if whole days are erased; otherwise
+        raise LakeDamaged.
         """
         try:
             file = read_visit_file(path)

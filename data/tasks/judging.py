@@ -27,7 +27,7 @@ _OLD: Final = pa.schema(
 )
 _FETCHING: Final = pa.schema([("agent", pa.uint64())])
 _releases: Final = cache(BrowserReleases)
-"""Returns the rules on browser releases, which are loaded when the first day is judged."""
+"""Returns the rules on browser releases, loading them when the first day is judged."""
 _engines: Final = cache(BrowserEngines)
 _PARTS: Final = (1, 16, 256)
 """The numbers of parts in which user agents are examined: if memory runs out, the next number is tried."""
@@ -44,7 +44,7 @@ def judge(
     facts = reduce(or_, (file.facts if file.facts & NETWORKS else FACTS for file in files))
 
     def read_for(mask: int) -> dict[str, object]:
-        """Return the files to read for visits with any of the facts in `mask`: only the seed if no file has them.
+        """Return the parameters for reading visits with any of the facts in `mask`: only the seed if no file has them.
 
         Files without NETWORKS were written before facts were recorded, so they may have any facts.
         """
@@ -71,7 +71,7 @@ def judge(
 
 
 def _register_browsers(engine: duckdb.DuckDBPyConnection, files: Sequence[str], last: date, parts: int) -> None:
-    """Register people's user agents, by their hash, in two tables: old browsers, and browsers that send all headers.
+    """Register user agents of people, by their hashes, in two tables: old browsers, and browsers that send all headers.
 
     The first table has the browsers that are old by the last day, with the days on which each became old, late, stale
     and outdated.

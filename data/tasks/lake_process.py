@@ -1,6 +1,7 @@
 """Runs a server's memory-intensive work in a separate process, which frees all its memory when it ends.
 
-The server itself would keep some of that memory. If memory runs out, the system kills this process and not the server.
+The server itself would keep some of that memory. If memory runs out, the operating system kills the separate process,
+not the server.
 """
 
 import importlib
@@ -19,7 +20,8 @@ from data.store.lake import Lake
 from data.store.layout import delete_abandoned
 
 NICENESS: Final = 5
-"""How much nicer the process is than the server, as for queries: the event loop and arriving visits have priority."""
+"""The niceness that the process adds to the server's, as processes for queries do: the event loop and arriving visits
+have priority."""
 MAX_VISITS_IN_SERVER: Final = 50_000
 """Maximum number of visits that a server merges, counts or reads for detectors without a separate process. The server's
 memory grows by 125 MB while merging 112,000 visits, and by 160 MB while counting 670,000; a process takes 0.3 s to
@@ -42,9 +44,9 @@ class LakeProcess:
     def run(self, work: Callable[..., None], *arguments: str) -> None:
         """Call a function of a module with the lake and these arguments.
 
-        Raises the Conflict or LakeDamaged that the function raises, Conflict if it is interrupted, and TrafficError if
-        the process fails for another reason, such as lack of memory. For RETRY_SECONDS after such a failure, the same
-        call raises TrafficError without starting a process.
+        Raises the Conflict or LakeDamaged that the function raises, Conflict if `interrupt` was called, and
+        TrafficError if the process fails for another reason, such as lack of memory. For RETRY_SECONDS after such a
+        failure, the same call raises TrafficError without starting a process.
         """
         call = (work.__name__, *arguments[:2])
         failure = self._failures.get(call)
@@ -72,7 +74,7 @@ class LakeProcess:
             raise TrafficError(why)
 
     def interrupt(self) -> None:
-        """End the process from another thread; it then changes nothing more."""
+        """End the process from another thread, so that it changes nothing more; later calls raise Conflict."""
         self._is_interrupted = True
         if self._running:
             self._running.kill()

@@ -41,8 +41,9 @@ def days_to_merge(
 ) -> list[DayMerge]:
     """Return days with too many files, and past days not yet judged by this `version` of the signals or a later one.
 
-    Days that were never judged come first, followed by the days with the most files. A past day counts as open until
-    nothing has landed in it for `quiet_period`. Without `organization`, days of all organizations are returned.
+    Days with files that were never judged come first, and within both groups the days with the most files. A past day
+    counts as open until nothing has landed in it for `quiet_period`. Without `organization`, days of all organizations
+    are returned.
     """
     merges = []
     clock = datetime.now(UTC)  # not `now`: checked_at is set by the system clock
@@ -78,7 +79,7 @@ def group_merges(merges: Iterable[DayMerge]) -> list[MergeGroup]:
 
 
 def concurrent_groups(groups: Iterable[MergeGroup], most: int) -> list[list[MergeGroup]]:
-    """Arrange groups in rows whose groups are merged in parallel: of one organization, and small enough for
+    """Arrange groups in rows to merge in parallel: up to `most` groups of one organization that together fit into
     MIN_MEMORY.
     """
     rows: list[list[MergeGroup]] = []
@@ -113,8 +114,8 @@ def files_by_result(files: Iterable[LandedFile]) -> Iterator[list[LandedFile]]:
 def _to_merge(files: list[LandedFile]) -> list[LandedFile]:
     """Return the files to merge on a day that still receives visits, if it has too many files.
 
-    These are the smallest files, up to one that is larger than all of them together, so a visit is rewritten about four
-    times a day.
+    These are the smallest files, up to one with at least 1.25 times as many visits as all of them together, so a visit
+    is rewritten about four times a day.
     """
     ascending = sorted((file for file in files if file.unfinished_of is None), key=lambda file: file.visits)
     if len(ascending) <= MAX_OPEN_FILES:

@@ -1,4 +1,6 @@
-"""Counts people without binding the relations that answers use, since binding takes longer than a small import."""
+"""Counts visits by people without binding the relations that answers use, since binding takes longer than a small
+import.
+"""
 
 from datetime import date
 from typing import NamedTuple
@@ -17,7 +19,9 @@ class People(NamedTuple):
 
 
 def count_people(lake: Lake, organization: str, first_day: date, last_day: date) -> People:
-    """Count an organization's visits in the files for some days. Raises LakeDamaged for a damaged file."""
+    """Count an organization's visits, and those by people, in the files for some days. Raises LakeDamaged for a damaged
+    file.
+    """
     manifest = lake.manifest
     files = [lake.verified_path(file) for file in manifest.files.live(organization, first_day, last_day)]
     asked = {

@@ -1,4 +1,4 @@
-"""Compares current signals with those stored for past days that an earlier version judged. Changes nothing."""
+"""Compares the signals that an earlier version stored for past days with those found now. Changes nothing."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -26,22 +26,22 @@ _RANGES: Final = (8, 64, 256)
 
 
 class Judged(NamedTuple):
-    """A group of visits: whether they landed as human, and their signals."""
+    """A group of visits: whether they landed as visits by people, and their signals."""
 
     is_person: bool
     signals: int
 
 
 class Rejudging(NamedTuple):
-    """The visits of days to be judged again, by both their stored and their new signals."""
+    """The number of days to be judged again, and of their visits by stored (`before`) and by new signals (`after`)."""
 
     days: int
     before: Counter[Judged]
     after: Counter[Judged]
 
     def by_signal(self) -> list[tuple[str, int, int]]:
-        """Return the numbers of visits with each signal before and after, followed by those of people's visits that
-        count as bots.
+        """Return the numbers of visits with each signal before and after, followed by the numbers of visits that landed
+        as visits by people but count as bots.
         """
 
         def visits(counted: Counter[Judged], mask: int, *, of_people: bool = False) -> int:
