@@ -19,7 +19,7 @@ _NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 
 
 def normalized_address(text: str) -> str:
-    """Return the canonical spelling of a client's IP address: without port, brackets or zone, and never an IPv4 address
+    """Return the canonical spelling of a client's IP address: without port, brackets or zone, and IPv4 addresses never
     in IPv6 form.
 
     Other text is returned unchanged. A plain IPv4 address is not parsed: it has no colon, and only one spelling.

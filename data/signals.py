@@ -2,8 +2,8 @@
 
 SIGNALS are evidence against a visit, REQUEST_FACTS record facts about its request, and REASONS_ASIDE are reasons for
 setting it aside. Files store observations; answers interpret them by the masks below, and `signed` is the only request
-fact that answers use. SQL gets its bits and masks from here: as parameters in data/ingest and data/tasks, as a macro
-and a table in queries/prelude. data/tasks/judging.py judges past days, also by facts.
+fact that answers use. SQL gets its bits and masks from here: as parameters in data/ingest and data/tasks, as macros and
+a table in queries/prelude. data/tasks/judging.py judges past days, also by facts.
 """
 
 from typing import Final, Literal, NamedTuple

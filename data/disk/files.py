@@ -56,8 +56,8 @@ def sha256_of(path: Path) -> str:
 
 
 def link_problem(root: Path, path: Path) -> str:
-    """Return why a file of the lake at `root` must not be read, namely that its path below `root` has a symbolic link;
-    "" if it may be read.
+    """Return why a file of the lake at `root` must not be read, namely that its path below `root` contains a symbolic
+    link; "" if it may be read.
     """
     for part in (path, *path.parents):
         if part == root:
@@ -68,7 +68,7 @@ def link_problem(root: Path, path: Path) -> str:
 
 
 def has_room(folder: Path) -> bool:
-    """Return whether there is room for a small file in a folder; errors with other causes do not count."""
+    """Return whether a folder has room for a small file. Errors other than a lack of space are ignored."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(bytes(_BUFFER_BYTES))

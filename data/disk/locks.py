@@ -18,7 +18,7 @@ NOTICE_AFTER_SECONDS: Final = 2.0
 
 
 def shared(root: Path) -> AbstractContextManager[bool]:
-    """Hold a shared lock on the lake at `root`: no program can open it exclusively."""
+    """Hold a shared lock on the lake at `root`, so that no program can open the lake exclusively."""
     return locked(root / ".staging", wait=True, is_shared=True)
 
 

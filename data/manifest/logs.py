@@ -43,7 +43,8 @@ class Batch(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def continued_batch(prefixes: Iterable[Batch], size: int, domain: str) -> Batch | None:
-    """Return the import that content of `size` bytes continues, out of the imports of its prefixes; None if it is new.
+    """Return the import that content of `size` bytes continues, out of the imports of its prefixes; None if the content
+    is new.
 
     Of equally long imports, one with this domain is chosen. If no import has visits (the content may be only a header
     that many files share), only an import of the whole content counts, and its domain does not.
@@ -55,9 +56,9 @@ def continued_batch(prefixes: Iterable[Batch], size: int, domain: str) -> Batch 
 
 
 def check_domain(name: object, before: Batch | None, domain: str) -> None:
-    """Raise BadInput if a log, called `name` in the message, was begun with a domain other than `domain`.
+    """Raise BadInput if a log, called `name` in the message, was first imported with a domain other than `domain`.
 
-    A log that was begun without a domain may be continued with one.
+    A log that was first imported without a domain may be continued with one.
     """
     if before and before.domain and _normal(before.domain) != _normal(domain):
         raise BadInput(
@@ -96,8 +97,8 @@ class Logs:
         return [batch_of(row) for row in rows]
 
     def longer(self, organization: str, landed: int, size: int, offset: int) -> list[Batch]:
-        """Return the imports of more than `landed` and at most `size` bytes whose whole lines reach at least to
-        `offset`.
+        """Return the imports of more than `landed` and at most `size` bytes that have whole lines up to `offset` or
+        beyond.
         """
         return [batch_of(row) for row in self._database.rows(_LONGER, [organization, landed, size, offset])]
 

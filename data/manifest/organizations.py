@@ -1,6 +1,6 @@
 """Time zones and epochs of organizations, read before every answer. A new epoch invalidates earlier answers.
 
-The zone, which dates the visits, can be set only before the first visit; the default is UTC.
+The zone in which visits are dated can be set only before the first visit; the default is UTC.
 """
 
 import sqlite3
@@ -89,8 +89,8 @@ class Organizations:
     def set_zone(self, organization: str, zone: str) -> None:
         """Set the zone of an organization without visits.
 
-        Raises BadInput if the name or zone is invalid, or if another zone already dates visits, even removed ones,
-        which may still be on disk.
+        Raises BadInput if the name or zone is invalid, or if visits are already dated in another zone, even removed
+        visits, which may still be on disk.
         """
         check_organization(organization)
         check_zone(zone)

@@ -74,7 +74,7 @@ class RollupFiles:
     def months_to_count(
         self, now: datetime, quiet_period: timedelta, versions: Versions, lost: list[str]
     ) -> list[tuple[str, date]]:
-        """Return the organizations and months in which a past day lacks a valid rollup and nothing landed recently.
+        """Return the organizations and months with a past day that lacks a valid rollup and has no recent files.
 
         Rollups at the `lost` paths are invalid. Runs a single query.
         """

@@ -1,7 +1,7 @@
 """Finds visits that are in a lake twice because an older manifest remained in use, and makes them count once.
 
-A log that has grown is imported from the position recorded in the older manifest, so its newer visits land again. Their
-files have other names, so these visits can be recognized only by comparing rows.
+A log that has grown is imported from the position recorded in the older manifest, so its newer visits land again, in
+files with other names. These visits can be recognized only by comparing rows.
 """
 
 import uuid
@@ -66,7 +66,7 @@ def _not_in(engine: duckdb.DuckDBPyConnection, file: VisitFile, others: list[Vis
 
 def without_repeated(repetition: Repetition, staging: Path) -> VisitFile:
     """Write a file that replaces a file and those in `unfinished`, without the visits that are also in the older files
-    kept.
+    that are kept.
     """
     file, older = repetition.file, [one for one in repetition.older if one.footer.unfinished_of is None]
     names = {*file.footer.replaces, *(one.path.name for one in (file, *repetition.unfinished))}

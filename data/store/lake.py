@@ -118,8 +118,8 @@ class Lake(LakeFolders):
 
     @contextmanager
     def rewrite_lock(self, wait: bool = True, organization: str | None = None) -> Iterator[bool]:
-        """Lock out other rewrites of the live files of one organization, so that a large day blocks only that
-        organization, or of all.
+        """Lock out other rewrites of live files, of one organization or of all. For one, a large day blocks only that
+        organization.
 
         Yields False if `wait` is False and the lock is taken. A caller that needs both locks must take `import_lock`
         first. Raises OutdatedManifest.

@@ -1,8 +1,8 @@
 """The links of each organization: a base file, and a file of later changes that is applied over it.
 
 A file is named by its SHA-256 and is never changed, only replaced; the manifest records which files are live. An edit
-writes a small file with all changes since the base file, however many links there are, until changes are folded into a
-new base file. The files alone restore every link.
+writes a small file with all changes since the base file was written, however many links there are, until the changes
+are folded into a new base file. The files alone are enough to restore every link.
 """
 
 import logging

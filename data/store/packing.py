@@ -1,7 +1,7 @@
 """The format of pending visits: columns by name, with repeated combinations of values stored once.
 
-Packing is cheap, because clients wait for it; visits are converted to a table only when a file is written. The packed
-visits are stored by pending.py.
+Packing must be cheap, because clients wait for it; visits are converted to a table only when a file is written. The
+packed visits are stored by pending.py.
 """
 
 import struct

@@ -79,7 +79,7 @@ def live_rollups(lake: Lake, organization: str, version: str, live: Sequence[Lan
 
 
 def months_to_count(lake: Lake, now: datetime, quiet_period: timedelta, versions: Versions) -> list[tuple[str, date]]:
-    """Return the organizations and months in which a past day lacks a valid rollup and nothing landed recently."""
+    """Return the organizations and months with a past day that lacks a valid rollup and has no recent files."""
     lost = [file.path for file in lake.manifest.rollups.all_live() if not _is_intact(lake, file)]
     return lake.manifest.rollups.months_to_count(now, quiet_period, versions, lost)
 

@@ -71,7 +71,8 @@ def judge(
 
 
 def _register_browsers(engine: duckdb.DuckDBPyConnection, files: Sequence[str], last: date, parts: int) -> None:
-    """Register user agents of people, by their hashes, in two tables: old browsers, and browsers that send all headers.
+    """Register user agents of people, by their hashes, in two tables: old browsers, and browsers that send both kinds
+    of headers used for judging.
 
     The first table has the browsers that are old by the last day, with the days on which each became old, late, stale
     and outdated.

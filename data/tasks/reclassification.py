@@ -1,4 +1,4 @@
-"""Applies the current rules to stored visits that older rules classified, partition by partition.
+"""Applies the current rules to stored visits that other versions of the rules classified, partition by partition.
 
 Results that depend on the client's address, or on parts of the request that are not stored, are kept. If a query string
 had both `referrer` and `utm_source`, only `utm_source` is stored and used. A referral known only from `referrer` in the
@@ -40,9 +40,9 @@ from data.store.rewriting import Partition, Rewrite, partitions, readable, rewri
 from data.visits import Classification
 
 MAX_VISITS: Final = 250_000
-"""Number of a file's visits to reclassify at a time, so that memory does not depend on the file's size: a file with 14
-million visits takes 665 MB; with a million at a time, it takes 936 MB and just as long. If strings are too long, the
-number is reduced."""
+"""Maximum number of visits of a file to reclassify at a time, so that memory does not depend on the file's size: a file
+with 14 million visits takes 665 MB; with a million at a time, it takes 936 MB and just as long. If strings are too
+long, the number is reduced."""
 
 
 class CategoryChange(NamedTuple):
@@ -68,7 +68,7 @@ class ReclassificationResult:
     """What the current rules change."""
 
     visits: int = 0  # checked
-    rewritten: int = 0  # visits in files that contain visits classified by older rules
+    rewritten: int = 0  # visits in files that contain visits classified by other rules
     partitions: int = 0
     reasons: Counter[ReasonChange] = field(default_factory=Counter)
     changes: CategoryChanges = field(default_factory=lambda: CategoryChanges(Counter))
@@ -91,8 +91,7 @@ class Reclassifier:
     def run(
         self, organizations: list[str], dry_run: bool = False, progress: Progress = ignore_progress
     ) -> ReclassificationResult:
-        """Rewrite every partition that contains visits classified by older rules, one partition at a time, each
-        atomically.
+        """Rewrite every file that contains visits classified by other rules, one partition at a time, each atomically.
 
         Raises LakeDamaged for a damaged file; earlier partitions stay rewritten.
         """
@@ -109,7 +108,7 @@ class Reclassifier:
     def _run(
         self, engine: duckdb.DuckDBPyConnection, partition: Partition, dry_run: bool, result: ReclassificationResult
     ) -> None:
-        """Reclassify the files in one partition that contain visits classified by older rules."""
+        """Reclassify the files in one partition that contain visits classified by other rules."""
         own = own_rules(self._lake.manifest.exclusions.rules(partition.organization))
         rules_version = own.version(self._classifier.rules_version)
 

@@ -72,9 +72,9 @@ def apply_retention(
 
 
 def apply_retention_unattended(lake: Lake, days: int, now: datetime) -> RetentionResult:
-    """Expire the visits of old days; if the clock may be ahead, do so only in a second run that finds the same.
+    """Expire the visits of old days, unless the clock may be ahead.
 
-    ClockDoubtful is raised until a run one to two days after the first, by the same clock.
+    In that case, ClockDoubtful is raised until a run one to two days after the first, by the same clock.
     """
     if problem := clock_problem(lake, now):
         doubted_at = lake.manifest.last_runs.time_of(_DOUBT)
