@@ -1,4 +1,4 @@
-"""Floor 0: defines visits, classifies them and stores them. These are its public names.
+"""Floor 0: defines visits, classifies them and stores them. The names imported here are its public names.
 
 Everything else is imported from its module, such as data.ingest.importer, since loading the rules takes time.
 """

@@ -165,7 +165,7 @@ NETWORKS: Final = 1 << 62
 """A fact about a file: the networks of addresses were looked up when its visits landed, which version 1.0.0 did not do.
 """
 LANDED: Final = sum(signal.bit for signal in _ALL if signal.set_at == "landing")
-"""The bits with which a visit lands. Judging keeps them, since they cannot be determined later.
+"""The bits that a visit may have when it lands. Judging keeps them, since they cannot be determined later.
 
 Reclassifying keeps them, too, except `file` and `own_rule`, which are determined again from the stored request.
 """

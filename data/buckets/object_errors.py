@@ -25,7 +25,7 @@ class TargetUnavailable(TrafficError):
 
 
 class ObjectUnavailable(TargetUnavailable):
-    """A single object cannot be read."""
+    """A single object cannot be used."""
 
 
 def unavailable(name: str, key: str, error: str, timeout: timedelta) -> TargetUnavailable:

@@ -79,7 +79,7 @@ class S3Requests:
             return None
 
     def earlier_versions(self) -> Iterator[str]:
-        """Yield the keys of noncurrent versions below the prefix, once for each version."""
+        """Yield the key of each noncurrent version below the prefix, so a key may occur several times."""
         markers: dict[str, str] = {}
         while True:
             found = self._list({"versions": "", "prefix": self._prefix} | markers)

@@ -170,7 +170,7 @@ def make_durably(folder: Path) -> None:
 
 
 def write_bytes_durably(body: bytes, staged: Path, target: Path) -> None:
-    """Replace `target` atomically with bytes: readers see either the old file or the new one."""
+    """Write bytes to `target` atomically, by way of `staged`: readers see either the old file or the new one."""
     staged.write_bytes(body)
     sync(staged)
     move_durably(staged, target)

@@ -10,7 +10,7 @@ from data.visits import check_organization
 
 
 class Behaviour:
-    """The organizations, and whether answers for each use behaviour signals."""
+    """Whether each organization's answers use behaviour signals."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -48,7 +48,7 @@ _DEAD: Final = "SELECT day, path, sha256 FROM files WHERE organization = ? AND d
 
 
 class DeadFile(NamedTuple):
-    """A replaced visit file that is still on disk."""
+    """A visit file that was replaced or removed, but is still on disk."""
 
     day: str
     path: str

@@ -77,7 +77,9 @@ def expire(db: sqlite3.Connection, kind: FileKind, path: str, deletable_at: date
 def expire_of_day(
     db: sqlite3.Connection, kind: FileKind, organization: str, day: date | None, deletable_at: datetime
 ) -> None:
-    """Make an organization's live files of one day dead; for a kind without days, all its live files."""
+    """Make an organization's live files of one day dead (rollups: of one month); for a kind without days, all live
+    files.
+    """
     kind.execute(
         "UPDATE of_kind SET deletable_at = ? WHERE organization = ? AND day_of_kind IS ? AND deletable_at IS NULL",
         db,

@@ -28,4 +28,4 @@ RECLASSIFYING: Final = Policy("imports and rewriters", changes_answers=True)
 RETAINING: Final = Policy("rewriters", changes_answers=True, erases=True)
 """Imports need not wait: if they add visits to expired days during a run, the next run deletes them."""
 ERASING: Final = Policy("imports and rewriters", changes_answers=True, erases=True)
-"""Imports wait: otherwise, an import that has read erased visits would land them after the receipt."""
+"""Imports wait: otherwise, an import that has already read the visits to erase would land them after the receipt."""

@@ -17,7 +17,7 @@ _ATTEMPTS: Final = 5
 
 
 def is_read_only(root: Path) -> bool:
-    """Return whether this process may not write into a lake's folder or into its manifest."""
+    """Return whether this process lacks permission to write to a lake's folder or to its manifest."""
     return not all(os.access(path, os.W_OK) for path in (root, root / "manifest.sqlite"))
 
 

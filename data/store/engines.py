@@ -19,8 +19,8 @@ With this limit, merging and counting a day of five million visits takes at most
 limit of 160 MB it takes 479 MB, with 256 MB it takes 564 MB, and with 512 MB it takes 806 MB.
 """
 MEMORY_PER_VISIT: Final = 32
-"""Bytes for each visit rewritten or counted at the same time, if their sum exceeds MIN_MEMORY: each spilled part still
-needs memory. A day of 15 million visits was merged with 384 MB, but not with 256 MB."""
+"""Bytes of memory for each visit rewritten or counted at the same time, if that exceeds MIN_MEMORY in total: each
+spilled part still needs memory. A day of 15 million visits was merged with 384 MB, but not with 256 MB."""
 
 
 @contextmanager

@@ -87,7 +87,7 @@ def lake_tables(lake: LakeFolders) -> LakeTables:
 
 
 def rules_version_of(lake: LakeFolders) -> str:
-    """Return the version of a lake's rules, including the lake's tables unless they cannot be read."""
+    """Return the version of a lake's rules, including the lake's tables unless they are unreadable or invalid."""
     try:
         return rules_version(lake_tables(lake))
     except BadInput:  # reported by `traffic doctor` and every command that classifies

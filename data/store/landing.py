@@ -79,8 +79,8 @@ class Landing:
         self._excluded = Counter[Exclusion]()  # also without the visit from an unfinished line
 
     def stage(self, visits: pa.Table, unfinished: bool = False, excluded: ExcludedVisits = NONE_EXCLUDED) -> None:
-        """Write a table with the schema VISITS_OF_DAYS, sorted by day, into one file for each day; `commit` writes the
-        last one.
+        """Write a table with the schema VISITS_OF_DAYS, sorted by day, into one file for each day; `commit` or
+        `prepare_move` writes the last one.
 
         `unfinished` means that the visit is from an unfinished last line. `excluded` is the number of visits that each
         of the owner's rules sets aside.
@@ -193,7 +193,7 @@ def _facts(visits: pa.Table) -> int:
 
 
 def new_path(lake: Lake) -> Path:
-    """Return a new path in the staging folder, with a unique name that the file will keep."""
+    """Return a new path in the staging folder, with a unique name."""
     return lake.staging / f"{uuid.uuid4()}.parquet"
 
 

@@ -49,7 +49,7 @@ class LakeFolders:
         self.root, self.seeds = root, seeds
         self.staging = seeds / ".staging"  # the folder where files are written before they are committed
         self.rejects = root / "rejects"
-        """The folder that records the numbers of lines that could not be parsed, and the reasons."""
+        """The folder of files that list the line numbers of lines that could not be parsed, with the reasons."""
         self.ip_lists = root / "ip-lists"  # the folder of IP lists, which operators publish for their agents
         self.own_agents = root / "agents.toml"  # the table of agents, written by its operator
         self.released = root / "rules.toml"  # newer tables, fetched by `traffic agents refresh`

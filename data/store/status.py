@@ -162,7 +162,7 @@ def large_file_share(lake: Lake, organization: str, first: date, last: date, tod
 
 def marks_all_files(lake: Lake, organization: str) -> bool:
     """Return whether all stored visits of an organization were classified by the current shipped rules, which mark
-    files.
+    requests for files.
 
     Also returns False if more than MAX_FOOTERS files would have to be read, or if a file cannot be read.
     """

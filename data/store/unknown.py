@@ -1,7 +1,8 @@
 """Unknown files: visit files that are not in the manifest, because of a crash or a lost or outdated manifest.
 
-No query reads them. They are never deleted automatically, because they may be the only copy of some visits: after a
-day, they are moved to the folder unknown/. `traffic rebuild` makes them count or deletes them.
+No query reads them. Except for leftovers from killed merges and expired visits, they are never deleted automatically,
+because they may be the only copy of some visits: after a day, they are moved to the folder unknown/. `traffic rebuild`
+makes them count or deletes them.
 """
 
 import logging

@@ -100,8 +100,8 @@ def visits_of(group: MergeGroup) -> int:
 
 
 def files_by_result(files: Iterable[LandedFile]) -> Iterator[list[LandedFile]]:
-    """Yield the files to merge into each new file: all finished files, then each file with an unfinished last line
-    alone.
+    """Yield the files to merge into each new file: all finished files together, then each file of an unfinished last
+    line alone.
 
     The visit from an unfinished line expires when the line grows.
     """

@@ -90,8 +90,8 @@ def apply_retention_unattended(lake: Lake, days: int, now: datetime) -> Retentio
 
 
 def clock_problem(lake: Lake, now: datetime) -> str:
-    """Return why the clock may be ahead (it is over a day after both the newest visit and the last run); '' if it is
-    not.
+    """Return why the clock may be ahead (it is more than a day later than both the newest visit and the last run); ''
+    if it is not.
     """
     today = now.astimezone(UTC).date()
     day = lake.manifest.files.newest_day(today)
