@@ -126,7 +126,7 @@ class S3Requests:
         """
         try:
             return _parse_xml(self._ask("GET", "", query))
-        except Xml.ParseError:  # such as for a key with a control character, which XML cannot represent
+        except Xml.ParseError:  # for example, a key has a control character, which XML cannot represent
             coded = {"encoding-type": "url"}
         try:
             found = _parse_xml(self._ask("GET", "", {**query, **coded}))

@@ -119,7 +119,7 @@ def write_parquet(
             use_dictionary=repeating,
             write_statistics=[name for name in schema.names if name in statistics],
             store_schema=False,
-            write_page_checksum=True,  # the only checksum available to `traffic rebuild`
+            write_page_checksum=True,  # the only checksum that `traffic rebuild` has without a manifest
         ) as writer,
     ):
         for part in parts:

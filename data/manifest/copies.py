@@ -21,7 +21,7 @@ class Copy(NamedTuple):
     """Time of the oldest erasure not yet applied: the copy may still hold erased visits. None: all have been applied.
     """
     problem: str = ""  # why the last publication failed
-    is_putting: bool = False  # objects are being written, or were when a program was killed
+    is_putting: bool = False  # objects are being written, or a program was killed while writing them
     settles_at: datetime | None = None
     """Time until which objects written by a killed program may still appear; None if no such objects are expected."""
     content: str = ""  # the SHA-256 of its visit files' names; "": unknown, as in copies made by 1.0.0

@@ -162,7 +162,7 @@ def _snapshot(lake: Lake, name: str) -> Iterator[sqlite3.Connection]:
     path = lake.root / name
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
         try:
-            is_older = lake.is_read_only and name == _MANIFEST  # of an older version, so it is migrated in a copy
+            is_older = lake.is_read_only and name == _MANIFEST  # if from an older version, it is migrated in a copy
             with closing(
                 lake.open_database(path, MIGRATIONS, "") if is_older else lake.read_database(path)
             ) as original:

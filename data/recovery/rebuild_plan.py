@@ -63,7 +63,7 @@ def plan_rebuild(root: Path, known: Mapping[str, bool], progress: Progress = ign
     `known` maps the name of each file listed in the remains of the manifest to whether the file was live.
     """
     plan = RebuildPlan()
-    paths: dict[str, Path] = {}  # by the name of the file: files in visits/ come before files in unknown/
+    paths: dict[str, Path] = {}  # by the name of the file; a file in visits/ takes precedence over one in unknown/
     for folder in ("unknown", "visits"):
         paths |= {path.name: path for path in sorted(root.glob(f"{folder}/organization=[!_]*/day=*/*.parquet"))}
     files = []

@@ -267,4 +267,4 @@ def _without(rows: pa.Table, changes: pa.Table) -> pa.Table:
         return rows
     numbered = rows.select(_KEY).append_column("number", pa.arange(0, len(rows)))
     left = numbered.join(changes.select(_KEY), _KEY, join_type="left anti", use_threads=False)
-    return rows.take(left["number"])  # a join cannot carry lists
+    return rows.take(left["number"])  # a join cannot handle columns of lists

@@ -29,7 +29,7 @@ class PackedVisits(NamedTuple):
     visits: int
     body: bytes
     zone: str = DEFAULT_ZONE
-    excluded: ExcludedVisits = NONE_EXCLUDED  # number of visits set aside by each rule of their owner
+    excluded: ExcludedVisits = NONE_EXCLUDED  # number of visits set aside by each of the owner's rules
 
 
 class UnpackedVisits(NamedTuple):

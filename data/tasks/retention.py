@@ -41,7 +41,7 @@ class RetentionResult:
 
     before: date  # the first day that is kept; if zones differ, the earliest such day
     ended: list[ExpiredVisits]
-    dead: list[str]  # the paths of all files to delete: files of expired days, including earlier dead files
+    dead: list[str]  # the paths of all files to delete: those of expired days, including files that were already dead
 
 
 def apply_retention(
