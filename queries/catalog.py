@@ -1,7 +1,8 @@
 """The catalog of all reports: the name, the shape and the fields of each.
 
-The name is the route, the file name of the template and part of the cache key. To add an endpoint, add its template
-and one entry here. The description of a report is the comment at the top of its template.
+The name is also the file name of the template, part of the cache key and, for an endpoint, the route. To add an
+endpoint, add its template and one entry here. The description of a report is the comment at the top of its template, if
+it has one.
 """
 
 from dataclasses import dataclass
@@ -205,7 +206,7 @@ WITHOUT_ROUTE: Final = (
     ),
     rows("tags", f.TAG, f.VISITS, *_BY_CLASS, f.UNIQUE_VISITORS, f.PEOPLE_VISITORS, f.LAST_VISIT),
 )  # fmt: skip
-"""Entries that only `traffic query` and the pages use: the contract has no routes for them."""
+"""Entries without a route in the contract: only `traffic query`, notebooks and the pages use them."""
 
 ENTRIES: Final = ENDPOINTS | {entry.name: entry for entry in WITHOUT_ROUTE}
 """Every entry that is answered from the lake, by name, with or without a route."""

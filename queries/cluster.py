@@ -1,7 +1,7 @@
 """Runs queries on a Spark Connect cluster if they are too large for one machine. Needs the extra `cluster`.
 
 The cluster counts visits with SQL compiled from the templates on demand; it reads the files that the manifest lists,
-from a folder shared by all workers or from their published copies.
+from a folder that all workers share or from the published lake.
 """
 
 import logging
@@ -54,7 +54,7 @@ _EVERYWHERE: Final = (
 
 
 class Cluster:
-    """Answers catalog entries on a cluster, or passes them on to the warehouse. Safe to use from several threads."""
+    """Computes reports on a cluster, or has the warehouse compute them. Safe to use from several threads."""
 
     def __init__(
         self, lake: Lake, warehouse: Warehouse, options: ClusterOptions, values: list[TrafficValue] | None = None
@@ -101,7 +101,7 @@ class Cluster:
         return self._warehouse.state(organization)
 
     def answer(self, entry: Entry, snapshot: Snapshot, cancelled: threading.Event | None = None) -> Result:
-        """Return the answer to one entry. Raises QueryTimeout, QueryFailed, FilesGone, EngineLost or
+        """Return the answer for one entry. Raises QueryTimeout, QueryFailed, FilesGone, EngineLost or
         ClusterUnavailable.
 
         To cancel the query from another thread, pass an event as `cancelled` and call `stop` with that event.
@@ -114,7 +114,7 @@ class Cluster:
         return rows[0] if entry.shape == "row" else rows
 
     def tables(self, entry: Entry, snapshot: Snapshot) -> Tables:
-        """Return the answer to one entry as an Arrow table, or as a dict of tables. Raises what `answer` raises."""
+        """Return the answer for one entry as an Arrow table, or as a dict of tables. Raises what `answer` raises."""
         if not isinstance(snapshot, ClusterSnapshot):
             return self._warehouse.tables(entry, snapshot)
         if entry.shape == "parts":
@@ -122,7 +122,7 @@ class Cluster:
         return self._table(entry, snapshot)
 
     def takes(self, visits: int) -> bool:
-        """Return whether the cluster runs queries that would read this many visits, and counts such rollups."""
+        """Return whether the cluster runs queries that would read this many visits, and counts them for rollups."""
         return visits >= self._options.from_visits
 
     def rollup_rows(self, relation: str, snapshot: ClusterSnapshot, cancelled: threading.Event) -> pa.Table:
@@ -135,8 +135,8 @@ class Cluster:
         return self._run_watched(self._patient_watchdog, query, f"rows of {relation}", text, snapshot)
 
     def count_everywhere(self, scope: Scope) -> None:
-        """Count the visits in a scope CHECK_TASKS times, so that every executor reads them: a task cannot choose its
-        executor.
+        """Count the visits in a scope CHECK_TASKS times, so that every executor probably reads them: a task cannot
+        choose its executor.
 
         Raises what `answer` raises, such as FilesGone if an executor sees different visits.
         """
@@ -192,7 +192,7 @@ class Cluster:
                 self.outcomes[outcome] += 1
 
     def _run_with_retry(self, query: Query, text: str, snapshot: ClusterSnapshot) -> pa.Table:
-        """Return the rows of a query. If its session is lost, for example by a restart, run it again."""
+        """Return the rows of a query. If its session is lost, for example because the server restarts, run it again."""
         try:
             return self._run(query, text, snapshot)
         except SessionLost:

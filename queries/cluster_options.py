@@ -31,4 +31,6 @@ class ClusterTimeout(QueryTimeout):
 
 
 class ClusterUnavailable(TrafficError):
-    """The cluster cannot be reached, does not respond, or was lost during a query. A retry may work."""
+    """The cluster or the published lake cannot be used, the cluster does not respond or was lost during a query, or too
+    many rows are not published yet. A retry may work.
+    """

@@ -20,7 +20,7 @@ from queries.snapshot import ClusterSnapshot
 
 MAX_SENT_ROWS: Final = 100_000
 MAX_SENT_BYTES: Final = 64 << 20
-"""Maximum size in bytes of the rows sent: servers accept messages of up to 128 MiB."""
+"""Maximum size in bytes of the visits sent, and of the links sent: servers accept messages of up to 128 MiB."""
 
 
 class ClusterSources(NamedTuple):
@@ -57,7 +57,7 @@ class PublishedCopy:
     """The target where the lake is published. A few unpublished rows are sent with the query."""
 
     def __init__(self, lake: Lake, name: str) -> None:
-        """Prepare to read the target `name`. Raises BadInput if it needs the extra `publish`, which is missing."""
+        """Prepare to read the target `name`. Raises BadInput if that needs the extra `publish` and it is missing."""
         self._lake = lake
         self._published = PublishedLake(lake, name)
 

@@ -38,13 +38,13 @@ __all__ = [
 ]  # fmt: skip
 
 CONNECT_SECONDS: Final = 5.0
-"""Time after which a server that accepts the connection but does not respond counts as unavailable."""
+"""Time after which a server counts as unavailable if the connection has been neither established nor refused."""
 CLOSE_SECONDS: Final = 1.0
 INTERRUPT_GRACE_SECONDS: Final = 2.0
 """Maximum time that the cluster has to end an interrupted query before the connection is closed."""
 CLIENT_ERRORS: Final = (PySparkException, grpc.RpcError, ValueError, AssertionError)
 """Exceptions raised by the calls of a session: ValueError if its connection was closed during the call, AssertionError
-if the server ends an incomplete response without an error, as Sail does when interrupted."""
+if the server ends an incomplete response without an error, as Sail does if a query is interrupted."""
 
 MAX_MESSAGE: Final = 1_000
 """Maximum number of characters kept from a server's message."""
@@ -135,7 +135,7 @@ class ClusterSession:
     def read_rows(self, view: str, schema: str, paths: list[str], sent: pa.Table, **columns: Column) -> None:
         """Define a view over Parquet files and over rows sent to the server, with these additional columns.
 
-        Queries of the view fail if a file is unreadable.
+        Queries that read the view fail if a file is unreadable.
         """
         rows = DataFrame(LocalRelation(sent), self.spark) if len(sent) else self.spark.createDataFrame([], schema)
         if paths:
@@ -181,7 +181,7 @@ class ClusterSession:
 
 
 class Query:
-    """A query on a cluster, which the watchdog may interrupt."""
+    """A query that runs on a cluster and that the watchdog may interrupt."""
 
     def __init__(self, cancelled: threading.Event, seconds: float) -> None:
         self.cancelled = cancelled
@@ -205,7 +205,8 @@ class Query:
             session.spark.removeTag(self._tag)
 
     def interrupt(self) -> None:
-        """Ask the cluster to end the query; if it still runs after INTERRUPT_GRACE_SECONDS, close the connection.
+        """Ask the cluster to end the query; if the query is still running after INTERRUPT_GRACE_SECONDS, close the
+        connection.
 
         The watchdog calls this repeatedly until the query has ended; each call returns immediately. A stage that Spark
         is submitting at that moment still runs to completion on the workers, since Spark forgets the tag along with the

@@ -25,8 +25,8 @@ class JobKind:
     type: str
     subject: tuple[str, ...]  # the columns that name the subject of a job
     title: str
-    """The title of a job. {where} becomes its link or domain, {domain} its domain."""
-    summary: str  # two sentences; may also contain {days} and sums of the finding's columns
+    """The title of a job. {where} becomes the link or domain that the job is about, and {domain} the domain."""
+    summary: str  # two sentences; may also contain {days} and sums of its findings' columns
     action_id: str
     action_label: str
     implementation_type: Literal["patch", "edge_page", "manual"] = "patch"
@@ -40,10 +40,10 @@ class JobKind:
     rates seldom fall without a remedy."""
     untrusted: tuple[str, ...] = ()  # the columns with untrusted text
     urgency: Literal["secret", "error", "chance"] = "error"
-    """The order of jobs: exposed secrets, then errors that people or AI products get, then possible improvements."""
+    """The order of jobs: exposed secrets, then errors and attacks, then possible improvements."""
     cause: tuple[str, ...] = ()
     """The columns that are equal in all findings with the same cause, which become one job; FOLDER is the first folder
-    of the path. If there are none, each finding has a separate cause."""
+    of the path. Without such columns, each finding has a separate cause."""
     sql: str = ""  # the SQL file, unless it is named after the type
 
     @cached_property
@@ -76,11 +76,11 @@ class Detector(JobKind):
 
     fields: tuple[Field, ...]  # the columns of a finding, after its domain
     fetches: str = "agent_fetches"  # the column that counts requests, for the weight of a finding
-    people: str | None = None  # the column that counts people; each weighs as much as ten requests
+    people: str | None = None  # the column that counts people; each person weighs as much as ten requests
     compares_days: bool = False
     """Whether it compares days with each other: if a log is missing, its day would look like a day without visits."""
     only: tuple[str, bool] | None = None
-    """If two types share a SQL file, the column and the value that select this type's rows; None: all rows."""
+    """If two types share an SQL file, the column and the value that select this type's rows; None: all rows."""
 
     @cached_property
     def entry(self) -> Entry:
@@ -293,7 +293,8 @@ CRAWLER_PLAN: Final = JobKind(
     "their operators' products sent: {people_at_risk}.",
     action_id="block_crawlers", action_label="Publish the file that keeps them out", urgency="chance",
 )  # fmt: skip
-"""A plan to block some crawlers that an editor turned into a job. `agent` lists their names, separated by commas."""
+"""The type of the jobs that editors make from plans to block crawlers. `agent` lists the crawlers' names, separated by
+commas."""
 
 JOB_KINDS: Final[dict[str, JobKind]] = {**DETECTORS, CRAWLER_PLAN.type: CRAWLER_PLAN}
 """Every type of job that has a measurable outcome."""

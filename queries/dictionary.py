@@ -47,7 +47,9 @@ _BOOKKEEPING: Final = ("for_domain", "days")
 
 
 def relations() -> dict[str, str]:
-    """Return the meaning of each public relation: for a relation of counts, the comment at the top of its file."""
+    """Return the meaning of each relation that users' SQL can read: for a relation of counts, the comment at the top of
+    its file.
+    """
     found = BASES | _INTERNAL
     for name in sorted(view_names()):
         lines = sql_text(f"relations/{name}").partition("CREATE ")[0].splitlines()

@@ -1,4 +1,6 @@
-"""The engines that answer catalog entries: DuckDB on this machine (Warehouse), optionally with a cluster (Cluster)."""
+"""The engines that compute the reports in the catalog: DuckDB on this machine (Warehouse), optionally with a cluster
+(Cluster).
+"""
 
 from typing import TYPE_CHECKING, TypeAlias, Union
 
@@ -11,16 +13,17 @@ if TYPE_CHECKING:
     from queries.cluster import Cluster
 
 Engine: TypeAlias = Union[Warehouse, "Cluster"]
-"""Answers catalog entries over one lake, for every organization. Safe to use from several threads."""
+"""Computes the reports in the catalog from one lake, for any organization. Safe to use from several threads."""
 
 
 def open_cluster(
     lake: Lake, warehouse: Warehouse, options: ClusterOptions, values: list[TrafficValue] | None = None
 ) -> "Cluster":
-    """Return a cluster that also answers from the warehouse, and that closes the warehouse.
+    """Return a cluster that leaves smaller queries to the warehouse, and that closes the warehouse when it is closed
+    itself.
 
-    `values` are the values of visits, as in the warehouse. The cluster does not connect yet. Raises BadInput if the
-    extra `cluster` is not installed.
+    `values` are the values of visits, the same as the warehouse has. The cluster does not connect yet. Raises BadInput
+    if the extra `cluster`, or the extra `publish` if the target needs it, is not installed.
     """
     try:
         from queries.cluster import Cluster  # noqa: PLC0415  # only the extra installs what it needs

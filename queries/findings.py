@@ -57,7 +57,7 @@ def detect(
     that everything that the detector considers becomes a finding. A cluster ignores `explain`. `shared` is what
     `share_detected` returned for these days.
 
-    Raises QueryTimeout, QueryFailed, FilesGone, EngineLost, or LakeDamaged for a damaged file.
+    Raises the exceptions of `Engine.answer` and, unless `shared` is given, of `live_files`.
     """
     snapshot = shared or engine.snapshot(_detected_scope(organization, as_of))
     asked = replace(snapshot, explain=explain) if explain else snapshot
@@ -101,7 +101,8 @@ def left_out(
 def share_detected(
     engine: Engine, organization: str, as_of: date, cancelled: threading.Event | None = None
 ) -> Snapshot | None:
-    """Read the visits for all detectors once, and return a snapshot that keeps them; None if there are too many.
+    """Read the visits for all detectors once, and return a snapshot that keeps them; None if there are none or too
+    many, or if a cluster reads them.
 
     Use the snapshot for a single run of all detectors, since it would still contain visits that are erased later.
     Raises the exceptions of `detect`.
@@ -120,8 +121,8 @@ def measure_all(  # noqa: PLR0917  # called in this order everywhere
     end: date,
     cancelled: threading.Event | None = None,
 ) -> list[list[tuple[date, int, int]]]:
-    """Return, for each subject, the day, the events and the visits of each day with visits from `start` to `end`
-    (inclusive).
+    """Return, for each subject, its days with visits from `start` to `end` (inclusive), each with the numbers of events
+    and visits.
 
     The visits are read once. The subjects are those of findings; `cancelled` is passed to `Engine.answer`. Raises
     ValueError if a subject does not have the columns of this kind's subjects, and the exceptions of `detect`.
@@ -142,8 +143,8 @@ def redirected_days(
     days: tuple[date, date],
     cancelled: threading.Event | None = None,
 ) -> list[tuple[date, int, datetime]]:
-    """Return the days on which a subject's path was redirected or answered by its link, each with the number of such
-    requests and the time of the first.
+    """Return the days on which requests for a subject's path were redirected, or answered as a link, each with the
+    number of such requests and the time of the first.
 
     Raises the exceptions of `detect`.
     """
@@ -154,10 +155,10 @@ def redirected_days(
 def guess_targets(
     engine: Engine, organization: str, subject: Mapping[str, str | None], as_of: date
 ) -> list[dict[str, Any]]:
-    """Return up to three live links and paths that clients may have meant when they requested a subject's path.
+    """Return up to three links and paths that clients may have meant when they requested a subject's path.
 
-    They are rows of GUESSES. Each of the paths had at least three successful requests in the 28 days before `as_of`.
-    Raises the exceptions of `detect`.
+    They are rows of GUESSES. Each path that is not a link had at least three requests with a status below 400 or
+    without a status in the 28 days before `as_of`. Raises the exceptions of `detect`.
     """
     return _about(engine, GUESSES, organization, [subject], days_before(as_of), None)
 
@@ -174,7 +175,7 @@ def _about(  # noqa: PLR0917  # as measure_all
     days: tuple[date, date],
     cancelled: threading.Event | None,
 ) -> list[dict[str, Any]]:
-    """Return the rows of an entry that joins the relation `subject`."""
+    """Return the rows of an entry that joins the relation `subject`, for these subjects and days."""
     domains = {one.get("domain") for one in subjects}
     scope = Scope(organization, *days, domain=domains.pop() if len(domains) == 1 else None)
     bound = [

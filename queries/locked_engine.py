@@ -75,8 +75,8 @@ class LockedEngine:
     ) -> None:
         """Define the relations, then lock the engine.
 
-        `organization`: the only organization whose files it can open; None: all organizations. `memory` limits all
-        queries together, such as "300MB"; None: DuckDB's default. `seconds` limits each query. With `in_background`,
+        `organization`: the only organization whose files it can open; None: all organizations. `memory`, such as
+        "300MB", limits all queries together; None: DuckDB's default. `seconds` limits each query. With `in_background`,
         the engine uses a single core and caches no file footers in memory.
         """
         self._folders = folders
@@ -103,7 +103,8 @@ class LockedEngine:
     def cursor(
         self, snapshot: Snapshot, cancelled: threading.Event | None = None, is_kept: bool = False
     ) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Yield a cursor for one query, under the watchdog. Its session variables hold one caller's scope.
+        """Yield a cursor for one query, which the watchdog may interrupt. The cursor's session variables hold one
+        caller's scope.
 
         With `is_kept`, the cursor is kept for the next query of the same snapshot, since setting the variables takes as
         long as a small query. After an error it is not kept. In this context, DuckDB's errors are raised as
@@ -119,7 +120,8 @@ class LockedEngine:
                     if cancelled.is_set():
                         raise QueryFailed("the query was cancelled.")
                     if idle is None:
-                        # starts the thread that returns freed memory, which all engines share: closing one ends it
+                        # starts the thread that returns freed memory: all engines share it, and closing any of them
+                        # ends it
                         cursor.execute("SET GLOBAL allocator_background_threads = TRUE")
                         set_variables(cursor, snapshot)
                     yield cursor

@@ -57,7 +57,7 @@ class Reader:
         with_values = load_traffic_values(values)
         self._warehouse = Warehouse(lake, with_values, seconds=seconds)
         self._new_sql = partial(OwnSql, lake, values=with_values, memory=memory, seconds=seconds)
-        self._own_sql: dict[str, OwnSql] = {}  # by organization: each engine can only open its files
+        self._own_sql: dict[str, OwnSql] = {}  # by organization: each engine can only open the files of one
 
     @property
     def organizations(self) -> list[str]:
@@ -73,12 +73,14 @@ class Reader:
         return self._lake.manifest.organizations.today(organization, self._clock())
 
     def query(self, name: str, *, organization: str, **parameters: str | int | date) -> Tables:
-        """Return the answer to GET /analytics/`name` as an Arrow table, which has its columns even without rows.
+        """Return the report `name` as an Arrow table, which has its columns even without rows. Names are those in
+        queries.ENTRIES; most are routes, such as GET /analytics/devices.
 
         The parameters are the API's (queries.PARAMETERS); without days, the last 30 days count. Days may be given as
         dates or strings. An answer with several parts is a dict of tables by part; a part may also be such a dict.
         Raises BadInput for an unknown name, organization or parameter, InvalidParameter for an invalid value, and what
-        Warehouse.answer raises. Warns if the days have no visits at all.
+        take_snapshot and Warehouse.answer raise. Warns if the days have no visits at all, or if `path` is the path of a
+        file and files are set aside.
         """
         if name not in ENTRIES:
             raise BadInput(f"unknown endpoint {name!r}; use one of {', '.join(ENTRIES)}.")

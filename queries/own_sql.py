@@ -1,4 +1,4 @@
-"""Runs SELECTs written by users or other programs over one organization's data.
+"""Runs SELECTs, written by users or other programs, on the data of one organization.
 
 All SQL that is not part of this package (from a command, a notebook, an assistant's tool) runs here.
 """
@@ -46,7 +46,7 @@ class Rows(NamedTuple):
 
 
 class OwnSql:
-    """Answers SELECTs over the relations of the prelude, for one organization, one at a time.
+    """Runs SELECTs on the relations of the prelude, for one organization, one at a time.
 
     The SELECTs run in a separate process. Its engine can only open that organization's folders, so a query that names
     another organization's files cannot read them. Safe to use from several threads.
@@ -74,11 +74,12 @@ class OwnSql:
         self._process = _Process(self._options, memory)
 
     def sql(self, text: str, scope: Scope, max_rows: int | None = None) -> Rows:
-        """Return the rows of one SELECT; the relations contain the visits of the scope. At most `max_rows` are read.
+        """Return the rows of one SELECT; the relations contain the visits of the scope. At most `max_rows` are
+        returned.
 
         Raises QueryTimeout; QueryFailed if it is not a single SELECT, would write, reads other files, needs too much
-        memory, or fails otherwise; ValueError for the scope of another organization. Times with a zone are returned in
-        UTC.
+        memory, or fails otherwise; ValueError for the scope of another organization; and the exceptions of
+        take_snapshot. Times with a zone are returned in UTC.
         """
         columns, *batches = self._answer(text, scope, None if max_rows is None else max_rows + 1)
         rows = [row for batch in batches for row in batch]
@@ -155,7 +156,9 @@ class _Process:
         delete_abandoned(self._options.folders.staging)
 
     def _exchange(self, query: OwnQuery) -> tuple[list[Any], list[str]]:
-        """Return the batches that the process sends for a query; if it failed, also the error's class and message."""
+        """Return the batches that the process sends for a query; if the query failed, also the error's class and
+        message.
+        """
         batches: list[Any] = []
         left = self._options.memory_bytes
         if not self._is_ready:
@@ -199,7 +202,9 @@ class PlainUnpickler(pickle.Unpickler):
 
 
 def _suggest(unknown: re.Match[str]) -> str:
-    """Return DuckDB's message about an unknown table, but suggest the most similar public relation."""
+    """Return DuckDB's message about an unknown table, but suggest the most similar public relation, or visits_in_scope
+    if none is similar.
+    """
     (nearest, *_) = [*get_close_matches(unknown[2], public_names(), 1, 0.7), "visits_in_scope"]
     return f'{unknown[1]} Did you mean "{nearest}"?'
 

@@ -19,7 +19,7 @@ RANGES: Final = {"7d": 7, "30d": 30, "90d": 90}
 DEFAULT_RANGE: Final = "30d"
 MAX_VALUE_LENGTH: Final = 2_048
 MAX_SHOWN_LENGTH: Final = 40
-"""Maximum number of characters that an error message quotes from an invalid value."""
+"""Maximum number of characters that a message quotes from a value."""
 MAX_DAYS: Final = 3_700
 
 NO_LINK: Final = ""
@@ -40,7 +40,7 @@ _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-
 
 
 class InvalidParameter(BadInput):
-    """A parameter has a value that it does not accept, such as "5d" for `range`."""
+    """A parameter is given twice, or has a value that it does not accept, such as "5d" for `range`."""
 
     def __init__(self, name: str, problem: str, remedy: str) -> None:
         """Write the message. `problem` follows the parameter's name in a sentence; `remedy` is a separate sentence."""
@@ -50,7 +50,9 @@ class InvalidParameter(BadInput):
 
 
 def _domain(value: str) -> str:
-    """Return the normalized domain. An invalid host is kept: visits stored before hosts were validated may have it."""
+    """Return the normalized domain. An invalid host is kept, in lower case: visits stored before hosts were validated
+    may have it.
+    """
     return normalized_host(value) or value.lower()
 
 
@@ -77,8 +79,8 @@ class Parameter:
 
     name: str
     kind: Literal["days", "filter", "word"]
-    """The kind of filter; "word": a value shown in answers, compared case-sensitively unless `parse` changes its
-    case."""
+    """"days" for the days of the scope; otherwise the kind of filter. "word": a value shown in answers, compared
+    case-sensitively unless `parse` changes its case."""
     description: str
     label: str = ""  # label of its chip on a page; "" if it has no chip
     parse: Callable[[str], str] = str
@@ -168,8 +170,8 @@ _ROWS: Final = (
 )  # fmt: skip
 
 PARAMETERS: Final[Mapping[str, Parameter]] = {row.name: row for row in _ROWS}
-"""Every parameter by name, in the order in which they are documented. A filter is also a field of Scope, and two lines
-in prelude/3_scope.sql: a condition, and a term that shows whether a filter is set."""
+"""Every parameter by name, in the order in which they are documented. A filter, except target_url, is also a field of
+Scope and a condition in prelude/3_scope.sql; a word is also a term of has_word() there."""
 
 
 RESOLVED: Final = frozenset(("target_url", "tag"))
@@ -196,7 +198,9 @@ def _parameters(traffic_type: bool, short_code: bool) -> tuple[str, ...]:
 
 
 def single_filters(given: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Return each of the given filters that accepts any value, with the parameters for this filter alone."""
+    """Return, for each given filter that accepts any value, the parameters for a query with the same days and only this
+    filter.
+    """
     set_ones = {name: value for name, value in given.items() if value}
     days = {name: value for name, value in set_ones.items() if PARAMETERS[name].kind == "days"}
     return {name: {**days, name: value} for name, value in set_ones.items() if PARAMETERS[name].takes_any}

@@ -53,12 +53,12 @@ from queries.snapshot import (
 )
 
 CHUNK_VISITS: Final = 500_000
-"""Approximate number of visits counted at once. A day with more visits is a separate chunk."""
+"""Maximum number of visits counted at once. A day with more visits is a separate chunk."""
 
 MAX_VISITS_IN_MEMORY: Final = 60_000
 """Up to this number of visits, a month is read once for all relations; otherwise each relation opens every file twice.
-For 33,000 visits, this halves the processor time. Each visit is kept a second time for its domain: 150,000 visits took
-73 MB.
+For 33,000 visits, reading once halves the processor time. Each visit is kept a second time for its domain: 150,000
+visits took 73 MB.
 """
 
 STORED_BEFORE: Final = "FROM stored_before($relation)"
@@ -113,8 +113,8 @@ class RollupBuilder:
         """Prepare the builder. A past day is closed, and may be counted, once no file has landed in it for
         `quiet_period`.
 
-        `counter` counts a month if it takes the month's number of new visits. Otherwise, `process` counts a month with
-        more new visits than MAX_VISITS_IN_SERVER.
+        A month is counted by `counter` if that takes the number of the month's new visits, otherwise by `process` if
+        there are more than MAX_VISITS_IN_SERVER, and otherwise by the builder itself.
         """
         self._lake = lake
         self._clock = clock
@@ -128,8 +128,8 @@ class RollupBuilder:
     def run(self, wait: bool = True, limit: int | None = None, progress: Progress = ignore_progress) -> int:
         """Build the missing rollups of closed days for at most `limit` months, and return the number of months built.
 
-        Without `wait`, do nothing while another process rewrites files. A month with a damaged file is skipped;
-        LakeDamaged is raised for the first such month after the other months are built.
+        Without `wait`, months of organizations whose files another process is rewriting are skipped. A month with a
+        damaged file is skipped; LakeDamaged is raised for the first such month after the other months are built.
         """
         self._queue = self._queue or self._months_to_build()
         if not self._queue:
@@ -143,13 +143,13 @@ class RollupBuilder:
             )
 
     def count_month(self, month: Month) -> None:
-        """Build the rollup of one month, if a closed day has none. The caller holds the lock for rewriting files."""
+        """Build the rollup of one month if a closed day has none. The caller must hold the lock for rewriting files."""
         with self._engine.open() as engine:
             define_relations(engine, self._lake)
             self._build_month(engine, month)
 
     def interrupt(self) -> None:
-        """Cancel a run() in another thread without storing the month being built. `counter` stops counting, too."""
+        """Cancel a run() in another thread, even while `counter` is counting. The month being built is not stored."""
         if self._counter:
             self._counter.stop(self._cancelled)
         self._engine.interrupt()
@@ -233,13 +233,15 @@ class RollupBuilder:
 
 
 def count_month(lake: Lake, organization: str, first: str, now: str, quiet_seconds: str) -> None:
-    """Run RollupBuilder.count_month in a LakeProcess; the first day and the time are in ISO 8601."""
+    """Run RollupBuilder.count_month inside a LakeProcess; the month's first day and the time are in ISO 8601."""
     builder = RollupBuilder(lake, lambda: datetime.fromisoformat(now), timedelta(seconds=float(quiet_seconds)))
     builder.count_month(Month(organization, date.fromisoformat(first)))
 
 
 def _chunks(files: Sequence[LandedFile]) -> list[list[LandedFile]]:
-    """Return the files in chunks of whole days with about CHUNK_VISITS visits each."""
+    """Return the files in chunks of whole days with at most CHUNK_VISITS visits each; a day with more is a separate
+    chunk.
+    """
     chunks: list[list[LandedFile]] = []
     room = 0
     for _, of_day in groupby(sorted(files, key=lambda file: file.day), lambda file: file.day):
@@ -281,7 +283,7 @@ def _rollup_rows(
 def _count_relation(
     engine: duckdb.DuckDBPyConnection, relation: str, queries: Sequence[tuple[str, VisitFiles]]
 ) -> RelationRows:
-    """Return the rows of one relation from `queries`: pairs of a SQL text and the visit files that it reads."""
+    """Return the rows of one relation from `queries`: pairs of an SQL text and the visit files that it reads."""
     tables = []
     for sql, files in queries:
         set_uncovered_files(engine, files)

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 @dataclass(frozen=True)
 class Scope:
-    """The visits that an answer covers: one organization, from start_date to end_date (inclusive).
+    """The visits that an answer covers: those of one organization from start_date to end_date (inclusive) that pass the
+    filters.
 
     A filter that is None is not applied; prelude/3_scope.sql applies the others. `traffic_type` is a bot_category, "ai"
     (the four AI-related categories) or "other" (the two other automated categories). `traffic_group` is "people"

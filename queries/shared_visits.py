@@ -1,4 +1,4 @@
-"""Reads visits once for several answers, such as the parts of a filtered dashboard, or the detectors."""
+"""Reads visits once for several answers, such as the parts of a filtered dashboard or the findings of all detectors."""
 
 import re
 import threading
@@ -18,7 +18,8 @@ from queries.prelude import sql_text, view_names
 from queries.snapshot import MAX_VALUES_PER_DAY, Snapshot
 
 MAX_SHARED_VISITS: Final = 300_000
-"""Maximum number of visits kept in memory for a dashboard's answers; they take at most 50 MB."""
+"""Maximum number of visits in one table kept in memory for a dashboard or the detectors; a dashboard's visits take at
+most 50 MB."""
 
 _BY_DAY: Final = "SELECT day, count(*) FROM all_visits GROUP BY day ORDER BY day"
 _VISITS: Final = (
@@ -33,7 +34,7 @@ _ALWAYS_READ: Final = frozenset({"for_domain", "day", "is_counted"})
 _SIGNED: Final = "is_signed"
 """A column that visits have in addition to the stored columns."""
 _DETECTED: Final = ("is_file", "aside")
-"""The columns that detectors read, if they exist."""
+"""Columns that visits_with_aside has in addition to the stored columns, and that detectors read."""
 _COMMENT: Final = re.compile(r"--.*")
 _IDENTIFIER: Final = re.compile(r"\w+")
 
@@ -43,11 +44,12 @@ def share_visits(
 ) -> Snapshot:
     """Return the snapshot with the visits for these answers in memory; it may be used for these answers only.
 
-    These are the visits on days that no rollup covers, unless there are more than MAX_SHARED_VISITS, and, for relations
-    that rollups do not serve, all visits in scope. If there are more of the latter, they are read in parts of that
-    size, and only the rows of the relations that count them are kept. For detectors, the visits in scope and the
-    failing paths among them are held, unless there may be more than MAX_SHARED_VISITS. If there is nothing to share,
-    the snapshot is returned unchanged. Raises the exceptions of a query.
+    For relations that rollups serve, these are the visits on days that no rollup covers, unless there are more than
+    MAX_SHARED_VISITS. For other relations, they are all visits in scope; if there are more than MAX_SHARED_VISITS, they
+    are read in parts of at most that size, and only the rows that these relations count from them are kept. For
+    detectors, they are the visits in scope, including those set aside, and the rows of failing_paths, unless there may
+    be more than MAX_SHARED_VISITS visits. If there is nothing to share, the snapshot is returned unchanged. Raises the
+    exceptions of a query.
     """
     texts = [template(leaf.name) for entry in entries for leaf in template_entries(entry)]
     read = set[str]().union(*map(_read_by, texts)) - snapshot.in_memory.keys()
@@ -90,7 +92,7 @@ def share_visits(
 
 
 def by_source(name: str, visits: pa.Table) -> dict[str, pa.Table]:
-    """Return a source's counted visits under its name, and all visits, for daily_links, under `aside_and_<name>`."""
+    """Return a source's counted visits under its name and, for daily_links, all its visits under `aside_and_<name>`."""
     is_counted = visits["is_counted"]
     counted = visits.filter(is_counted) if pc.any(pc.invert(is_counted)).as_py() else visits
     of_links = {*columns_of_relations(["daily_links"])}.intersection(visits.column_names)
@@ -164,12 +166,14 @@ def _relations_from(source: str, relations: Iterable[str], snapshot: Snapshot) -
 
 
 def columns_of_relations(relations: Iterable[str]) -> list[str]:
-    """Return the columns of visits that the SQL of these relations names."""
+    """Return the columns of visits that the SQL of these relations names, and those that are always read."""
     return sorted(_ALWAYS_READ.union(*map(_columns_of, relations)))
 
 
 def periods_of(visits_by_day: Iterable[tuple[date, int]]) -> list[tuple[date, date]]:
-    """Return the first and last day of periods with at most MAX_SHARED_VISITS visits, or of a single day with more."""
+    """Return periods, each by its first and last day, with at most MAX_SHARED_VISITS visits; a day with more is a
+    separate period.
+    """
     periods: list[tuple[date, date]] = []
     room = 0
     for day, visits in visits_by_day:

@@ -11,7 +11,7 @@ TYPED: Final = ("scope", "subjects")
 
 
 def script(snapshot: Snapshot, hint: str = "") -> str:
-    """Return SQL that shows the hint, and after which any template returns the same rows as in the Warehouse."""
+    """Return SQL that shows the hint and makes every template return the same rows as in the Warehouse."""
     variables = snapshot.variables
     files = {name: value for name, value in variables.items() if name not in TYPED}
     settings = [f"SET VARIABLE {name} = {_literal(value)};" for name, value in files.items()]

@@ -36,7 +36,8 @@ MAX_VALUES_PER_DAY: Final = 10_000
 """
 
 CUT_WORDS: Final = frozenset({"agent", "referrer", "utm_source", "utm_campaign"})
-"""Filters by words that relations cut. The stored rows of a day that may be cut do not serve these filters."""
+"""Filters by words that relations cut, except domain. The stored rows of a day that may be cut do not serve these
+filters."""
 
 
 class VisitFiles(NamedTuple):
@@ -75,7 +76,7 @@ class Snapshot:
 
     @property
     def visits_to_read(self) -> int:
-        """The maximum number of visits that an answer reads on this machine."""
+        """The maximum number of visits that an answer reads on this machine, if rollups can serve it at all."""
         is_served = self.scope.filters.keys() <= ROLLUP_FILTERS | _SERVED_WHERE_TAKEN
         return (self.uncovered_files if is_served else self.files).visits
 
@@ -147,7 +148,8 @@ def take_snapshot(lake: Lake, scope: Scope) -> Snapshot:
 
 
 def live_files(lake: Lake, scope: Scope) -> list[LandedFile]:
-    """Return the files with the visits that count in a scope.
+    """Return the live visit files for the days of a scope, without those of unjudged days if the scope leaves these
+    out.
 
     Raises LakeDamaged for a damaged file, and Conflict if a file was replaced and deleted in the meantime.
     """
@@ -217,8 +219,8 @@ def for_cluster(lake: Lake, snapshot: Snapshot, files: Sequence[LandedFile]) -> 
 
 
 def _high_cardinality_days(files: Iterable[LandedFile]) -> tuple[date, ...]:
-    """Return the days with more than MAX_VALUES_PER_DAY visits in these files, which may also have more words than
-    that.
+    """Return the days with more than MAX_VALUES_PER_DAY visits in these files. Only these days may also have more words
+    than that.
     """
     visits: Counter[date] = Counter()
     for file in files:
@@ -229,9 +231,9 @@ def _high_cardinality_days(files: Iterable[LandedFile]) -> tuple[date, ...]:
 def source_of(relation: str, filters: Collection[str]) -> str:
     """Return the view from which a relation counts visits when these `filters` of a Scope are set.
 
-    The view is uncovered_visits, which adds stored rows for the other days, if stored rows can be filtered by all of
-    these fields. Otherwise, for example for a field added to Scope later, the view is all_visits, and rollups are not
-    used.
+    The view is uncovered_visits if stored rows can be filtered by all of these fields; the relation then adds the
+    stored rows of the other days. Otherwise, for example for a field added to Scope later, the view is all_visits, and
+    rollups are not used.
     """
     return "uncovered_visits" if ROLLUP_FILTERS | served_filters(relation) >= set(filters) else "all_visits"
 
@@ -259,7 +261,7 @@ def set_variables(cursor: duckdb.DuckDBPyConnection, snapshot: Snapshot) -> None
 
 
 def set_uncovered_files(cursor: duckdb.DuckDBPyConnection, files: VisitFiles) -> None:
-    """Replace the files that no rollup covers in the session of a cursor that has the variables of a snapshot."""
+    """Set only the variable uncovered_files in a cursor's session; the other variables of its snapshot stay set."""
     _set(cursor, "uncovered_files", _as_variable(files))
 
 

@@ -1,7 +1,7 @@
 """The process that runs users' SQL: own_sql.py starts it, sends it one query after another, and kills it.
 
-It has no environment and no open database, and its whole memory is limited: DuckDB limits only its buffers, so a single
-column of strings may take many times DuckDB's limit.
+It has no secrets in its environment and no open database, and on Linux its whole memory is limited: DuckDB limits only
+its buffers, so a single column of strings may take many times DuckDB's limit.
 """
 
 import os

@@ -19,8 +19,8 @@ class TrafficValue(NamedTuple):
 
 
 def load_traffic_values(path: Path | None = None) -> list[TrafficValue]:
-    """Return the values in a file like traffic_values.toml, by default the shipped file. Raises BadInput for an invalid
-    file.
+    """Return the values in a file like traffic_values.toml, by default in the shipped file. A category without a value
+    gets 0. Raises BadInput if the file is unreadable or invalid.
     """
     source = path or resources.files("queries").joinpath("traffic_values.toml")
     try:

@@ -1,4 +1,4 @@
-"""Answers catalog entries with their templates. This module has no HTTP code."""
+"""Computes the reports in the catalog with their templates. This module has no HTTP code."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -42,8 +42,8 @@ class Warehouse:
     ) -> None:
         """Start an engine.
 
-        `memory` limits all queries together, such as "300MB"; None: DuckDB's default. `seconds` limits each query. With
-        `in_background`, the engine uses a single core and caches no file footers in memory.
+        `memory`, such as "300MB", limits all queries together; None: DuckDB's default. `seconds` limits each query.
+        With `in_background`, the engine uses a single core and caches no file footers in memory.
         """
         self._lake = lake
         self._engine = LockedEngine(lake, None, values, memory, seconds, in_background=in_background)
@@ -56,11 +56,11 @@ class Warehouse:
     def with_shared_visits(
         self, snapshot: Snapshot, entries: Sequence[Entry], cancelled: threading.Event | None = None
     ) -> Snapshot:
-        """Return the snapshot with its visits held in memory for all these answers. Raises what `answer` raises."""
+        """Return the snapshot with the visits that these answers can share in memory. Raises what `answer` raises."""
         return share_visits(self._engine, snapshot, entries, cancelled)
 
     def forget(self, snapshot: Snapshot) -> None:
-        """Release the visits that a snapshot's answers shared; to be called after the last answer."""
+        """Release the visits that a snapshot's answers share. Call this after the last answer."""
         self._engine.forget(snapshot)
 
     def state(self, organization: str) -> OrganizationState:
@@ -68,7 +68,7 @@ class Warehouse:
         return self._lake.manifest.organizations.state(organization)
 
     def answer(self, entry: Entry, snapshot: Snapshot, cancelled: threading.Event | None = None) -> Result:
-        """Return the answer to one catalog entry. Raises QueryTimeout, QueryFailed, FilesGone or EngineLost.
+        """Return the answer for one catalog entry. Raises QueryTimeout, QueryFailed, FilesGone or EngineLost.
 
         To cancel the query from another thread, pass an event as `cancelled` and call `stop` with that event.
         """
@@ -83,7 +83,7 @@ class Warehouse:
         return rows[0] if entry.shape == "row" else rows
 
     def tables(self, entry: Entry, snapshot: Snapshot) -> Tables:
-        """Return the answer to one catalog entry as an Arrow table, or as a dict of tables. Raises what `answer`
+        """Return the answer for one catalog entry as an Arrow table, or as a dict of tables. Raises what `answer`
         raises.
         """
         if entry.shape == "parts":
@@ -117,7 +117,7 @@ class Warehouse:
     def _sharing(
         self, snapshot: Snapshot, entry: Entry, cancelled: threading.Event | None = None
     ) -> Iterator[Snapshot]:
-        """Yield a snapshot with the visits that the parts of an entry share, until the last part is answered."""
+        """Yield a snapshot that holds the visits that the parts of an entry share, and release them afterwards."""
         shared = self.with_shared_visits(snapshot, [entry], cancelled)
         try:
             yield shared

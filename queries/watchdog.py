@@ -11,7 +11,7 @@ INTERRUPT_INTERVAL_SECONDS: Final = 0.01
 
 
 class Interruptible(Protocol):
-    """The cursor of one query. It runs no other query that a late interrupt could hit."""
+    """A query on a cluster, or the cursor of one query. It runs no other query that a late interrupt could hit."""
 
     def interrupt(self) -> None:
         """Make the running statement fail."""

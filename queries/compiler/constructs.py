@@ -48,7 +48,7 @@ def check_constructs(query: exp.Query) -> None:
 
 
 def _problem(node: exp.Expr) -> str:
-    """Return the reason why a node of a known kind cannot be carried over unchanged; "" if it can."""
+    """Return the reason why a node of a checked type is unsupported nevertheless; "" if it is supported."""
     match node:
         case exp.Anonymous():
             return "" if node.name in FUNCTIONS else ": an unchecked function"

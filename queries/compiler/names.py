@@ -26,7 +26,7 @@ def write_out_names(tree: exp.Expr, describe: Describe) -> None:
 
 
 def _schema_of(query: exp.Expr, place: exp.Expr, describe: Describe) -> dict[str, str]:
-    """Return the columns that a query has at `place`, where the same CTEs are visible."""
+    """Return the columns of a query with their types. The query may read the CTEs that are visible at `place`."""
     ctes: list[str] = []
     node = place
     while parent := node.parent:
@@ -92,7 +92,9 @@ def _write_out_using(select: exp.Select) -> None:
 
 
 def _write_out_by_name(union: exp.Union, describe: Describe) -> None:
-    """Give both sides all columns in the same order; an untyped column gets the type that it has in the union."""
+    """Give both sides all columns in the same order. A missing column becomes NULL; NULLs and literals get the type
+    that their column has in the union.
+    """
     types = _schema_of(union, union, describe)
     for side in (union.this, union.expression):
         if not isinstance(side, exp.Select):

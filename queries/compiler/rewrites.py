@@ -56,7 +56,7 @@ def _parameter(node: exp.Dot) -> exp.Expr:
 
 
 def _variable(node: exp.Anonymous) -> exp.Expr:
-    """Turn a session variable with one value into a named parameter. On a cluster, `explain` is not supported."""
+    """Turn a session variable with one value into a named parameter, and `explain`, unsupported here, into NULL."""
     if node.name == "getvariable" and node.expressions[0].name == "explain":
         return exp.cast(exp.null(), "ARRAY<STRING>", dialect="spark")
     kind = _VARIABLES.get(node.expressions[0].name) if node.name == "getvariable" else None
@@ -64,7 +64,9 @@ def _variable(node: exp.Anonymous) -> exp.Expr:
 
 
 def _cast(node: exp.Cast) -> exp.Expr:
-    """Turn HUGEINT into DECIMAL(38, 0), and a variable that holds days into the list of a relation's rows."""
+    """Turn HUGEINT into DECIMAL(38, 0), and a variable that holds days into a list of the days in the relation of the
+    same name. Drop the second of two casts to the same type.
+    """
     if isinstance(node.this, exp.Anonymous) and node.this.name == "getvariable":
         variable = node.this.expressions[0].name
         if variable not in _LISTS:
@@ -149,9 +151,10 @@ def _bracket(node: exp.Bracket) -> exp.Expr:
 
 
 def _joined_list(node: exp.ArrayToString) -> exp.Expr:
-    """Translate array_to_string(list_sort(list(DISTINCT x) FILTER (…)), ', '), where x is not text: NULL without rows.
+    """Translate array_to_string(list_sort(list(DISTINCT x) FILTER (…)), ', '), where x is not text. The result is NULL
+    if there are no rows.
 
-    A column of lists of strings may also be the argument of array_to_string.
+    The argument of array_to_string may also be a column of lists of strings.
     """
     if isinstance(node.this, exp.Column):
         return call("array_join", node.this, node.expression)
@@ -181,7 +184,7 @@ def _ordered_list(node: exp.Filter) -> exp.Expr:
 
 
 def _summed_list(node: exp.Anonymous) -> exp.Expr:
-    """Translate list_sum(list_transform(…, lambda k: …)) of DOUBLE, and the log-gamma function."""
+    """Translate list_sum(list_transform(…, lambda k: …)), whose terms are DOUBLE, and the log-gamma function."""
     if node.name == "lgamma":
         x = exp.cast(node.expressions[0], "DOUBLE").sql("duckdb")
         return exp.paren(sqlglot.parse_one(_LOG_GAMMA.format(x=x), dialect="duckdb"))

@@ -83,7 +83,9 @@ def write_out_group(node: exp.Select) -> exp.Expr:
 
 
 def _compute_before_grouping(node: exp.Select, keys: Sequence[exp.Expr]) -> None:
-    """Compute grouping keys from a subquery in an inner query, since Sail cannot group by the result of a subquery."""
+    """Move grouping keys that contain a subquery into an inner query, since Sail cannot group by the result of a
+    subquery.
+    """
     if not keys:
         return
     if node.args.get("joins") or node.args.get("where"):
@@ -99,7 +101,9 @@ def _compute_before_grouping(node: exp.Select, keys: Sequence[exp.Expr]) -> None
 
 
 def write_out_having(node: exp.Select) -> exp.Expr:
-    """Turn HAVING into the WHERE of an outer query if an alias hides a column, since Sail would use the alias."""
+    """Turn HAVING into the WHERE of an outer query if an alias has the name of a column that HAVING aggregates, since
+    Sail would use the alias.
+    """
     having = node.args.get("having")
     if having is None:
         return node
@@ -136,8 +140,8 @@ def nest(select: exp.Select, names: Sequence[str], computed: exp.Expr, condition
 
 
 def write_out_unnest(node: exp.Select) -> exp.Expr:
-    """Move an unnest inside an expression into a separate query; an unnest that is a column of a query over rows stays
-    in place.
+    """Move an unnest inside an expression into a separate query. The only unnest of a query with FROM stays in place if
+    it is a whole column.
     """
     explodes = [*node.find_all(exp.Explode)]
     if not explodes or explodes[0].parent_select is not node:

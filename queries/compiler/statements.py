@@ -18,7 +18,8 @@ INPUTS: Final = (
 """The relations that a session must have before it runs a compiled statement."""
 
 _STORED: Final = ("stored_rows", "rollup_rows", "stored_before")
-"""Table macros that read rollups. A cluster has no rollups, so these macros return no rows."""
+"""Table macros that read rollups. A cluster has no rollups, so the parts of unions that call these macros are dropped.
+"""
 
 _TABLE_MACROS: Final = (
     "read_visits_with_aside", "read_visits", "read_scope_of_every_group", "read_scope_with_aside",
@@ -89,7 +90,7 @@ class Compiler:
         return statement.sql("spark", pretty=True, comments=False)
 
     def _add_relations(self, tree: exp.Query, source: str, needed: dict[str, exp.Query]) -> None:
-        """Add the relations that a tree reads, each after its own dependencies."""
+        """Add the translated relations that a tree reads to `needed`, each after its own dependencies."""
         own = {cte.alias for cte in tree.find_all(exp.CTE)}
         if taken := own & self._relations.keys():
             raise Unsupported(f"the name of the relation {min(taken)} is used for a CTE")
@@ -174,7 +175,7 @@ def _function(table: exp.Expr) -> str:
 
 
 def _name_tables(tree: exp.Expr, source: str) -> None:
-    """Replace calls of table macros with the names of relations."""
+    """Replace calls of table macros, and reads of Parquet files, with the names of relations."""
     names = {
         "visits_to_count_with_answers": "visits_with_known_answers",
         "visits_to_count_with_aside": f"aside_and_{source}",

@@ -47,19 +47,21 @@ _SERVES: Final = re.compile(r"^-- Serves: (.+)$", re.MULTILINE)
 
 
 def prelude() -> list[str]:
-    """Return the SQL that defines all relations, in order: the SQL files, and the signals."""
+    """Return the SQL that defines all relations, in the order in which it is run: the signals' macros, the SQL files,
+    and the table of signals.
+    """
     texts = [sql_text(f"{folder}/{name}") for folder in FOLDERS for name in _names(folder)]
     return [_CONVICTING, _SCANNED, _PROBING, _UNFOLLOWED, _OWN, _FILE, _SIGNED, _LISTED, *texts, _SIGNALS]
 
 
 def sql_text(name: str) -> str:
-    """Return the text of a SQL file; `name` is its path in queries/ without .sql."""
+    """Return the text of an SQL file; `name` is its path in queries/ without .sql."""
     return read_sql("queries", name)
 
 
 @cache
 def view_names() -> frozenset[str]:
-    """Return the names of all relations for templates, including those without rollups."""
+    """Return the names of all relations in queries/relations, including those that rollups do not store."""
     return frozenset(_names("relations"))
 
 
@@ -87,9 +89,10 @@ def served_filters(relation: str) -> frozenset[str]:
 
 @cache
 def rollup_version(behaviour: bool, aside: int) -> str:
-    """Return a hash of what counts and of the definitions without comments and spaces; each rollup stores this hash.
+    """Return a hash of what counts and of the definitions; each rollup stores it. Comments, white space and the lookup
+    tables of names do not change it.
 
-    `behaviour` and `aside` are fields of a Snapshot.
+    `behaviour` and `aside` have the meanings of these fields of a Snapshot.
     """
     texts = [sql_text(f"{folder}/{name}") for folder in FOLDERS if folder != "names" for name in _names(folder)]
     words = _COMMENT.sub("", "\n".join([*texts, sql_text("rollups")])).split()

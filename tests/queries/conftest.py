@@ -9,6 +9,6 @@ from queries import Warehouse
 
 @pytest.fixture
 def warehouse(lake):
-    """The warehouse over `lake`."""
+    """The warehouse of `lake`."""
     with closing(Warehouse(lake)) as warehouse:
         yield warehouse

@@ -22,11 +22,11 @@ BY_WORD = {
     "path": "bot-traffic ai-platform-market-share", "utm_source": "utm-campaigns",
     "utm_campaign": "utm-campaigns",
 }  # fmt: skip
-"""Filters by a word that rollups serve, each with answers that accept it."""
+"""Filters by a word that rollups of some relations serve, each with answers that read these relations."""
 
 
 def some_visits(day):
-    """Return a day's visits in every class, by a scanner, an outdated browser and people."""
+    """Yield a day's visits in three categories, some of them by a scanner or an outdated browser."""
     classes = [
         {"bot_category": "human"},
         {"bot_category": "ai_referral", "agent_kind": "referral", "ai_source": "Claude", "confidence": "medium"},
@@ -176,7 +176,7 @@ CLAIMS = [
 
 
 @pytest.mark.parametrize(("claim", "probes", "confidence"), CLAIMS)
-def test_a_scanner_loses_its_claimed_name(lake, claim, probes, confidence):
+def test_three_probes_contradict_an_unverified_ai_or_search_bot(lake, claim, probes, confidence):
     columns = {"agent": "SomeBot", "operator": "Some", "confidence": "high", "visitor": 1, "user_agent": "SomeBot/1"}
     paths = ["/sale", *(f"/.env.{number}" for number in range(probes))]
     land(lake, "acme", [
@@ -190,7 +190,7 @@ def test_a_scanner_loses_its_claimed_name(lake, claim, probes, confidence):
     assert found.rows == [("SomeBot", confidence, category, None if is_taken else claim.get("ai_source"))]
 
 
-def test_a_scanner_keeps_its_claimed_name_with_behaviour_off(lake):
+def test_probes_contradict_no_agent_with_behaviour_off(lake):
     paths = [f"/.env.{number}" for number in range(3)]
     claim = {"bot_category": "ai_training", "agent": "SomeBot", "confidence": "high", "visitor": 1}
     land(lake, "acme", [visit(path=path, short_code=None, status=404, is_malicious=True, **claim) for path in paths])

@@ -82,8 +82,8 @@ def words(number: int, day: date) -> list[Visit]:
 
 
 def crowd() -> list[Visit]:
-    """Return a day with more words than are kept, a day with some of these words, and a day with many visits and few
-    words.
+    """Return the visits of a day with more words than are kept, of a day with some of these words, and of a day with
+    many visits and few words.
     """
     crowded = [row for number in range(KEPT + 60) for row in words(number, CROWDED)]
     crowded += [row for number in range(KEPT + 10, KEPT + 60) for row in words(number, CROWDED)]
@@ -108,15 +108,15 @@ def fewer_words() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def recounted(fewer_words: None) -> Callable[[str, Scope], Any]:
-    """Return a function that recounts an answer over the crowd by hand."""
+    """Return a function that recounts an answer by hand from the crowd's visits."""
     visits = [row | {"organization": "acme"} for row in crowd()]
     return cache(lambda name, scope: recount(name, visits, scope))
 
 
 @pytest.fixture(scope="module")
 def warehouse(fewer_words: None, shared_lake: Lake) -> Iterator[Warehouse]:
-    """The warehouse over the crowd with its rollups, and over organizations with words for as many rows as an answer
-    may have, or for one more.
+    """The warehouse of a lake with the crowd's visits and rollups, and with two organizations that have words for as
+    many rows as an answer may have, and for one more.
 
     The crowd's last days land after the first day is counted, so that the last rollup is made from an older rollup.
     """
@@ -173,11 +173,11 @@ def test_visits_are_cut_only_on_days_with_cut_rollups(warehouse, monkeypatch):
     [
         (Scope("acme", BUSY, BUSY), [BUSY], []),
         (Scope("acme", *DAYS), [CROWDED, BUSY], [CROWDED, BUSY]),
-        (Scope("acme", BUSY, BUSY, domain="0001.example"), [BUSY], [BUSY]),  # words of other organizations are not read
+        (Scope("acme", BUSY, BUSY, domain="0001.example"), [BUSY], [BUSY]),  # words of other domains are not read
     ],
     ids=["few", "many", "filtered"],
 )
-def test_open_days_are_cut_only_if_they_have_too_many_words(
+def test_unfiltered_open_days_are_cut_only_with_too_many_words(
     warehouse, recounted, monkeypatch, scope, with_many_visits, with_many_words
 ):
     monkeypatch.setattr("queries.snapshot.live_rollups", lambda *_: NO_ROLLUPS)
@@ -213,7 +213,7 @@ def test_only_crowded_days_lose_their_rarest_words(warehouse, name):
     assert rest not in kept[BUSY]
 
 
-def test_a_cut_day_serves_no_filter_by_a_word_that_may_be_cut(warehouse):
+def test_days_that_may_be_cut_serve_no_filter_by_cut_words(warehouse):
     for word in CUT_WORDS:
         assert warehouse.snapshot(Scope("acme", *DAYS, **{word: "2051"})).closed_days == (QUIET,)
     assert warehouse.snapshot(Scope("acme", *DAYS, country="DE")).closed_days == (CROWDED, QUIET, BUSY)
@@ -246,7 +246,7 @@ def scans_of(plan: Any, file: str) -> int:
 
 
 @pytest.mark.parametrize("name", ["top-links", "filter-values"])
-def test_a_report_reads_each_link_once(tmp_path, name):
+def test_a_report_reads_the_links_once(tmp_path, name):
     lake = Lake(tmp_path, create=True)
     land(lake, "acme", [visit(short_code="code7", status=404)])
     links(lake, "acme", [{"short_code": f"code{n}", "target_url": "https://x.example"} for n in range(1_000)])

@@ -68,7 +68,7 @@ KINDS: dict[str, dict[str, Any]] = {
 """The classification of each kind of visit."""
 LINKS = [{"short_code": "launch", "target_url": "https://shop.example/"}]
 Stream = tuple[str, int, tuple[int, int], Mapping[str, Any]]
-"""Kind, number of visits, the first and the last of the days before AS_OF on which they are spread, columns."""
+"""Kind, number of visits, the days before AS_OF over which they are spread (the newest, the oldest), columns."""
 
 
 def visits_of(streams: Iterable[Stream]) -> list[Visit]:

@@ -1,4 +1,4 @@
-"""The boundary between one machine and a cluster when no cluster is installed or wanted."""
+"""Programs without a cluster: the extra `cluster` is not installed, or no cluster is configured."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Pages that browsers load ahead: which visits count as people's after judging, even in a real browser's log."""
+"""Pages that browsers prefetch: which visits count as people's after judging, also in the log of a real browser."""
 
 from collections import Counter
 from contextlib import closing
@@ -50,7 +50,7 @@ def test_a_prefetched_page_counts_as_human_if_behaviour_is_off(lake):
 
 @pytest.fixture
 def driven(lake):
-    """A judged lake with the log of the driven site, in which files are set aside."""
+    """A judged lake, in which files are set aside, with the log of a site that Chromium and programs visited."""
     Importer(lake).run(DRIVEN / "rich.log", Options("acme"))
     lake.manifest.exclusions.switch_files("acme", aside=True)
     Compactor(lake, lambda: datetime(2026, 11, 29, 8, tzinfo=UTC)).run()

@@ -31,7 +31,7 @@ def lake(shared_lake):
 
 @pytest.fixture
 def times_set(warehouse, monkeypatch):
-    """The organizations for which variables are set, one for each time."""
+    """The organizations for which variables were set, one entry for each time."""
     found = []
 
     def noted(cursor, snapshot):
@@ -84,7 +84,7 @@ def test_no_snapshot_is_answered_with_variables_from_another(warehouse, times_se
     acme, bee = warehouse.snapshot(ACME), warehouse.snapshot(BEE)
     assert [total(warehouse, one) for one in (acme, bee) * 3] == [2, 1] * 3
     assert times_set == ["acme", "bee"]
-    assert total(warehouse, replace(acme)) == 2  # the same size, but another snapshot
+    assert total(warehouse, replace(acme)) == 2  # an equal snapshot, but another object
     assert times_set == ["acme", "bee", "acme"]
 
 
@@ -123,7 +123,7 @@ def test_a_timed_out_query_leaves_no_cursor(lake):
             assert total(warehouse, acme) == 2
 
 
-def test_a_kept_cursor_is_dropped_when_cancelled_or_replaced(warehouse):
+def test_a_cancelled_query_or_replaced_engine_keeps_no_cursor(warehouse):
     acme, cancelled = warehouse.snapshot(ACME), threading.Event()
     assert total(warehouse, acme) == 2
     threading.Timer(0.1, lambda: warehouse.stop(cancelled)).start()

@@ -16,7 +16,7 @@ ROWS = re.findall(r"\('(\w+)', '([^']+)', '([^']+)'\)", sql_text("names/referrer
 
 @pytest.fixture(scope="module")
 def source_of():
-    """A function that calls the macro that templates use."""
+    """A function that calls the macro source_of, as templates do."""
     with duckdb.connect() as engine:
         engine.execute(sql_text("names/referrer_sources"))
         yield lambda *words: engine.execute("SELECT source_of($1, $2)", list(words)).fetchall()[0][0]
@@ -27,7 +27,7 @@ def test_the_hosts_of_one_service_share_a_name(source_of, referrer, referrer_typ
     assert source_of(referrer, referrer_type) == source
 
 
-def test_every_named_host_is_a_known_referrer_of_that_type():
+def test_every_named_host_is_a_known_referrer_of_its_type():
     table = ReferrerTable(load(Referrer, "referrers"))
     for referrer_type, host, _ in ROWS:
         found = table.find(host.replace(".*", ".de"), table.path_of(host, referrer_type))

@@ -1,4 +1,4 @@
-"""Links that only their owner opened: the owner's visits show that they are links, but are not counted."""
+"""Links that only their owner opened: the owner's visits show that the short codes are links, but are not counted."""
 
 from contextlib import closing
 from datetime import date, datetime, timedelta
@@ -33,7 +33,7 @@ SCOPES = {
 
 
 def asked(day, code, status=404, **columns):
-    """Return a visit by an assistant, with one visitor per day."""
+    """Return a visit by an assistant, from a different visitor each day."""
     ai = {"bot_category": "ai_assistant", "agent_kind": "assistant_fetch", "agent": "GPTBot", "ai_source": "ChatGPT"}
     at = datetime.combine(day, datetime.min.time()) + timedelta(hours=9)
     return visit(visited_at=at, path=f"/{code}", short_code=code, status=status, visitor=day.day, **ai | columns)
@@ -68,7 +68,8 @@ def landed(lake, visits=VISITS):
 
 @pytest.fixture(scope="module", params=["live", "counted ahead", "one day open"])
 def asker(request, tmp_path_factory, new_lake):
-    """The read-only warehouse over a lake without rollups, with rollups, or with rollups for all days but one."""
+    """The warehouse of a lake without rollups, with rollups, or with rollups for all days but one; tests only read it.
+    """
     lake = new_lake(tmp_path_factory.mktemp("asked") / "lake")
     landed(lake, [row for row in VISITS if request.param != "one day open" or row["day"] > FIRST])
     if request.param != "live":
@@ -83,7 +84,7 @@ def codes(rows):
     return {(row["short_code"], row["domain"]): row["visits"] for row in rows}
 
 
-def test_a_link_that_only_its_owner_opened_counts_its_404s(asker):
+def test_404s_count_for_a_link_that_only_its_owner_opened(asker):
     found = codes(answer(asker, "top-links", WHOLE))
     assert found == {("mine", "go.example"): 3, ("mine", "unknown"): 1}
 
@@ -112,7 +113,7 @@ def test_filter_values_exclude_owner_visits(asker):
     assert (values["target_url"], values["traffic_type"]) == ([], ["ai_assistant"])
 
 
-def test_operators_reach_links_that_only_their_owner_opened(asker):
+def test_agents_reach_links_that_only_the_owner_opened(asker):
     (row,) = answer(asker, "operators", WHOLE)
     assert row["links_reached"] == 2
     (row,) = answer(asker, "ai-to-human-conversion", WHOLE)

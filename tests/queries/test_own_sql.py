@@ -41,7 +41,7 @@ COUNT = "SELECT count(*) FROM visits_in_scope"
 
 
 def opened(lake, **limits):
-    """Open custom SQL for ant in this context."""
+    """Return a context manager that opens custom SQL for the organization ant."""
     return closing(OwnSql(lake, "ant", **limits))
 
 
@@ -129,7 +129,7 @@ def test_files_of_other_organizations_cannot_be_opened(lake, own_sql, sql):
 
 
 @examples_at_once("table", "meant")
-def test_an_unknown_table_suggests_a_described_table(own_sql, table, meant):
+def test_an_error_about_an_unknown_table_suggests_a_known_one(own_sql, table, meant):
     with pytest.raises(QueryFailed, match=rf'name {table} does not exist! Did you mean "{meant}"\? In line 1: '):
         own_sql.sql(f"SELECT * FROM {table}", SCOPE)
     assert meant in relations()
@@ -159,7 +159,7 @@ def test_a_rejection_does_not_reveal_which_organizations_exist(lake, own_sql):
         OwnSql(lake, "../bee")
 
 
-def test_custom_sql_answers_every_template_like_the_warehouse(lake, warehouse, own_sql):
+def test_every_template_as_custom_sql_returns_the_same_rows(lake, warehouse, own_sql):
     snapshot = warehouse.snapshot(SCOPE)
     assert snapshot.closed_days  # rollups, too
     for entry in LEAVES.values():

@@ -20,7 +20,7 @@ DEVICES, BOTS, DOMAINS = (ENTRIES[name] for name in ("devices", "bot-traffic", "
 
 @pytest.fixture
 def scoped(lake):
-    """Return a function that makes a scope from parameters, over a lake with one link."""
+    """Return a function that makes a scope from parameters, for a lake with one link."""
     links(lake, "acme", [{"short_code": "a", "target_url": "https://shop.example/"}])
     targets = LinkIndex(lake)
 

@@ -1,6 +1,6 @@
 """Every answer over randomly generated visits, compared with a recount by hand.
 
-Six lakes are tried; with `TRAFFIC_FAULTS=10`, ten times as many, and with `TRAFFIC_FAULTS=all`, 200.
+Six cases are tried; with `TRAFFIC_FAULTS=10`, ten times as many, and with `TRAFFIC_FAULTS=all`, 200.
 """
 
 from collections.abc import Iterator
@@ -200,7 +200,7 @@ def questions(draw: st.DrawFn, counted_after: tuple[int, ...] = (3,)) -> Questio
 
 
 class Case(NamedTuple):
-    """One organization's query over a lake that also has visits of others."""
+    """The visits and links of one organization and of others, and the scope of a query about the first one."""
 
     visits: list[dict]
     links: list[dict]
@@ -208,7 +208,7 @@ class Case(NamedTuple):
 
 
 class OwnRollups(RollupBuilder):
-    """Builds rollups for only one organization of a lake, which has too many others."""
+    """Builds rollups for only one organization of a lake: there are too many others."""
 
     organization = ""
 

@@ -66,7 +66,7 @@ DASHBOARD = ENTRIES["dashboard"]
 
 
 def some(day: date, visitor: int = 1) -> list[dict]:
-    """Return one day's visits: the same people on two domains, and agents with the same paths day after day.
+    """Return one day's visits: the same people on two domains, and agents that return to a few paths.
 
     The short code `late` is answered only on the tenth of a month, and `never` on no day.
     """
@@ -103,7 +103,7 @@ def some(day: date, visitor: int = 1) -> list[dict]:
 
 @contextmanager
 def counted_in(folder: Path, copy: Path) -> Iterator[tuple[Lake, Warehouse]]:
-    """Yield a lake with rollups for its closed days, and its warehouse."""
+    """Copy the folder of a lake, and yield the copy and its warehouse."""
     shutil.copytree(folder, copy)
     with opened(copy) as lake, closing(Warehouse(lake)) as warehouse:
         yield lake, warehouse
@@ -165,7 +165,7 @@ def reopened(counted_folder, tmp_path_factory):
 
 @pytest.fixture
 def few_relations(monkeypatch):
-    """Precompute only these relations for tests about months to count: counting all 19 takes twenty times as long."""
+    """Precompute only these relations for tests about months to count: counting all takes twenty times as long."""
     few = ("daily_categories", "daily_agents", "monthly_agent_pages")
     monkeypatch.setattr("queries.rollups.relation_names", lambda kind="": [name for name in few if kind in name])
 
@@ -540,7 +540,8 @@ def test_one_query_finds_all_months_to_build(lake, monkeypatch, few_relations):
 
 
 def test_only_months_with_uncounted_files_are_built(lake, few_relations):
-    """Each organization is checked in its zone and with its behaviour, after each possible change to a month."""
+    """The check respects each organization's zone and its setting for behaviour, after any change to a month.
+    """
     builder = RollupBuilder(lake, lambda: datetime(2026, 2, 19, 11, tzinfo=UTC))
     manifest, found = lake.manifest, []
 
@@ -581,7 +582,7 @@ def test_a_builder_that_does_not_wait_skips_a_locked_lake(lake, few_relations):
 
 
 def test_answers_stick_to_their_snapshot_while_visits_land(counted):
-    """Readers, a counter and an importer run at the same time: every answer is from before or after a landing."""
+    """Readers run while visits land and are counted: every answer is from before or after a landing."""
     lake, warehouse = counted
     counts, stop, errors = set(), threading.Event(), []
 
@@ -629,7 +630,7 @@ def test_a_filtered_dashboard_of_shared_visits_equals_its_parts(read_only, numbe
     snapshot = warehouse.snapshot(SCOPES[number])
     assert "shared_visits" in warehouse.with_shared_visits(snapshot, [DASHBOARD]).in_memory
 
-    with ThreadPoolExecutor(4) as pool:  # meanwhile, other organizations do not see these shared visits
+    with ThreadPoolExecutor(4) as pool:  # meanwhile, answers for another scope do not see these shared visits
         found = [*pool.map(partial(answer, warehouse, "dashboard"), (SCOPES[number], SCOPES[0]) * 2)]
     assert found[0] == found[2] == parts_of_dashboard(warehouse, snapshot)
     assert found[1] == found[3] != found[0]
@@ -673,7 +674,7 @@ def test_a_dashboard_of_uncovered_visits_equals_its_parts(counted, monkeypatch, 
     assert warehouse.answer(DASHBOARD, shared) == parts_of_dashboard(warehouse, snapshot)
 
 
-def test_only_columns_that_rollups_cannot_serve_are_in_memory(read_only):
+def test_only_needed_columns_of_unserved_relations_are_in_memory(read_only):
     _, warehouse = read_only
     snapshot = warehouse.snapshot(SCOPES[7])
     assert warehouse.with_shared_visits(snapshot, [ENTRIES["geographic"]]) == snapshot

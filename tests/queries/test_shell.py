@@ -1,6 +1,6 @@
 """DuckDB's own shell returns the same rows, from the same templates and a script that we print.
 
-Every template is run in the wide scopes, but only a few in the narrow scopes, which differ only in their scripts,
+Every template is run in the first two scopes, but only every sixth in the others, which differ only in their scripts,
 unless `TRAFFIC_FAULTS=all` is set.
 """
 
@@ -70,7 +70,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warehouse]:
 
 
 class Prepared(NamedTuple):
-    """One scope: the snapshot for the script, and the shell's answer to every template."""
+    """One scope: the snapshot for the script, and the shell's rows for each template that is run in it."""
 
     snapshot: Snapshot
     in_shell: dict[str, list[dict[str, Any]]]
