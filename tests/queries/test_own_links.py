@@ -68,8 +68,7 @@ def landed(lake, visits=VISITS):
 
 @pytest.fixture(scope="module", params=["live", "counted ahead", "one day open"])
 def asker(request, tmp_path_factory, new_lake):
-    """The warehouse of a lake without rollups, with rollups, or with rollups for all days but one; tests only read it.
-    """
+    """The warehouse of a lake without rollups, with rollups, or with rollups for all days but one; tests only read."""
     lake = new_lake(tmp_path_factory.mktemp("asked") / "lake")
     landed(lake, [row for row in VISITS if request.param != "one day open" or row["day"] > FIRST])
     if request.param != "live":

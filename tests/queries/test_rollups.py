@@ -540,8 +540,7 @@ def test_one_query_finds_all_months_to_build(lake, monkeypatch, few_relations):
 
 
 def test_only_months_with_uncounted_files_are_built(lake, few_relations):
-    """The check respects each organization's zone and its setting for behaviour, after any change to a month.
-    """
+    """The check respects each organization's zone and its setting for behaviour, after any change to a month."""
     builder = RollupBuilder(lake, lambda: datetime(2026, 2, 19, 11, tzinfo=UTC))
     manifest, found = lake.manifest, []
 
