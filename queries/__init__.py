@@ -1,4 +1,4 @@
-"""Floor 1: computes every report with SQL over the visits in a Scope. This module exports the public names."""
+"""Floor 1: computes every report in SQL from the visits in a Scope. This module exports the public names."""
 
 from queries.catalog import CACHE_STATS, CATALOG, ENDPOINTS, ENTRIES, Entry, template, template_entries
 from queries.cluster_options import ClusterOptions, ClusterTimeout, ClusterUnavailable

@@ -44,7 +44,7 @@ def row(name: str, *fields: Field) -> Entry:
 
 
 def parts(name: str, **members: Entry) -> Entry:
-    """Return an entry that answers with one object; each of its members is the answer to another entry."""
+    """Return an entry that answers with one object; each of its members is the answer for another entry."""
     return Entry(name, "parts", members=tuple(members.items()))
 
 

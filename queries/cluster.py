@@ -79,7 +79,8 @@ class Cluster:
         self._patient_watchdog = Watchdog(MAX_COUNTING_SECONDS)
 
     def snapshot(self, scope: Scope) -> Snapshot:
-        """Return a snapshot of the lake for a scope: a ClusterSnapshot if the cluster answers, not the warehouse."""
+        """Return a snapshot of the lake for a scope: a ClusterSnapshot if the cluster answers instead of the warehouse.
+        """
         live = live_files(self._lake, scope)
         here = replace(snapshot_of(self._lake, scope, live), traffic_values=self._values)
         return for_cluster(self._lake, here, live) if self.takes(here.visits_to_read) else here
@@ -272,7 +273,7 @@ class Cluster:
             )
 
     def _as_traffic_error(self, error: Exception, query: Query) -> Exception:
-        """Return the exception to raise for an error from the client, which may be SessionLost."""
+        """Return the exception, which may be SessionLost, to raise for an error from the client."""
         if query.is_given_up:
             return ClusterUnavailable(f"the cluster at {self._options.shown_address} does not respond.")
         if query.is_interrupted and query.cancelled.is_set():

@@ -1,4 +1,4 @@
-"""Runs the detectors over an organization's visits to find jobs, and measures the subjects of jobs."""
+"""Runs the detectors on an organization's visits to find jobs, and measures the subjects of jobs."""
 
 import threading
 from collections.abc import Mapping, Sequence

@@ -38,7 +38,7 @@ class QueryFailed(TrafficError):
 
 
 class OutOfMemory(QueryFailed):
-    """A query needs more memory and disk space than the engine has left. It may succeed alone or over fewer days."""
+    """A query needs more memory and disk space than the engine has left. It may succeed alone or for fewer days."""
 
 
 class FilesGone(QueryFailed):
@@ -58,7 +58,7 @@ class _IdleCursor(NamedTuple):
 
 
 class LockedEngine:
-    """Runs SQL over the relations of the prelude. Safe to use from several threads: each query has its own cursor.
+    """Runs SQL on the relations of the prelude. Safe to use from several threads: each query has its own cursor.
 
     The engine contains only definitions, no data, so it is simply replaced after a fatal error.
     """

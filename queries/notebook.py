@@ -89,7 +89,7 @@ class Reader:
         return self._warehouse.tables(entry, self._warehouse.snapshot(scope))
 
     def sql(self, text: str, *, organization: str, **parameters: str | int | date) -> "pa.Table":
-        """Return the rows of one SELECT over the relations that `traffic views --describe` lists, as an Arrow table.
+        """Return the rows of one SELECT from the relations that `traffic views --describe` lists, as an Arrow table.
 
         The SELECT can only open this organization's files. Raises the exceptions of `query` and OwnSql.sql.
         """

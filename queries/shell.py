@@ -7,7 +7,7 @@ from queries.prelude import prelude
 from queries.snapshot import Snapshot
 
 TYPED: Final = ("scope", "subjects")
-"""Variables that have a type with the same name, which the prelude defines."""
+"""Variables whose types the prelude defines, under the same names."""
 
 
 def script(snapshot: Snapshot, hint: str = "") -> str:

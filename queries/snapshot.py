@@ -201,7 +201,7 @@ def snapshot_of(lake: Lake, scope: Scope, live: Sequence[LandedFile]) -> Snapsho
 
 
 def counted_version(lake: Lake, organization: str) -> str:
-    """Return the version of the rollups that match an organization's current settings for what counts."""
+    """Return the version that rollups have under an organization's current settings for what counts."""
     return rollup_version(
         lake.manifest.behaviour.is_used(organization), lake.manifest.exclusions.bits_aside(organization)
     )

@@ -105,7 +105,7 @@ class Warehouse:
         self._engine.stop(cancelled)
 
     def probe(self) -> None:
-        """Run a query over the empty seed file, as a health check. Raises what any query may raise."""
+        """Run a query on the empty seed file, as a health check. Raises what any query may raise."""
         with self._engine.cursor(self._no_visits, is_kept=True) as cursor:
             cursor.execute("SELECT count(*) FROM visits_in_scope").fetchall()
 

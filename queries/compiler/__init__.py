@@ -1,6 +1,6 @@
 """Translates this floor's SQL files for reports, detectors and rollup relations into Spark SQL.
 
-A cluster has no rollups, so every relation counts visits. Each translation is one statement over the relations in
+A cluster has no rollups, so every relation counts visits. Each translation is one statement that reads the relations in
 INPUTS, with `behaviour`, `aside` and the fields of Scope as named parameters. Needs the extra `cluster`.
 
 Names that only DuckDB can resolve, such as the columns of `*`, are written out as DuckDB describes them (names.py).

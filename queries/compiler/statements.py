@@ -31,7 +31,7 @@ logging.getLogger("sqlglot").setLevel(logging.ERROR)  # sqlglot warns about CREA
 
 
 class Compiler:
-    """Compiles statements over the relations of the prelude."""
+    """Compiles statements that read the relations of the prelude."""
 
     def __init__(self, describe: Describe) -> None:
         """Parse the prelude. `describe` returns the columns of a DuckDB query with their types."""

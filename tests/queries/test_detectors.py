@@ -1,4 +1,4 @@
-"""Detectors find planted problems and nothing below their thresholds; measures count only one subject."""
+"""Detectors find planted problems and nothing below their thresholds; a measure counts only its subject."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

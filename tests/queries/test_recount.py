@@ -1,4 +1,4 @@
-"""Every answer over randomly generated visits, compared with a recount by hand.
+"""Every answer from randomly generated visits, compared with a recount by hand.
 
 Six cases are tried; with `TRAFFIC_FAULTS=10`, ten times as many, and with `TRAFFIC_FAULTS=all`, 200.
 """

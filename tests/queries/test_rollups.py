@@ -156,7 +156,7 @@ def read_only(counted_folder, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def reopened(counted_folder, tmp_path_factory):
-    """The warehouse over a lake in which each organization's rollups lack one of its days."""
+    """The warehouse of a lake in which each organization's rollups lack one of its days."""
     with counted_in(counted_folder, tmp_path_factory.mktemp("reopened") / "lake") as (lake, warehouse):
         for organization in ("acme", "bee"):
             land(lake, organization, some(date(2026, 2, 5), visitor=5))

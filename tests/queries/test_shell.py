@@ -1,4 +1,4 @@
-"""DuckDB's own shell returns the same rows, from the same templates and a script that we print.
+"""DuckDB's own shell returns the same rows for the same templates, after the script that `traffic views` prints.
 
 Every template is run in the first two scopes, but only every sixth in the others, which differ only in their scripts,
 unless `TRAFFIC_FAULTS=all` is set.

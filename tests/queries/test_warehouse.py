@@ -1,4 +1,4 @@
-"""The warehouse isolates tenants, detects damage and answers only as declared."""
+"""The warehouse isolates tenants, detects damage and returns only declared columns."""
 
 import re
 import threading
