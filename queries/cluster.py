@@ -79,8 +79,7 @@ class Cluster:
         self._patient_watchdog = Watchdog(MAX_COUNTING_SECONDS)
 
     def snapshot(self, scope: Scope) -> Snapshot:
-        """Return a snapshot of the lake for a scope: a ClusterSnapshot if the cluster answers instead of the warehouse.
-        """
+        """Return a snapshot of the lake for a scope: a ClusterSnapshot if the cluster is to answer."""
         live = live_files(self._lake, scope)
         here = replace(snapshot_of(self._lake, scope, live), traffic_values=self._values)
         return for_cluster(self._lake, here, live) if self.takes(here.visits_to_read) else here
