@@ -29,7 +29,8 @@ def add_rule(lake: Lake, organization: str, kind: ExclusionKind, value: str) -> 
     if len(value) > MAX_VALUE_LENGTH:
         raise BadInput(f"the {kind} is longer than {MAX_VALUE_LENGTH} characters.")
     rule, exclusions = checked_exclusion(kind, value), lake.manifest.exclusions
-    if len(exclusions.rules(organization)) >= MAX_RULES:
+    stored = exclusions.rules(organization)
+    if rule not in stored and len(stored) >= MAX_RULES:
         raise StateConflict(f"There are already {MAX_RULES} rules.", "Remove one, or exclude a network instead.")
     is_new = exclusions.add(organization, rule)
     return next(record for record in exclusions.records(organization) if record.rule == rule), is_new

@@ -240,7 +240,7 @@ class _JobPages:
                     *caller.turn,
                     lambda: measure_all(self._service.warehouse, kind, organization, subjects, first, last),
                 )
-        except TrafficError:  # such as QueryTimeout: the rest of the page does not depend on it
+        except (TrafficError, Overloaded):  # such as QueryTimeout: the rest of the page does not depend on it
             return {"description": kind.measure.description, "chart": "", "days": []}
         days = filled_days([(one.day, one.events, one.visits) for one in summed(counts)], first, last)
         expected = expected_days(days, shipped_on, job.outcome)

@@ -112,6 +112,7 @@ def test_at_most_a_hundred_rules_are_accepted(client):
         add(client, {"kind": "path", "value": f"/{number}"})
     answer = add(client, PATH)
     assert (answer.status_code, "100 rules" in answer.text) == (409, True)
+    assert add(client, {"kind": "path", "value": "/7"}).status_code == 200  # it exists
 
 
 def test_the_switch_changes_cached_answers_immediately(client, shared_lake):

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from data.links.links import links_of
 from queries import DETECTORS, Warehouse, measure_all
+from service.core.http.errors import Overloaded
 from service.core.program import command_line
 from service.hooks.registry import Hooks
 from service.jobs.manual import manual_job
@@ -383,6 +384,16 @@ def test_a_shipped_job_shows_its_measured_days(lake, acme, shipped):
     assert mark["x1"] == "72.5%"  # the middle of the fifteenth of twenty days
     marked = page.one("table", data_entry="jobs/broken_link.measure").row("(shipped)")
     assert marked.one("th").one("data")["value"] == "2026-03-09"
+
+
+def test_a_job_is_shown_without_its_chart_if_the_server_is_busy(acme, shipped, monkeypatch):
+    def refuse(*_):
+        raise Overloaded
+
+    monkeypatch.setattr("service.core.http.pools.Pool.admit", refuse)
+    page = acme.read(f"jobs/{shipped.id}")
+    assert page.all("table", data_entry="jobs/broken_link.measure") == []
+    assert page.all("h1")
 
 
 def test_a_rate_chart_shows_the_control_for_each_day(acme, jobs, shipped, monkeypatch):
