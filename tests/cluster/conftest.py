@@ -15,6 +15,7 @@ from data import Lake
 from data.ingest.importer import Importer, Options
 from data.links.exports import read_export
 from data.links.links import change_links
+from data.tasks.compaction import Compactor
 from service.demo.sample import Sample
 from tests.cluster.processes import Sail, Spark
 
@@ -59,7 +60,10 @@ def cluster(request):
 
 @pytest.fixture(scope="session")
 def sample(tmp_path_factory):
-    """A lake with links, and with acme's visits on the twelve days up to 2026-11-20."""
+    """A lake with links, and with acme's visits on the twelve days up to 2026-11-20.
+
+    The days are judged, since a server would judge them, and thus change its answers, during a test.
+    """
     folder = tmp_path_factory.mktemp("sample")
     lake = Lake(folder / "lake", create=True)
     made = Sample(1_000, date(2026, 11, 20), 12)
@@ -68,5 +72,6 @@ def sample(tmp_path_factory):
     Importer(lake).run(folder / "access.log", Options("acme"))
     now = datetime(2026, 11, 20, tzinfo=UTC)
     change_links(lake, "acme", read_export(folder / "links.csv", now).links, now)
+    Compactor(lake).run()
     yield lake
     lake.manifest.close()
