@@ -169,7 +169,7 @@ ATTACKS: Final = (
 
 
 def attacks(setting: Setting) -> Iterator[Figure]:
-    """Yield the neighbour's figures, alone and during each attack."""
+    """Yield the neighbour's figures before and during each attack."""
     lake = lake_of_two(setting)
     for number, attack in enumerate(ATTACKS):
         minutes = math.ceil((len(ATTACKS) - number) * (2 * SECONDS + WARM_SECONDS + SETTLING_SECONDS) / 60)

@@ -1,8 +1,9 @@
-"""Sends requests at a steady rate from a separate process, at their scheduled times whether others are answered or not.
+"""Sends requests at a steady rate from a separate process, each at its scheduled time, whether or not earlier ones have
+been answered.
 
-A response time counts from the scheduled time of its request, so it includes waits for a connection or the processor.
-The program requests every path once and prints "ready". Then, for each line that it reads, which is a number of
-seconds, it measures for that long and prints a line of JSON (see Times).
+A response time is measured from the scheduled time of its request, so it includes waiting for a connection or for the
+processor. The program requests every path once and prints "ready". Then it reads numbers of seconds, one per line; for
+each, it measures for that long and prints a line of JSON (see Times).
 """
 
 import asyncio

@@ -77,7 +77,7 @@ _PROGRESS: Final = Console(stderr=True)
 
 @dataclass
 class _Samples:
-    """Measurements during the run, one value for each request."""
+    """Measurements taken during the run."""
 
     cold: list[float] = field(default_factory=list)  # milliseconds
     refused: int = 0

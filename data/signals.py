@@ -175,7 +175,7 @@ PROBING: Final = BITS["probed"] | BITS["scanned"]
 """The bits of visitors who request paths that only scanners request: their errors do not show a problem with the site.
 """
 UNFOLLOWED: Final = BITS["unfollowed"]
-"""The bit of a page that a browser prefetched, but that was never opened. Alone, it makes a visit a prefetch, not a bot
+"""The bit for a page that a browser prefetched but that was never opened. Alone, it makes a visit a prefetch, not a bot
 in disguise."""
 OWN: Final = BITS["own_address"] | BITS["own_rule"]
 """Bits, each of which sets a visit aside, whether or not files are counted."""

@@ -1093,8 +1093,8 @@ def _most(groups: Mapping[Any, Sequence[Visit]]) -> list[Any]:
 
 
 def _source(referrer: str, referrer_type: str) -> str:
-    """Return the source of the longest listed host of this type that is the referrer or its parent domain, else the
-    referrer."""
+    """Return the source of the first listed host of this type that is the referrer or a parent domain of it, otherwise
+    the referrer."""
     for listed_type, host, source in _SOURCES:
         name = re.escape(host).replace(r"\.\*", r"\.(com|[a-z]{2}|com?\.[a-z]{2})")
         if listed_type == referrer_type and re.fullmatch(rf"([^:/]+\.)?{name}", referrer):

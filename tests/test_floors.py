@@ -176,7 +176,7 @@ def test_the_service_uses_only_public_names_of_the_queries():
     assert {name_of(path): found - public for path, found in used.items() if found - public} == {}
 
 
-def test_the_command_line_starts_without_engine_or_web_stack():
+def test_the_command_line_imports_no_engine_and_no_web_stack():
     slow = ("duckdb", "queries", "starlette", "uvicorn", "jwt", "re2", "rich")
     code = f"import sys, service.commands; print([name for name in {slow} if name in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

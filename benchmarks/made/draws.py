@@ -1,6 +1,6 @@
-"""Tables that turn a throw of dice into a visit: the visitor, the origin, the time and the target.
+"""Tables that turn a roll of the dice into a visit: the visitor, the origin, the time and the target.
 
-Each table has as many rows as its dice have faces, so that DuckDB draws by a join. The values are those of the
+Each table has one row for each face of its die, so that DuckDB can draw a row with a join. The values are those of the
 project's own sample, as classified by the project's own classifier.
 """
 

@@ -1,4 +1,4 @@
-"""Compares cases with a server of each tree, both running at the same time and queried alternately."""
+"""Compares the two trees: a server from each runs at the same time, and the two are queried alternately."""
 
 import time
 from collections.abc import Iterator

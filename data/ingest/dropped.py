@@ -90,7 +90,7 @@ class BucketDrop:
         self._prefix = f"{prefix}/" if prefix else ""
 
     def pages(self) -> Iterator[list[DroppedObject]]:
-        """Yield lists of all objects that are not empty. Raises TargetUnavailable."""
+        """Yield all non-empty objects, one list for each page of the listing. Raises TargetUnavailable."""
         for page in self._store.pages():
             yield [
                 DroppedObject(ObjectVersion(self.bucket, f"{self._prefix}{key}", etag), size, is_odd(key))

@@ -153,7 +153,9 @@ class LiveIngest:
             self._user_agent.clear()
 
     def _classify(self, prepared: PreparedVisits, classified: ClassifiedVisits, ends_at: float = inf) -> None:
-        """Add the rows of the next visits: at least one chunk, and more until `ends_at` (perf_counter) or PACK rows."""
+        """Classify the next visits and add their rows: at least one chunk, then more until `ends_at` (by perf_counter)
+        or until there are PACK rows.
+        """
         organization = prepared.submission.organization
         self._refresh(self._now())
         try:

@@ -226,7 +226,9 @@ class LineReader:
             self._has_field_macros = True
 
     def detect(self, lines: pa.Table, context: FormatContext = _NO_CONTEXT) -> str:
-        """Return the format that matches most of the first lines. Raises UnknownFormat if none matches any line."""
+        """Return the format that matches the largest number of the first lines. Raises UnknownFormat if none matches
+        any line.
+        """
         sample, best, most = lines.slice(0, SAMPLE_LINES), "", 0
         context = replace(context, latest=datetime.max)
         if context.columns.renamed:

@@ -35,7 +35,9 @@ class Exclusions:
         return OWN | BITS["file"] if self.are_files_aside(organization) else OWN
 
     def switch_files(self, organization: str, *, aside: bool) -> None:
-        """Leave requests for files out of answers, or count them. Raises BadInput for an invalid name."""
+        """Leave an organization's requests for files out of answers, or count them. Raises BadInput if its name is
+        invalid.
+        """
         check_organization(organization)
         with self._database.transaction() as db:
             if aside:

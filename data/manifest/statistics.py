@@ -27,7 +27,7 @@ SELECT sum(deletable_at IS NOT NULL), sum(iif(deletable_at IS NULL, 0, bytes)),
 
 @dataclass
 class OrganizationStatus:
-    """What is stored for one organization, or in total for all."""
+    """What is stored for one organization, or for all of them together."""
 
     files: int = 0
     visits: int = 0  # in files, excluding pending visits
@@ -98,7 +98,7 @@ class Statistics:
         return StoredSpan(_day(first), _day(last), bool(has_pending), days)
 
     def files(self) -> FileCounts:
-        """Count the dead visit files, and find the oldest check of a live one."""
+        """Return the number and size of dead visit files, and the time of the oldest check among live ones."""
         ((dead, dead_bytes, oldest_check),) = self._database.rows(_FILES)
         return FileCounts(dead or 0, dead_bytes or 0, parse_time(oldest_check))
 

@@ -165,10 +165,10 @@ def _repeated_batches(files: list[VisitFile]) -> Iterable[VisitFile]:
 
 
 def _repeated_flushes(files: Iterable[VisitFile]) -> Iterable[VisitFile]:
-    """Yield files of pending visits if another such file of the same day also contains all of their visits.
+    """Yield each file of pending visits whose visits are all contained in another such file of the same day.
 
-    Such files remain after a kill before the commit, or if an older manifest was restored with the visits still
-    pending.
+    Such files remain if the process was killed before the commit, or if an older manifest was restored with the visits
+    still pending.
     """
     days: defaultdict[tuple[str, date], list[VisitFile]] = defaultdict(list)
     for file in files:

@@ -1,1 +1,1 @@
-"""Classifies requests by tables of rules, each row of which has its evidence."""
+"""Classifies requests using tables of rules; every row cites the evidence for it."""

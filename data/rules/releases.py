@@ -20,7 +20,8 @@ _CHROME_ALONE: Final = re.compile(
     r"Mozilla/5\.0 \([^()]*\) AppleWebKit/[\d.]+ \(KHTML, like Gecko\) "
     r"Chrome/(\d+)\.0\.(\d+)\.\d+(?: Mobile)? Safari/[\d.]+(?: (?:Edg|OPR)/[\d.]+)?"
 )
-"""User agents that end with Chrome, Edge or Opera; other browsers with this engine may have their own build numbers."""
+"""User agents of Chrome, Edge or Opera with nothing appended; other browsers with this engine may have their own build
+numbers."""
 _SAFARI_ON_IOS: Final = re.compile(
     r"Mozilla/5\.0 \(i[^()]* OS (\d+)_[^()]*\) AppleWebKit/[\d.]+ \(KHTML, like Gecko\) "
     r"Version/(\d+)[.\d]* Mobile/\w+ Safari/[\d.]+"

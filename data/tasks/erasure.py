@@ -81,7 +81,7 @@ class ErasureResult:
 
 
 class Eraser:
-    """Erases visits of one lake."""
+    """Erases visits from one lake."""
 
     def __init__(self, lake: Lake, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._lake = lake

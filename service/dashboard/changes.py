@@ -85,8 +85,8 @@ def _blocks(days: Sequence[int]) -> list[int]:
 
 
 def _is_real(early: Sequence[int], late: Sequence[int], significance: float, *, up: bool) -> bool:
-    """Return whether the change is large enough to test, and at most the share `significance` of all permutations of
-    the blocks of days shows one at least as large.
+    """Return whether the change is large enough to test, and significant: at most the share `significance` of all
+    permutations of the blocks of days show a change at least as large.
     """
     before, now = _blocks(early), _blocks(late)
     mean = (sum(before) + sum(now)) / (2 * len(now))

@@ -1,4 +1,4 @@
-"""The page of the last 30 minutes, which refreshes itself while visits arrive."""
+"""The page for the last 30 minutes, which refreshes itself while visits arrive."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -54,7 +54,7 @@ class TimeSeries(Panel):
         return tuple(columns[name] for name in self.fields or columns)
 
     def rows_of(self, answer: Sequence[Row]) -> Sequence[Row]:
-        """Return the rows with their visits by neither people nor AI."""
+        """Return the rows, with the number of visits by neither people nor AI added to any row that lacks it."""
         return [
             row
             if OTHER.field in row

@@ -89,8 +89,8 @@ class JobReader:
         return [Mark(from_text(created_at).date(), title, f"jobs/{job}") for job, title, created_at in rows]
 
     def rules(self, organization: str) -> list[tuple[str, str, str | None]]:
-        """Return each change of the rules, newest first: its day, the new version, and the previous one (None: the
-        first).
+        """Return each change to the rules, newest first: its day, the new version, and the previous version (None for
+        the first).
         """
         return self._database.rows(
             "SELECT * FROM (SELECT day, rules_version, lag(rules_version) OVER (ORDER BY day) AS before "

@@ -25,7 +25,7 @@ def percent_encoded(text: str) -> str:
 
 
 def sanitized(value: object) -> object:
-    """Return a value of an untrusted column: strings, also in lists, are encoded and truncated; others stay."""
+    """Return a value from an untrusted column: strings, including those in lists, are encoded and truncated."""
     if isinstance(value, str):
         return cut(percent_encoded(value), MAX_LENGTH)
     if isinstance(value, list | tuple):

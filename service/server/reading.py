@@ -22,7 +22,7 @@ class SharedInput:
         self._waiting: deque[asyncio.Transport] = deque()
 
     def discard_in_turn(self, transport: asyncio.Transport) -> None:
-        """Pause reading from a connection until it is its turn."""
+        """Pause reading from a connection until its turn to have input discarded."""
         transport.pause_reading()
         self._waiting.append(transport)
         if len(self._waiting) == 1:

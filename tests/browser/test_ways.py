@@ -19,7 +19,7 @@ MAX_TABS = 120
 
 
 def tab_to(page, selector):
-    """Press Tab until the element has the focus; fail if it cannot be reached or its focus cannot be seen."""
+    """Press Tab until the element has focus; fail if it cannot be reached or shows no focus outline."""
     for _ in range(MAX_TABS):
         page.keyboard.press("Tab")
         if page.evaluate("selector => document.activeElement.matches(selector)", selector):

@@ -156,7 +156,7 @@ def test_invalid_tags_are_rejected(client, stored, tags, told):
     assert stored() == []
 
 
-def test_a_star_means_only_the_link_for_every_domain(client, stored):
+def test_a_star_selects_only_the_link_shared_by_all_domains(client, stored):
     assert put(client, "*/sale", "https://shop.example/all").json() == body("sale", "*", "https://shop.example/all")
     assert client.get("/links/go.example/sale").status_code == 404
     assert put(client, "go.example/sale", "https://shop.example/go").status_code == 201

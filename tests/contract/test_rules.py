@@ -29,7 +29,7 @@ LINKS = [
 
 @pytest.fixture(scope="module")
 def asked(shared_lake, opened):
-    """The application over visits and links of acme and of a neighbour."""
+    """A client for a lake with visits and links of acme and of a neighbour."""
     codes = [*["Sale"] * 2, *["sale"] * 4, *["new"] * 8, *["old"] * 16, *["root"] * 32, *[None] * 64]
     visits = [visit(short_code=code) for code in codes]
     visits += [visit(short_code="Sale", domain="b.example"), *AGENTS.values()]

@@ -110,7 +110,7 @@ class World:
             Compactor(lake, lambda: datetime.now(UTC) + 2 * READERS_GRACE).sweep()
 
     def reclassify(self, lake):
-        """Change the rules, then reclassify all visits by them."""
+        """Change the rules, then reclassify all visits under the new ones."""
         change_rules(lake, next(self.names))
         Reclassifier(lake).run(["acme"])
 

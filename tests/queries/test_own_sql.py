@@ -47,9 +47,7 @@ def opened(lake, **limits):
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory, new_lake):
-    """A lake with every kind of file, and with secrets next to its visits, around it, and behind symbolic links out of
-    it.
-    """
+    """A lake with every kind of file, and with secrets beside its visits, outside it, and behind symbolic links."""
     lake = new_lake(tmp_path_factory.mktemp("lakes") / "lake")
     land(lake, "ant", [visit(short_code="sale"), visit(short_code="sale", bot_category="ai_training")])
     links(lake, "ant", [{"short_code": "sale", "target_url": "https://ant.example"}])

@@ -129,7 +129,7 @@ def everything_in(folder: Path) -> bytes:
 
 
 def flip(path: Path, place: int = 50) -> None:
-    """Change a bit of a file."""
+    """Flip one bit in a file."""
     content = bytearray(path.read_bytes())
     content[place] ^= 1
     path.write_bytes(content)
@@ -137,7 +137,7 @@ def flip(path: Path, place: int = 50) -> None:
 
 @contextmanager
 def flipped(path: Path) -> Iterator[None]:
-    """Change a bit of a file while in this context."""
+    """Flip one bit in a file while in this context."""
     content = path.read_bytes()
     flip(path)
     yield

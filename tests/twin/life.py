@@ -100,7 +100,7 @@ class Life:
         return str(self.inputs.folder / name)
 
     def day(self, ago: int) -> str:
-        """Return the date that is this many days ago."""
+        """Return the date `ago` days before today."""
         return str(self.clock.today - timedelta(days=ago))
 
     def salt(self) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Step(NamedTuple):
-    """A step of a life: its label, and everything that a user sees of it."""
+    """A step in a life: its label, and everything that a user sees of it."""
 
     label: str
     text: str

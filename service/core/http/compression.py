@@ -17,7 +17,7 @@ _CODING: Final = re.compile(r"\s*([^\s;]+)\s*(?:;\s*q=(0(?:\.\d{0,3})?|1(?:\.0{0
 
 
 def compress(body: bytes) -> bytes:
-    """Compress a body with gzip. Blocks, but without holding the interpreter's lock."""
+    """Compress a body with gzip. Blocks, but releases the interpreter's lock."""
     return gzip.compress(body, _LEVEL, mtime=0)
 
 

@@ -190,7 +190,7 @@ def export(
 
 
 def _print_csv(links: Iterable["Link"]) -> None:
-    """Print links in the format of `traffic links import`, unmodified."""
+    """Print links, unescaped, as the CSV that `traffic links import` reads."""
     from data.links.links import COLUMNS
     from data.links.tags import joined_tags
 

@@ -113,7 +113,7 @@ APACHE_FACTS = [
 ]
 
 
-def test_an_apache_log_format_gives_facts_from_its_directives(facts):
+def test_facts_come_from_the_directives_of_an_apache_log_format(facts):
     lines = [
         f'198.51.100.7 [01/Mar/2026:10:05:0{number} +0000] "GET / HTTP/1.1" 200 "Chrome" {rest}\n'
         for number, (rest, _) in enumerate(APACHE_FACTS)
@@ -288,7 +288,7 @@ def reported(number, told):
     return json.dumps({"time": 1772618703 + number, "path": f"/{number}{query}", "ip": "10.0.0.1"} | fields)
 
 
-def test_an_ndjson_file_has_the_facts_from_its_fields(facts):
+def test_facts_are_read_from_the_fields_of_an_ndjson_file(facts):
     lines = [reported(number, told) for number, (told, _) in enumerate(REPORTED)]
     assert facts("".join(f"{line}\n" for line in lines), log_format="ndjson") == [wanted for _, wanted in REPORTED]
 

@@ -132,7 +132,7 @@ FACT_OF = {"time": lambda facts: facts.visited_at.isoformat(), "domain": attrget
 
 @examples_at_once("field", "values")
 def test_a_value_is_converted_to_its_normal_form(field, values):
-    """A time is written as RFC 3339 or as a number in some unit."""
+    """A time may be given in RFC 3339 format or as a number in a supported unit."""
     for value, expected in values:
         facts = facts_of(**{field: value})
         assert FACT_OF.get(field, attrgetter(field))(facts) == expected, value

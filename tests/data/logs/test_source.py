@@ -133,7 +133,7 @@ def test_a_truncated_gzip_file_gives_its_readable_part(tmp_path, end):
     assert read(tmp_path / "access.log") == unzipped(cut)
 
 
-def test_a_truncated_second_gzip_member_keeps_the_first(tmp_path):
+def test_a_truncated_second_gzip_member_is_read_up_to_the_cut(tmp_path):
     path = write(tmp_path, gz(TEXT) + gz(UNEVEN)[:-100])
     content = identify(path, ())
     assert content.is_truncated

@@ -196,7 +196,7 @@ WALKS = [(200, 1, True), (200, 3, False), (799, 3, False), (800, 3, True), (800,
 
 
 @pytest.mark.parametrize(("pages", "pause", "is_sweep"), WALKS)
-def test_a_walk_over_many_pages_is_a_sweep(lake, pages, pause, is_sweep):
+def test_a_sweep_requests_many_pages_in_quick_succession(lake, pages, pause, is_sweep):
     land(lake, "acme", [at(number * pause, path=f"/p{number}") for number in range(pages)])
     judge(lake)
     assert ("sweep" in signals_by(lake, "visitor")[1]) is is_sweep

@@ -31,8 +31,8 @@ def compared(days):
 
 
 def made(mean_of, days, dice, clump=1, spread=0):
-    """Generate rows of visits-by-name or visits-by-link with random visits for each name and day: `mean_of` on average,
-    in clumps, at rates that vary."""
+    """Generate rows of visits-by-name or visits-by-link: for each name and day, a random number of visits with the mean
+    `mean_of(number, is_late)`, in clumps of `clump`; with `spread`, the mean itself varies."""
     for number in range(NAMES):
         for day in range(2 * days):
             mean = mean_of(number, day >= days) * (dice.gammavariate(spread, 1 / spread) if spread else 1)

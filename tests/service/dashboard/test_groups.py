@@ -58,7 +58,7 @@ def test_hours_are_counted_for_the_shown_group(page_of, shared_lake, query, grou
     assert rows == as_cells(answer(shared_lake, "hourly-activity", group), rows[0])
 
 
-def test_other_pages_keep_the_choice_of_all(page_of):
+def test_other_pages_keep_all_groups_selected(page_of):
     links = page_of("times?traffic_group=all").one("nav", aria_label="Pages").all("a")
     assert all("traffic_group=all" in link["href"] for link in links[:8])
 
@@ -68,7 +68,7 @@ def test_other_pages_do_not_keep_the_default_group_of_a_page(page_of):
     assert not any("traffic_group" in link["href"] for link in links)
 
 
-def test_the_filter_form_keeps_the_choice_of_all(page_of):
+def test_the_filter_form_keeps_all_groups_selected(page_of):
     form = page_of("times?traffic_group=all").one("form", class_="filters")
     assert form.one("input", name="traffic_group")["value"] == "all"
 

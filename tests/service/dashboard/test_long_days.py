@@ -85,7 +85,7 @@ def test_twice_the_days_take_about_twice_the_work(weekly, page):
 
 @pytest.fixture
 def left(weekly, browsing):
-    """Request an overview and leave after an event; return the status, and the event loop's errors."""
+    """Request an overview and disconnect once a given event is set; return the status and the event loop's errors."""
     complaints, sent, answered = [], [], threading.Event()
 
     async def asked(app, cookie, leaving):

@@ -785,7 +785,7 @@ def test_a_row_links_to_a_page_where_its_value_has_visits(shared_lake, field, ro
     assert links.of("utm_source", {"utm_source": "x" * 2_049}) == ""  # longer than a parameter may be
 
 
-def test_campaign_tags_in_an_address_filter_nothing(browser):
+def test_campaign_tags_in_a_url_do_not_filter_anything(browser):
     tagged = browser.read("?utm_source=mail&utm_campaign=spring&country=SE&path=/launch")
     assert tagged.all("nav", aria_label="Active filters") == []
     assert tables(tagged) == tables(browser.read(""))

@@ -149,7 +149,7 @@ def test_a_shared_range_moves_with_today_but_dates_stay(timed, fields, later):
     assert total(browser.read(path)) == later
 
 
-def test_a_share_expires_after_its_days(timed):
+def test_a_share_expires_after_the_chosen_number_of_days(timed):
     browser, clock = timed
     brief = path_in(browser.post("settings/shares", name="brief", days="2").text)
     for age, status in ((timedelta(days=2, seconds=-1), 200), (timedelta(days=2), 404)):

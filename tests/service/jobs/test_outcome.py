@@ -178,7 +178,7 @@ def test_any_counts_have_an_outcome(before, after, others, kind):
     assert verdict(found)
 
 
-def test_a_burst_with_all_earlier_visits_is_not_measurable():
+def test_a_burst_containing_all_earlier_visits_is_unmeasurable():
     assert judged([(9, 9)] * 7 + [(0, 0)] * 21, [(0, 9)] * 28).status == "not_measurable"
 
 

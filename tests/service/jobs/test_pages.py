@@ -465,7 +465,7 @@ def test_a_percentage_in_the_evidence_has_a_unit(jobs, acme):
     assert acme.read(f"jobs/{job.id}").one("dd", data_field="top_share").text == "100.00 %"
 
 
-def test_a_new_job_has_no_empty_outcome(acme, job):
+def test_the_page_of_a_new_job_has_no_outcome_section(acme, job):
     main = acme.read(f"jobs/{job.id}").one("main")
     assert "Approve the job, then note here what you changed." in main.text
     titles = [one["aria-labelledby"] for one in main.all("section")]

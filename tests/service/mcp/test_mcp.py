@@ -385,7 +385,7 @@ def test_a_job_names_the_sql_of_its_evidence(session):
     assert told in session.texts["whole job"].split("\n")[0]
 
 
-def test_a_job_has_its_implementation_outcome_and_evidence(session):
+def test_a_job_has_its_evidence_implementation_and_outcome(session):
     found = json.loads(session.texts["whole job"].split("\n")[1])
     assert (found["content"], found["outcome"]["status"]) == (PAGE, "waiting")
     assert found["evidence"]["rows"][0]["path"] == session.job.path

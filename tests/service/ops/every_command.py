@@ -24,7 +24,7 @@ GOES_ON: Final = "goes on"
 
 
 class Row(NamedTuple):
-    """A command with arguments that make it end; names from places() are in braces."""
+    """The arguments for a command (names from places() are in braces), and how it ends."""
 
     words: str
     read_only: int | str

@@ -63,7 +63,7 @@ def file_rows(files):
 
 
 @examples("flags", "criteria", "gone")
-def test_matching_visits_are_erased_with_a_receipt(lake, erase, flags, criteria, gone):
+def test_erasing_matching_visits_returns_a_receipt(lake, erase, flags, criteria, gone):
     fill(lake)
     begun = datetime.now(UTC).replace(microsecond=0)
     before = lake.manifest.files.live("acme")

@@ -84,7 +84,7 @@ def test_a_detector_run_has_the_rules_version_with_own_agents(lake):
         assert control.rows("SELECT rules_version FROM detection_runs") == [(rules_version_of(lake),)]
 
 
-def test_doctor_counts_own_agents(lake):
+def test_doctor_counts_the_rows_of_a_lakes_own_agents(lake):
     write_table(lake)
     assert check_own_agents(lake) == ("ok", "own agents", f"{lake.own_agents} has 1 row.")
 
