@@ -282,8 +282,7 @@ def test_a_relation_reads_only_rows_stored_under_its_name(name):
     filters = re.findall(filter_of_stored_rows, sql.partition(f"{name}_stored")[2])
     assert [column for column, _ in filters] == [name for _, name in filters]
     assert {name for _, name in filters} == served_filters(name) - {"traffic_type"}
-    of_cuts = r"may_cut\((?:coalesce\()?(?:getvariable\('\w+'\)(?:, )?)+\)"
-    assert not re.search(r"getvariable|read_parquet|stored_rows", re.sub(f"{filter_of_stored_rows}|{of_cuts}", "", sql))
+    assert not re.search(r"getvariable|read_parquet|stored_rows", re.sub(filter_of_stored_rows, "", sql))
 
 
 def test_nothing_is_defined_twice():
