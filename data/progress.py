@@ -8,4 +8,4 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 
 def ignore_progress(_done: int, _total: int) -> None:
-    """Do nothing: the default for operations whose progress is not shown."""
+    """Do nothing: the default for operations that show no progress."""

@@ -128,7 +128,7 @@ class RollupBuilder:
     def run(self, wait: bool = True, limit: int | None = None, progress: Progress = ignore_progress) -> int:
         """Build the missing rollups of closed days for at most `limit` months, and return the number of months built.
 
-        Without `wait`, months of organizations whose files another process is rewriting are skipped. A month with a
+        Without `wait`, months are skipped while another process rewrites their organization's files. A month with a
         damaged file is skipped; LakeDamaged is raised for the first such month after the other months are built.
         """
         self._queue = self._queue or self._months_to_build()

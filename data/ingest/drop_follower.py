@@ -1,7 +1,7 @@
-"""Follows log objects that other programs write whole to a folder or bucket, and lands each content exactly once.
+"""Follows a folder or bucket in which other programs put complete log objects; lands each content exactly once.
 
 All objects are listed each time, because new keys may sort before older keys. Each version that lands gets a row in the
-table `objects`, in the transaction that lands its visits. Versions whose content had already landed get their rows
+table `objects`, in the transaction that lands its visits. Versions with contents that had already landed get their rows
 together, at the end of a pass at the latest.
 """
 
@@ -188,8 +188,8 @@ class DropFollower:
         if summary.first_day and summary.first_day < oldest and not self._has_warned_of_old:
             self._has_warned_of_old = True
             self._notify(
-                f"{source} has visits on {summary.first_day}, more than 48 hours ago: they count, but visitors "
-                "whose other visits on such a day were imported more than 48 hours ago count twice."
+                f"{source} has visits on {summary.first_day}, more than 48 hours ago: they count, but a visitor "
+                "with other visits on such a day that were imported more than 48 hours ago counts twice."
             )
         if summary.batch:
             self.totals.repeated += 1

@@ -55,7 +55,7 @@ class FolderDrop:
         TargetUnavailable.
         """
         if not self._folder.is_dir():
-            raise TargetUnavailable(f"{self._folder} cannot be read: it is no longer a folder.")
+            raise TargetUnavailable(f"{self._folder} is no longer a folder; put it back, or stop following it.")
         page: list[DroppedObject] = []
         for folder, below, names in os.walk(self._folder):  # which does not follow links
             below[:] = [name for name in below if not name.startswith(".")]

@@ -108,7 +108,7 @@ def caddy_map(links: Iterable[Link]) -> RedirectMap:
 
 def _redirects(links: Iterable[Link]) -> tuple[list[_Redirect], list[OmittedLink]]:
     """Return the redirects, before the limits of a particular web server, and the links left out: those that no web
-    server can serve, and those whose path another link takes.
+    server can serve, and those with a path that another link takes.
 
     Among links with the same path, links for one domain take precedence over links for every domain, and then short
     codes that are spelled like the path over others.

@@ -1,4 +1,4 @@
-"""What each organization excludes: requests for files, if it sets them aside, and the owner's visits, by rules."""
+"""The exclusions of each organization: requests for files, if it sets them aside, and rules for the owner's visits."""
 
 import sqlite3
 from datetime import UTC, datetime

@@ -79,7 +79,7 @@ class Files:
         return bool(rows)
 
     def removal_records(self, organization: str) -> list[LandedFile]:
-        """Return one organization's live files without visits, whose footers list removed files."""
+        """Return one organization's live files without visits; their footers list removed files."""
         rows = self._database.rows(_SELECT_LIVE + "organization = ? AND visits = 0", [organization])
         return [_file_of(row) for row in rows]
 
@@ -195,7 +195,7 @@ class Files:
                 kind.execute("UPDATE of_kind SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?", db, row)
 
     def deletable(self, now: datetime) -> list[str]:
-        """Return the paths of dead files of any kind whose grace period has ended, or would end impossibly late."""
+        """Return the paths of dead files with a grace period that has ended, or would end impossibly late."""
         bounds = [format_time(now), format_time(now + READERS_GRACE + TOLERANCE)]
         rows = self._database.rows(
             "SELECT path FROM registered_files WHERE deletable_at <= ? OR deletable_at > ?", bounds

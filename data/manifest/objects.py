@@ -68,7 +68,7 @@ class Objects:
         return [batch_of(row) for row in rows]
 
     def note(self, organization: str, read: Sequence[tuple[ObjectVersion, int]]) -> None:
-        """Record objects whose contents had already landed, and the batches that landed the contents."""
+        """Record objects with contents that had already landed, and the batches that landed the contents."""
         if read:
             with self._database.transaction() as db:
                 insert_objects(db, organization, read)

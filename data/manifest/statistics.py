@@ -27,7 +27,7 @@ SELECT sum(deletable_at IS NOT NULL), sum(iif(deletable_at IS NULL, 0, bytes)),
 
 @dataclass
 class OrganizationStatus:
-    """What is stored for one organization, or for all of them together."""
+    """Counts and times of stored visits for one organization, or for all of them together."""
 
     files: int = 0
     visits: int = 0  # in files, excluding pending visits

@@ -139,7 +139,7 @@ def _batches(files: Iterable[VisitFile]) -> dict[tuple[str, int], Batch]:
 
 
 def _repeated_batches(files: list[VisitFile]) -> Iterable[VisitFile]:
-    """Yield the files from imports whose content was also imported under another id.
+    """Yield the files from imports of contents that were also imported under another id.
 
     For each content, one import is chosen, which counts on each day for which it has a file, even if its visits were
     removed. The other import may have overwritten the chosen import's files for other days, since files with the same
@@ -165,7 +165,7 @@ def _repeated_batches(files: list[VisitFile]) -> Iterable[VisitFile]:
 
 
 def _repeated_flushes(files: Iterable[VisitFile]) -> Iterable[VisitFile]:
-    """Yield each file of pending visits whose visits are all contained in another such file of the same day.
+    """Yield each file of pending visits that are all contained in another such file of the same day.
 
     Such files remain if the process was killed before the commit, or if an older manifest was restored with the visits
     still pending.

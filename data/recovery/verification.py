@@ -38,7 +38,7 @@ class DamagedFile(NamedTuple):
 
 @dataclass
 class VerificationResult:
-    """What was verified, and what was found."""
+    """Counts of verified files and visits, and the findings."""
 
     files: int = 0
     visits: int = 0

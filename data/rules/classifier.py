@@ -52,7 +52,7 @@ class Request(NamedTuple):
     def from_log(
         cls, user_agent: str, method: str = "GET", referrer: str = "", query: str = "", path: str = ""
     ) -> Self:
-        """Return a request whose user agent is given as a server logged it."""
+        """Return a request with the user agent as a server logged it."""
         return cls(readable_user_agent(user_agent), method, referrer, query, path)
 
     @classmethod

@@ -163,7 +163,7 @@ class Lake(LakeFolders):
     def visit_files(self, organization: str, start: date, end: date) -> list[str]:
         """Return the paths of an organization's live files in a range of days, the seed first.
 
-        Files whose size, change time or inode differs from the manifest are hashed first. Raises LakeDamaged.
+        Files with a size, change time or inode other than in the manifest are hashed first. Raises LakeDamaged.
         """
         return [self.seed_visits, *(self.verified_path(file) for file in self.live_files(organization, start, end))]
 

@@ -130,7 +130,7 @@ def claim(staging: Path, name: str, text: str) -> Iterator[None]:
 
 
 def delete_abandoned(staging: Path) -> None:
-    """Delete spilled files whose lock is free: a process id may be reused, but a lock ends with its process."""
+    """Delete spilled files with a free lock: a process id may be reused, but a lock ends with its process."""
     for lock in staging.glob(f"{SPILL_LOCK}*"):
         with suppress(OSError), lock.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

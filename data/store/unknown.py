@@ -138,7 +138,7 @@ def _unknown_file_locked(lake: Lake, path: Path) -> Iterator[bool]:
 
 
 def _is_leftover(lake: Lake, path: Path) -> bool:
-    """Return whether an unknown file is the result of a merge whose source files are live and contain all of its
+    """Return whether an unknown file is the result of a merge of source files that are live and contain all of its
     visits.
     """
     file = readable_visit_file(path)

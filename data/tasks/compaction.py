@@ -52,7 +52,7 @@ ABANDONED_AFTER: Final = timedelta(hours=24)
 
 @dataclass
 class CompactionResult:
-    """What a compaction merged and judged."""
+    """Counts of merged files and visits, and of judged days."""
 
     partitions: int = 0
     files_before: int = 0
@@ -102,7 +102,7 @@ class Compactor:
         """Merge days with too many files, and judge past days, in at most `limit` steps: small days share a merge, and
         merges that run in parallel are one step.
 
-        Each merge is atomic. Without `wait`, days whose files another process is rewriting are skipped. Days with a
+        Each merge is atomic. Without `wait`, days are skipped while another process rewrites their files. Days with a
         damaged file are also skipped; once the others are done, LakeDamaged is raised for the first damaged file.
         Without `organization`, days of all organizations are merged; `are_past` selects only past days or only open
         days.

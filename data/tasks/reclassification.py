@@ -65,7 +65,7 @@ CategoryChanges = defaultdict[CategoryChange, Counter[str | None]]
 
 @dataclass
 class ReclassificationResult:
-    """What the current rules change."""
+    """Counts of checked, rewritten and changed visits."""
 
     visits: int = 0  # checked
     rewritten: int = 0  # visits in files that contain visits classified by other rules

@@ -184,7 +184,7 @@ def _ordered_list(node: exp.Filter) -> exp.Expr:
 
 
 def _summed_list(node: exp.Anonymous) -> exp.Expr:
-    """Translate list_sum(list_transform(…, lambda k: …)), whose terms are DOUBLE, and the log-gamma function."""
+    """Translate list_sum(list_transform(…, lambda k: …)) with DOUBLE terms, and the log-gamma function."""
     if node.name == "lgamma":
         x = exp.cast(node.expressions[0], "DOUBLE").sql("duckdb")
         return exp.paren(sqlglot.parse_one(_LOG_GAMMA.format(x=x), dialect="duckdb"))

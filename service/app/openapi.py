@@ -49,7 +49,7 @@ _PATH_PARAMETERS: Final[dict[str, Schema]] = {
     "number": {"schema": {"type": "integer", "minimum": 1}},
     "domain": {"description": "a host, or * for the link that applies to every domain"},
 }
-"""What distinguishes some parameters in paths; all others are plain strings."""
+"""Schema keywords for some parameters in paths; all others are plain strings."""
 
 
 class Error(Struct, frozen=True, rename={"retry_after": "retryAfter"}):

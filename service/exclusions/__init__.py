@@ -1,1 +1,1 @@
-"""What answers leave out: files, and the owner's own visits."""
+"""Visits that answers leave out: requests for files, and the owner's visits."""

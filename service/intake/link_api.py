@@ -167,7 +167,7 @@ def _short_code_and_domain(path: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _response(link: Link | None, status: int = 200) -> Response:
-    """Return a response with a link, whose entity tag is the link's version. Raises NotFound if there is no link."""
+    """Return a response with a link; its entity tag is the link's version. Raises NotFound if there is no link."""
     body = encode(_record(link))
     return JsonResponse(body, status, {"ETag": f'"{version_of(link)}"'} if link else {})
 

@@ -238,7 +238,7 @@ def delete_contents(connection: sqlite3.Connection, job_id: str, dry_run: bool) 
 
 
 def damaged_contents(connection: sqlite3.Connection) -> list[str]:
-    """Return the problems of implementations: contents whose SHA-256 differs from the stored one."""
+    """Return the problems of implementations: contents with a SHA-256 other than the stored one."""
     rows = connection.execute(
         "SELECT job_id, number, sha256, content FROM implementations WHERE content IS NOT NULL ORDER BY 1, 2"
     )

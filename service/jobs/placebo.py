@@ -20,7 +20,7 @@ from service.jobs.subjects import ShippedJob
 EVERY: Final = timedelta(days=7)
 """Interval between the made-up days of repair."""
 SHIPPED: Final = "shipped_by_log"
-"""Extra outcome: causes whose redirects the log would report as shipped."""
+"""Extra outcome: causes with redirects that the log would report as shipped."""
 MAX_CAUSES: Final = 20
 """Maximum number of causes per detector and day: the heaviest."""
 

@@ -7,7 +7,7 @@ from typing import Final
 READ_BYTES: Final = 65_536
 """Maximum number of bytes read from a connection at once."""
 DISCARDING_CONNECTIONS: Final = 8
-"""Maximum number of connections whose input is discarded in one iteration of the event loop; requests on others are
+"""Maximum number of connections with input to discard in one iteration of the event loop; requests on others are
 answered in between."""
 
 

@@ -132,6 +132,12 @@ def test_a_fifth_of_visitor_days_with_pages_are_machines():
     assert Counter(row.label for row in of_days(read) if row.seen) == {"person": 124, "machine": 39, "doubtful": 14}
 
 
+def test_most_machines_without_pages_requested_a_single_file():
+    read = [one for one in visitor_days() if not one.has_pages and one.part != "later"]
+    left = [(row.label, one.parts) for row, one in zip(of_days(read), read, strict=True) if row.seen]
+    assert Counter(left) == {("machine", 1): 15, ("machine", 0): 2, ("person", 0): 1}
+
+
 def test_no_person_on_the_later_sites_is_convicted():
     rows = of_days([one for one in visitor_days() if one.part == "later"])
     assert Counter(row.label for row in rows if not row.seen) == {"machine": 60, "doubtful": 2}

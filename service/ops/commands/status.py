@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class SetAside(NamedTuple):
-    """What an organization has chosen to leave out of answers."""
+    """An organization's choices of visits to leave out of answers."""
 
     files_aside: bool
     exclusions: int  # rules of `traffic exclude`
