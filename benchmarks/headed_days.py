@@ -51,6 +51,9 @@ def lines_of(one: HeadedDay, number: int) -> Iterator[str]:
         is_own = request.visitor == 0
         asked = request if is_own or one.serves else request._replace(status=403)
         yield _line(one, number, asked, one.fetch if is_own else "-", one.language if is_own else "-")
+    if one.serves:
+        program = Request(4000, "/page/of-program", 200, "curl/8.5.0")
+        yield _line(one, number, program, "sent", "sent")
     for reader in range(max(one.fetching, one.speaking)):
         request = Request(3000 + reader, "/page/of-guest", 403, BROWSER.format(133))
         sent = ("sent" if reader < limit else "-" for limit in (one.fetching, one.speaking))

@@ -8,7 +8,7 @@ a table in queries/prelude. data/tasks/judging.py judges past days, also by fact
 
 from typing import Final, Literal, NamedTuple
 
-BEHAVIOUR_VERSION: Final = 15
+BEHAVIOUR_VERSION: Final = 16
 """The version of the rules for judging days. Raise it with every change in the meaning of a signal; 0 means not judged.
 
 The version is stored with each file. Days judged by an earlier version are judged again, by a server, by `traffic

@@ -232,19 +232,24 @@ HEADERS: Final = {
     "no_language": ("language_sent", "language_absent"),
 }
 """For each signal about headers: the fact that a header was sent, and the facts about a page without the header."""
+ABOUT_HEADERS: Final = ("fetch_sent", "fetch_absent", "language_sent", "language_absent")
 
 
 def _headerless(visits: Sequence[Visit], browsers: set[str], sent: str, *lacking: str) -> set[tuple[str, int]]:
     """Return the domains and visitors of page views without a header that their browser always sends.
 
-    The visitor must not have sent the header at all that day, and three others on the domain must have sent it.
+    The visitor must not have sent the header at all that day, and three others on the domain must have sent it, or on
+    any domain if this one only answers with errors.
     """
-
     known = [visit for visit in visits if visit["visitor"] is not None]
     senders = {visit["visitor"] for visit in known if _has_bit(visit, sent)}
     on_domain = {(visit["domain"] or "", visit["visitor"]) for visit in known if _has_bit(visit, sent)
                  and visit["bot_category"] in PEOPLE and visit["user_agent"] in browsers}  # fmt: skip
     seen = Counter(domain for domain, _ in on_domain)
+    logged = [visit for visit in known if any(_has_bit(visit, name) for name in ABOUT_HEADERS)]
+    for domain, here in _grouped(logged, lambda visit: visit["domain"] or "").items():
+        if all((visit["status"] or 0) >= 400 for visit in here):
+            seen[domain] = len({visitor for _, visitor in on_domain})
     return {
         (visit["domain"] or "", visit["visitor"])
         for visit in known

@@ -1,7 +1,8 @@
 -- Signals of a day's visitors, by domain, who did not send a header that their browser always sends (fetching_agents)
 -- with a page, nor with any request of their day, although three visitors with such browsers did, so that no proxy
--- removes it. Visits without facts about headers are skipped, so that logs without headers cost next to nothing. Day
--- and domain are one hash.
+-- removes it. A domain that only answers with errors has no people who could show that, so there, visitors to all
+-- domains do. Visits without facts about headers are skipped, so that logs without headers cost next to nothing. Day and
+-- domain are one hash.
 -- Parameters: files, days, bits (the bit of each signal, by name).
 CREATE OR REPLACE TEMP TABLE headerless_visitors AS
 WITH visits AS (
@@ -15,26 +16,39 @@ WITH visits AS (
 ), visitors AS (
     SELECT
         day, hash(day, coalesce(domain, '')) AS site, visitor, any_value(hash(user_agent)) AS agent,
-        bool_or(is_person AND signals & $bits.fetch_sent <> 0) AS shows_fetch,
-        bool_or(is_person AND signals & $bits.language_sent <> 0) AS shows_language,
+        bool_or(is_person AND signals & $bits.fetch_sent <> 0) AS sends_fetch,
+        bool_or(is_person AND signals & $bits.language_sent <> 0) AS sends_language,
         bool_or(is_page AND signals & $bits.https <> 0 AND signals & $bits.fetch_absent <> 0) AS lacks_fetch,
         bool_or(is_page AND signals & $bits.language_absent <> 0) AS lacks_language,
-        bit_or(signals) AS facts
+        bool_and(coalesce(status >= 400, FALSE)) AS has_only_errors, bit_or(signals) AS facts
     FROM visits GROUP BY day, site, visitor
-), browsers AS (
-    SELECT * FROM visitors SEMI JOIN fetching_agents USING (agent)
+), marked AS (
+    SELECT
+        visitors.*, fetching.agent IS NOT NULL AS is_browser,
+        is_browser AND sends_fetch AS shows_fetch, is_browser AND sends_language AS shows_language
+    FROM visitors LEFT JOIN fetching_agents AS fetching USING (agent)
 ), sites AS (
-    SELECT site, count(*) FILTER (shows_fetch) >= 3 AS fetch, count(*) FILTER (shows_language) >= 3 AS language
-    FROM browsers GROUP BY site
+    SELECT
+        site, bool_and(has_only_errors) AS has_only_errors,
+        count(*) FILTER (shows_fetch) AS fetch, count(*) FILTER (shows_language) AS language
+    FROM marked GROUP BY site
 ), days AS (
+    SELECT
+        day, count(DISTINCT visitor) FILTER (shows_fetch) AS fetch,
+        count(DISTINCT visitor) FILTER (shows_language) AS language
+    FROM marked GROUP BY day
+), whole AS (
     SELECT day, visitor, bit_or(facts) AS facts FROM visitors GROUP BY day, visitor
 ), judged AS (
     SELECT
-        browsers.site, browsers.visitor,
-        CASE WHEN lacks_fetch AND sites.fetch AND days.facts & $bits.fetch_sent = 0
+        site, visitor,
+        CASE WHEN lacks_fetch AND if(sites.has_only_errors, days.fetch, sites.fetch) >= 3
+                AND whole.facts & $bits.fetch_sent = 0
             THEN $bits.no_fetch_metadata ELSE 0 END
-        | CASE WHEN lacks_language AND sites.language AND days.facts & $bits.language_sent = 0
+        | CASE WHEN lacks_language AND if(sites.has_only_errors, days.language, sites.language) >= 3
+                AND whole.facts & $bits.language_sent = 0
             THEN $bits.no_language ELSE 0 END AS signals
-    FROM browsers JOIN sites USING (site) JOIN days USING (day, visitor)
+    FROM marked JOIN sites USING (site) JOIN days USING (day) JOIN whole USING (day, visitor)
+    WHERE is_browser
 )
 SELECT site, visitor, CAST(signals AS BIGINT) AS signals FROM judged WHERE signals <> 0

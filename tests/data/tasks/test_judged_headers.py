@@ -55,6 +55,14 @@ JUDGED = {
     "an iPhone whose system is older": ([page(9, BARE, user_agent=IPHONE.format("16_3"))], set()),
     "Chrome of an iPhone": ([page(9, BARE, user_agent=IPHONE.format("16_4"))], BOTH),
     "where no visitor has them": ([page(9, BARE, domain="b.example")], set()),
+    "on a domain with errors only": ([page(9, BARE, domain="b.example", status=403)], BOTH),
+    "on a domain that answered a program": (
+        [page(9, BARE, domain="b.example", status=403), page(8, BARE, domain="b.example", bot_category="other_bot")],
+        set(),
+    ),
+    "headers that are not logged on a domain with errors only": (
+        [page(9, "https", domain="b.example", status=403)], set(),
+    ),
     "a visit that names its agent": ([page(9, BARE, bot_category="other_bot")], set()),
 }  # fmt: skip
 
@@ -67,6 +75,12 @@ def test_visitors_without_their_browsers_headers_are_marked(lake, visits, names)
 
 def test_two_visitors_with_headers_are_not_enough(lake):
     land(lake, "acme", [*PEOPLE[:2], page(2, PAGE, 5), page(9, BARE)])
+    assert signals_of(lake) & BOTH == set()
+
+
+def test_two_visitors_elsewhere_are_not_enough(lake):
+    elsewhere = page(2, PAGE, 5, domain="c.example")
+    land(lake, "acme", [*PEOPLE[:2], elsewhere, page(9, BARE, domain="b.example", status=403)])
     assert signals_of(lake) & BOTH == set()
 
 
