@@ -202,6 +202,17 @@ def test_sign_in_error_and_guided_start_pages_are_accessible(opened, axe, organi
     assert axe(opened(organization).goto(path, status)) == []
 
 
+def test_a_first_page_refused_by_the_rate_limit_is_styled(opened, axe):
+    watched = opened(organization=None)
+    for _ in range(60):
+        watched.page.request.get(f"{watched.address}/healthz")
+    page = watched.goto("sign-in", 429)
+    assert page.locator("main").evaluate("main => getComputedStyle(main).maxWidth") == "560px"
+    assert [problem for problem in watched.problems if "CSP" in problem] == []
+    assert axe(page) == []
+    assert watched.overflow() == 0
+
+
 @pytest.mark.parametrize("path", ["", "jobs/{job}", "jobs/{approved}", "settings/agent-hooks/{hook}"])
 def test_opened_tables_commands_and_forms_are_accessible(opened, axe, names, path):
     page = opened().goto(path.format(**names))

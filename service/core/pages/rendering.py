@@ -15,15 +15,15 @@ from service.core.http.caller import Caller
 from service.core.http.compression import negotiated
 from service.core.http.pools import Pool
 from service.core.pages import formats
-from service.core.pages.assets import ICON, SCRIPT, STYLESHEET, source_of
+from service.core.pages.assets import ICON, REFUSED_STYLE, SCRIPT, STYLESHEET, source_of
 from service.core.pages.markup import with_code
 from service.core.program import runnable
 
 FOLDERS: Final = sorted(Path(__file__).parents[2].glob("**/templates"))
 """The template folders of this room and of each other room with pages."""
 _POLICY: Final = (
-    f"default-src 'none'; script-src {source_of(SCRIPT)}; style-src 'self'; img-src data:; form-action 'self'; "
-    "base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    f"default-src 'none'; script-src {source_of(SCRIPT)}; style-src 'self' {source_of(REFUSED_STYLE)}; img-src data:; "
+    "form-action 'self'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
 CONTENT_SECURITY_POLICY: Final = f"{_POLICY}; frame-ancestors 'none'"
 """The policy of every page that must not be embedded."""
@@ -86,6 +86,7 @@ class Renderer:
             "root": root,
             "stylesheet": f"{root}/static/{STYLESHEET}",
             "script": Markup(SCRIPT),  # noqa: S704  # our own file
+            "refused_style": Markup(REFUSED_STYLE),  # noqa: S704  # our own file
             "icon": ICON,
             "command": command,
             "countries_from": countries and countries.provider,
