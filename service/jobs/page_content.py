@@ -4,8 +4,8 @@ import hashlib
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import date, timedelta
-from typing import Any, Final
+from datetime import date, datetime, timedelta
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 import orjson
@@ -14,6 +14,7 @@ from markupsafe import Markup
 from queries import DETECTORS, ENTRIES, template
 from service.core.pages import formats
 from service.core.pages.columns import TableColumn, cell, column_of
+from service.jobs.outcome import DAYS_BEFORE, LAST_DAY
 from service.jobs.records import Evidence, EvidenceScope, Job, JobOutcome, JobRecord
 from service.jobs.texts import cut, sanitized
 from service.reports.filters import ALL_GROUPS
@@ -21,9 +22,43 @@ from service.reports.filters import ALL_GROUPS
 DayCount = tuple[date, int, int]
 """A day, with its events and visits."""
 
-DAYS_BEFORE: Final = 14
-DAYS_AFTER: Final = 28
-"""Number of days that the chart shows before and after the day of shipping."""
+
+class MeasureWords(NamedTuple):
+    """The words for the counts of a measure: its events, the visits beyond them, and all its visits."""
+
+    events: str
+    others: str
+    visits: str
+
+    @property
+    def are_apart(self) -> bool:
+        """Whether the events are not among the visits."""
+        return self.others == self.visits
+
+
+_FAILED: Final = MeasureWords("500 to 599", "Other answers", "All visits")
+_MISSING: Final = MeasureWords("404 or 410", "Other answers", "All requests")
+_SUCCEEDED: Final = MeasureWords("200 to 299", "Other answers", "All requests")
+WORDS: Final = {
+    "ai_attention_gap": MeasureWords("People sent", "Fetches by assistants", "Fetches by assistants"),
+    "blocked_agent": MeasureWords("Refused", "Other answers", "All requests"),
+    "broken_link": _MISSING,
+    "crawler_file": _MISSING,
+    "crawler_inside": _SUCCEEDED,
+    "crawler_plan": MeasureWords("By agents of the plan, not refused", "Other crawlers and AI agents", "All visits"),
+    "dead_path": _MISSING,
+    "error_days": _FAILED,
+    "exposed_path": _SUCCEEDED,
+    "flood": MeasureWords("By the agent or browser", "Other visits", "All visits"),
+    "impersonated_agent": MeasureWords("By others under its name, not refused", "Other visits", "All visits"),
+    "login_attack": MeasureWords("Attempts not by people", "Other POST requests", "All POST requests"),
+    "referral_drop": MeasureWords("Sent to the link by the product", "Others sent by AI", "All people sent by AI"),
+    "refused_people": MeasureWords("403, 429 or 499", "Other answers", "All requests"),
+    "search_errors": _FAILED,
+    "server_errors": _FAILED,
+    "training_without_return": MeasureWords("By its training crawlers", "Other crawlers and AI agents", "All visits"),
+}
+"""The words of the outcome's chart and table, by the name of the measure's SQL file."""
 _UNTRUSTED: Final = Markup("<code>%s</code>")
 _LONG_TEXT: Final = Markup("<details><summary><code>%s…</code></summary><code>%s</code></details>")
 _MAX_UNCUT: Final = 60
@@ -103,10 +138,18 @@ def outcome_sentences(outcome: JobOutcome) -> list[str]:
     return sentences
 
 
-def days_of(shipped_on: date, today: date) -> tuple[date, date]:
-    """Return the first and the last day of the chart: complete days, and the day of shipping."""
-    last = min(today - timedelta(1), shipped_on + timedelta(DAYS_AFTER))
-    return shipped_on - timedelta(DAYS_BEFORE), max(last, shipped_on)
+def approval_of(record: JobRecord, shipped_at: datetime) -> datetime:
+    """Return the time of the last approval before an implementation was shipped; without one, `shipped_at`."""
+    approved = [line.at for line in record.history if line.action == "approve" and line.at <= shipped_at]
+    return max(approved, default=shipped_at)
+
+
+def days_of(approved_on: date, shipped_on: date, today: date) -> tuple[date, date]:
+    """Return the first and the last day of the chart: the complete days that an outcome compares, and the days between
+    approval and shipping.
+    """
+    last = min(today - timedelta(1), shipped_on + timedelta(LAST_DAY))
+    return approved_on - timedelta(DAYS_BEFORE), max(last, shipped_on)
 
 
 def filled_days(counts: Sequence[DayCount], first: date, last: date) -> list[DayCount]:

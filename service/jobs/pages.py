@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -24,6 +25,8 @@ from service.jobs import states
 from service.jobs.findings import rank
 from service.jobs.implementations import CONTENT_TYPES, MAX_CONTENT_BYTES, Draft
 from service.jobs.page_content import (
+    WORDS,
+    approval_of,
     days_of,
     evidence_of,
     expected_days,
@@ -32,11 +35,11 @@ from service.jobs.page_content import (
     requests_of,
 )
 from service.jobs.rates import summed
-from service.jobs.records import JobRecord
+from service.jobs.records import JobAction, JobRecord
 from service.jobs.redirects import ADD_REDIRECT, RedirectGuess, rules_of
 from service.jobs.service import JobService, actor_of
 from service.jobs.snippets import Snippet, snippets_of
-from service.jobs.states import OPEN, STATUSES, JobChanged, JobConflict, JobNotFound, TooLarge
+from service.jobs.states import OPEN, STATUSES, UNDECIDED, JobChanged, JobConflict, JobNotFound, TooLarge
 from service.jobs.subjects import chosen
 from service.jobs.texts import cut
 
@@ -67,6 +70,13 @@ def routes(context: PageContext, jobs: JobService) -> list[Route]:
 def _in_list(summary: str) -> str:
     """Return a summary without the days at its beginning."""
     return _SAME_DAYS.sub(lambda found: found[1].upper(), summary, count=1)
+
+
+def _is_possible(job: JobRecord, action: JobAction) -> bool:
+    """Return whether an action can be taken now: only undecided jobs are approved, and nothing shipped is undone."""
+    if action.is_default:
+        return job.status in UNDECIDED
+    return action.id != "undo" or job.outcome_status != "waiting"
 
 
 class _JobPages:
@@ -199,7 +209,9 @@ class _JobPages:
             "requests": requests_of(stored, job.evidence),
             "outcome": outcome_sentences(job.outcome),
             "measure": await self._measure(session.caller, job),
-            "actions": [one for one in job.actions if not one.is_default or job.status in {"new", "reviewed"}],
+            "actions": [one for one in job.actions if _is_possible(job, one)],
+            "is_attached": implementation is not None and implementation.status != "withdrawn",
+            "is_shipped": takes_implementation and job.implementation_status == "shipped",
             "statuses": states.IMPLEMENTATION_TRANSITIONS[implementation.status] if implementation else (),
             "takes_implementation": takes_implementation,
             "takes_redirect": takes_redirect,
@@ -228,12 +240,13 @@ class _JobPages:
         if kind is None or shipped_at is None:
             return None
         services, organization = self._context.services, caller.organization
-        shipped_on = services.lake.manifest.organizations.today(organization, shipped_at)
+        day_of = partial(services.lake.manifest.organizations.today, organization)
+        approved_on, shipped_on = day_of(approval_of(job, shipped_at)), day_of(shipped_at)
         stored = orjson.loads((await self._jobs.database.read(self._jobs.job, organization, job.id)).subjects)
         subjects = chosen(stored, job.implementation.subject if job.implementation else None)
         if not subjects or any(set(one) != set(kind.subject) for one in subjects):  # it was erased
             return None
-        first, last = days_of(shipped_on, services.today(organization))
+        first, last = days_of(approved_on, shipped_on, services.today(organization))
         try:
             with services.workers.admitted(*caller.turn):
                 counts = await services.workers.compute(
@@ -245,7 +258,12 @@ class _JobPages:
         days = filled_days([(one.day, one.events, one.visits) for one in summed(counts)], first, last)
         expected = expected_days(days, shipped_on, job.outcome)
         has_events = any(events or visits for _, events, visits in days)
-        chart = measured_days(days, shipped_on, expected) if has_events else ""
-        return {"description": kind.measure.description, "chart": chart,
+        words, steps = WORDS[kind.sql or kind.type], {shipped_on: "shipped"}
+        if approved_on != shipped_on:
+            steps[approved_on] = "approved"
+        chart = ""
+        if has_events:
+            chart = measured_days(days, approved_on, shipped_on, expected, are_apart=words.are_apart)
+        return {"description": kind.measure.description, "chart": chart, "words": words,
                 "days": days, "expected": expected, "others": job.outcome.others,
-                "name": kind.measure.name, "shipped_on": shipped_on}  # fmt: skip
+                "name": kind.measure.name, "steps": steps}  # fmt: skip

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from markupsafe import Markup, escape
 
+from service.core.pages.formats import short_day
 from service.core.pages.markup import joined
-from service.core.pages.spans import Label, day_labels
+from service.core.pages.spans import Label
 
 HEIGHT: Final = 200
 """Pixels from the base line of a chart to its top gridline."""
@@ -44,9 +45,9 @@ _HATCH: Final = Markup(
 _HATCHES: Final = _HATCH.format(id="hatch") + _HATCH.format(id="void")
 """Hatchings: over columns in the colour of the background, elsewhere in the colour of lines."""
 _HATCHED: Final = Markup('<rect class="{kind}" x="{x}%" y="{y}" width="{width}%" height="{height}" fill="url(#{id})"/>')
-_SHIPPED: Final = Markup(
-    '<line class="shipped" x1="{x}%" x2="{x}%" y1="0" y2="{y}"/>'
-    '<text class="shipped" x="{x}%" dx="{dx}" y="8" text-anchor="{anchor}">shipped</text>'
+_STEP: Final = Markup(
+    '<line class="shipped" x1="{x}%" x2="{x}%" y1="0" y2="{bottom}"/>'
+    '<text class="shipped" x="{x}%" dx="{dx}" y="{y}" text-anchor="{anchor}">{text}</text>'
 )
 _MARK: Final = Markup(
     '<line class="event" x1="{x}%" x2="{x}%" y1="14" y2="{y}"/>'
@@ -124,24 +125,37 @@ def columns(values: Sequence[tuple[str, float]], kind: str) -> Markup:
 
 
 def measured_days(
-    days: Sequence[tuple[date, int, int]], shipped_on: date, expected: Sequence[float] | None = None
+    days: Sequence[tuple[date, int, int]],
+    approved_on: date,
+    shipped_on: date,
+    expected: Sequence[float] | None = None,
+    *,
+    are_apart: bool = False,
 ) -> Markup:
-    """Draw columns of events (as ai) and visits beyond them (as other) for each day, and a line on the day of shipping.
+    """Draw columns of events (as ai) and visits beyond them (as other) for each day, and lines on the days of approval
+    and shipping; the first day, the day of shipping and the last day have a label.
 
-    `days` are (day, events, visits), the earliest first, and contain `shipped_on`. Events need not be among the visits.
-    `expected` are the numbers of events on each day at the rate of other subjects, drawn as a dashed line.
+    `days` are (day, events, visits), the earliest first, and contain both days. With `are_apart`, events are not among
+    the visits, which are drawn in full. `expected` are the numbers of events on each day at the rate of other subjects,
+    drawn as a dashed line.
     """
     events = [count for _, count, _ in days]
-    others = [max(visits - count, 0) for _, count, visits in days]
+    others = [visits if are_apart else max(visits - count, 0) for _, count, visits in days]
     totals = [count + more for count, more in zip(events, others, strict=True)]
-    scale = _gridlines(ceil(max(*totals, *expected or (0,)) * 1.15))  # with room for the word above the columns
-    dates = [day.isoformat() for day, _, _ in days]
-    x = 100 * (dates.index(shipped_on.isoformat()) + 0.5) / len(days)
-    dx, anchor = (6, "start") if x < 50 else (-6, "end")
-    mark = _SHIPPED.format(x=_number(x), y=TOP + HEIGHT, dx=dx, anchor=anchor)
+    scale = _gridlines(ceil(max(*totals, *expected or (0,)) * 1.15))  # with room for the words above the columns
+    steps = {shipped_on: ("shipped", 8)} | ({approved_on: ("approved", 22)} if approved_on != shipped_on else {})
+    marks = _NOTHING
+    for step, (text, y) in steps.items():
+        x = 100 * ((step - days[0][0]).days + 0.5) / len(days)
+        dx, anchor = (6, "start") if x < 50 else (-6, "end")
+        marks += _STEP.format(x=_number(x), bottom=TOP + HEIGHT, dx=dx, y=y, anchor=anchor, text=text)
     shapes = _stack([("ai", events), ("other", others)], scale[-1])
     shapes += _dashed_line(expected, scale[-1]) if expected else _NOTHING
-    return _frame(len(days), scale, _stretch(len(days), shapes) + mark, day_labels(dates))
+    shipped, last = (shipped_on - days[0][0]).days, len(days) - 1
+    labels = [(number, short_day(days[number][0]), True) for number in dict.fromkeys((0, shipped))]
+    if last - shipped >= len(days) / 12:  # otherwise, the labels would touch, on narrow screens sooner
+        labels.append((last, short_day(days[last][0]), last - shipped >= len(days) / 6))
+    return _frame(len(days), scale, _stretch(len(days), shapes) + marks, labels)
 
 
 def bar(percentage: float | None, kind: str) -> Markup:

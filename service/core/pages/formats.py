@@ -1,7 +1,12 @@
 """Formats numbers, days, times and the API's words for pages."""
 
+import re
+from contextlib import suppress
 from datetime import date, datetime
 from math import inf
+from typing import Final
+
+_ISO_DAY: Final = re.compile(r"(?<![\w./-])\d{4}-\d\d-\d\d(?!\.?[\w/-])", re.ASCII)
 
 
 def humanize(value: str) -> str:
@@ -52,6 +57,17 @@ def day(value: str | date | None) -> str:
         return "–"
     parsed = date.fromisoformat(value) if isinstance(value, str) else value
     return f"{short_day(parsed)} {parsed.year}"
+
+
+def with_days(text: str) -> str:
+    """Return text with its days in ISO 8601, such as 2026-03-04, formatted like other days: 4 Mar 2026."""
+
+    def formatted(found: re.Match[str]) -> str:
+        with suppress(ValueError):  # there is no such day
+            return day(found[0])
+        return found[0]
+
+    return _ISO_DAY.sub(formatted, text)
 
 
 def month(value: str) -> str:

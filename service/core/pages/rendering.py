@@ -61,6 +61,7 @@ def environment() -> Environment:
         formats.day,
         formats.size,
         formats.time_of_day,
+        formats.with_days,
     )
     jinja.filters |= {how.__name__: how for how in written} | {
         "time": formats.moment,

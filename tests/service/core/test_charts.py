@@ -223,8 +223,36 @@ def test_a_count_is_written_with_its_unit(count, text):
 def test_the_chart_of_measured_days_marks_the_shipping_day(shipped_on, x, anchor):
     days = [(date(2026, 11, number), events, visits) for number, events, visits in
             ((1, 7, 10), (2, 10, 10), (3, 0, 0), (4, 5, 2))]  # fmt: skip
-    root = parsed(charts.measured_days(days, date(2026, 11, shipped_on)))
+    on = date(2026, 11, shipped_on)
+    root = parsed(charts.measured_days(days, on, on))
     line, label = classes(root, "shipped")
     assert (line.get("x1"), line.get("x2"), label.get("x"), label.get("text-anchor")) == (x, x, x, anchor)
     assert heights(root, "ai") == [93.33, 133.33, 66.67]  # of 200 pixels for 15: there is room for the label above 10
     assert heights(root, "other") == [40]
+
+
+def measured(count, approved, shipped, **more):
+    days = [(date(2026, 11, 1) + timedelta(number), 7, 10) for number in range(count)]
+    return parsed(charts.measured_days(days, days[approved][0], days[shipped][0], **more))
+
+
+@pytest.mark.parametrize(
+    ("approved", "shipped", "texts"),
+    [(28, 28, {"50%": "shipped"}), (28, 35, {"44.53%": "approved", "55.47%": "shipped"})],
+)
+def test_the_chart_of_measured_days_marks_the_approval(approved, shipped, texts):
+    root = measured(shipped + 29, approved, shipped)
+    assert {text.get("x"): text.text for text in classes(root, "shipped") if text.text} == texts
+
+
+@pytest.mark.parametrize(
+    ("count", "shipped", "labels"),
+    [(57, 28, ["1 Nov", "29 Nov", "27 Dec"]), (32, 28, ["1 Nov", "29 Nov", "2 Dec"]), (29, 28, ["1 Nov", "29 Nov"])],
+)
+def test_measured_days_have_labels_at_the_ends_and_at_shipping(count, shipped, labels):
+    assert [text.text for text in measured(count, 28, shipped).iter() if "label" in text.get("class", "")] == labels
+
+
+def test_visits_that_contain_no_events_are_drawn_in_full():
+    assert heights(measured(3, 0, 0, are_apart=True), "other") == [100] * 3
+    assert heights(measured(3, 0, 0), "other") == [40] * 3

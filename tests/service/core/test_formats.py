@@ -3,7 +3,7 @@
 import pytest
 
 from data.visits import BOT_CATEGORIES, CATEGORY_OF_KIND
-from service.core.pages.formats import humanize, size
+from service.core.pages.formats import humanize, size, with_days
 from service.core.pages.markup import with_code
 from tests.support.tables import examples
 
@@ -39,3 +39,16 @@ def test_text_in_backticks_is_code_and_everything_is_escaped(text, expected):
 )  # fmt: skip
 def test_a_size_never_rounds_to_a_thousand_of_its_unit(value, expected):
     assert size(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("From 2026-02-15 to 2026-03-04, it", "From 15 Feb 2026 to 4 Mar 2026, it"),
+        ("since 2026-03-14 05:00 UTC.", "since 14 Mar 2026 05:00 UTC."),
+        ("on 2026-03-14.", "on 14 Mar 2026."),
+        ("on 2026-02-30 at 2026-03-14.example.com/2026-03-14", "on 2026-02-30 at 2026-03-14.example.com/2026-03-14"),
+    ],
+)
+def test_days_in_text_are_formatted_except_in_names(text, expected):
+    assert with_days(text) == expected

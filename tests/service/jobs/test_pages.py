@@ -8,17 +8,19 @@ import pytest
 from msgspec.structs import replace
 
 from data.links.links import links_of
-from queries import DETECTORS, Warehouse, measure_all
+from queries import DETECTORS, JOB_KINDS, Warehouse, measure_all
 from service.core.http.errors import Overloaded
+from service.core.pages.formats import with_days
 from service.core.program import command_line
 from service.hooks.registry import Hooks
 from service.jobs.manual import manual_job
+from service.jobs.page_content import WORDS
 from service.jobs.records import JobOutcome, Measure
 from service.jobs.silence import update_silences
 from service.jobs.texts import percent_encoded
 from service.jobs.verdicts import verdict
 from tests.conftest import NOW
-from tests.service.jobs.findings import ANNA, ROW, broken, deliver, mark, ship
+from tests.service.jobs.findings import ANNA, REPAIR, ROW, broken, deliver, mark, ship
 from tests.service.jobs.test_silence import reported, usual
 from tests.support.control import open_store
 from tests.support.page_reading import as_cells, read, tables
@@ -84,8 +86,8 @@ def test_an_empty_list_for_an_old_log_names_days_to_search(lake, jobs, acme):
 def test_the_list_begins_with_the_highest_priority(jobs, acme):
     for number, weight in enumerate((500.0, 50.0, 500.0)):
         jobs.upsert(broken(f"/gone{number}", weight=weight), NOW + timedelta(minutes=number))
-    codes = [code.text for code in acme.read("jobs").one("main").one("table").all("code")]
-    assert codes == ["/gone2", "/gone0", "/gone1"]
+    cells = acme.read("jobs").one("main").one("table").all("td", class_="untrusted")
+    assert [cell.text for cell in cells] == ["/gone2", "/gone0", "/gone1"]
 
 
 def test_the_overview_counts_the_jobs_that_await_a_decision(lake, jobs, acme):
@@ -110,7 +112,7 @@ def test_a_job_page_has_the_numbers_in_its_record(acme, lake, jobs, job):
     record = jobs.record("acme", job.id)
     page = acme.read(f"jobs/{job.id}")
     assert page.one("h1").text == record.title
-    assert page.one("p", class_="lead").text == record.summary
+    assert page.one("p", class_="lead").text == with_days(record.summary)
     assert tables(page)["jobs/broken_link", None] == as_cells(record.evidence.rows)
     commands = [code.text for code in page.all("code")]
     assert command_line(lake.root, "jobs", "replay", job.id) in commands
@@ -139,7 +141,7 @@ def test_a_silent_sources_job_page_shows_no_evidence(acme, lake, jobs):
     update_silences(lake, jobs, NOW)
     (job,) = jobs.of("acme")
     main = acme.read(f"jobs/{job.id}").one("main").text
-    assert jobs.record("acme", job.id).summary in main
+    assert with_days(jobs.record("acme", job.id).summary) in main
     assert "Approve: Restore the source of visits" in main
     assert "Evidence" not in main
 
@@ -193,7 +195,9 @@ def test_an_approval_can_be_undone_until_it_is_sent_or_shipped(acme, jobs, job):
     assert act(acme, job, "undo", 2).status_code == 303
     assert jobs.record("acme", job.id).status == "reviewed"
     ship(jobs, job.id)
-    assert "withdraw what was shipped first" in acme.read(f"jobs/{job.id}").text
+    page = acme.read(f"jobs/{job.id}")
+    assert "something was shipped: withdraw that first" in page.text
+    assert "undo" not in buttons(page)
     version = jobs.record("acme", job.id).version
     refused = act(acme, job, "undo", version)
     assert refused.status_code == 409
@@ -226,7 +230,7 @@ def test_evidence_links_to_its_requests(lake, jobs, acme):
 def test_a_long_path_is_cut_in_the_list_but_not_in_its_title(jobs, acme):
     path = "/" + "\N{LATIN SMALL LETTER E WITH ACUTE}" * 20
     jobs.upsert(broken(path, rows=[{**ROW, "path": path}]), NOW)
-    cell = acme.read("jobs").one("main").one("table").one("code")
+    cell = acme.read("jobs").one("main").one("table").one("td", class_="untrusted").one("code")
     assert cell["title"] == "/" + "%C3%A9" * 20
     assert cell.text == "/" + "%C3%A9" * 9 + "%C3"
 
@@ -372,16 +376,16 @@ def shipped(lake, jobs, job):
 def test_a_shipped_job_shows_its_measured_days(lake, acme, shipped):
     page = acme.read(f"jobs/{shipped.id}")
     subject = {"domain": "go.example.com", "path": "/gone"}
-    days = (date(2026, 2, 23), date(2026, 3, 14))
+    days = (date(2026, 2, 9), date(2026, 3, 14))
     with closing(Warehouse(lake)) as warehouse:
         (counts,) = measure_all(warehouse, DETECTORS["broken_link"], "acme", [subject], *days)
     assert sum(events for _, events, _ in counts) == 80
     rows = tables(page)["jobs/broken_link.measure", None]
-    assert [row["day"] for row in rows] == [str(days[0] + timedelta(number)) for number in range(20)]
+    assert [row["day"] for row in rows] == [str(days[0] + timedelta(number)) for number in range(34)]
     known = [(row["day"], int(row["events"]), int(row["visits"])) for row in rows if row["visits"] != "0"]
     assert known == [(str(day), events, visits) for day, events, visits in counts]
     mark = page.one("line", class_="shipped")
-    assert mark["x1"] == "72.5%"  # the middle of the fifteenth of twenty days
+    assert mark["x1"] == "83.82%"  # the middle of the 29th of 34 days
     marked = page.one("table", data_entry="jobs/broken_link.measure").row("(shipped)")
     assert marked.one("th").one("data")["value"] == "2026-03-09"
 
@@ -414,7 +418,7 @@ def test_a_rate_chart_shows_the_control_for_each_day(acme, jobs, shipped, monkey
     assert sorted(asked) == ["jobs/broken_link.measure", "jobs/guesses"]
     table = page.one("table", data_entry="jobs/broken_link.measure")
     drawn = [head.text for head in table.one("thead").all("th", data_drawn=True)]  # in the tooltip
-    assert drawn == ["Counted", "Eligible", "At the control's rate"]
+    assert drawn == ["404 or 410", "All requests", "At the control's rate"]
     expected = {row["day"]: row["expected"] for row in tables(page)["jobs/broken_link.measure", None]}
     visited = {day: "5.0" if day <= "2026-03-09" else "2.5" for day in expected if day >= "2026-03-01"}
     assert expected == dict.fromkeys(expected, "0.0") | visited
@@ -475,3 +479,68 @@ def test_the_page_of_a_new_job_has_no_outcome_section(acme, job):
 def test_the_list_does_not_repeat_the_days_in_each_row(acme, jobs, job):
     assert job.summary.startswith("From 2026-02-15 to 2026-03-14, it was")
     assert acme.read("jobs").one("span", class_="sub").text.startswith("It was requested by AI products")
+
+
+def test_every_measure_has_words_for_its_counts():
+    assert WORDS.keys() == {kind.sql or kind.type for kind in JOB_KINDS.values()}
+
+
+def test_chart_and_table_of_an_outcome_say_what_is_counted(acme, shipped):
+    outcome = acme.read(f"jobs/{shipped.id}").one("section", aria_labelledby="outcome")
+    legend = [item.text.strip() for item in outcome.one("ul", class_="legend").all("li")]
+    assert legend[:2] == ["404 or 410", "Other answers"]
+    heads = [head.text for head in outcome.one("thead").all("th")]
+    assert heads == ["Day", "404 or 410", "All requests"]
+
+
+def test_the_chart_has_each_compared_day_before_the_approval(lake, jobs, job, acme):
+    jobs.act("acme", job.id, "approve_fix", ANNA, NOW - timedelta(days=9))
+    jobs.attach("acme", job.id, REPAIR, ANNA, NOW)
+    mark(jobs, job.id, at=NOW, shipped_at=NOW - timedelta(days=4))
+    land(lake, "acme", [*requests(range(1, 9), 404)])
+    page = acme.read(f"jobs/{job.id}")
+    rows = tables(page)["jobs/broken_link.measure", None]
+    assert (rows[0]["day"], rows[-1]["day"]) == ("2026-02-06", "2026-03-14")  # 28 days before the approval
+    table = page.one("table", data_entry="jobs/broken_link.measure")
+    marked = [table.row(word).one("th").one("data")["value"] for word in ("(approved)", "(shipped)")]
+    assert marked == ["2026-03-06", "2026-03-11"]
+    assert "The days from approval to shipping are not compared." in page.text
+
+
+def test_a_summary_shows_its_days_like_the_rest_of_the_page(acme, job):
+    assert "From 2026-02-15 to 2026-03-14, " in job.summary
+    page = acme.read(f"jobs/{job.id}")
+    assert "From 15 Feb 2026 to 14 Mar 2026, " in page.one("p", class_="lead").text
+    assert page.one("section", aria_labelledby="evidence").one("p", class_="hint").text == "15 Feb – 14 Mar 2026."
+
+
+def test_days_in_a_summary_written_by_hand_stay(acme, jobs):
+    made = jobs.create(manual_job("acme", "Look", "Since 2026-03-01, it is odd.", ANNA, NOW), ANNA, NOW)
+    for page in (f"jobs/{made.id}", "jobs"):
+        assert "Since 2026-03-01, it is odd." in acme.read(page).text
+
+
+def test_a_shipped_job_says_so_beside_its_status(acme, jobs, job):
+    ship(jobs, job.id)
+    status = acme.read(f"jobs/{job.id}").one("main").all("dd")[0].text
+    assert status.split() == ["✓", "approved", "✓", "shipped"]
+    assert "shipped" in acme.read("jobs").one("main").one("tbody").text
+
+
+def test_a_redirect_form_is_folded_once_something_is_attached(acme, jobs, job):
+    def primary():
+        section = acme.read(f"jobs/{job.id}").one("section", aria_labelledby="implementation")
+        folded = [one.text for one in section.one("details", class_="yourself").all("button", class_="primary")]
+        return folded, [one.text for one in section.all("button", class_="primary")]
+
+    act(acme, job, "approve_fix", 1)
+    assert primary() == (["Attach"], ["Redirect", "Attach"])
+    jobs.attach("acme", job.id, REPAIR, ANNA, NOW)
+    assert primary() == (["Redirect", "Attach"], ["Redirect", "Attach"])
+    mark(jobs, job.id, "withdrawn")
+    assert primary() == (["Attach"], ["Redirect", "Attach"])
+
+
+def test_the_list_has_the_path_also_under_the_title(acme, job):
+    row = acme.read("jobs").one("main").one("tbody").one("tr")
+    assert row.one("th").one("span", class_="sub path untrusted").one("code").text == job.path == "/gone"
