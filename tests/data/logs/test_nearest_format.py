@@ -1,7 +1,8 @@
-"""The format nearest to a line, and the first difference between them."""
+"""The format nearest to a line, the first difference between them, and the lines that are compared."""
 
 import pytest
 
+from data.logs import explanation
 from data.logs.format_names import FORMATS
 from data.logs.formats import FormatContext, split_lines
 from data.logs.nearest_format import example, nearest_format
@@ -46,3 +47,10 @@ def test_a_truncated_object_differs_where_it_ends():
 @pytest.mark.parametrize("line", ["", "garbage", "one two three four", '{"a": 1}'])
 def test_a_line_unlike_any_format_has_no_nearest_format(line):
     assert nearest_format(line).log_format == ""
+
+
+def test_only_complete_lines_of_a_long_log_are_explained(tmp_path, monkeypatch):
+    monkeypatch.setattr(explanation, "_SAMPLE_BYTES", 2 * len(COMBINED) + 40)
+    (tmp_path / "a.log").write_text(f"{COMBINED}\n" * 3)
+    found = explanation.explain(tmp_path / "a.log")
+    assert (found.lines, found.read, found.unread) == (2, 2, [])

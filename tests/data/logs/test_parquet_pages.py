@@ -127,6 +127,13 @@ def test_an_impossible_header_is_rejected(header):
         column_memory(io.BytesIO(b"PAR1" + header), column, is_listed=False)
 
 
+def test_a_header_longer_than_the_first_read_is_read_whole(monkeypatch):
+    file = written(ROWS[:100])
+    known = memory(file)
+    monkeypatch.setattr(parquet_pages, "_FIRST_BYTES", 8)
+    assert memory(file) == known
+
+
 def test_a_column_name_that_is_not_utf_8_counts_as_damage(tmp_path):
     path = tmp_path / "log.parquet"
     path.write_bytes(written(ROWS[:1], store_schema=False).getvalue().replace(b"text", b"te\xa2t"))
