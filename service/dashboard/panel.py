@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import takewhile
+from math import inf
 from typing import Any, ClassVar, Final, Self, TypeAlias
 
 from markupsafe import Markup
@@ -12,7 +13,7 @@ from data.text import plural
 from queries import ENTRIES, Entry, Scope
 from service.core.pages.columns import BEFORE, CHANGE, TableColumn, column_of
 from service.core.pages.spans import ChartDays
-from service.dashboard.comparison import Comparison, compared_pair, compared_rows, names_of
+from service.dashboard.comparison import MAX_ROWS, REST, Comparison, compared_pair, compared_rows, names_of
 from service.dashboard.evidence import Evidence
 from service.dashboard.groups import GROUPS, Group
 from service.dashboard.listing import Listing
@@ -118,6 +119,7 @@ class Panel:
     limit: int = 100  # rows of the table; CSV and API have all
     hint: str = ""
     note: str = ""
+    cut: str = ""  # the note if the answer has as many rows as it can, so that others may be left out
     all_on: str = ""  # the page that shows all rows
     file_of: Entry | None = None  # the answer that has all rows as CSV, if its own has only the first
     is_wide: bool = False
@@ -260,12 +262,13 @@ class Panel:
         """Return the chart; empty if it has none."""
         return Markup("")
 
-    def notes(self, _rows: Sequence[Row], selection: Selection) -> Sequence[str]:
+    def notes(self, rows: Sequence[Row], selection: Selection) -> Sequence[str]:
         """Return the notes below the table."""
+        cut = self.cut if sum(REST not in row.values() for row in rows) >= MAX_ROWS.get(self.entry.name, inf) else ""
         missing = selection.days.uncovered_days if selection.days else 0
         if missing and any(column.field == "avg_visits" for column in self.columns()):
-            return [f"Averages include {plural(missing, 'day')} on which data is missing.", self.note]
-        return [self.note]
+            return [f"Averages include {plural(missing, 'day')} on which data is missing.", cut, self.note]
+        return [cut, self.note]
 
     def nothing(self, rows: Sequence[Row], _selection: Selection) -> Mapping[str, str] | None:
         """Return the text to show instead of the table; None if there are rows to show."""

@@ -106,6 +106,7 @@ class OfPeople(Panel):
     """Only rows with visits by people, ranked by these visits before the limit applies."""
 
     color: str = "people"
+    hint: str = "Visits by people, without people sent by AI."
     empty: str = "No visits by people in this period."
     figures: ClassVar[tuple[str, ...]] = ("human_clicks",)
     leading: ClassVar[tuple[str, ...]] = ("human_clicks", SHARE_OF_PEOPLE.field)

@@ -124,7 +124,7 @@ AI_DETAILS: Final = (
 PATHS: Final = Panel.of(
     "paths", "Paths", "path visits percentage errors_4xx errors_5xx last_visit", is_wide=True, has_search=True,
     hint="Requested paths, whether or not they are links.",
-    note="The 100 paths with the most visits, counted from the stored visits.",
+    cut="The 100 paths with the most visits.",
 )
 PATHS_PAGE: Final = (
     replace(PATHS, has_split=True),
@@ -140,7 +140,7 @@ _AGENTS: Final = Agents.of(
 )
 _LINKS: Final = Panel.of(
     "top-links", "Links", "short_code visits percentage domain target_url last_visit", is_wide=True,
-    note="The 100 links with the most of these visits.",
+    cut="The 100 links with the most of these visits.",
 )
 OF_PLATFORM: Final = (
     replace(_PLATFORMS, fields=(
@@ -153,7 +153,7 @@ OF_PLATFORM: Final = (
     Panel.of(
         "source-links", "Links",
         "short_code domain visits percentage agent_fetches ai_referrals errors_4xx errors_5xx last_visit", color="ai",
-        is_wide=True, note="The 20 links that this platform visits most.",
+        is_wide=True, cut="The 20 links with the most reads by this platform and people sent by it.",
     ),
 )
 OF_OPERATOR: Final = (_PLATFORMS, _AGENTS, PATHS, _LINKS)
@@ -185,7 +185,7 @@ PEOPLE: Final = (
     ),
 )
 TIMES: Final = (
-    Hours.of("hourly-activity", "Hours", hint="All visits in each hour of the day."),
+    Hours.of("hourly-activity", "Hours", hint="Visits in each hour of the day."),
     Weekdays.of("daily-activity", "Weekdays", hint="Average visits on each day of the week."),
     Panel.of(
         "weekend-vs-weekday", "Weekends", "period days visits avg_visits human_clicks ai_visits other_visits",
@@ -210,7 +210,7 @@ LINKS: Final = (
     LinkList.of(
         "all-links", "All links", "short_code visits human_clicks ai_visits other_visits people_visitors domain "
         "target_url tags last_visit created_at", is_wide=True, has_split=True, empty="No links found.",
-        note="Stored links, and short codes that were answered. CSV has all of them, or the first 100,000.",
+        note="Stored links, and short codes that were answered. The CSV file has all of them, or the first 100,000.",
     ),
 )
 DOMAINS: Final = (

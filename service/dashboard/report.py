@@ -134,7 +134,7 @@ def _table(panel: Panel, rows: Sequence[Any]) -> Iterator[str]:
         return
     cells = [[column.label for column in columns]]
     for row in rows[:TEXT_ROWS]:
-        texts = [_clean(plain(column, row[column.field])) for column in columns]
+        texts = [_clean(plain(column, row)) for column in columns]
         cells.append([text if len(text) <= MAX_TEXT_WIDTH else f"{text[: MAX_TEXT_WIDTH - 1]}…" for text in texts])
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for line in cells:

@@ -115,7 +115,7 @@ class Table:
         parts = [_REST_ROW if is_rest else _ROW]
         for number, column in enumerate(self.columns):
             href = self.links.of(column.field, row) if self.links and column.field in LINKED_FIELDS else ""
-            content, css = cell(column, row[column.field], self.color, href), column.css
+            content, css = cell(column, row, self.color, href), column.css
             if css == "text" and _LONG_RUN.search(str(row[column.field])):
                 css = "text long"
             if number:

@@ -39,8 +39,8 @@ from service.dashboard.what_changed import MAX_COMPARED
 from service.reports.filters import Filters
 
 TRAFFIC_TYPES: Final = (
-    ("", "All"), ("ai_assistant", "Assistants"), ("ai_training", "Training"), ("ai_coding_agent", "Coding agents"),
-    ("ai_referral", "People sent by AI"), ("search_crawler", "Search crawlers"), ("other_bot", "Other"),
+    ("", "All"), ("ai_assistant", "Assistants"), ("ai_training", "For training"), ("ai_coding_agent", "Coding agents"),
+    ("ai_referral", "Sent by AI"), ("search_crawler", "Search engines"), ("other_bot", "Other"),
 )  # fmt: skip
 """The traffic types to choose from on the Agents page, each with its label."""
 SUBJECTS: Final = {

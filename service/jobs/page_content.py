@@ -180,7 +180,7 @@ def _cell(column: TableColumn, value: object) -> Markup:
     if value is None:
         return _NOTHING
     if column.kind != "untrusted":
-        return cell(column, value, "ai", "")
+        return cell(column, {column.field: value}, "ai", "")
     texts = map(str, value if isinstance(value, list) else [value])
     return Markup(", ").join(
         _LONG_TEXT % (cut(text, _MAX_UNCUT), text) if len(text) > _MAX_UNCUT else _UNTRUSTED % text for text in texts

@@ -18,30 +18,34 @@ LABELS: Final = {
     "desktop_visits": "Desktop", "ai_assistant_requests": "Assistants", "ai_training_requests": "For training",
     "ai_coding_agent_requests": "Coding agents", "ai_referral_requests": "Sent by AI", "ai_pct": "AI share",
     "percentage": "Share", "unique_visitors": "Visitors", "pages_accessed": "Pages", "ai_source": "Platform",
-    "agent_fetches": "Read by AI", "ai_referrals": "People sent", "conversion_rate": "Sent per 100",
+    "agent_fetches": "Read by AI", "ai_referrals": "Sent by AI", "conversion_rate": "Sent per 100",
     "visits_per_answer": "Sent per answer", "asked": "For users", "indexed": "For search", "trained": "For training",
     "coding": "For coding", "fetches_per_referral": "Read per person", "links_fetched": "Links read",
     "links_referred": "Links sent to", "links_reached": "Links read", "people_visitors": "Visitors",
     "fetches_before": "Read before", "fetches_by_chance": "By chance", "country_name": "Country", "country": "Code",
     "day_name": "Day", "avg_visits": "Average", "days_in_range": "Days", "utm_source": "Source",
-    "utm_medium": "Medium", "utm_campaign": "Campaign", "referrer_type": "Type", "bot_category": "Category",
-    "traffic_type": "Category", "agent_kind": "Purpose", "confidence": "How sure", "detection_method": "Known by",
+    "utm_medium": "Medium", "utm_campaign": "Campaign", "referrer_type": "Type", "bot_category": "Traffic type",
+    "traffic_type": "Traffic type", "agent_kind": "Purpose", "confidence": "How sure", "detection_method": "Known by",
     "signal": "Sign", "alone": "Only this sign", "errors_4xx": "4xx", "errors_5xx": "5xx", "bytes_sent": "Bytes",
     "short_codes": "Links", "value_per_visit": "Per visit", "estimated_value": "Value",
     "value_percentage": "Share of value", "is_new": "New", "change_percentage": "Change", "week": "Week of",
     "oldest_age_seconds": "Oldest (s)", "ttl_seconds": "Kept for (s)", "llms_txt": "llms.txt", "scope": "Endpoint",
-    "device_type": "Device", "whole": "All requests",
+    "device_type": "Device", "whole": "All requests", "first_seen": "First visit", "last_seen": "Last visit",
 }  # fmt: skip
 """Labels for fields with names that are unsuitable as labels."""
+_TITLES: Final = {"errors_4xx": "Missing or refused", "errors_5xx": "Errors of the server"}
+"""Explanations of short labels."""
 
-_CATEGORIES: Final = {
+CATEGORIES: Final = {
     "human": "people", "ai_assistant": "assistants", "ai_training": "for training", "ai_coding_agent": "coding agents",
-    "ai_referral": "sent by AI", "search_crawler": "search engines", "other_bot": "other bots",
+    "ai_referral": "sent by AI", "search_crawler": "search engines", "other_bot": "other bots", "ai": "AI",
+    "other": "search engines and other bots",
 }  # fmt: skip
+"""The words for each value of bot_category, and for each group of them that is a traffic_type."""
 _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
-    "bot_category": _CATEGORIES,
-    "traffic_type": _CATEGORIES,
-    "confidence": {"high": "sure", "medium": "likely", "low": "maybe", "contradicted": "fake name"},
+    "bot_category": CATEGORIES,
+    "traffic_type": CATEGORIES,
+    "confidence": {"high": "by name", "medium": "likely", "low": "maybe", "contradicted": "fake name"},
     "agent_kind": {
         "assistant_fetch": "for users", "agentic_browser": "browser agent", "ai_search_index": "for search",
         "training": "for training", "ai_data_provider": "for AI data", "coding_agent": "for coding",
@@ -62,11 +66,12 @@ _TIME: Final = Markup('<data value="%s" title="%s">%s</data>')
 _SIGNS: Final = {"verified": "✓", "high": "●", "medium": "◐", "low": "○", "contradicted": "✗", "new": "★"}
 _FIELDS_OF_KIND: Final = {
     "percent": "ai_pct ai_percentage hit_rate value_percentage change_percentage top_share",
-    "decimal": "avg_visits score conversion_rate fetches_per_referral visits_per_answer fetches_by_chance "
-    "value_per_visit estimated_value",
-    "word": "bot_category agent_kind traffic_type detection_method signal",  # words of the API, shown as readable text
+    "decimal": "avg_visits conversion_rate fetches_per_referral fetches_by_chance",
+    "amount": "score visits_per_answer value_per_visit estimated_value",
+    "word": "bot_category agent_kind traffic_type detection_method signal referrer_type",  # words of the API, shown as readable text
     "share": "percentage",
     "badge": "confidence",
+    "hour": "hour",
     "month": "month",
     "size": "bytes_sent",
 }
@@ -74,7 +79,7 @@ _KIND_OF_FIELD: Final = {name: kind for kind, names in _FIELDS_OF_KIND.items() f
 _KIND_OF_TYPE: Final = {"VARCHAR": "text", "DATE": "day", "TIMESTAMP": "time", "BOOLEAN": "flag", "VARCHAR[]": "list"}
 """Kinds of all other fields, by SQL type; a field with any other type is a number."""
 _CSS: Final = {
-    **dict.fromkeys(("decimal", "percent", "size"), "number"),
+    **dict.fromkeys(("decimal", "amount", "percent", "size", "hour"), "number"),
     **dict.fromkeys(("flag", "list", "word"), "text"),
     "month": "day",
 }
@@ -87,12 +92,17 @@ class TableColumn:
 
     field: str
     label: str
-    kind: str  # text, number, decimal, percent, size, share, day, month, time, flag, badge, change, word or list
+    kind: str  # text, number, decimal, amount, percent, size, share, hour, day, month, time, flag, badge, change, word, list
 
     @cached_property
     def css(self) -> str:
         """The CSS class of the cells in the column."""
         return "address" if self.field == "target_url" else _CSS.get(self.kind, self.kind)
+
+    @property
+    def title(self) -> str:
+        """The explanation of a short label; "" for other labels."""
+        return _TITLES.get(self.field, "")
 
 
 SHARE_OF_PEOPLE: Final = TableColumn("share_of_people", "Share", "share")
@@ -112,6 +122,9 @@ CHANGE: Final = TableColumn("change", "Change", "change")
 """The change in a row's count since the previous period, in percent: infinite for new rows, None if unknown."""
 
 
+_KIND: Final = TableColumn("agent_kind", LABELS["agent_kind"], "word")
+
+
 def column_of(field: Field) -> TableColumn:
     """Return the column for a field of an answer."""
     label = LABELS.get(field.name) or field.name.replace("_", " ").capitalize()
@@ -119,10 +132,12 @@ def column_of(field: Field) -> TableColumn:
     return TableColumn(field.name, label, kind)
 
 
-def cell(column: TableColumn, value: object, color: str, href: str) -> Markup:
-    """Return the content of a cell. The API's value is the `value` of its <data> element, or its text."""
-    text = plain(column, value)
+def cell(column: TableColumn, row: Mapping[str, Any], color: str, href: str) -> Markup:
+    """Return the content of a row's cell. The API's value is the `value` of its <data> element, or its text."""
+    value, text = row[column.field], plain(column, row)
     match column.kind:
+        case "text" if value == "unknown" != text:
+            shown = _data(value, text)
         case "badge" if value in _SIGNS:  # a sign, hidden from screen readers, and the word
             shown = _BADGE % (value, _SIGNS[str(value)], _data(value, text))
         case "text" | "list" | "badge":
@@ -142,8 +157,11 @@ def cell(column: TableColumn, value: object, color: str, href: str) -> Markup:
     return Markup(f'<a href="{escape(href)}">{shown}</a>') if href else shown  # noqa: S704  # shown is markup
 
 
-def plain(column: TableColumn, value: object) -> str:
-    """Return the content of a cell as plain text."""
+def plain(column: TableColumn, row: Mapping[str, Any]) -> str:
+    """Return the content of a row's cell as plain text. An agent without a name has the name of its kind."""
+    value = row[column.field]
+    if column.field == "agent" and value == "unknown" and "agent_kind" in row:
+        return f"unknown ({plain(_KIND, row)})"
     if word := _WORDS.get(column.field, {}).get(str(value)):
         return word
     return _FORMATS[column.kind](value)
@@ -165,10 +183,12 @@ _FORMATS: Final[Mapping[str, Callable[[Any], str]]] = {
     "flag": lambda value: "yes" if value else "no",
     "number": formats.number,
     "decimal": formats.decimal,
+    "amount": formats.amount,
     "percent": formats.percent,
     "share": formats.percent,
     "change": formats.change,
     "size": formats.size,
+    "hour": formats.hour,
     "day": formats.day,
     "month": formats.month,
     "time": formats.moment,

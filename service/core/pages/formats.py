@@ -7,6 +7,10 @@ from math import inf
 from typing import Final
 
 _ISO_DAY: Final = re.compile(r"(?<![\w./-])\d{4}-\d\d-\d\d(?!\.?[\w/-])", re.ASCII)
+_LEAST: Final = 0.05
+"""The least number that is rounded to 0.1."""
+_NOTHING_LEFT: Final = 1_000
+"""A decrease to nothing, in tenths of a percent."""
 
 
 def humanize(value: str) -> str:
@@ -20,30 +24,48 @@ def number(value: float | None) -> str:
 
 
 def decimal(value: float | None) -> str:
-    """Format a number with two decimals: 12.30; an en dash for None."""
+    """Format a number with one decimal, but <0.1 if it would be rounded to 0: 12.3; an en dash for None."""
+    if value is None:
+        return "–"
+    return "<0.1" if 0 < value < _LEAST else f"{value:,.1f}"
+
+
+def amount(value: float | None) -> str:
+    """Format a sum of money or a small rate with two decimals: 12.30; an en dash for None."""
     return "–" if value is None else f"{value:,.2f}"
 
 
 def percent(value: float | None) -> str:
-    """Format a percentage: 12.30 %; an en dash for None."""
-    return "–" if value is None else f"{value:,.2f} %"
+    """Format a percentage: 12.3 %, and 100.0 % only for the whole; an en dash for None."""
+    return "–" if value is None else f"{decimal(min(value, 99.9) if value < 100 else value)} %"
+
+
+def hour(value: int) -> str:
+    """Format an hour of the day: 12–13."""
+    return f"{value:02}–{value + 1:02}"
 
 
 def change_in_words(tenths: int) -> tuple[str, str]:
-    """Format a change in tenths of a percent as an arrow and words: ↑ and 12.3 % more."""
+    """Format a change in tenths of a percent as an arrow and words: ↑ and 12 % more.
+
+    A decrease is 100 % only if nothing is left.
+    """
     if not tenths:
         return "→", "unchanged"
-    size = f"{abs(tenths) // 10:,}.{abs(tenths) % 10} %"
+    whole = (abs(tenths) + 5) // 10
+    if -_NOTHING_LEFT < tenths < 0:
+        whole = min(whole, 99)
+    size = f"{whole:,} %" if whole else "<1 %"
     return ("↑", f"{size} more") if tenths > 0 else ("↓", f"{size} fewer")
 
 
 def change(percentage: float | None) -> str:
-    """Format a change in percent as an arrow or sign and words: ↑ 12.3 % more, or ★ new if infinite; an en dash for
-    None.
+    """Format a change in percent as an arrow or sign and words: ↑ 12 % more, or ★ none before if infinite; an en dash
+    for None.
     """
     if percentage is None:
         return "–"
-    return "★ new" if percentage == inf else " ".join(change_in_words(round(10 * percentage)))
+    return "★ none before" if percentage == inf else " ".join(change_in_words(round(10 * percentage)))
 
 
 def short_day(value: date) -> str:

@@ -3,7 +3,7 @@
 import pytest
 
 from data.visits import BOT_CATEGORIES, CATEGORY_OF_KIND
-from service.core.pages.formats import humanize, size, with_days
+from service.core.pages.formats import change, humanize, percent, size, with_days
 from service.core.pages.markup import with_code
 from tests.support.tables import examples
 
@@ -25,6 +25,24 @@ def test_words_are_shown_without_underscores(word):
 @pytest.mark.parametrize("word", WORDS)
 def test_ai_is_shown_in_capitals(word):
     assert "ai" not in humanize(word).split()
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(None, "–"), (0.0, "0.0 %"), (0.04, "<0.1 %"), (0.05, "0.1 %"), (72.28, "72.3 %"), (99.97, "99.9 %"),
+     (100.0, "100.0 %")],
+)  # fmt: skip
+def test_a_share_has_one_decimal_and_is_0_or_100_only_if_exact(value, expected):
+    assert percent(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(None, "–"), (0.0, "→ unchanged"), (0.4, "↑ <1 % more"), (29.4, "↑ 29 % more"), (12.5, "↑ 13 % more"),
+     (-99.9, "↓ 99 % fewer"), (-100.0, "↓ 100 % fewer"), (float("inf"), "★ none before")],
+)  # fmt: skip
+def test_a_change_is_in_whole_percents(value, expected):
+    assert change(value) == expected
 
 
 @examples("text", "expected")

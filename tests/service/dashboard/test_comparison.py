@@ -51,7 +51,7 @@ def rows_of(page, anchor):
 
 def test_compared_rows_and_csv_show_both_periods_and_the_change(compared):
     page = compared.read(f"people?{WEEK}&compare=before")
-    rows = [["Sweden", "12", "6", "↑ 100.0 % more", "SE"], ["Denmark", "6", "0", "★ new", "DK"]]
+    rows = [["Sweden", "12", "6", "↑ 100 % more", "SE"], ["Denmark", "6", "0", "★ none before", "DK"]]
     assert rows_of(page, "geographic") == rows
     assert "Tables show complete days: 9 Mar – 14 Mar against 3 Mar – 8 Mar." in page.text
     (link,) = page.one("section", id="geographic").all("a", class_="csv")
@@ -61,7 +61,7 @@ def test_compared_rows_and_csv_show_both_periods_and_the_change(compared):
     plain = compared.read(f"people?{WEEK}").one("section", id="geographic").one("a", class_="csv")
     assert "before" not in compared.get(plain["href"]).text
     agent = rows_of(compared.read(f"agents?{WEEK}&compare=before"), "bot-traffic")[0]
-    assert agent[:4] == ["ChatGPT-User", "2", "3", "↓ 33.3 % fewer"]
+    assert agent[:4] == ["ChatGPT-User", "2", "3", "↓ 33 % fewer"]
 
 
 @pytest.mark.parametrize("path", ["", "ai", "agents", "people", "paths", "domains", "link?short_code=SE", "ai/ChatGPT"])

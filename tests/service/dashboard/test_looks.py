@@ -59,7 +59,7 @@ def test_agents_are_described_in_plain_words(seen, browsing):
         table = browser.read("agents").one("section", id="bot-traffic").one("table")
     assert [head.text for head in table.one("thead").all("th")][3:6] == ["Operator", "Purpose", "How sure"]
     words = {cell.text.strip(" ●◐○✗") for cell in table.all("td", class_="badge")}
-    assert words >= {"sure", "likely", "maybe", "fake name"}
+    assert words >= {"by name", "likely", "maybe", "fake name"}
     assert {data["value"] for data in table.all("data")} >= {"high", "medium", "low", "contradicted"}
 
 
@@ -91,6 +91,41 @@ def test_the_overview_distinguishes_unknown_agents_by_purpose(seen, browsing):
     with browsing(seen) as browser:
         rows = browser.read("").one("section", id="bot-traffic").one("tbody").all("tr")
     assert [row.all("td")[2].text for row in rows] == ["in disguise", "scanner"]
+    names = [(data.text, data["value"]) for data in (row.one("th").one("data") for row in rows)]
+    assert names == [("unknown (in disguise)", "unknown"), ("unknown (scanner)", "unknown")]
+
+
+@pytest.mark.parametrize("anchor", ["geographic", "devices", "utm-campaigns"])
+def test_tables_of_people_say_that_ai_referrals_are_left_out(seen, browsing, anchor):
+    land(seen, "acme", [visit(visited_at=datetime(2026, 3, 13), bot_category="ai_referral", country="SE")])
+    with browsing(seen) as browser:
+        panel = browser.read("people").one("section", id=anchor)
+    assert panel.one("p", class_="hint").text == "Visits by people, without people sent by AI."
+
+
+@pytest.mark.parametrize(("paths", "is_noted"), [(99, False), (100, True)])
+def test_a_table_is_called_cut_only_if_it_may_be(lake, browsing, paths, is_noted):
+    land(lake, "acme", [visit(visited_at=datetime(2026, 3, 14), path=f"/{number}") for number in range(paths)])
+    with browsing(lake) as browser:
+        panel = browser.read("paths").one("section", id="paths")
+    assert len(panel.one("tbody").all("tr")) == paths
+    assert ("The 100 paths with the most visits." in panel.text) == is_noted
+
+
+def test_short_headings_of_errors_are_explained(seen, browsing):
+    with browsing(seen) as browser:
+        heads = browser.read("paths").one("section", id="paths").all("th", title=True)
+    assert [(head.text, head["title"]) for head in heads] == [
+        ("4xx", "Missing or refused"), ("5xx", "Errors of the server")
+    ]  # fmt: skip
+
+
+def test_hours_are_shown_as_spans(seen, browsing):
+    with browsing(seen) as browser:
+        hours = browser.read("times").one("section", id="hourly-activity").one("tbody").all("th")
+    assert [(hours[number].text, hours[number].one("data")["value"]) for number in (0, 23)] == [
+        ("00–01", "0"), ("23–24", "23")
+    ]  # fmt: skip
 
 
 def test_a_figure_has_the_name_of_the_page_that_it_links_to(seen, browsing):
@@ -129,11 +164,13 @@ def test_own_hosts_are_shown_as_one_referrer(seen, browsing):
         rows = browser.read("people").one("section", id="referrers").one("tbody").all("tr")
     shown = [[row.children[0].text, *(data.text for data in row.all("data"))] for row in rows]
     assert [row[:3] for row in shown] == [
-        ["(own site)", "4", "57.14 %"], ["news.example", "2", "28.57 %"], ["(direct)", "1", "14.29 %"]
+        ["(own site)", "4", "57.1 %"], ["news.example", "2", "28.6 %"], ["(direct)", "1", "14.3 %"]
     ]  # fmt: skip
     assert rows[0].all("a") == []
 
 
 def test_many_tags_are_cut_after_three_lines():
     column = TableColumn("tags", "Tags", "list")
-    assert str(cell(column, ["autumn campaign 2026", "in Germany"], "plain", "")).startswith('<span class="cut">')
+    assert str(cell(column, {"tags": ["autumn campaign 2026", "in Germany"]}, "plain", "")).startswith(
+        '<span class="cut">'
+    )

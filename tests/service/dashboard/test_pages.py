@@ -296,7 +296,7 @@ def test_every_page_keeps_its_filters_when_a_group_is_chosen(browser):
         page = browser.read(choices[0]["href"])
         assert page.one("nav", aria_label="Visits of").one("a", aria_current="true").text == "People"
         assert "range=7d&f_path=%2Fa&traffic_group=people" in choices[0]["href"]
-        assert "under both People and AI" in page.text
+        assert "The filters People and AI both include people sent by AI." in page.text
 
 
 def test_paths_and_statuses_are_filtered_by_group(browser, internal):
