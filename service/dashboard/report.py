@@ -24,7 +24,7 @@ from service.dashboard.panel import Panel
 from service.dashboard.panels import TAGS
 from service.dashboard.tiles import disguised_in_words
 from service.jobs.reader import Mark
-from service.reports.filters import CHIPS, Filters
+from service.reports.filters import Filters, in_words
 
 ROWS: Final = 50
 """Minimum value for the limit on a panel's rows, since a report has no links to further rows."""
@@ -117,12 +117,12 @@ class Report:
         return "\n".join(lines) + "\n"
 
     def _heading(self) -> dict[str, Any]:
-        parameters, scope = self.filters.parameters, self.filters.scope
+        scope = self.filters.scope
         return {
             "title": self.page.title,
             "organization": self.filters.organization,
             "span": formats.span(scope.start_date, scope.end_date),
-            "chosen": [(label, parameters[name]) for name, label in CHIPS.items() if name in parameters],
+            "chosen": in_words(self.filters.parameters),
         }
 
 

@@ -17,7 +17,7 @@ from queries import DEFAULT_RANGE, RANGES
 from service.core.clock import Clock, hour_text, to_text, utc_now
 from service.core.control_database import ControlDatabase, sha256
 from service.core.setting_values import parse_origin
-from service.reports.filters import CHIPS
+from service.reports.filters import in_words
 
 FILTERS: Final = ("range", "start_date", "end_date", "domain", "short_code")
 """API parameters that a share can fix."""
@@ -52,7 +52,7 @@ class Share:
             yield "Days", f"the last {RANGES[parameters['range']]}"
         else:
             yield "Days", f"{parameters['start_date']} to {parameters['end_date']}"
-        yield from ((label, parameters[name]) for name, label in CHIPS.items() if name in parameters)
+        yield from in_words(parameters)
 
 
 class ShareStore:

@@ -22,6 +22,7 @@ from queries import (
     scope_from,
     validate,
 )
+from service.core.pages.columns import CATEGORIES
 from service.reports.query_string import parse_parameters
 
 _ALL_PARAMETERS: Final = ENDPOINTS["bot-traffic"]
@@ -34,8 +35,10 @@ _OF_PAGES: Final = {"compare": "before", "by": "tag"}
 """The parameters that pages have in addition to the API's, each with its only value."""
 ALL_GROUPS: Final = "all"
 """The value of traffic_group for all visits, which pages accept but the API does not."""
-_GROUPS: Final = {"people": "People", "ai": "AI", "bots": "Bots", ALL_GROUPS: "All"}
+_GROUPS: Final = {"people": "People", "ai": "AI", "bots": "Other bots", ALL_GROUPS: "All"}
 """The values of traffic_group on pages, and their labels."""
+_WORDS: Final[Mapping[str, Mapping[str, str]]] = {"traffic_group": _GROUPS, "traffic_type": CATEGORIES}
+"""The words for values of filters, by the filter's name."""
 _FORM_FIELDS: Final = frozenset(("domain", "short_code"))
 """The filters with a field in the form."""
 
@@ -227,8 +230,10 @@ class Filters:
 
     @property
     def groups(self) -> list[tuple[str, str, bool]]:
-        """Selectable groups: label, query string, and whether the group is selected."""
-        chosen = self.scope.traffic_group or ALL_GROUPS
+        """Selectable groups: label, query string, and whether the group is selected; none is if only a traffic_type
+        is chosen.
+        """
+        chosen = self.scope.traffic_group or ("" if "traffic_type" in self.parameters else ALL_GROUPS)
         return [(label, self.query_string(traffic_group=name), name == chosen) for name, label in _GROUPS.items()]
 
     @property
@@ -238,12 +243,21 @@ class Filters:
 
     def chips(self) -> list[tuple[str, str, str]]:
         """Return the active filters: label, value, and the query string without the filter."""
-        active = [(label, self.parameters[name], name) for name, label in CHIPS.items() if name in self.parameters]
-        chips = [(label, value, self.query_string(**{name: None})) for label, value, name in active]
+        removed = [name for name in CHIPS if name in self.parameters]
+        chips = [
+            (*shown, self.query_string(**{name: None}))
+            for name, shown in zip(removed, in_words(self.parameters), strict=True)
+        ]
         if "start_date" in self.parameters:
             span = f"{self.scope.start_date} to {self.scope.end_date}"
             chips.insert(0, ("Days", span, self.query_string(range=DEFAULT_RANGE)))
         return chips
+
+
+def in_words(parameters: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the label and the value of each of these filters, in words, in the order of chips."""
+    given = [(name, label, parameters[name]) for name, label in CHIPS.items() if name in parameters]
+    return [(label, _WORDS.get(name, {}).get(value.lower(), value)) for name, label, value in given]
 
 
 def _first_day(first_day: date | None, last: date) -> date:

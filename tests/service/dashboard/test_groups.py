@@ -122,3 +122,20 @@ def test_people_sent_by_ai_are_labelled_among_people(page_of):
 def test_a_group_shows_only_its_own_figures(page_of, group, figures):
     shown = tile_values(page_of(f"?traffic_group={group}"))
     assert {name: value for name, value in shown.items() if name != "undecided_jobs"} == figures
+
+
+@pytest.mark.parametrize(
+    ("chosen", "words"),
+    [("ai", "AI"), ("other", "search engines and other bots"), ("AI-referral", "sent by AI"),
+     ("ai_training", "for training")],
+)  # fmt: skip
+def test_a_chosen_traffic_type_is_shown_in_words(page_of, chosen, words):
+    page = page_of(f"agents?traffic_type={chosen}")
+    (chip,) = (link.text for link in page.all("a", class_="chip"))
+    assert chip.partition(" ×")[0] == f"Traffic type: {words}"
+
+
+@pytest.mark.parametrize(("query", "group"), [("ai", []), ("ai&traffic_group=bots", ["Other bots"])])
+def test_all_is_not_selected_beside_a_traffic_type(page_of, query, group):
+    groups = page_of(f"agents?traffic_type={query}").one("nav", aria_label="Visits of")
+    assert [link.text for link in groups.all("a", aria_current="true")] == group
