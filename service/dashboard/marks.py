@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
+from itertools import groupby
 from typing import Any, Final
 
 from service.core.pages import formats
@@ -9,8 +10,6 @@ from service.dashboard.evidence import Evidence, evidence_marks
 from service.jobs.reader import Mark
 from service.reports.filters import Filters
 
-MAX_MARKS: Final = 5
-"""Maximum number of marks; the last one groups all others."""
 NEW_AFTER: Final = timedelta(7)
 """An agent is new if the page shows at least this many covered days before its first visit."""
 
@@ -38,7 +37,7 @@ def marks_of(
         before = (first - timedelta(number) for number in range(1, NEW_AFTER.days + 1))
         is_new = first - NEW_AFTER >= scope.start_date and uncovered.isdisjoint(before)
         if is_new and agent not in {"unknown", "(other)"}:
-            text = f"{formats.day(first)}: first visit by {agent}"
+            text = f"{formats.day(first)}: first visit by {agent} in this period"
             found.append(Mark(first, text, f"agents{filters.query_string(agent=agent)}"))
     found += events
     return sorted((mark for mark in found if scope.start_date <= mark.day <= scope.end_date), key=lambda mark: mark.day)
@@ -56,7 +55,5 @@ def _runs(days: Iterable[date]) -> list[tuple[date, date]]:
 
 
 def grouped_marks(marks: Sequence[Mark]) -> list[Sequence[Mark]]:
-    """Return the marks in at most MAX_MARKS groups: one mark in each, and all others in the last."""
-    if len(marks) <= MAX_MARKS:
-        return [[mark] for mark in marks]
-    return [*([mark] for mark in marks[: MAX_MARKS - 1]), marks[MAX_MARKS - 1 :]]
+    """Return the marks, which are in order of days, in a group for each day."""
+    return [[*group] for _, group in groupby(marks, key=lambda mark: mark.day)]

@@ -61,7 +61,7 @@ class Selection:
     events: Sequence[Mark] | None = None
     """Events for the marks of the main chart; None: the chart has no marks."""
     marks: Sequence[Sequence[Mark]] = ()
-    """The marks of the main chart in groups, in order; the last group may have several marks."""
+    """The marks of the main chart in order, in a group for each day."""
     compares_links: bool = False
     """Whether the list of changes includes links: comparing links costs as much as everything else together."""
     broken: Sequence[Mark] = ()
@@ -104,7 +104,7 @@ class FilledPanel:
     legend: Sequence[tuple[str, str]] = ()
     """The class and the name of everything in the chart."""
     marks: Sequence[Sequence[Mark]] = ()
-    """The events that the numbers in the chart stand for, in order; the last number may stand for several."""
+    """The events that the numbers in the chart stand for, in order, in a group for each day."""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from itertools import zip_longest
 from typing import ClassVar, Final
 
@@ -11,7 +12,7 @@ from markupsafe import Markup
 from queries import ENTRIES
 from service.core.pages.charts import time_series
 from service.core.pages.columns import OTHER, PREVIOUS, TableColumn, column_of
-from service.core.pages.spans import FIELD_OF, day_labels, hour_labels, month_labels, unit_for
+from service.core.pages.spans import FIELD_OF, ChartDays, day_labels, hour_labels, last_day_of, month_labels, unit_for
 from service.dashboard.marks import grouped_marks, marks_of
 from service.dashboard.panel import FilledPanel, PageAnswers, Panel, Selection, Wanted
 from service.dashboard.tables import Row
@@ -72,16 +73,23 @@ class TimeSeries(Panel):
         days = selection.days
         return frozenset(number for number, row in enumerate(rows) if days and days.is_missing(self.unit, row))
 
+    def partial(self, rows: Sequence[Row], days: ChartDays) -> list[int]:
+        """Return the numbers of the rows that count only a part of their unit."""
+        unit = self.unit
+        return [
+            number
+            for number, row in enumerate(rows)
+            if not (days.is_whole(unit, row) or days.is_ahead(unit, row) or days.is_missing(unit, row))
+        ]
+
     def chart(self, _columns: Sequence[TableColumn], rows: Sequence[Row], selection: Selection) -> Markup:
         """Return the columns, hatched where they are incomplete, with the numbers of the marks."""
         days, unit = selection.days, self.unit
         if days is None:
             return Markup("")
-        starts, numbered = [str(row[FIELD_OF[unit]]) for row in rows], list(enumerate(rows))
-        ahead = [number for number, row in numbered if days.is_ahead(unit, row)]
-        missing = [number for number, row in numbered if days.is_missing(unit, row)]
-        empty = {*ahead, *missing}
-        partial = [number for number, row in numbered if not days.is_whole(unit, row) and number not in empty]
+        starts = [str(row[FIELD_OF[unit]]) for row in rows]
+        ahead = [number for number, row in enumerate(rows) if days.is_ahead(unit, row)]
+        missing, partial = self.missing(rows, selection), self.partial(rows, days)
         columns = [
             bisect_left(starts, starts[bisect_right(starts, group[0].day.isoformat()) - 1]) for group in selection.marks
         ]
@@ -96,11 +104,14 @@ class TimeSeries(Panel):
 
     def notes(self, rows: Sequence[Row], selection: Selection) -> Sequence[str]:
         """Explain the hatched columns of the chart."""
-        reasons, notes, days = [], [], selection.days
-        if days and self.unit != "week" and days.end == days.today:
-            reasons.append(f"the {self.unit} is not over")
-        if days and any(row["total_visits"] and days.lacks_part(self.unit, row) for row in rows):
-            reasons.append("data is missing")
+        reasons, notes, days, unit = [], [], selection.days, self.unit
+        if days:
+            drawn = [row for number in self.partial(rows, days) if (row := rows[number])["total_visits"]]
+            lasts = [last_day_of(unit, date.fromisoformat(row[FIELD_OF[unit]])) for row in drawn]
+            if unit != "week" and any(last >= days.today for last in lasts):
+                reasons.append(f"the {unit} is not over")
+            if any(days.lacks_part(unit, row) for row in drawn):
+                reasons.append("data is missing")
         if reasons:
             notes.append(f"Hatched: {', or '.join(reasons)}.")
         if self.missing(rows, selection):

@@ -74,7 +74,7 @@ class JobReader:
         )
         for job, title, shipped_at in shipped:
             day = today(zone, from_text(shipped_at))
-            marks.append(Mark(day, f"{formats.day(day)}, shipped: {title}", f"jobs/{job}"))
+            marks.append(Mark(day, f"{formats.day(day)}, fix shipped: {title}", f"jobs/{job}"))
         return marks
 
     def broken(self, organization: str, domain: str | None = None, short_code: str | None = None) -> list[Mark]:

@@ -504,7 +504,7 @@ def test_a_day_with_visits_is_not_reported_as_missing(lake, browsing):
     assert "Hatched: data is missing." in page.one("section", id="visits-by-hour").text
 
 
-def test_the_main_chart_marks_at_most_five_events(lake, browsing):
+def test_the_main_chart_has_a_mark_for_each_day_with_events(lake, browsing):
     agent = {"bot_category": "ai_training", "agent_kind": "training", "device_type": "bot", "operator": "Maker"}
     land(lake, "acme", [visit(visited_at=datetime(2026, 2, day, hour)) for day in range(1, 29) for hour in (0, 12, 23)])
     with open_store(Jobs, lake) as jobs:
@@ -523,10 +523,10 @@ def test_the_main_chart_marks_at_most_five_events(lake, browsing):
         land(lake, "acme", [visit(**agent | one) for one in first])
         with browsing(lake) as browser:
             page = browser.read(path)
-            for link in page.one("ol", class_="marks").all("a")[:3]:
+            for link in page.all("ol", class_="marks")[0].all("a")[:3]:
                 assert browser.get(link["href"]).status_code == 200
             assert "rules" in [one["id"] for one in browser.read("settings/storage").all("h2", id=True)]
-        items = [item for item in page.one("ol", class_="marks").children if getattr(item, "tag", "") == "li"]
+        items = [item for item in page.all("ol", class_="marks")[0].children if getattr(item, "tag", "") == "li"]
         numbers = page.one("section", id="time-series").all("text", class_="event")
         labels = ["".join(one.children) for one in numbers]
         assert labels[0][0] == "1"
@@ -537,11 +537,11 @@ def test_the_main_chart_marks_at_most_five_events(lake, browsing):
     marks, _ = shown(query, 1)
     assert marks == [
         ("7 Feb 2026: new rules for telling people from bots", "/app/settings/storage#rules"),
-        (f"10 Feb 2026, shipped: {job.title}", f"/app/jobs/{job.id}"),
-        ("12 Feb 2026: first visit by New0", f"/app/agents{query}&f_agent=New0"),
+        (f"10 Feb 2026, fix shipped: {job.title}", f"/app/jobs/{job.id}"),
+        ("12 Feb 2026: first visit by New0 in this period", f"/app/agents{query}&f_agent=New0"),
     ]
     marks, last = shown(query, 13)
-    assert (len(marks), last.one("summary").text, len(last.all("a"))) == (15, "11 more", 11)
+    assert (len(marks), last.one("summary").text, len(last.all("a"))) == (15, "12 Feb 2026: 13 events", 13)
     domains = ("go.example.com", "other.example")
     land(lake, "acme", [visit(visited_at=datetime(2026, 2, 9), domain=domain) for domain in domains])
     with browsing(lake) as browser:

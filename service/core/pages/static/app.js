@@ -194,4 +194,4 @@ document.addEventListener("keydown", (event) => {
 });
 
 // Open the tables of charts for printing, in browsers where the print style cannot
-addEventListener("beforeprint", () => { for (const details of all(".data-table, .compared, .marks details")) details.open = true; });
+addEventListener("beforeprint", () => { for (const details of all(".data-table, .compared, .more-marks, .marks details")) details.open = true; });
