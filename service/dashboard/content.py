@@ -21,7 +21,15 @@ from service.dashboard.evidence import Evidence, lacking_in_words
 from service.dashboard.listing import Listing
 from service.dashboard.panel import PageAnswers, Panel, Selection, Wanted, key_of
 from service.dashboard.tables import CellLinks
-from service.dashboard.tiles import TILES, Figures, Tile, disguised_in_words, filled_tiles, with_reads
+from service.dashboard.tiles import (
+    TILES,
+    Figures,
+    Tile,
+    disguised_in_words,
+    filled_tiles,
+    unidentified_in_words,
+    with_reads,
+)
 from service.jobs.reader import Mark
 from service.reports.filters import Filters
 
@@ -165,6 +173,7 @@ class PageContent:
             "panels": [one for one in filled if one.row_count or not (one.panel.is_left_out or leaves_out)],
             "can_compare": any(panel.figure for panel in self.page.panels),
             "disguised": disguised_in_words(self.answer(answers, "disguised")) if is_dashboard else "",
+            "unidentified": self.unidentified_in_words(answers) if is_dashboard else "",
             "suggestions": self._suggestions(answers),
             "elsewhere": self._elsewhere(answers),
             "unjudged_days": sum(first <= day <= last for day in self.stored.unjudged) if self.stored else 0,
@@ -201,6 +210,11 @@ class PageContent:
     def lacking_evidence_in_words(self) -> str:
         """Return a sentence on the compared days without evidence that other days have; "" if none or all lack it."""
         return lacking_in_words(self.comparison, self.evidence)
+
+    def unidentified_in_words(self, answers: PageAnswers) -> str:
+        """Return a sentence on the visits by people that have no address, if Visitors is shown; "" for none."""
+        is_shown = self.filters.scope.traffic_group in {None, "people"}
+        return unidentified_in_words(answers[PEOPLE, self._scope]) if is_shown else ""
 
     @property
     def _days(self) -> ChartDays:

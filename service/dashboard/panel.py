@@ -97,8 +97,8 @@ class FilledPanel:
     shown_count: int
     empty: Mapping[str, str] | None = None
     """Title, text and command to show instead of the table."""
-    note: str = ""
-    """The notes below the table."""
+    notes: Sequence[str] = ()
+    """The notes below the table, each on its own line."""
     compares: bool = False
     """Whether the table shows the previous period."""
     legend: Sequence[tuple[str, str]] = ()
@@ -212,11 +212,11 @@ class Panel:
         body = table.body(shown, self.missing(shown, selection))
         nothing = self.nothing(rows, selection)
         chart = Markup("") if nothing else self.chart(columns, rows, selection)
-        note = "" if nothing else " ".join(filter(None, [*self.notes(rows, selection)]))
+        notes = [] if nothing else [*filter(None, self.notes(rows, selection))]
         marks = [] if nothing else selection.marks
         panel: Panel = replace(self, has_split=has_split)
         return FilledPanel(
-            panel, columns, body, chart, self.count(rows), len(shown), nothing, note, legend=legend, marks=marks, **more
+            panel, columns, body, chart, self.count(rows), len(shown), nothing, notes, legend=legend, marks=marks, **more
         )  # fmt: skip
 
     def legend(self, _columns: Sequence[TableColumn], _selection: Selection) -> Sequence[tuple[str, str]]:

@@ -144,16 +144,18 @@ class CountryMap(OfPeople):
 
 @dataclass(frozen=True)
 class Agents(Panel):
-    """Agents, with notes on their total bytes, on why some are unknown, and on how to verify agents until one is
-    verified.
+    """Agents, with notes on the page Agents: the total of visits and bytes, why some agents are unknown, and how to
+    verify agents until one is verified.
     """
+
+    explains: bool = False  # whether it is the page's panel that has these notes
 
     def notes(self, rows: Sequence[Row], selection: Selection) -> Sequence[str]:
         """Sum up visits and bytes, explain unknown agents, and explain how to verify agents until one is verified."""
-        notes = [self.note]
-        if "bytes_sent" in self.fields:
-            visits, sent = (sum(int(row[name]) for row in rows) for name in ("visits", "bytes_sent"))
-            notes.insert(0, f"In total: {plural(visits, 'visit')}{f', {formats.size(sent)}' if sent else ''}.")
+        if not self.explains:
+            return super().notes(rows, selection)
+        visits, sent = (sum(int(row[name]) for row in rows) for name in ("visits", "bytes_sent"))
+        notes = [f"In total: {plural(visits, 'visit')}{f', {formats.size(sent)}' if sent else ''}.", self.note]
         if any(row["agent"] == "unknown" for row in rows):
             notes.append(
                 "Unknown agents give no name: they request what only scanners request, pretend to be browsers, have "

@@ -162,7 +162,7 @@ AGENTS_PAGE: Final = (
     Agents.of(
         "bot-traffic", "Agents",
         "agent visits percentage operator agent_kind confidence errors_4xx errors_5xx bytes_sent last_seen",
-        is_wide=True, has_search=True,
+        is_wide=True, has_search=True, explains=True,
         note="Fake name: the request named this agent, but came from outside its operator's published addresses.",
     ),
     Panel.of(

@@ -92,6 +92,15 @@ def filled_tiles(
     return filled
 
 
+def unidentified_in_words(figures: Figures) -> str:
+    """Return a sentence with the number of visits in which no visitor can be recognized; "" if there are none."""
+    count = figures["unidentified_visits"]
+    if not count:
+        return ""
+    have = "has" if count == 1 else "have"
+    return f"{plural(count, 'visit')} by people {have} no address, so Visitors does not count who made {'it' if count == 1 else 'them'}."
+
+
 def disguised_in_words(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return a sentence with the number of visits reclassified from people to bots, and why; "" if there are none."""
     if not rows:
