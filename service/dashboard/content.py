@@ -58,6 +58,7 @@ class Page:
     is_dashboard: bool = False  # with tiles; all panels share an answer
     group: str = ""  # the traffic_group that it shows unless another is chosen
     template: str = "page.html"
+    under: str | None = None  # the page that the navigation marks instead of it, which does not name it
     tiles: tuple[tuple[str, str, str, str], ...] = ()  # figures above the panels, of a page that is not a dashboard
 
 
@@ -65,7 +66,7 @@ OVERVIEW: Final = Page(
     "", "Overview", "", panels.OVERVIEW, "g o", is_dashboard=True,
     template="overview.html",
 )  # fmt: skip
-LINK: Final = Page("link", "Link", "", panels.LINK, is_dashboard=True)
+LINK: Final = Page("link", "Link", "", panels.LINK, is_dashboard=True, under="links")
 
 
 class Newest(NamedTuple):

@@ -76,10 +76,13 @@ class DashboardContext(PageContext):
             raise StateConflict(f"Nothing was done: {error}") from error
         return RedirectResponse(f"{self.root}/jobs/{job.id}#implementation", 303)
 
-    def numbers_layout(self, request: Request, path: str, filters: Filters) -> dict[str, Any]:
-        """Return the variables of layout.html for a page with numbers and these filters."""
+    def numbers_layout(self, request: Request, path: str, filters: Filters, under: str | None = None) -> dict[str, Any]:
+        """Return the variables of layout.html for a page with numbers and these filters; the navigation marks the page
+        `under` which it is.
+        """
         query = replace(filters, by="").query_string(traffic_type=None, short_code=None, target_url=None)
-        return {**self.layout(request, path, query), "filters": filters}
+        navigation = self.navigation(path if under is None else under, query)
+        return {**self.layout(request, path, query), "navigation": navigation, "filters": filters}
 
 
 def decoded(bodies: Sequence[bytes]) -> list[Any]:

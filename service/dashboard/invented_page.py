@@ -35,7 +35,11 @@ _PANEL: Final = WithJobs.of(
     "for which no request succeeded.",
 )
 INVENTED: Final = Page(
-    "invented-links", "Invented links", "Addresses that AI products made up, and people who landed there.", (_PANEL,)
+    "invented-links",
+    "Invented links",
+    "Addresses that AI products made up, and people who landed there.",
+    (_PANEL,),
+    under="ai",
 )
 _JOB: Final = Markup('<a href="%s/jobs/%s">%s</a> ')
 _CLAIM: Final = Markup(

@@ -216,7 +216,8 @@ class Panel:
         marks = [] if nothing else selection.marks
         panel: Panel = replace(self, has_split=has_split)
         return FilledPanel(
-            panel, columns, body, chart, self.count(rows), len(shown), nothing, notes, legend=legend, marks=marks, **more
+            panel, columns, body, chart, self.count(rows), len(shown), nothing, notes,
+            legend=legend, marks=marks, **more,
         )  # fmt: skip
 
     def legend(self, _columns: Sequence[TableColumn], _selection: Selection) -> Sequence[tuple[str, str]]:

@@ -93,12 +93,11 @@ def filled_tiles(
 
 
 def unidentified_in_words(figures: Figures) -> str:
-    """Return a sentence with the number of visits in which no visitor can be recognized; "" if there are none."""
+    """Return a sentence with the number of visits by people whose visitors are unknown; "" if there are none."""
     count = figures["unidentified_visits"]
-    if not count:
-        return ""
     have = "has" if count == 1 else "have"
-    return f"{plural(count, 'visit')} by people {have} no address, so Visitors does not count who made {'it' if count == 1 else 'them'}."
+    words = f"{plural(count, 'visit')} by people {have} no address: Visitors does not count who made {{}}."
+    return words.format("it" if count == 1 else "them") if count else ""
 
 
 def disguised_in_words(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -49,7 +49,7 @@ SUBJECTS: Final = {
     "agent": Page("agents", "Agent", "Requests by this agent, and their responses.", panels.OF_AGENT),
 }
 """The pages of single platforms, operators and agents, by the parameter that holds their names."""
-DETAILS: Final = Page("ai-details", "AI in detail", "", panels.AI_DETAILS)
+DETAILS: Final = Page("ai-details", "AI in detail", "", panels.AI_DETAILS, under="ai")
 UNNAMED: Final = (INVENTED, DETAILS)
 """The pages that the navigation does not name; other pages link to them."""
 LINKS: Final = next(page for page in NAMED if page.path == "links")
@@ -248,7 +248,7 @@ class View:
             "presets": self.filters.presets(self.stored.first_day),
             "span": formats.span(self.filters.scope.start_date, self.filters.scope.end_date),
             "visits_url": f"{self.context.origin.origin(self.request)}{base}/visits",
-            **self.context.numbers_layout(self.request, self.page.path, self.filters),
+            **self.context.numbers_layout(self.request, self.page.path, self.filters, self.page.under),
             **content,
         }
         return await self.context.renderer.response(self.request, template, shown, status)

@@ -27,7 +27,7 @@ PATH: Final = "left-out"
 DAYS: Final = ENTRIES["left-out"]
 REQUESTS: Final = ENTRIES["left-out-requests"]
 PAGE: Final = Page(
-    PATH, "Left out of people", "Requests that are not counted, and bots that are not recognized by name.", ()
+    PATH, "Left out of people", "Requests that are not counted, and bots that are not recognized by name.", (), under=""
 )
 REASONS: Final = {
     "file": "file", "own": "own", "disguised": "disguised", "loaded_ahead": "loaded ahead", "probe": "probe",

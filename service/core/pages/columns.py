@@ -68,7 +68,8 @@ _FIELDS_OF_KIND: Final = {
     "percent": "ai_pct ai_percentage hit_rate value_percentage change_percentage top_share",
     "decimal": "avg_visits conversion_rate fetches_per_referral fetches_by_chance",
     "amount": "score visits_per_answer value_per_visit estimated_value",
-    "word": "bot_category agent_kind traffic_type detection_method signal referrer_type",  # words of the API, shown as readable text
+    # words of the API, shown as readable text
+    "word": "bot_category agent_kind traffic_type detection_method signal referrer_type",
     "share": "percentage",
     "badge": "confidence",
     "hour": "hour",
@@ -92,7 +93,8 @@ class TableColumn:
 
     field: str
     label: str
-    kind: str  # text, number, decimal, amount, percent, size, share, hour, day, month, time, flag, badge, change, word, list
+    kind: str
+    """Text, number, decimal, amount, percent, size, share, hour, day, month, time, flag, badge, change, word, list."""
 
     @cached_property
     def css(self) -> str:

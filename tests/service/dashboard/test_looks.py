@@ -40,6 +40,17 @@ def test_an_error_page_links_to_all_pages(seen, browsing, path, status):
     assert page.all("a", aria_current=True) == []
 
 
+@pytest.mark.parametrize(
+    ("path", "parent"),
+    [("link?short_code=a", "Links"), ("ai-details", "AI"), ("invented-links", "AI"), ("left-out", "Overview"),
+     ("agents/GPTBot", "Agents"), ("operators/OpenAI", "AI")],
+)  # fmt: skip
+def test_a_page_without_a_link_of_its_own_marks_its_parent(seen, browsing, path, parent):
+    with browsing(seen) as browser:
+        (link,) = browser.read(path).one("nav", class_="pages").all("a", aria_current=True)
+    assert link.text == parent
+
+
 def test_an_error_page_has_no_navigation_without_a_session(seen, browsing):
     with browsing(seen, organization="") as browser:
         assert browser.read("share/nothing", 404).all("nav") == []
@@ -79,10 +90,35 @@ def test_agents_are_totalled_and_unknown_ones_explained(seen, browsing):
     land(seen, "acme", [visit(visited_at=datetime(2026, 3, 13), **probe, bytes_sent=400)])
     with browsing(seen) as browser:
         text = browser.read("agents").one("section", id="bot-traffic").text
+        notes = browser.read("agents").one("section", id="bot-traffic").one("p", class_="note")
+    assert len(notes.all("br")) == 2
     assert "In total: 2 visits, 3.0 kB." in named_only
     assert "Unknown agents give no name" not in named_only
     assert "In total: 3 visits, 3.4 kB." in text
     assert "Unknown agents give no name" in text
+
+
+def test_only_the_page_agents_explains_how_to_verify_them(seen, browsing):
+    probe = {"bot_category": "other_bot", "agent_kind": "scanner"}
+    land(seen, "acme", [visit(visited_at=datetime(2026, 3, 13), **probe)])
+    with browsing(seen) as browser:
+        told = ["agents refresh" in browser.read(path).text for path in ("agents", "", "agents?f_agent=unknown")]
+    assert told == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("visitors", "words"),
+    [
+        ((None,), "1 visit by people has no address"),
+        ((None, None, 2), "2 visits by people have no address"),
+        ((2,), ""),
+    ],
+)
+def test_visits_without_an_address_are_explained(lake, browsing, visitors, words):
+    land(lake, "acme", [visit(visited_at=datetime(2026, 3, 14), visitor=visitor) for visitor in visitors])
+    with browsing(lake) as browser:
+        notes = [one.text for page in ("", "?traffic_group=bots") for one in browser.read(page).all("p", class_="note")]
+    assert [words in note for note in notes if "no address" in note] == ([True] if words else [])
 
 
 def test_the_overview_distinguishes_unknown_agents_by_purpose(seen, browsing):

@@ -472,6 +472,8 @@ def test_days_without_a_log_are_hatched_and_not_compared(lake, browsing):
     assert [one["x"] for one in chart.all("rect", class_="missing")] == ["28.57%", "35.71%", "42.86%", "92.86%"]
     marked = [row.text for row in chart.one("tbody").all("tr") if "no data" in row.text]
     assert [text.split(" no")[0] for text in marked] == ["6 Mar 2026", "7 Mar 2026", "8 Mar 2026", "15 Mar 2026"]
+    assert "Hatched from top to bottom: no data." in chart.text
+    assert "the day is not over" not in chart.text  # today has no column
     assert "Data is missing on 3 of 14 days. No data for today yet." in page.text
     assert "Newest visit: 14 Mar 2026 23:00 UTC." in page.text
     (gap,) = page.one("ol", class_="marks").all("a")
@@ -547,6 +549,21 @@ def test_the_main_chart_has_a_mark_for_each_day_with_events(lake, browsing):
     with browsing(lake) as browser:
         pages = [browser.read(f"{query}&domain={domain}") for domain in domains]
     assert [page.text.count(job.title) for page in pages] == [1, 0]  # what was shipped elsewhere is not marked
+
+
+def test_marks_after_the_fifth_are_folded_under_their_own_numbers(lake, browsing):
+    hours = [datetime(2026, 2, day, hour) for day in range(1, 29) for hour in (0, 12, 23)]
+    land(lake, "acme", [visit(visited_at=hour) for hour in hours if hour.day % 4])
+    with browsing(lake) as browser:
+        page = browser.read("?start_date=2026-02-01&end_date=2026-02-28")
+    listed, folded = page.all("ol", class_="marks")
+    assert [link.text for link in (*listed.all("a"), *folded.all("a"))] == [
+        f"{day} Feb 2026: data is missing" for day in (4, 8, 12, 16, 20, 24, 28)
+    ]
+    assert (len(listed.all("li")), folded["start"]) == (5, "6")
+    assert page.one("details", class_="more-marks").one("summary").text == "Marks 6–7"
+    numbers = page.one("section", id="time-series").all("text", class_="event")
+    assert ["".join(one.children) for one in numbers] == list("1234567")
 
 
 def test_a_page_about_a_file_notes_that_files_are_set_aside(lake, browsing):
