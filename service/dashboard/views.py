@@ -216,7 +216,7 @@ class View:
         if why_empty := await self.context.in_thread(self.request, file_hint, lake, asked):
             notices.append(("plain", why_empty))
         notices += [("plain", text) for text in await self._unknown_values()]
-        chosen = self.filters.parameters.get("traffic_type", "").lower()
+        chosen = self.filters.scope.traffic_type or ""
         types = () if self.only or self.page.path != "agents" else TRAFFIC_TYPES
         tabs = [(label, self.filters.query_string(traffic_type=name or None), name == chosen) for name, label in types]
         shown = {"notices": notices, "tabs": tabs, "tabs_label": "Traffic type", "listing": listing}

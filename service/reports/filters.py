@@ -15,6 +15,7 @@ from queries import (
     PARAMETERS,
     RANGES,
     RESOLVED,
+    TRAFFIC_TYPES,
     Entry,
     InvalidParameter,
     Scope,
@@ -37,7 +38,10 @@ ALL_GROUPS: Final = "all"
 """The value of traffic_group for all visits, which pages accept but the API does not."""
 _GROUPS: Final = {"people": "People", "ai": "AI", "bots": "Other bots", ALL_GROUPS: "All"}
 """The values of traffic_group on pages, and their labels."""
-_WORDS: Final[Mapping[str, Mapping[str, str]]] = {"traffic_group": _GROUPS, "traffic_type": CATEGORIES}
+_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
+    "traffic_group": _GROUPS,
+    "traffic_type": {name: CATEGORIES[meaning] for name, meaning in TRAFFIC_TYPES.items()},
+}
 """The words for values of filters, by the filter's name."""
 _FORM_FIELDS: Final = frozenset(("domain", "short_code"))
 """The filters with a field in the form."""

@@ -135,6 +135,11 @@ def test_a_chosen_traffic_type_is_shown_in_words(page_of, chosen, words):
     assert chip.children[0].strip() == f"Traffic type: {words}"
 
 
+def test_a_traffic_type_under_another_name_selects_its_tab(page_of):
+    tabs = page_of("agents?traffic_type=AI-referral").one("nav", aria_label="Traffic type")
+    assert tabs.one("a", aria_current="true").text == "Sent by AI"
+
+
 @pytest.mark.parametrize(("query", "group"), [("ai", []), ("ai&traffic_group=bots", ["Other bots"])])
 def test_all_is_not_selected_beside_a_traffic_type(page_of, query, group):
     groups = page_of(f"agents?traffic_type={query}").one("nav", aria_label="Visits of")

@@ -91,7 +91,7 @@ def test_agents_are_totalled_and_unknown_ones_explained(seen, browsing):
     with browsing(seen) as browser:
         text = browser.read("agents").one("section", id="bot-traffic").text
         notes = browser.read("agents").one("section", id="bot-traffic").one("p", class_="note")
-    assert len(notes.all("br")) == 2
+    assert len(notes.all("br")) == 3
     assert "In total: 2 visits, 3.0 kB." in named_only
     assert "Unknown agents give no name" not in named_only
     assert "In total: 3 visits, 3.4 kB." in text
