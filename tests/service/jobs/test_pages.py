@@ -466,7 +466,7 @@ def test_only_the_beginning_of_a_long_untrusted_string_is_shown(jobs, acme):
 def test_a_percentage_in_the_evidence_has_a_unit(jobs, acme):
     jobs.upsert(broken(rows=[{**ROW, "top_share": 100.0}]), NOW)
     (job,) = jobs.of("acme")
-    assert acme.read(f"jobs/{job.id}").one("dd", data_field="top_share").text == "100.00 %"
+    assert acme.read(f"jobs/{job.id}").one("dd", data_field="top_share").text == "100.0 %"
 
 
 def test_the_page_of_a_new_job_has_no_outcome_section(acme, job):
