@@ -166,10 +166,16 @@ class View:
 
     @classmethod
     async def start(cls, context: DashboardContext, request: Request, page: Page) -> "View":
-        """Read the filters and the span of the visits. Raises InvalidParameter."""
+        """Read the filters and the span of the visits, without a filter that no panel applies. Raises
+        InvalidParameter.
+        """
         organization, services = request.scope["session"].organization, context.services
         stored = await context.in_thread(request, services.lake.manifest.statistics.stored_span, organization)
-        return cls(context, request, page, await context.filters(request, page.group), stored)
+        filters = await context.filters(request, page.group)
+        if page.is_dashboard or not any(panel.entry.takes_traffic_type for panel in page.panels):
+            applied = {name: value for name, value in filters.parameters.items() if name != "traffic_type"}
+            filters = replace(filters, parameters=applied)
+        return cls(context, request, page, filters, stored)
 
     @property
     def settled(self) -> str | None:

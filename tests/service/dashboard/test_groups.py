@@ -135,6 +135,13 @@ def test_a_chosen_traffic_type_is_shown_in_words(page_of, chosen, words):
     assert chip.children[0].strip() == f"Traffic type: {words}"
 
 
+@pytest.mark.parametrize(("path", "chips"), [("", 0), ("people", 0), ("links", 0), ("paths", 1), ("agents/x", 1)])
+def test_a_traffic_type_is_shown_only_where_it_is_applied(page_of, path, chips):
+    page = page_of(f"{path}?traffic_type=ai")
+    assert len([one for one in page.all("a", class_="chip") if "Traffic type" in one.text]) == chips
+    assert bool(page.one("nav", aria_label="Visits of").all("a", aria_current="true")) != bool(chips)
+
+
 def test_a_traffic_type_under_another_name_selects_its_tab(page_of):
     tabs = page_of("agents?traffic_type=AI-referral").one("nav", aria_label="Traffic type")
     assert tabs.one("a", aria_current="true").text == "Sent by AI"
