@@ -168,7 +168,7 @@ AGENTS_PAGE: Final = (
     Panel.of(
         "disguised", "Bots in disguise",
         hint="Bots under a browser's name, by what gave them away.",
-        note="A visit may have several signals. A day is judged when it is over.",
+        note="A visit may have several signs. A day is judged when it is over.",
     ),
 )
 PEOPLE: Final = (

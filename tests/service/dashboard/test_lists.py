@@ -105,7 +105,7 @@ def test_the_csv_next_to_the_first_links_has_all_links(browser):
     assert {(row["short_code"], row["domain"]) for row in rows} == {
         (row["short_code"], row["domain"]) for row in expected(shown=1_000)
     }
-    assert "The first 10 rows. The CSV file has all of them." in panel.text
+    assert "The first 10 rows. The CSV file has all rows." in panel.text
 
 
 def test_visitors_to_a_link_are_people_and_people_sent_by_ai(browser):
