@@ -551,7 +551,7 @@ def test_the_main_chart_has_a_mark_for_each_day_with_events(lake, browsing):
     assert [page.text.count(job.title) for page in pages] == [1, 0]  # what was shipped elsewhere is not marked
 
 
-def test_marks_after_the_fifth_are_folded_under_their_own_numbers(lake, browsing):
+def test_marks_after_the_fifth_are_folded_with_their_numbers(lake, browsing):
     for first in range(1, 29, 4):  # three days with visits, and the fourth without
         hours = [datetime(2026, 2, first + day, hour) for day in range(3) for hour in (0, 12, 23)]
         land(lake, "acme", [visit(visited_at=hour) for hour in hours])
