@@ -15,7 +15,7 @@ from data.text import percentage
 from queries import ENTRIES
 from service.access.sessions import Session
 from service.core.http.errors import Forbidden, NotFound
-from service.core.pages.charts import multiples
+from service.core.pages.charts import sparkline
 from service.core.pages.forms import form_fields
 from service.dashboard.content import Page, check_paths, suggestions
 from service.dashboard.context import DashboardContext
@@ -34,7 +34,17 @@ REASONS: Final = {
     "no_agent": "no user agent",
 }  # fmt: skip
 """The page's labels for the reasons why a request is left out."""
+ABOUT: Final = {
+    "disguised": "A browser's name, but a program's behavior: too fast, too many errors, too old, or without the "
+    "headers and files that browsers send and load.",
+    "loaded_ahead": "Loaded by a browser in advance, and then not opened.",
+    "probes": "Made only by vulnerability scanners, such as requests for /.env.",
+    "no_agent": "No name of a browser or program was sent.",
+}
+"""Explanations of the reasons, by the field that counts them."""
 KINDS: Final = {"address": "Address", "agent": "User agent", "path": "Path"}
+EXAMPLES: Final = {"address": "203.0.113.0/24", "agent": "UptimeKuma", "path": "/admin"}
+"""A value for each kind of rule."""
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -56,7 +66,7 @@ class Part(NamedTuple):
     hint: str
     labels: Mapping[str, str]  # of the fields of its numbers
     totals: Mapping[str, int]
-    chart: Markup
+    lines: Mapping[str, Markup]  # past days, by field
     requests: Rows
 
     @property
@@ -118,6 +128,8 @@ class _ExclusionPages:
             rules=shown,
             is_aside=is_aside,
             kinds=KINDS,
+            examples=EXAMPLES,
+            about=ABOUT,
             reasons=REASONS,
             may_write=session.caller.may_write,
             problem=problem,
@@ -159,7 +171,7 @@ class _ExclusionPages:
 
 def parts_of(days: Rows, requests: Rows, today: str, *, is_aside: bool) -> tuple[Part, Part]:
     """Return both halves of the page: visits not counted, and visits that count as bots."""
-    aside = {"files": "Files", "own": "Own"} if is_aside else {"own": "Own"}
+    aside = {"own": "Your own visits"} | ({"files": "Files"} if is_aside else {})
     of_parts = (
         ("not-counted", "Not counted", "Stored, but not counted on any other page.", aside),
         (
@@ -178,7 +190,7 @@ def parts_of(days: Rows, requests: Rows, today: str, *, is_aside: bool) -> tuple
             hint,
             labels,
             {field: sum(row[field] for row in days) for field in labels},
-            multiples({label: [row[field] for row in whole] for field, label in labels.items()} if whole else {}),
+            {field: sparkline([row[field] for row in whole]) for field in labels},
             [row for row in requests if (row["reason"] in {"file", "own"}) == (anchor == "not-counted")],
         )
         for anchor, title, hint, labels in of_parts

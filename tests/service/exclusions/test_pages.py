@@ -8,6 +8,7 @@ import pytest
 from data.rules.exclusions import Exclusion
 from data.rules.lake_tables import rules_version
 from data.signals import BITS
+from service.exclusions.pages import ABOUT
 from tests.support.page_reading import read
 from tests.support.visits import land, visit
 
@@ -87,6 +88,42 @@ def test_a_request_shows_that_it_was_loaded_ahead(lake, acme):
 def test_each_part_shows_at_most_twenty_requests(lake, acme):
     store(lake, *[OWN] * 21, *[PROBE] * 21)
     assert [len(requests(acme, part)) for part in ("not-counted", "bots")] == [20, 20]
+
+
+def test_the_heading_counts_the_shown_and_all_requests(lake, acme):
+    store(lake, *[OWN] * 21, *[PROBE] * 2)
+    headings = [acme.read(PAGE).one("section", id=part).one("h3").text for part in ("not-counted", "bots")]
+    assert headings == ["The latest 20 of 21 requests", "The latest requests"]
+
+
+def test_your_own_visits_come_first_and_out_of_all_requests(lake, acme):
+    store(lake, {}, OWN, {})
+    section = acme.read(PAGE).one("section", id="not-counted")
+    assert section.all("p")[1].text == "Your own visits: 1 of 3 requests."
+
+
+def test_a_part_without_requests_has_no_table_and_no_file(lake, acme):
+    store(lake, PROBE, {})
+    empty, full = (acme.read(PAGE).one("section", id=part) for part in ("not-counted", "bots"))
+    assert (empty.all("table"), empty.all("a", class_="csv")) == ([], [])
+    assert full.one("a", class_="csv")
+
+
+def test_each_reason_has_one_row_with_its_meaning_and_total(lake, acme):
+    store(lake, PROBE, PROBE, SILENT)
+    rows = acme.read(PAGE).one("section", id="bots").all("table")[0].one("tbody").all("tr")
+    shown = [
+        (row.one("th").text.partition(ABOUT[field])[0], row.one("data")["value"])
+        for row, field in zip(rows, ABOUT, strict=True)
+    ]
+    assert shown == [("Disguised", "0"), ("Loaded ahead", "0"), ("Probes", "2"), ("No user agent", "1")]
+
+
+def test_each_kind_of_rule_has_its_own_example(lake, acme):
+    store(lake, {})
+    text = acme.get(PAGE).text
+    for option in ("Address, such as 203.0.113.0/24", "User agent, such as UptimeKuma", "Path, such as /admin"):
+        assert f">{option}</option>" in text
 
 
 def test_filters_apply_to_both_parts(lake, acme):
