@@ -1,7 +1,7 @@
 """The pages under Settings > Agent Hooks: each hook's settings and deliveries. Only editors see hooks."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -13,10 +13,22 @@ from service.access.sessions import Session
 from service.core.http.errors import Forbidden
 from service.core.pages.forms import form_fields
 from service.hooks.outbox import HookConflict
-from service.hooks.records import DEFAULT_EVENTS, EVENTS, HookChanges
+from service.hooks.records import DEFAULT_EVENTS, EVENTS, Event, HookChanges
 from service.hooks.registry import Hooks
 
 PATH = "settings/agent-hooks"
+EVENT_WORDS: Final[dict[Event, str]] = {
+    "job.created": "A job was created",
+    "job.approved": "A job was approved",
+    "job.updated": "A job was updated",
+    "job.implementation_attached": "An implementation was attached",
+    "job.shipped": "An implementation was shipped",
+    "job.not_measurable": "An outcome cannot be measured",
+    "job.resolved": "A job was resolved",
+    "job.dismissed": "A job was dismissed",
+    "job.reopened": "A job was reopened",
+}
+"""The page's labels for the events."""
 TABS = (PageLink(PATH, "Agent Hooks"),)
 
 
@@ -62,6 +74,7 @@ class _HookPages:
         return await self._context.tab_page(
             request, PATH, "settings_agent_hooks.html",
             hooks=hooks, hook=hook, made=made, problem=problem, may_write=may_write, events=EVENTS,
+            event_words=EVENT_WORDS,
             fields=fields if problem else dict.fromkeys(DEFAULT_EVENTS, "on"),
         )  # fmt: skip
 

@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 from service.hooks.outbox import deactivate
-from service.hooks.records import HookChanges
+from service.hooks.pages import EVENT_WORDS
+from service.hooks.records import EVENTS, HookChanges
 from service.hooks.registry import Hooks
 from tests.conftest import NOW
 from tests.support.control import open_store
@@ -73,10 +74,34 @@ def test_a_test_is_sent_and_a_delivery_replayed(acme, hooks, hook):
     assert (again.status_code, delivery.id in again.text) == (409, True)
     acme.read(path).row("hook.test")
     hooks.change("acme", hook.id, HookChanges(active=False))  # pending messages are then dead
-    action = acme.read(path).row("dead").one("form")["action"]
+    action = acme.read(path).row("not sent").one("form")["action"]
     assert acme.post(action).status_code == 303
     assert hooks.deliveries("acme", hook.id)[0].status == "pending"
     assert acme.post(f"{path}/deliveries/evt_00000000000000000000/replay").status_code == 404
+
+
+def test_an_inactive_hook_has_a_plain_notice(acme, hooks, hook):
+    hooks.change("acme", hook.id, HookChanges(active=False))
+    page = acme.read(f"settings/agent-hooks/{hook.id}")
+    assert page.all("p", class_="notice bad") == []
+    assert page.one("p", class_="notice plain").text == "Inactive: messages are not sent. Make it active to resume."
+    assert acme.read("settings/agent-hooks").one("span", class_="badge inactive").text.split() == ["○", "inactive"]
+
+
+def test_a_message_that_was_attempted_in_vain_was_given_up(acme, hooks, hook):
+    hooks.send_test("acme", hook.id)
+    with hooks.database.transaction() as connection:
+        connection.execute("UPDATE deliveries SET status = 'dead', attempts = 10")
+    assert acme.read(f"settings/agent-hooks/{hook.id}").row("gave up")
+
+
+def test_every_event_has_words(acme):
+    assert EVENT_WORDS.keys() == {*EVENTS}
+    labels = [
+        one.text.split()
+        for one in acme.read("settings/agent-hooks").one("fieldset", class_="checks equal").all("label")
+    ]
+    assert labels[1] == ["A", "job", "was", "approved", "job.approved"]
 
 
 def test_a_hook_is_deleted_only_after_confirmation(acme, hooks, hook):
