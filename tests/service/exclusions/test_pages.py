@@ -122,7 +122,7 @@ def test_each_reason_has_one_row_with_its_meaning_and_total(lake, acme):
 def test_each_kind_of_rule_has_its_own_example(lake, acme):
     store(lake, {})
     text = acme.get(PAGE).text
-    for option in ("Address, such as 203.0.113.0/24", "User agent, such as UptimeKuma", "Path, such as /admin"):
+    for option in ("Address (203.0.113.0/24)", "User agent (UptimeKuma)", "Path (/admin)"):
         assert f">{option}</option>" in text
 
 
