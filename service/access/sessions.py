@@ -184,6 +184,13 @@ class SessionStore:
         )
         return bool(rows)
 
+    def revoke_others(self, own: Session) -> None:
+        """End all sessions of a session's organization except that session."""
+        self.database.rows(
+            "UPDATE sessions SET revoked_at = ? WHERE organization = ? AND id <> ? AND revoked_at IS NULL",
+            [to_text(self._clock()), own.organization, own.id],
+        )
+
     def _open(
         self,
         organization: str,
@@ -235,6 +242,11 @@ class Sessions:
         is_revoked = await self.store.database.write(self.store.revoke, session_id, organization)
         self._forget(lambda session: session.id == session_id)  # after the write, or a request would cache it again
         return is_revoked
+
+    async def revoke_others(self, own: Session) -> None:
+        """End all other sessions of a session's organization, immediately on this server."""
+        await self.store.database.write(self.store.revoke_others, own)
+        self._forget(lambda session: session.organization == own.organization and session.id != own.id)
 
     def forget_key(self, key_id: str) -> None:
         """Drop the sessions started with a revoked key from the cache."""

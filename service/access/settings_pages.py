@@ -22,6 +22,7 @@ def routes(context: PageContext) -> list[Route]:
         Route(f"{root}/api-keys", pages.keys, methods=["GET", "POST"]),
         Route(f"{root}/api-keys/{{id}}/revoke", pages.revoke_key, methods=["POST"]),
         Route(f"{root}/sessions", pages.sessions),
+        Route(f"{root}/sessions/end-others", pages.revoke_other_sessions, methods=["POST"]),
         Route(f"{root}/sessions/{{id}}/revoke", pages.revoke_session, methods=["POST"]),
     ]
 
@@ -66,16 +67,24 @@ class _SettingsPages:
         self._context.sessions.forget_key(key_id)
         return RedirectResponse(f"{self._context.root}/settings/api-keys", 303)
 
-    async def sessions(self, request: Request) -> Response:
+    async def sessions(self, request: Request, problem: str = "") -> Response:
         """List the sessions that the caller may end: all of the organization's if the caller may change settings,
-        otherwise only the caller's own.
+        otherwise only the caller's own. After a rejected form, show also its problem.
         """
         own: Session = request.scope["session"]
         listed = await self._context.control.read(self._context.sessions.store.sessions_of, own.organization)
         mine = [session for session in listed if own.caller.may_manage_keys or session.id == own.id]
         return await self._context.tab_page(
-            request, "settings/sessions", "settings_sessions.html", sessions=mine, own=own
+            request, "settings/sessions", "settings_sessions.html", sessions=mine, own=own, problem=problem
         )
+
+    async def revoke_other_sessions(self, request: Request) -> Response:
+        """End all sessions of the organization but the caller's, if the form confirms it."""
+        own = manager(request)
+        if (await form_fields(request)).get("confirmed") != "on":
+            return await self.sessions(request, "No session was ended: tick the box to confirm.")
+        await self._context.sessions.revoke_others(own)
+        return RedirectResponse(f"{self._context.root}/settings/sessions", 303)
 
     async def revoke_session(self, request: Request) -> Response:
         own: Session = request.scope["session"]

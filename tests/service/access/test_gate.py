@@ -112,6 +112,36 @@ def test_editors_can_end_any_session_viewers_only_their_own(browser, application
     assert browser.get("").status_code == 303
 
 
+def test_an_editor_ends_all_other_sessions_after_confirming(browser, application, shared_lake):
+    own = application.cookies["traffic"]
+    application.cookies.clear()
+    browser.enter(link_of(shared_lake))
+    other = application.cookies["traffic"]
+
+    def become(cookie):
+        application.cookies.clear()
+        application.cookies.set("traffic", cookie)
+
+    def statuses():
+        found = []
+        for cookie in (other, own):
+            become(cookie)
+            found.append(browser.get("").status_code)
+        return found
+
+    become(own)
+    refused = browser.post("settings/sessions/end-others")
+    assert (refused.status_code, "tick the box to confirm" in refused.text) == (400, True)
+    assert statuses() == [200, 200]
+    assert browser.post("settings/sessions/end-others", confirmed="on").status_code == 303
+    assert statuses() == [303, 200]
+
+
+def test_a_viewer_cannot_end_other_sessions(stranger, shared_lake):
+    stranger.enter(link_of(shared_lake, role="viewer"))
+    assert stranger.post("settings/sessions/end-others", confirmed="on").status_code == 403
+
+
 def test_a_server_starts_without_loading_the_pages():
     """Templates and their engine are loaded with the first page."""
     loaded = "{'jinja2', 'service.app.pages', 'service.dashboard.views'} & {*sys.modules}"

@@ -229,6 +229,15 @@ def test_revocation_signs_a_user_out_within_five_seconds(shared_lake, stranger, 
     _until_signed_out(stranger)
 
 
+def test_a_session_is_never_seen_before_it_began(lake, browsing):
+    with browsing(lake, "", clock=lambda: NOW + timedelta(minutes=6)) as browser:
+        browser.enter(link_of(lake))
+        times = [
+            one.text for one in browser.read("settings/sessions").one("main").one("tbody").all("td", class_="time")
+        ]
+    assert times[:2] == ["15 Mar 2026 12:06"] * 2
+
+
 def test_a_session_expires_and_its_use_is_recorded_by_hour(lake, browsing, monkeypatch):
     now = [NOW]
     with browsing(lake, "", clock=lambda: now[0]) as browser:
