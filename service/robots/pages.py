@@ -43,6 +43,7 @@ async def robots_page(context: DashboardContext, request: Request) -> Response:
         "title": "What would robots.txt cost me?",
         "span": formats.span(first, last),
         "found": found,
+        "sent": {one.operator: one.ai_referrals for one in found},
         "newest_day": stored.last_day,
         "purposes": robots.PURPOSES,
         "chosen": chosen,

@@ -135,8 +135,8 @@ def snippet(name: str, plan: Cost, first: date, last: date) -> str:
     operators = sorted({one.operator for one in plan.blocked})
     lines = [
         f"# {first} to {last}: {plural(plan.agent_fetches, 'request')} and {plural(plan.bytes_sent, 'byte')} saved.",
-        f"# At risk: {plural(plan.ai_referrals, 'visit')} by people sent by products of {', '.join(operators)}.",
-        *(f"# {one.key}: {plural(one.agent_fetches, 'request')}" for one in plan.blocked),
+        f"# At risk: up to {plural(plan.ai_referrals, 'visit')} by people sent by products of {', '.join(operators)}.",
+        *(f"# {one.operator}, {PURPOSES[one.purpose]}: {plural(one.agent_fetches, 'request')}" for one in plan.blocked),
         *SNIPPETS[name](plan),
     ]
     return "\n".join(lines) + "\n"
