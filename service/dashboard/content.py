@@ -106,11 +106,14 @@ class PageContent:
     """Renders the cell about a row's job, in panels with a column for jobs."""
 
     @cached_property
+    def comparable(self) -> Comparison | None:
+        """Return the days that can be compared; None if there are no such days."""
+        return self.stored and complete_days(self._scope, self.filters.today, self.stored, self.uncovered)
+
+    @property
     def comparison(self) -> Comparison | None:
         """Return the days that tiles and tables compare; None if there are no such days, or nothing is compared."""
-        if not self.stored or not (self.page.is_dashboard or self.filters.compares):
-            return None
-        return complete_days(self._scope, self.filters.today, self.stored, self.uncovered)
+        return self.comparable if self.page.is_dashboard or self.filters.compares else None
 
     @cached_property
     def panels(self) -> tuple[Panel, ...]:
@@ -182,6 +185,7 @@ class PageContent:
             "newest": self.newest,
             "lacking_evidence": self.lacking_evidence_in_words(),
             "comparison": self.comparison,
+            "is_comparable": self.comparable is not None,
             "compares": self.stored is not None,
             "target_url": self._target(answers),
         }

@@ -29,8 +29,9 @@ _PANEL: Final = WithJobs.of(
     color="ai",
     is_wide=True,
     hint="These addresses got 404 or 410, no link has them, and no request for them succeeded in this period.",
-    note="The 100 to which most people were sent; those without people were fetched by assistants "
-    "for a user, or by coding agents. A page deleted before this period looks the same.",
+    note="At most 100 addresses, those with the most people first; those without people were fetched by assistants "
+    "for a user, or by coding agents. A page deleted before this period looks the same. The last column shows the "
+    "status of an address's job in To do. Claiming an address approves its job, which then asks for the link's target.",
     empty="In this period, no AI referral, assistant or coding agent got 404 or 410 at an address that no link has and "
     "for which no request succeeded.",
 )

@@ -8,7 +8,9 @@ from starlette.responses import Response
 
 from queries import ENDPOINTS, ENTRIES, Entry, template, template_entries, validate
 from service.core.http.errors import NotFound
+from service.dashboard.content import OVERVIEW
 from service.dashboard.context import DashboardContext
+from service.dashboard.navigation import NAMED
 from service.reports.filters import Filters, query_of
 
 
@@ -36,8 +38,13 @@ async def run(context: DashboardContext, request: Request) -> Response:
     if entry is None:
         raise NotFound
     filters = await context.filters(request)
+    shown_on = next(((page, panel) for page in NAMED for panel in page.panels if panel.entry is entry), None)
+    page, panel = shown_on or (OVERVIEW, None)
+    anchor = f"#{panel.anchor}" if panel else ""
     shown: dict[str, Any] = {
         "entry": entry,
+        "title": panel.title if panel else entry.name.replace("-", " ").capitalize(),
+        "back": (page.title, f"{context.root}/{page.path}{filters.query_string()}{anchor}"),
         "templates": [(leaf.name, template(leaf.name)) for leaf in template_entries(entry)],
         "lines": commands(context, request, entry, filters),
         **context.numbers_layout(request, "run", filters),

@@ -14,6 +14,8 @@ from service.dashboard.context import DashboardContext
 from service.dashboard.panel import Panel, Selection
 from service.dashboard.tables import CellLinks
 
+_CACHE_FIELDS = tuple(field.name for field in CACHE_STATS.fields if field.name != "ttl_seconds")
+"""The columns of the cache's table: all but the lifetime, which is the same in each row."""
 TABS = (PageLink("settings/cache", "Cache"), PageLink("settings/storage", "Storage"))
 
 
@@ -37,7 +39,8 @@ class _StatePages:
             request,
             "settings/cache",
             "settings_cache.html",
-            panel=Panel(CACHE_STATS, "Cache", is_wide=True).filled(rows, selection),
+            totals=rows[0],
+            panel=Panel(CACHE_STATS, "Cache by endpoint", fields=_CACHE_FIELDS).filled(rows[1:], selection),
         )
 
     async def storage(self, request: Request) -> Response:

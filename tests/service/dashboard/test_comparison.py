@@ -91,6 +91,13 @@ def test_following_compare_compares_the_rows_of_a_page(compared):
     assert compared.read(link["href"]).all("table", class_="rows comparing")
 
 
+def test_compare_is_not_offered_if_nothing_can_be_compared(lake, acme):
+    land(lake, "acme", [one for one in visits_of_two_weeks() if one["visited_at"].day >= 9])
+    page = acme.read(f"people?{WEEK}")
+    assert [one for one in page.all("a") if one.text == "Compare"] == []
+    assert "No comparison: the previous period is incomplete." in page.text
+
+
 def test_a_comparison_is_kept_by_filters_and_links(compared):
     page = compared.read(f"people?{WEEK}&compare=before")
     assert page.one("form", class_="filters").one("input", name="compare")["value"] == "before"

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from service.core.pages.formats import moment
 from tests.conftest import NOW
 from tests.support.visits import land, visit
 
@@ -43,6 +44,13 @@ def test_the_page_does_not_refresh_after_a_log_has_ended(live):
     page = live(before(60))
     assert page.all("button", data_follow=True) == []
     assert "No visits in the last 30 minutes" in page.text
+    assert f"The newest visit is from {moment(before(60)['visited_at'])}." in page.text
+
+
+def test_the_page_leads_back_to_periods(live):
+    ranges = live(before(1), query="?domain=go.example").one("nav", aria_label="Range").all("a")
+    assert [one["href"] for one in ranges[:2]] == [f"/app/?domain=go.example&range={name}" for name in ("7d", "30d")]
+    assert ranges[-1]["aria-current"] == "page"
 
 
 def test_the_page_keeps_its_filters_and_has_a_link_to_itself(live):

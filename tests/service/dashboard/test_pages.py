@@ -245,13 +245,38 @@ def test_a_panel_without_a_route_has_a_page_with_its_sql(browser):
     assert "curl" not in page.text
 
 
+@pytest.mark.parametrize(
+    ("name", "title", "back"),
+    [
+        ("paths", "Paths", ("Back to Paths", "/app/paths?range=7d#paths")),
+        ("source-links", "Source links", ("Back to Overview", "/app/?range=7d")),
+    ],
+)
+def test_the_page_with_sql_has_a_title_and_a_way_back(browser, name, title, back):
+    page = browser.read(f"run/{name}?range=7d")
+    (link,) = (one for one in page.all("a") if one.text.startswith("Back to "))
+    assert (page.one("h1").text, (link.text, link["href"])) == (title, back)
+    assert [one.text for one in page.one("main").all("h2")] == ["The same rows elsewhere", "SQL"]
+
+
+def test_the_totals_of_the_cache_are_above_its_folded_table(browser):
+    browser.read("")
+    page = browser.read("settings/cache")
+    facts = {one["data-field"]: int(one["value"]) for one in page.all("data", data_field=True)}
+    rows = tables(page)["cache-stats", None]
+    assert facts == {name: sum(int(row[name]) for row in rows) for name in ("entries", "hits", "misses", "evictions")}
+    assert "ttl_seconds" not in rows[0]
+    assert page.one("details", class_="data-table").all("table")
+
+
 @pytest.fixture
 def crawler(browser):
     """Return the first crawler on the page about robots: its name, its fetches, and the people that it may have
     sent."""
-    row = browser.read("robots").all("tr")[1]
-    fetches, _, people = row.all("td", class_="number")
-    return row.one("input")["value"], fetches.text.replace(",", ""), people.text.replace(",", "")
+    page = browser.read("robots")
+    row = page.all("tr")[1]
+    people = page.all("data", data_field="ai_referrals")[0]["value"]  # the operators come in the same order
+    return row.one("input")["value"], row.one("data")["value"], people
 
 
 def test_the_page_about_ai_links_to_the_page_about_robots(browser):
@@ -266,6 +291,29 @@ def test_the_cost_of_blocking_a_crawler_is_shown(browser, crawler):
 
 def test_the_lines_that_block_a_crawler_are_shown(browser, crawler):
     assert "User-agent: " in browser.read(f"robots?block={quote(crawler[0])}").text
+
+
+def test_the_people_sent_are_named_once_for_each_operator(browser):
+    page = browser.read("robots")
+    rows = page.one("main").one("tbody").all("tr")
+    operators = {row.one("span", class_="sub").text for row in rows}
+    assert len(page.all("data", data_field="ai_referrals")) == len(operators) < len(rows)
+
+
+def test_an_agent_to_block_is_named_with_its_operator(browser):
+    heads = [row.one("th") for row in browser.read("robots").one("main").one("tbody").all("tr")]
+    shown = {(one.one("label").text.strip(), one.one("span", class_="sub").text) for one in heads}
+    known = browser.csv("export/ai-agents.csv?range=90d")
+    assert shown <= {(one["agent"], one["operator"]) for one in known}  # each for one purpose
+    assert [one.one("input")["value"].rpartition(":")[0] for one in heads] == [
+        one.one("span", class_="sub").text for one in heads
+    ]
+
+
+def test_each_file_that_blocks_agents_can_be_copied(browser, crawler):
+    section = browser.read(f"robots?block={quote(crawler[0])}").one("section", aria_labelledby="cost")
+    assert [one.text for one in section.all("h3")] == ["robots.txt", "nginx", "Caddy"]
+    assert len(section.all("button", data_copy=True)) == 3
 
 
 def test_a_crawler_that_was_not_seen_is_named(browser):
