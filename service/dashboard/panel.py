@@ -102,7 +102,7 @@ class FilledPanel:
     compares: bool = False
     """Whether the table shows the previous period."""
     legend: Sequence[tuple[str, str]] = ()
-    """The class and the name of everything in the chart."""
+    """The class and the name of everything in the chart, or in the bars of the table."""
     marks: Sequence[Sequence[Mark]] = ()
     """The events that the numbers in the chart stand for, in order, in a group for each day."""
 
@@ -207,7 +207,9 @@ class Panel:
         """Return the panel drawn from all of its `rows`, with only the `shown` rows in the table."""
         last, group = selection.job_cells if self.has_jobs else None, selection.group
         legend = self.legend(columns, selection)
-        columns, has_split = group.columns(columns), self.has_split and group.has_split
+        is_mixed = group.has_split and not selection.scope_for(self.entry).traffic_type
+        columns, has_split = group.columns(columns), self.has_split and is_mixed
+        legend = legend or (group.legend if has_split else ())
         table = Table(columns, self.color, has_split, selection.links, last)
         body = table.body(shown, self.missing(shown, selection))
         nothing = self.nothing(rows, selection)

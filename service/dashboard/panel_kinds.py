@@ -11,6 +11,7 @@ from service.core.pages import formats
 from service.core.pages.charts import columns as column_chart
 from service.core.pages.charts import multiples
 from service.core.pages.columns import PEOPLE_VISITORS, PROOF, SHARE_OF_PEOPLE, TableColumn
+from service.core.pages.markup import joined
 from service.dashboard.comparison import REST
 from service.dashboard.panel import FilledPanel, PageAnswers, Panel, Selection, Wanted
 from service.dashboard.tables import OWN_SITE, Row
@@ -18,6 +19,10 @@ from service.dashboard.world_map import world_map
 
 _JUDGED_BY_ADDRESS: Final = frozenset(("verified", "contradicted"))
 _PER_ANSWER: Final = "visits_per_answer"
+_NAMED: Final = 5
+"""Number of countries named below the map."""
+_LARGEST: Final = Markup('<ol class="largest">{countries}</ol>')
+_COUNTRY: Final = Markup("<li>{name} <b>{count}</b></li>")
 
 
 def _share(part: int, whole: int) -> float:
@@ -127,9 +132,12 @@ class CountryMap(OfPeople):
     chart_name: ClassVar[str] = "map"
 
     def chart(self, _columns: Sequence[TableColumn], rows: Sequence[Row], _selection: Selection) -> Markup:
-        """Return the world map."""
+        """Return the world map, and the names of the countries with the most visits."""
         people = {str(row["country"]): int(row["human_clicks"]) for row in rows}
-        return world_map(people, {str(row["country"]): str(row["country_name"]) for row in rows})
+        names = {str(row["country"]): str(row["country_name"]) for row in rows}
+        known = [code for code in people if code not in {"unknown", REST}][:_NAMED]
+        largest = joined(*(_COUNTRY.format(name=names[code], count=f"{people[code]:,}") for code in known))
+        return joined(world_map(people, names), _LARGEST.format(countries=largest) if known else Markup(""))
 
     def nothing(self, rows: Sequence[Row], selection: Selection) -> Mapping[str, str] | None:
         """Explain why no country is known, if none is."""

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from queries import MAX_VALUE_LENGTH, PARAMETERS
 from service.core.pages.charts import split_bar
-from service.core.pages.columns import TableColumn, cell
+from service.core.pages.columns import TableColumn, cell, plain
 from service.core.pages.markup import joined
 from service.core.pages.spans import last_day_of
 from service.dashboard.comparison import REST
@@ -24,9 +24,14 @@ OWN_SITE: Final = "(own site)"
 """Shown once for all hosts of the organization that link to each other."""
 _NO_DOMAIN: Final = frozenset((None, "", "unknown", REST, _ANY_DOMAIN))
 """Values in the domain column that a link's page does not filter by."""
-_CSS_CLASSES: Final = ("address", "text", "text long", "number", "change", "day", "time", "badge", "share", "split")
+_CSS_CLASSES: Final = (
+    "address", "text", "text long", "text short", "number", "change", "day", "time", "badge", "share", "split",
+)  # fmt: skip
 _ROW_HEADS: Final = {css: Markup('<th scope="row" class="%s">') % css for css in _CSS_CLASSES}
+_HEAD_WITH_DOMAIN: Final = Markup('<th scope="row" class="%s" data-domain="%s">')
+"""The head of a link's row: a phone shows the domain below the code instead of in a column."""
 _CELLS: Final = {css: Markup('<td class="%s">') % css for css in _CSS_CLASSES}
+_DOMAIN_CELLS: Final = {css: Markup('<td class="%s domain">') % css for css in _CSS_CLASSES}
 _END_ROW_HEAD, _END_CELL, _END_ROW = Markup("</th>"), Markup("</td>"), Markup("</tr>")
 _ROW, _REST_ROW = Markup("<tr>"), Markup('<tr class="rest">')
 _SPLIT: Final = Markup('<data value="%.4f">%s</data>')
@@ -34,6 +39,8 @@ _SPLIT: Final = Markup('<data value="%.4f">%s</data>')
 _NOT_COVERED: Final = Markup(' <span class="badge">no data</span>')
 _LONG_RUN: Final = re.compile(r"[^\s/-]{19}")
 """A run of letters that may be broken in a narrow column."""
+_SHORT: Final = 14
+"""Maximum length of text that is never wrapped."""
 _SHOWN_BY: Final = {"country": "country_name"}
 """Fields that another field shows in words."""
 LINKED_FIELDS: Final = {
@@ -108,20 +115,27 @@ class Table:
 
     def body(self, rows: Sequence[Row], missing: Collection[int] = ()) -> Markup:
         """Return the rows as HTML; `missing` has the positions of rows without a covered day."""
-        return joined(*(self._row(row, is_missing=number in missing) for number, row in enumerate(rows)))
+        shares = [column.field for column in self.columns if column.kind == "share"]
+        most = {name: max((row[name] or 0 for row in rows), default=0) for name in shares}
+        return joined(*(self._row(row, most, is_missing=number in missing) for number, row in enumerate(rows)))
 
-    def _row(self, row: Row, *, is_missing: bool) -> Markup:
+    def _row(self, row: Row, most: Mapping[str, float], *, is_missing: bool) -> Markup:
         is_rest = row.get(self.columns[0].field) == REST
+        is_link = not is_rest and self.columns[0].field == "short_code" and "domain" in row
         parts = [_REST_ROW if is_rest else _ROW]
         for number, column in enumerate(self.columns):
             href = self.links.of(column.field, row) if self.links and column.field in LINKED_FIELDS else ""
-            content, css = cell(column, row, self.color, href), column.css
-            if css == "text" and _LONG_RUN.search(str(row[column.field])):
-                css = "text long"
+            css = column.css
+            content = cell(column, row, self.color, href, most.get(column.field) or 100)
+            if css == "text":
+                text = plain(column, row)
+                css = "text long" if _LONG_RUN.search(text) else "text short" if len(text) <= _SHORT else css
             if number:
-                parts += (_CELLS[css], content, _END_CELL)
+                cells = _DOMAIN_CELLS if column.field == "domain" else _CELLS
+                parts += (cells[css], content, _END_CELL)
             else:
-                parts += (_ROW_HEADS[css], content, _NOT_COVERED if is_missing else Markup(""), _END_ROW_HEAD)
+                head = _HEAD_WITH_DOMAIN % (css, row["domain"] or "") if is_link else _ROW_HEADS[css]
+                parts += (head, content, _NOT_COVERED if is_missing else Markup(""), _END_ROW_HEAD)
         if self.has_split:
             people, ai, other = (int(row[name]) for name in ("human_clicks", "ai_visits", "other_visits"))
             parts += (
@@ -130,5 +144,6 @@ class Table:
                 _END_CELL,
             )
         if self.last:
-            parts += (_CELLS["text"], self.last(row), _END_CELL)
+            last = self.last(row)
+            parts += (_CELLS["text" if len(last) > _SHORT else "text short"], last, _END_CELL)
         return joined(*parts, _END_ROW)

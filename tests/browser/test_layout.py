@@ -50,6 +50,39 @@ EMPTY = """panels => panels.filter(one => {
     > one.offsetHeight / 2.2;
 }).map(one => one.id)"""
 """The panels that are nearly half empty."""
+FAULTS = {
+    "cut without an ellipsis": """[...document.querySelectorAll("main *, .top *")].filter(one => {
+      const style = getComputedStyle(one), box = one.getBoundingClientRect();
+      return style.overflowX === "hidden" && box.width > 1 && one.scrollWidth > one.clientWidth + 1
+        && (style.textOverflow !== "ellipsis" || style.display !== "block" && style.display !== "inline-block"
+            && !style.display.includes("table"));
+    })""",
+    "cut placeholder": """[...document.querySelectorAll("input[placeholder]")].filter(one => {
+      const typed = one.value;
+      one.value = one.placeholder;
+      const isCut = one.scrollWidth > one.clientWidth;
+      one.value = typed;
+      return isCut;
+    })""",
+    "text close to a number": """[...document.querySelectorAll(".rows :is(td, th) + :is(td, th)")].filter(one => {
+      const [before, own] = [getComputedStyle(one.previousElementSibling), getComputedStyle(one)];
+      return one.checkVisibility() && before.textAlign === "end" && own.textAlign === "start"
+        && before.display !== "none" && parseFloat(own.paddingLeft) < 16;
+    })""",
+    "foot or note apart": """[...document.querySelectorAll(".panel > .foot, .panel > .scroll + .note")].filter(one => {
+      const [panel, own] = [one.parentElement.getBoundingClientRect(), one.getBoundingClientRect()];
+      const before = one.previousElementSibling.getBoundingClientRect();
+      return one.matches(".foot") ? panel.bottom - own.bottom > 24 : own.top - before.bottom > 16;
+    })""",
+    "half-empty panel": """[...document.querySelectorAll(".panel > .foot")].filter(one => {
+      const gap = one.getBoundingClientRect().top - one.previousElementSibling.getBoundingClientRect().bottom;
+      return gap > one.parentElement.offsetHeight / 2.2;
+    })""",
+    "broken word": f"""({BROKEN})([...document.querySelectorAll(
+      ".facts dd:not(:has(code)), .rows :is(td, th):not(.address, .long, .untrusted, :has(.sub))"
+    )].filter(one => one.checkVisibility())).map(word => ({{ textContent: word }}))""",
+}
+"""JavaScript for each kind of fault that returns the elements with it."""
 COLOR = """async ([picture, x]) => {
   const image = new Image();
   image.src = `data:image/png;base64,${picture}`;
@@ -83,6 +116,17 @@ def test_a_page_is_accessible_and_fits_every_window(opened, axe, pictures, names
             if pictures:
                 page.screenshot(path=pictures / f"{name}-{width}-{theme}.png", full_page=True)
     assert watched.problems == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_has_no_fault_in_its_layout(opened, names, name):
+    page, found = opened().goto(PAGES[name].format(**names)), {}
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        for fault, script in FAULTS.items():
+            texts = page.evaluate(f"({script}).map(one => (one.textContent || one.placeholder).trim().slice(0, 40))")
+            found |= {(fault, width): texts[:5]} if texts else {}
+    assert found == {}
 
 
 @pytest.mark.parametrize(("width", "paths"), [(1280, PAGES.values()), (768, ["", "agents", "links", "people"])])

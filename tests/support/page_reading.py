@@ -12,7 +12,7 @@ from tests.conftest import NOW
 from tests.support.control import open_store
 
 OURS = {"Sec-Fetch-Site": "same-origin"}
-VOID = {"meta", "link", "input", "option", "br"}
+VOID = {"meta", "link", "input", "option", "br", "wbr"}
 
 
 @dataclass

@@ -59,9 +59,14 @@ _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
 _MAX_UNCUT: Final = 30
 """Maximum length of text that is never cut. Longer text is cut after three lines, as is a row's heading if it is a
 link."""
+_HOSTS: Final = frozenset(("domain", "referrer", "source"))
+"""Fields with names of hosts, which a narrow table may break at dots."""
 _CUT: Final = Markup('<span class="cut">%s</span>')
 _BADGE: Final = Markup('<span class="badge %s"><span aria-hidden="true">%s</span> %s</span>')
-_CHANGE: Final = Markup('<data value="%s"><span aria-hidden="true">%s</span> %s</data>')
+_CHANGE: Final = Markup('<data value="%s"><span aria-hidden="true">%s</span> %s<span class="more">%s</span></data>')
+_ADDRESS: Final = Markup('<data value="%s" title="%s"><span>%s</span><span>%s</span></data>')
+_SHOWN_END: Final = 14
+"""Number of characters at the end of an address that are never cut, since addresses differ at the end."""
 _TIME: Final = Markup('<data value="%s" title="%s">%s</data>')
 _SIGNS: Final = {"verified": "✓", "high": "●", "medium": "◐", "low": "○", "contradicted": "✗", "new": "★"}
 _FIELDS_OF_KIND: Final = {
@@ -134,24 +139,32 @@ def column_of(field: Field) -> TableColumn:
     return TableColumn(field.name, label, kind)
 
 
-def cell(column: TableColumn, row: Mapping[str, Any], color: str, href: str) -> Markup:
-    """Return the content of a row's cell. The API's value is the `value` of its <data> element, or its text."""
+def cell(column: TableColumn, row: Mapping[str, Any], color: str, href: str, most: float = 100) -> Markup:
+    """Return the content of a row's cell. The API's value is the `value` of its <data> element, or its text.
+
+    `most` is the largest share in the column, for which the bar is full.
+    """
     value, text = row[column.field], plain(column, row)
     match column.kind:
         case "text" if value == "unknown" != text:
             shown = _data(value, text)
         case "badge" if value in _SIGNS:  # a sign, hidden from screen readers, and the word
             shown = _BADGE % (value, _SIGNS[str(value)], _data(value, text))
+        case "text" if column.css == "address" and value:  # without the beginning that nearly all have
+            rest = text.partition("://")[2].removeprefix("www.") or text
+            shown = _ADDRESS % (text, text, rest[:-_SHOWN_END], rest[-_SHOWN_END:])
         case "text" | "list" | "badge":
             is_long = not href and len(text) > _MAX_UNCUT
-            shown = _CUT % text if is_long else escape(text)
+            parts = text.split(".") if column.field in _HOSTS else [text]
+            shown = _CUT % text if is_long else Markup(".<wbr>").join(parts)
         case "flag":
             shown = _data("true" if value else "false", text)
         case "change" if value is not None:
             arrow, _, words = text.partition(" ")
-            shown = _CHANGE % (value if value != inf else "Infinity", arrow, words)
+            figure, sign, more = words.partition(" %") if value else ("", "", words)
+            shown = _CHANGE % (value if value != inf else "Infinity", arrow, figure + sign, more)
         case "share":
-            shown = bar(float(str(value or 0)), color) + _data(value, text)
+            shown = bar(100 * float(str(value or 0)) / most, color) + _data(value, text)
         case "time" if value:  # the day, so that it fits on a narrow screen; the time is in its title
             shown = _TIME % (value, text, text.rpartition(" ")[0])
         case _:

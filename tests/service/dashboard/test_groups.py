@@ -94,6 +94,17 @@ def test_a_legend_names_only_classes_of_the_group(page_of, group):
     assert tuple(one["class"] for one in panel.one("ul", class_="legend").all("li")) == GROUPS[group]
 
 
+def test_bars_of_several_classes_have_a_legend(page_of):
+    panel = page_of("paths?traffic_group=all").one("section", id="paths")
+    assert [one["class"] for one in panel.one("ul", class_="legend").all("li")] == ["people", "ai", "other"]
+    assert len(panel.all("th", class_="split")) == 1
+
+
+def test_bars_of_one_class_are_left_out(page_of):
+    panel = page_of("paths?traffic_type=ai").one("section", id="paths")
+    assert panel.all("ul", class_="legend") + panel.all("th", class_="split") == []
+
+
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_chart_draws_only_classes_of_the_group(page_of, group):
     chart = page_of(f"?traffic_group={group}").one("section", id="time-series").one("div", class_="chart")
