@@ -15,14 +15,14 @@ from service.core.pages.markup import joined
 from service.dashboard.comparison import REST
 from service.dashboard.panel import FilledPanel, PageAnswers, Panel, Selection, Wanted
 from service.dashboard.tables import OWN_SITE, Row
-from service.dashboard.world_map import world_map
+from service.dashboard.world_map import MAP_SHAPES, world_map
 
 _JUDGED_BY_ADDRESS: Final = frozenset(("verified", "contradicted"))
 _PER_ANSWER: Final = "visits_per_answer"
 _NAMED: Final = 5
 """Number of countries named below the map."""
 _LARGEST: Final = Markup('<ol class="largest">{countries}</ol>')
-_COUNTRY: Final = Markup("<li>{name} <b>{count}</b></li>")
+_COUNTRY: Final = Markup("<li>{name} <strong>{count}</strong></li>")
 
 
 def _share(part: int, whole: int) -> float:
@@ -135,7 +135,7 @@ class CountryMap(OfPeople):
         """Return the world map, and the names of the countries with the most visits."""
         people = {str(row["country"]): int(row["human_clicks"]) for row in rows}
         names = {str(row["country"]): str(row["country_name"]) for row in rows}
-        known = [code for code in people if code not in {"unknown", REST}][:_NAMED]
+        known = [code for code in people if code in MAP_SHAPES][:_NAMED]
         largest = joined(*(_COUNTRY.format(name=names[code], count=f"{people[code]:,}") for code in known))
         return joined(world_map(people, names), _LARGEST.format(countries=largest) if known else Markup(""))
 

@@ -161,7 +161,7 @@ def cell(column: TableColumn, row: Mapping[str, Any], color: str, href: str, mos
             shown = _data("true" if value else "false", text)
         case "change" if value is not None:
             arrow, _, words = text.partition(" ")
-            figure, sign, more = words.partition(" %") if value else ("", "", words)
+            figure, sign, more = words.rpartition(" %")
             shown = _CHANGE % (value if value != inf else "Infinity", arrow, figure + sign, more)
         case "share":
             shown = bar(100 * float(str(value or 0)) / most, color) + _data(value, text)

@@ -37,7 +37,7 @@ def test_the_end_of_an_address_is_apart(address, parts):
 
 @pytest.mark.parametrize(
     ("change", "text", "more"),
-    [(12.3, "↑ 12.3 % more", " more"), (0.0, "→ unchanged", "unchanged"), (float("inf"), "★ new", "")],
+    [(12.3, "↑ 12 % more", " more"), (0.0, "→ unchanged", "unchanged"), (float("inf"), "★ none before", "none before")],
 )
 def test_the_words_of_a_change_are_apart(change, text, more):
     found = shown(CHANGE, change)
