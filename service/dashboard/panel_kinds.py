@@ -19,9 +19,9 @@ from service.dashboard.world_map import MAP_SHAPES, world_map
 
 _JUDGED_BY_ADDRESS: Final = frozenset(("verified", "contradicted"))
 _PER_ANSWER: Final = "visits_per_answer"
-_NAMED: Final = 5
-"""Number of countries named below the map."""
-_LARGEST: Final = Markup('<ol class="largest">{countries}</ol>')
+_MAX_COUNTRIES: Final = 5
+"""Maximum number of countries named below the map."""
+_TOP_COUNTRIES: Final = Markup('<ol class="largest">{countries}</ol>')
 _COUNTRY: Final = Markup("<li>{name} <strong>{count}</strong></li>")
 
 
@@ -135,9 +135,9 @@ class CountryMap(OfPeople):
         """Return the world map, and the names of the countries with the most visits."""
         people = {str(row["country"]): int(row["human_clicks"]) for row in rows}
         names = {str(row["country"]): str(row["country_name"]) for row in rows}
-        known = [code for code in people if code in MAP_SHAPES][:_NAMED]
+        known = [code for code in people if code in MAP_SHAPES][:_MAX_COUNTRIES]
         largest = joined(*(_COUNTRY.format(name=names[code], count=f"{people[code]:,}") for code in known))
-        return joined(world_map(people, names), _LARGEST.format(countries=largest) if known else Markup(""))
+        return joined(world_map(people, names), _TOP_COUNTRIES.format(countries=largest) if known else Markup(""))
 
     def nothing(self, rows: Sequence[Row], selection: Selection) -> Mapping[str, str] | None:
         """Explain why no country is known, if none is."""

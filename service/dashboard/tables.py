@@ -39,7 +39,7 @@ _SPLIT: Final = Markup('<data value="%.4f">%s</data>')
 _NOT_COVERED: Final = Markup(' <span class="badge">no data</span>')
 _LONG_RUN: Final = re.compile(r"[^\s/-]{19}")
 """A run of letters that may be broken in a narrow column."""
-_SHORT: Final = 14
+_MAX_UNWRAPPED: Final = 14
 """Maximum length of text that is never wrapped."""
 _SHOWN_BY: Final = {"country": "country_name"}
 """Fields that another field shows in words."""
@@ -129,7 +129,7 @@ class Table:
             content = cell(column, row, self.color, href, most.get(column.field) or 100)
             if css == "text":
                 text = plain(column, row)
-                css = "text long" if _LONG_RUN.search(text) else "text short" if len(text) <= _SHORT else css
+                css = "text long" if _LONG_RUN.search(text) else "text short" if len(text) <= _MAX_UNWRAPPED else css
             if number:
                 cells = _DOMAIN_CELLS if column.field == "domain" else _CELLS
                 parts += (cells[css], content, _END_CELL)
@@ -145,5 +145,5 @@ class Table:
             )
         if self.last:
             last = self.last(row)
-            parts += (_CELLS["text" if len(last) > _SHORT else "text short"], last, _END_CELL)
+            parts += (_CELLS["text" if len(last) > _MAX_UNWRAPPED else "text short"], last, _END_CELL)
         return joined(*parts, _END_ROW)
