@@ -124,7 +124,9 @@ def test_a_page_has_no_fault_in_its_layout(opened, names, name):
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
         for fault, script in FAULTS.items():
-            texts = page.evaluate(f"({script}).map(one => (one.textContent || one.placeholder || one.outerHTML).trim().slice(0, 40))")
+            texts = page.evaluate(
+                f"({script}).map(one => (one.textContent || one.placeholder || one.outerHTML).trim().slice(0, 40))"
+            )
             found |= {(fault, width): texts[:5]} if texts else {}
     assert found == {}
 
