@@ -36,7 +36,7 @@ _OF_PAGES: Final = {"compare": "before", "by": "tag"}
 """The parameters that pages have in addition to the API's, each with its only value."""
 ALL_GROUPS: Final = "all"
 """The value of traffic_group for all visits, which pages accept but the API does not."""
-_GROUPS: Final = {"people": "People", "ai": "AI", "bots": "Other bots", ALL_GROUPS: "All"}
+_GROUPS: Final = {"people": "People", "ai": "AI", "bots": "Bots", ALL_GROUPS: "All"}
 """The values of traffic_group on pages, and their labels."""
 _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     "traffic_group": _GROUPS,

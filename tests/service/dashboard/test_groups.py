@@ -158,7 +158,7 @@ def test_a_traffic_type_under_another_name_selects_its_tab(page_of):
     assert tabs.one("a", aria_current="true").text == "Sent by AI"
 
 
-@pytest.mark.parametrize(("query", "group"), [("ai", []), ("ai&traffic_group=bots", ["Other bots"])])
+@pytest.mark.parametrize(("query", "group"), [("ai", []), ("ai&traffic_group=bots", ["Bots"])])
 def test_all_is_not_selected_beside_a_traffic_type(page_of, query, group):
     groups = page_of(f"agents?traffic_type={query}").one("nav", aria_label="Visits of")
     assert [link.text for link in groups.all("a", aria_current="true")] == group

@@ -340,7 +340,7 @@ def test_a_job_about_robots_needs_a_known_file(browser, crawler):
 def test_every_page_keeps_its_filters_when_a_group_is_chosen(browser):
     for path in ("", "ai", "agents", "people", "times", "links", "paths", "domains", "left-out"):
         choices = browser.read(f"{path}?range=7d&f_path=/a").one("nav", aria_label="Visits of").all("a")
-        assert [link.text for link in choices] == ["People", "AI", "Other bots", "All"]
+        assert [link.text for link in choices] == ["People", "AI", "Bots", "All"]
         page = browser.read(choices[0]["href"])
         assert page.one("nav", aria_label="Visits of").one("a", aria_current="true").text == "People"
         assert "range=7d&f_path=%2Fa&traffic_group=people" in choices[0]["href"]
@@ -349,7 +349,7 @@ def test_every_page_keeps_its_filters_when_a_group_is_chosen(browser):
 
 def test_paths_and_statuses_are_filtered_by_group(browser, internal):
     tabs = browser.read("paths").one("nav", aria_label="Visits of").all("a")
-    kinds = {"People": "people", "AI": "ai", "Other bots": "bots", "All": None}
+    kinds = {"People": "people", "AI": "ai", "Bots": "bots", "All": None}
     assert [tab.text for tab in tabs] == [*kinds]
     page = browser.read("paths?range=7d")
     for name in ("paths", "statuses"):
