@@ -77,8 +77,9 @@ class DashboardContext(PageContext):
         return RedirectResponse(f"{self.root}/jobs/{job.id}#implementation", 303)
 
     def numbers_layout(self, request: Request, path: str, filters: Filters, under: str | None = None) -> dict[str, Any]:
-        """Return the variables of layout.html for a page with numbers and these filters; the navigation marks the page
-        `under` which it is.
+        """Return the variables of layout.html for a page with numbers and these filters.
+
+        The navigation marks the page `under` instead of a page that it does not name.
         """
         query = replace(filters, by="").query_string(traffic_type=None, short_code=None, target_url=None)
         navigation = self.navigation(path if under is None else under, query)

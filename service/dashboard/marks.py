@@ -10,6 +10,8 @@ from service.dashboard.evidence import Evidence, evidence_marks
 from service.jobs.reader import Mark
 from service.reports.filters import Filters
 
+MAX_MARKS: Final = 5
+"""Maximum number of days that the chart marks; events on further days are only listed."""
 NEW_AFTER: Final = timedelta(7)
 """An agent is new if the page shows at least this many covered days before its first visit."""
 

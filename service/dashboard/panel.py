@@ -17,6 +17,7 @@ from service.dashboard.comparison import MAX_ROWS, REST, Comparison, compared_pa
 from service.dashboard.evidence import Evidence
 from service.dashboard.groups import GROUPS, Group
 from service.dashboard.listing import Listing
+from service.dashboard.marks import MAX_MARKS
 from service.dashboard.tables import CellLinks, Row, Table
 from service.jobs.reader import Mark
 from service.reports.filters import Filters
@@ -105,6 +106,8 @@ class FilledPanel:
     """The class and the name of everything in the chart, or in the bars of the table."""
     marks: Sequence[Sequence[Mark]] = ()
     """The events that the numbers in the chart stand for, in order, in a group for each day."""
+    more_marks: Sequence[Mark] = ()
+    """The events on further days, which the chart does not mark."""
 
 
 @dataclass(frozen=True)
@@ -216,10 +219,11 @@ class Panel:
         chart = Markup("") if nothing else self.chart(columns, rows, selection)
         notes = [] if nothing else [*filter(None, self.notes(rows, selection))]
         marks = [] if nothing else selection.marks
+        more_marks = [mark for group in marks[MAX_MARKS:] for mark in group]
         panel: Panel = replace(self, has_split=has_split)
         return FilledPanel(
             panel, columns, body, chart, self.count(rows), len(shown), nothing, notes,
-            legend=legend, marks=marks, **more,
+            legend=legend, marks=marks[:MAX_MARKS], more_marks=more_marks, **more,
         )  # fmt: skip
 
     def legend(self, _columns: Sequence[TableColumn], _selection: Selection) -> Sequence[tuple[str, str]]:

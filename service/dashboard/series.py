@@ -13,7 +13,7 @@ from queries import ENTRIES
 from service.core.pages.charts import time_series
 from service.core.pages.columns import OTHER, PREVIOUS, TableColumn, column_of
 from service.core.pages.spans import FIELD_OF, ChartDays, day_labels, hour_labels, last_day_of, month_labels, unit_for
-from service.dashboard.marks import grouped_marks, marks_of
+from service.dashboard.marks import MAX_MARKS, grouped_marks, marks_of
 from service.dashboard.panel import FilledPanel, PageAnswers, Panel, Selection, Wanted
 from service.dashboard.tables import Row
 from service.reports.filters import Filters
@@ -91,7 +91,8 @@ class TimeSeries(Panel):
         ahead = [number for number, row in enumerate(rows) if days.is_ahead(unit, row)]
         missing, partial = self.missing(rows, selection), self.partial(rows, days)
         columns = [
-            bisect_left(starts, starts[bisect_right(starts, group[0].day.isoformat()) - 1]) for group in selection.marks
+            bisect_left(starts, starts[bisect_right(starts, group[0].day.isoformat()) - 1])
+            for group in selection.marks[:MAX_MARKS]
         ]
         labels = {"hour": hour_labels, "month": month_labels}.get(unit, day_labels)
         texts = labels(starts[::24] if unit == "hour" else starts)
