@@ -258,12 +258,10 @@ class _JobPages:
         days = filled_days([(one.day, one.events, one.visits) for one in summed(counts)], first, last)
         expected = expected_days(days, shipped_on, job.outcome)
         has_events = any(events or visits for _, events, visits in days)
-        words, steps = WORDS[kind.sql or kind.type], {shipped_on: "shipped"}
-        if approved_on != shipped_on:
-            steps[approved_on] = "approved"
+        words, steps = WORDS[kind.sql or kind.type], {approved_on: "approved", shipped_on: "shipped"}
         chart = ""
         if has_events:
-            chart = measured_days(days, approved_on, shipped_on, expected, are_apart=words.are_apart)
+            chart = measured_days(days, steps, expected, are_apart=words.are_apart)
         return {"description": kind.measure.description, "chart": chart, "words": words,
                 "days": days, "expected": expected, "others": job.outcome.others,
                 "name": kind.measure.name, "steps": steps}  # fmt: skip

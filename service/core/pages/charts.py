@@ -126,35 +126,33 @@ def columns(values: Sequence[tuple[str, float]], kind: str) -> Markup:
 
 def measured_days(
     days: Sequence[tuple[date, int, int]],
-    approved_on: date,
-    shipped_on: date,
+    steps: Mapping[date, str],
     expected: Sequence[float] | None = None,
     *,
     are_apart: bool = False,
 ) -> Markup:
-    """Draw columns of events (as ai) and visits beyond them (as other) for each day, and lines on the days of approval
-    and shipping; the first day, the day of shipping and the last day have a label.
+    """Draw columns of events (as ai) and visits beyond them (as other) for each day, and a line with a word on the day
+    of each step; the first day, the day of the last step and the last day have a label.
 
-    `days` are (day, events, visits), the earliest first, and contain both days. With `are_apart`, events are not among
-    the visits, which are drawn in full. `expected` are the numbers of events on each day at the rate of other subjects,
-    drawn as a dashed line.
+    `days` are (day, events, visits), the earliest first, and contain the days of all steps, which are in order. With
+    `are_apart`, events are not among the visits, which are drawn in full. `expected` are the numbers of events on each
+    day at the rate of other subjects, drawn as a dashed line.
     """
     events = [count for _, count, _ in days]
     others = [visits if are_apart else max(visits - count, 0) for _, count, visits in days]
     totals = [count + more for count, more in zip(events, others, strict=True)]
     scale = _gridlines(ceil(max(*totals, *expected or (0,)) * 1.15))  # with room for the words above the columns
-    steps = {shipped_on: ("shipped", 8)} | ({approved_on: ("approved", 22)} if approved_on != shipped_on else {})
     marks = _NOTHING
-    for step, (text, y) in steps.items():
+    for place, (step, text) in enumerate(reversed([*steps.items()])):
         x = 100 * ((step - days[0][0]).days + 0.5) / len(days)
         dx, anchor = (6, "start") if x < 50 else (-6, "end")
-        marks += _STEP.format(x=_number(x), bottom=TOP + HEIGHT, dx=dx, y=y, anchor=anchor, text=text)
+        marks += _STEP.format(x=_number(x), bottom=TOP + HEIGHT, dx=dx, y=8 + 14 * place, anchor=anchor, text=text)
     shapes = _stack([("ai", events), ("other", others)], scale[-1])
     shapes += _dashed_line(expected, scale[-1]) if expected else _NOTHING
-    shipped, last = (shipped_on - days[0][0]).days, len(days) - 1
-    labels = [(number, short_day(days[number][0]), True) for number in dict.fromkeys((0, shipped))]
-    if last - shipped >= len(days) / 12:  # otherwise, the labels would touch, on narrow screens sooner
-        labels.append((last, short_day(days[last][0]), last - shipped >= len(days) / 6))
+    reached, last = (max(steps) - days[0][0]).days, len(days) - 1
+    labels = [(number, short_day(days[number][0]), True) for number in dict.fromkeys((0, reached))]
+    if last - reached >= len(days) / 12:  # otherwise, the labels would touch, on narrow screens sooner
+        labels.append((last, short_day(days[last][0]), last - reached >= len(days) / 6))
     return _frame(len(days), scale, _stretch(len(days), shapes) + marks, labels)
 
 

@@ -224,7 +224,7 @@ def test_the_chart_of_measured_days_marks_the_shipping_day(shipped_on, x, anchor
     days = [(date(2026, 11, number), events, visits) for number, events, visits in
             ((1, 7, 10), (2, 10, 10), (3, 0, 0), (4, 5, 2))]  # fmt: skip
     on = date(2026, 11, shipped_on)
-    root = parsed(charts.measured_days(days, on, on))
+    root = parsed(charts.measured_days(days, {on: "shipped"}))
     line, label = classes(root, "shipped")
     assert (line.get("x1"), line.get("x2"), label.get("x"), label.get("text-anchor")) == (x, x, x, anchor)
     assert heights(root, "ai") == [93.33, 133.33, 66.67]  # of 200 pixels for 15: there is room for the label above 10
@@ -233,7 +233,7 @@ def test_the_chart_of_measured_days_marks_the_shipping_day(shipped_on, x, anchor
 
 def measured(count, approved, shipped, **more):
     days = [(date(2026, 11, 1) + timedelta(number), 7, 10) for number in range(count)]
-    return parsed(charts.measured_days(days, days[approved][0], days[shipped][0], **more))
+    return parsed(charts.measured_days(days, {days[approved][0]: "approved", days[shipped][0]: "shipped"}, **more))
 
 
 @pytest.mark.parametrize(
