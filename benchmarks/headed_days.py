@@ -46,7 +46,10 @@ def headed_days(*, has_list: bool = False) -> Iterator[HeadedDay]:
 
 
 def lines_of(one: HeadedDay, number: int) -> Iterator[str]:
-    """Yield a visitor-day on its own domain, as lines of a log with headers; its first request has a campaign."""
+    """Yield a visitor-day on its own domain, as lines of a log with headers; its first request has a campaign.
+
+    If the domain serves no page, the other rows of that day are the visitors to other domains.
+    """
     for request in requests_of(one.day):
         is_own = request.visitor == 0
         asked = request if is_own or one.serves else request._replace(status=403)

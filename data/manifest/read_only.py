@@ -22,7 +22,7 @@ def is_read_only(root: Path) -> bool:
 
 
 def connect_read_only(path: Path, scratch: Path) -> sqlite3.Connection:
-    """Open a database for reading only. Raises sqlite3.Error or OSError.
+    """Open a database read-only. Raises sqlite3.Error or OSError.
 
     If SQLite cannot read the log in place, because it cannot create the shared memory (-shm), the database is copied
     with its log into the folder `scratch`. The database is opened as immutable only if there is no log, since SQLite

@@ -18,8 +18,8 @@ class PublishedObjects(NamedTuple):
     unpublished_visits: list[LandedFile]  # lake files without a published object
     unpublished_links: list[str]  # paths of such lake files
     epoch: int | None
-    """While the organization has this epoch, replaced objects stand in for the files that were merged from them; None
-    if there are no such objects."""
+    """The epoch in which replaced objects are read instead of the files merged from them; None if there are no such
+    objects."""
 
 
 class PublishedLake:

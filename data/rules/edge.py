@@ -24,7 +24,7 @@ _KINDS_OF_ADDRESSES: Final = {"searchEngine": "search", "monitoringService": "mo
 Evidence: https://developers.cloudflare.com/logs/logpush/logpush-job/datasets/zone/http_requests/#clientipclass
 """
 _CERTAIN: Final = "1"
-"""The score of a request that a program certainly sent; 0 means that there is no score.
+"""The bot score of requests that are certainly automated; a score of 0 means that none was computed.
 
 Evidence: https://developers.cloudflare.com/bots/concepts/bot-score/
 """
