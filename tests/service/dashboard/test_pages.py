@@ -554,7 +554,7 @@ def test_a_day_with_visits_is_not_reported_as_missing(lake, browsing):
     assert "Hatched: data is missing." in page.one("section", id="visits-by-hour").text
 
 
-def test_the_main_chart_has_a_mark_for_each_day_with_events(lake, browsing):
+def test_the_main_chart_marks_days_with_events(lake, browsing):
     agent = {"bot_category": "ai_training", "agent_kind": "training", "device_type": "bot", "operator": "Maker"}
     land(lake, "acme", [visit(visited_at=datetime(2026, 2, day, hour)) for day in range(1, 29) for hour in (0, 12, 23)])
     with open_store(Jobs, lake) as jobs:
