@@ -272,9 +272,12 @@ class Panel:
     def notes(self, rows: Sequence[Row], selection: Selection) -> Sequence[str]:
         """Return the notes below the table."""
         cut = self.cut if sum(REST not in row.values() for row in rows) >= MAX_ROWS.get(self.entry.name, inf) else ""
-        missing = selection.days.uncovered_days if selection.days else 0
-        if missing and any(column.field == "avg_visits" for column in self.columns()):
-            return [f"Averages include {plural(missing, 'day')} on which data is missing.", cut, self.note]
+        days = selection.days
+        if days and any(column.field == "avg_visits" for column in self.columns()):
+            missing = f"{plural(days.uncovered_days, 'day')} on which data is missing" if days.uncovered_days else ""
+            today = "today, which is not over" if days.end >= days.today else ""
+            included = " and ".join(filter(None, (missing, today)))
+            return [f"Averages include {included}." if included else "", cut, self.note]
         return [cut, self.note]
 
     def nothing(self, rows: Sequence[Row], _selection: Selection) -> Mapping[str, str] | None:

@@ -284,7 +284,11 @@ class LinkList(Panel):
 
 @dataclass(frozen=True)
 class WithJobs(Panel):
-    """Rows that may each have a job."""
+    """Rows that may each have a job; visitors are unknown in a row that counts none, since it has visits."""
 
     is_compared: bool = False
     has_jobs: ClassVar[bool] = True
+
+    def rows_of(self, answer: Sequence[Row]) -> Sequence[Row]:
+        """Return the rows, with None for unknown visitors."""
+        return [{**row, "visitors": row["visitors"] or None} for row in answer]

@@ -49,6 +49,13 @@ def rows_of(browser, query=""):
     return browser.read(f"invented-links{query}").one("table", data_entry="invented-links").one("tbody").all("tr")
 
 
+def test_visitors_without_addresses_are_shown_as_unknown(lake, acme):
+    at = datetime(2026, 3, 14, 9)
+    land(lake, "acme", [visit(visited_at=at, path="/no-address", status=404, visitor=None, **PERSON)])
+    shown = tables(acme.read("invented-links"))["invented-links", None]
+    assert {row["visitors"] for row in shown if row["path"] == "/no-address"} == {""}  # the API's 0
+
+
 def buttons(browser, query=""):
     """Return the buttons on the page by path: the target of each button's form, and the value that the button sends."""
     forms = [form for row in rows_of(browser, query) for form in row.all("form")]

@@ -504,6 +504,12 @@ def test_weekdays_are_drawn_by_their_average(browser, api):
     assert heights == pytest.approx([average * heights[0] / averages[0] for average in averages], abs=0.01)
 
 
+@pytest.mark.parametrize(("last", "is_told"), [("2026-03-14", False), ("2026-03-15", True)])
+def test_averages_tell_that_they_include_today(browser, last, is_told):
+    text = browser.read(f"times?start_date=2026-03-09&end_date={last}").one("section", id="daily-activity").text
+    assert ("today, which is not over." in text) == is_told
+
+
 def test_days_without_a_log_are_hatched_and_not_compared(lake, browsing):
     for days in (range(2), range(2, 5), range(8, 14)):  # of March, and nothing from the 6th to the 8th
         land(lake, "acme", [visit(visited_at=datetime(2026, 3, day + 1, hour)) for day in days for hour in (0, 12, 23)])
@@ -528,7 +534,8 @@ def test_days_without_a_log_are_hatched_and_not_compared(lake, browsing):
     assert gap.text == "6 Mar – 8 Mar 2026: data is missing on 3 days"
     assert gap["href"] == "/app/?start_date=2026-03-06&end_date=2026-03-08"
     assert "No comparison" in page.text
-    assert "Averages include 3 days on which data is missing." in times.one("section", id="daily-activity").text
+    averages = "Averages include 3 days on which data is missing and today, which is not over."
+    assert averages in times.one("section", id="daily-activity").text
     assert len(weeks.one("section", id="weekly").all("rect", class_="partial")) == 2  # this week is not over
     assert "Data is missing" not in recent.text
     assert "Data is missing on 2 of 3 days. No data for today yet." in silent
