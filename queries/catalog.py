@@ -184,6 +184,11 @@ WITHOUT_ROUTE: Final = (
     rows("ai-texts", f.AGENT, f.OPERATOR, f.MARKDOWN, f.LLMS_TXT, f.ERRORS_4XX, f.LAST_SEEN),
     row("people", f.VISITS, f.HUMAN_CLICKS, f.UNIQUE_VISITORS, f.UNIDENTIFIED_VISITS),
     rows(
+        "figures-by-day",
+        f.DATE, f.TOTAL_VISITS, f.HUMAN_CLICKS, f.AGENT_FETCHES, f.AI_REFERRAL_REQUESTS, f.OTHER_VISITS,
+        f.PEOPLE_VISITORS, f.UNIDENTIFIED_PEOPLE,
+    ),
+    rows(
         "source-links",
         f.AI_SOURCE, f.SHORT_CODE, f.DOMAIN, f.TARGET_URL, f.VISITS, f.PERCENTAGE, f.AGENT_FETCHES, f.AI_REFERRALS,
         f.ERRORS_4XX, f.ERRORS_5XX, f.LAST_VISIT,

@@ -603,6 +603,7 @@ MEASURES: Final[dict[str, Measure]] = {
     "unique_visitors": _distinct("visitor", "day"),
     "people_visitors": _distinct("visitor", "day", of=PEOPLE),
     "unidentified_visits": _number(lambda visit: visit["visitor"] is None),
+    "unidentified_people": _number(lambda visit: visit["visitor"] is None and visit["bot_category"] in PEOPLE),
     "pages_accessed": lambda visits: len({visit["path"] for visit in visits if visit["path"]}),
     "short_codes": _distinct("short_code"),
     "active_days": _distinct("day"),
@@ -626,6 +627,10 @@ SPLIT: Final = (
     "other_visits",
 )  # fmt: skip
 BY_CLASS: Final = ("total_visits", "human_clicks", "ai_visits", "other_visits")
+FIGURES: Final = (
+    "total_visits", "human_clicks", "agent_fetches", "ai_referral_requests", "other_visits", "people_visitors",
+    "unidentified_people",
+)  # fmt: skip
 BY_PURPOSE: Final = (*PURPOSES.values(), "ai_referrals")
 USUAL: Final = ("visits", "percentage", "human_clicks", "ai_visits", "unique_visitors")
 OF_PEOPLE: Final = ("visits", "percentage", "human_clicks", "unique_visitors")
@@ -1277,6 +1282,7 @@ ENTRIES: Final[dict[str, Answer]] = {
     "time-series": _series(
         "date", lambda day: day, ("total_visits", "human_clicks", "ai_visits", "mobile_visits", "desktop_visits")
     ),
+    "figures-by-day": _series("date", lambda day: day, FIGURES),
     "visits-by-month": _series("month", lambda day: day.replace(day=1), BY_CLASS),
     "ai-by-day": _series("date", lambda day: day, BY_PURPOSE),
     "ai-by-week": _series("week", _week, BY_PURPOSE),

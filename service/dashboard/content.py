@@ -22,20 +22,20 @@ from service.dashboard.listing import Listing
 from service.dashboard.panel import PageAnswers, Panel, Selection, Wanted, key_of
 from service.dashboard.tables import CellLinks
 from service.dashboard.tiles import (
+    FIGURES,
     TILES,
-    Figures,
     Tile,
     disguised_in_words,
+    figures_of,
     filled_tiles,
     unidentified_in_words,
-    with_reads,
 )
 from service.jobs.reader import Mark
 from service.reports.filters import Filters
 
 DASHBOARD: Final = ENDPOINTS["dashboard"]
-PEOPLE: Final = ENTRIES["people"]
 DISGUISED: Final = ENTRIES["disguised"]
+TOP_LINKS: Final = ENTRIES["top-links"]
 OVERVIEW_ROW: Final = ENDPOINTS["traffic-overview"]
 FILTER_VALUES: Final = ENTRIES["filter-values"]
 OF_PATHS: Final = tuple(ENTRIES[name] for name in ("paths", "invented-links", "left-out", "left-out-requests"))
@@ -55,7 +55,7 @@ class Page:
     lead: str
     panels: tuple[Panel, ...]
     key: str = ""  # the keyboard shortcut that opens it
-    is_dashboard: bool = False  # with tiles; all panels share an answer
+    is_dashboard: bool = False  # with the figures of an overview; all panels show the same visits
     group: str = ""  # the traffic_group that it shows unless another is chosen
     template: str = "page.html"
     under: str | None = None  # the page that the navigation marks instead of it, which does not name it
@@ -132,35 +132,23 @@ class PageContent:
 
     @cached_property
     def wanted(self) -> list[Wanted]:
-        """Return the answers to request, without duplicates and without members of the dashboard's answer."""
+        """Return the answers to request, without duplicates."""
         is_dashboard, selection = self.page.is_dashboard, self.selection
-        of_page = [DASHBOARD, PEOPLE, DISGUISED] if is_dashboard else [FILTER_VALUES]
+        of_page = [TOP_LINKS, DISGUISED] if is_dashboard else [FILTER_VALUES]
         of_page += [OVERVIEW_ROW] if self.page.tiles else []
         wanted = [(entry, selection.scope_for(entry)) for entry in of_page]
-        if is_dashboard and self.comparison:
-            spans = self.comparison.now, self.comparison.before
-            wanted += [(entry, span) for span in spans for entry in (OVERVIEW_ROW, PEOPLE)]
+        wanted += [(FIGURES, selection.with_earlier)] if is_dashboard else []
         wanted += [pair for panel in self.panels for pair in panel.wants(selection)]
-        members = {key_of(pair) for pair in self._members}
-        return [*{key_of(pair): pair for pair in wanted if key_of(pair) not in members}.values()]
-
-    @cached_property
-    def _members(self) -> list[Wanted]:
-        """Return the members of the dashboard's answer, in order."""
-        return [(part, self._scope) for _, part in DASHBOARD.members] if self.page.is_dashboard else []
+        return [*{key_of(pair): pair for pair in wanted}.values()]
 
     @cached_property
     def _scope(self) -> Scope:
-        """Return the scope of the dashboard's answers."""
+        """Return the scope of a dashboard's answers."""
         return self.filters.scope_for(DASHBOARD)
 
     def answers(self, loaded: Sequence[Any]) -> PageAnswers:
         """Return the answers of the page; `loaded` are the decoded `wanted` answers."""
-        members: list[Any] = []
-        if self.page.is_dashboard:
-            dashboard = PageAnswers(self.wanted, loaded)[DASHBOARD, self._scope]
-            members = [dashboard[name] for name, _ in DASHBOARD.members]
-        return PageAnswers([*self.wanted, *self._members], [*loaded, *members])
+        return PageAnswers(self.wanted, loaded)
 
     def answer(self, answers: PageAnswers, name: str) -> Any:  # noqa: ANN401  # as JSON has it
         """Return the answer with this name for the days of the page."""
@@ -219,7 +207,8 @@ class PageContent:
     def unidentified_in_words(self, answers: PageAnswers) -> str:
         """Return a sentence on the visits by people that have no address, if Visitors is shown; "" for none."""
         is_shown = self.filters.scope.traffic_group in {None, "people"}
-        return unidentified_in_words(answers[PEOPLE, self._scope]) if is_shown else ""
+        rows = answers[FIGURES, self.selection.with_earlier] if is_shown else []
+        return unidentified_in_words(figures_of(rows, self._scope))
 
     @property
     def _days(self) -> ChartDays:
@@ -235,19 +224,18 @@ class PageContent:
         if not self.page.is_dashboard:
             figures = self.answer(answers, OVERVIEW_ROW.name) if self.page.tiles else {}
             return filled_tiles(self.page.tiles, figures, None, self.filters, has_links=has_links)
-
-        def figures_of(scope: Scope) -> Figures:
-            return with_reads({**answers[PEOPLE, scope], **answers[OVERVIEW_ROW, scope]})
-
-        comparison = self.comparison
-        compared = (comparison, figures_of(comparison.now), figures_of(comparison.before)) if comparison else None
-        return filled_tiles(TILES, figures_of(self._scope), compared, self.filters, has_links=has_links)
+        rows, comparison, compared = answers[FIGURES, self.selection.with_earlier], self.comparison, None
+        if comparison:
+            compared = comparison, figures_of(rows, comparison.now), figures_of(rows, comparison.before)
+        return filled_tiles(TILES, figures_of(rows, self._scope), compared, self.filters, has_links=has_links)
 
     def _elsewhere(self, answers: PageAnswers) -> dict[str, str] | None:
         """Return a hint about the days with visits if this selection has none: its text, its link, and the link's query
         string.
         """
-        if not self.page.is_dashboard or not self.stored or self.answer(answers, "traffic-overview")["total_visits"]:
+        if not self.page.is_dashboard or not self.stored:
+            return None
+        if figures_of(answers[FIGURES, self.selection.with_earlier], self._scope)["total_visits"]:
             return None
         first, last = self.stored.first_day, self.stored.last_day
         if not first or not last:

@@ -75,6 +75,12 @@ class Selection:
         return self.whole or self.filters.scope_for(entry)
 
     @property
+    def with_earlier(self) -> Scope:
+        """Return the scope of a dashboard's answers, extended by the days that it is compared with, if any."""
+        whole = self.whole or self.filters.scope
+        return replace(whole, start_date=self.comparison.before.start_date) if self.comparison else whole
+
+    @property
     def group(self) -> Group:
         """Return the group of visits that the page shows."""
         return GROUPS[self.filters.scope.traffic_group]

@@ -34,7 +34,7 @@ AGENTS: Final = Agents.of(
     "bot-traffic", "Agents", "agent agent_kind confidence visits percentage", limit=10, all_on="agents",
 )
 COUNTRIES: Final = CountryMap.of(
-    "geographic", "Countries", "country_name country human_clicks share_of_people", limit=50, all_on="people",
+    "geographic", "Countries", "country_name country human_clicks share_of_people", limit=10, all_on="people",
 )
 REFERRERS: Final = Referrers.of(
     "referrers", "Referrers", "referrer referrer_type visits percentage", limit=10, all_on="people",

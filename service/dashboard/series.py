@@ -16,6 +16,7 @@ from service.core.pages.spans import FIELD_OF, ChartDays, day_labels, hour_label
 from service.dashboard.marks import MAX_MARKS, grouped_marks, marks_of
 from service.dashboard.panel import FilledPanel, PageAnswers, Panel, Selection, Wanted
 from service.dashboard.tables import Row
+from service.dashboard.tiles import FIGURES
 from service.reports.filters import Filters
 
 _AGENTS: Final = ENTRIES["bot-traffic"]
@@ -133,7 +134,9 @@ class MainSeries(TimeSeries):
     def wants(self, selection: Selection) -> list[Wanted]:
         """Return the requests for visits on these days and on the days before, and for the agents that marks need."""
         wanted = [(self.entry, selection.scope_for(self.entry))]
-        if selection.comparison and self.unit != "month":  # months in two spans do not begin on corresponding days
+        if selection.comparison and self.unit == "day":
+            wanted.append((FIGURES, selection.with_earlier))
+        elif selection.comparison and self.unit == "hour":  # months in two spans do not begin on corresponding days
             wanted.append((self.entry, selection.comparison.before))
         return wanted if selection.events is None else [*wanted, (_AGENTS, selection.scope_for(_AGENTS))]
 
@@ -146,6 +149,8 @@ class MainSeries(TimeSeries):
             selection = replace(selection, marks=grouped_marks(marks))
         answer, previous = found if len(found) > 1 else (*found, ())
         rows, columns = self.rows_of(answer), self.columns()
+        if previous and self.unit == "day":
+            previous = [row for row in previous if row["date"] < rows[0]["date"]]
         if previous:
             pairs = zip_longest(rows, previous[: len(rows)], fillvalue={"total_visits": None})
             rows, columns = (

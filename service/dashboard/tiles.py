@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from data.text import plural
+from queries import ENTRIES, Scope
 from service.dashboard.comparison import Comparison
 from service.reports.filters import Filters
 
-VISITORS: Final = "unique_visitors"
+FIGURES: Final = ENTRIES["figures-by-day"]
+VISITORS: Final = "people_visitors"
 READ_BY_AI: Final = "agent_fetches"
 _REQUESTS: Final = ("ai_assistant_requests", "ai_training_requests", "ai_coding_agent_requests")
 _SENT: Final = ("ai_referral_requests", "Sent by AI", "ai", "agents?traffic_type=ai_referral")
@@ -19,7 +21,7 @@ TILES: Final = (
     (READ_BY_AI, "Read by AI", "ai", "ai"),
     ("other_visits", "Other bots", "other", "agents?traffic_type=other"),
 )
-"""The figures of an overview: the field of its answer or of `people`, label, color, and the linked page and query."""
+"""The figures of an overview: the field of `figures-by-day`, label, color, and the linked page and query."""
 OF_AI: Final = (
     ("ai_assistant_requests", "Assistants", "ai", "agents?traffic_type=ai_assistant"),
     ("ai_training_requests", "For training", "ai", "agents?traffic_type=ai_training"),
@@ -36,7 +38,7 @@ _OF_GROUP: Final = {
 """The figures shown for a traffic_group; all others would be 0, as if there were no such visits."""
 
 Figures = Mapping[str, Any]
-"""The answers traffic-overview and people combined. Visitors are people, and people sent by AI."""
+"""The row of traffic-overview, or the sums of rows of figures-by-day. Visitors are people, and people sent by AI."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,10 @@ class Tile:
         return "–" if self.value is None else f"{'at least ' if self.is_least else ''}{self.value:,}"
 
 
-def with_reads(figures: Figures) -> Figures:
-    """Return the figures with the reads by AI added: visits by its agents, without the people that it sent."""
-    return {**figures, READ_BY_AI: sum(figures[name] for name in _REQUESTS)}
+def figures_of(rows: Sequence[Mapping[str, Any]], scope: Scope) -> Figures:
+    """Return the sums of the rows of figures-by-day that are on the days of a scope."""
+    days = [row for row in rows if str(scope.start_date) <= row["date"] <= str(scope.end_date)]
+    return {field.name: sum(row[field.name] for row in days) for field in FIGURES.fields if field.name != "date"}
 
 
 def filled_tiles(
@@ -80,12 +83,12 @@ def filled_tiles(
             continue
         path, _, fixed = target.partition("?")
         query = filters.query_string(traffic_type=fixed.partition("=")[2] or None)
-        is_least = field == VISITORS and bool(figures["unidentified_visits"])
+        is_least = field == VISITORS and bool(figures["unidentified_people"])
         value = None if is_least and not figures[field] else figures[field]
         change = None
         if compared:
             comparison, now, before = compared
-            if field != VISITORS or not (now["unidentified_visits"] or before["unidentified_visits"]):
+            if field != VISITORS or not (now["unidentified_people"] or before["unidentified_people"]):
                 change = comparison.change(field, now, before)
         href = f"{path}{query}" if target and has_links else ""
         filled.append(Tile(field, label, color, value, is_least, change, href))
@@ -94,7 +97,7 @@ def filled_tiles(
 
 def unidentified_in_words(figures: Figures) -> str:
     """Return a sentence with the number of visits by people whose visitors are unknown; "" if there are none."""
-    count = figures["unidentified_visits"]
+    count = figures["unidentified_people"]
     have = "has" if count == 1 else "have"
     words = f"{plural(count, 'visit')} by people {have} no address: Visitors does not count who made {{}}."
     return words.format("it" if count == 1 else "them") if count else ""

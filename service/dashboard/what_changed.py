@@ -35,11 +35,10 @@ class WhatChanged(Panel):
 
     def wants(self, selection: Selection) -> list[Wanted]:
         """Return the requests for the visits by name in both periods; none without a previous period."""
-        found = selection.comparison
-        if not found:
+        if not selection.comparison:
             return []
-        both = replace(found.now, start_date=found.before.start_date)
-        return [(self.entry, both), *([(_LINKS, both)] if selection.compares_links else [])]
+        entries = (self.entry, _LINKS) if selection.compares_links else (self.entry,)
+        return [(entry, selection.with_earlier) for entry in entries]
 
     def columns(self) -> tuple[TableColumn, ...]:
         """Return the columns: the change, its name, and its visits in both periods."""

@@ -30,8 +30,8 @@ _SHADE: Final = Markup(
     '<li><svg viewBox="0 0 12 12" width="12" height="12">'
     '<rect class="q{shade}" width="12" height="12" rx="3"/></svg> {span}</li>'
 )
-_COUNTRY: Final = Markup("<{tag} {shape}/>")
-_SHADED: Final = Markup('<{tag} {shape} class="q{shade}"><title>{name}: {count}</title></{tag}>')
+_UNVISITED: Final = {code: Markup("<%s %s/>") % drawn for code, drawn in MAP_SHAPES.items()}
+_SHADED: Final = Markup('<%s %s class="q%d"><title>%s: %s</title></%s>')
 
 
 def world_map(counts: Mapping[str, int], names: Mapping[str, str]) -> Markup:
@@ -44,9 +44,9 @@ def world_map(counts: Mapping[str, int], names: Mapping[str, str]) -> Markup:
     highest = max(visited.values(), default=0)
     shades = {code: max(SHADES - round(log(highest / count, 5)), 1) for code, count in visited.items()}
     countries = (
-        _SHADED.format(tag=tag, shape=shape, shade=shades[code], name=names.get(code, code), count=f"{visited[code]:,}")
+        _SHADED % (tag, shape, shades[code], names.get(code, code), f"{visited[code]:,}", tag)
         if code in visited
-        else _COUNTRY.format(tag=tag, shape=shape)
+        else _UNVISITED[code]
         for code, (tag, shape) in MAP_SHAPES.items()
     )
     least = [ceil(highest / (5 ** (SHADES - shade) * sqrt(5))) if shade > 1 else 1 for shade in range(1, SHADES + 1)]

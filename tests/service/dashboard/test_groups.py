@@ -125,7 +125,7 @@ def test_people_sent_by_ai_are_labelled_among_people(page_of):
 @pytest.mark.parametrize(
     ("group", "figures"),
     [
-        ("people", {"human_clicks": "4", "unique_visitors": "4", "ai_referral_requests": "2"}),
+        ("people", {"human_clicks": "4", "people_visitors": "4", "ai_referral_requests": "2"}),
         ("ai", {"ai_referral_requests": "2", "agent_fetches": "3"}),
         ("bots", {"other_visits": "5"}),
     ],

@@ -121,7 +121,7 @@ def test_visitors_to_the_only_domain_equal_the_overview(lake, acme):
         for kind, visitors in kinds.items() for visitor in visitors
     ])  # fmt: skip
     (row,) = tables(acme.read("domains"))["domain-breakdown", None]
-    assert (row["people_visitors"], tile_values(acme.read(""))["unique_visitors"]) == ("4", "4")
+    assert (row["people_visitors"], tile_values(acme.read(""))["people_visitors"]) == ("4", "4")
 
 
 def test_the_form_keeps_filters_and_order(browser):

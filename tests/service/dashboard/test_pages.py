@@ -170,7 +170,7 @@ def compare(page, api, scope):
     if page.all("ul", data_entry="traffic-overview"):
         overview, shown = api(f"traffic-overview{scope}"), tile_values(page)
         figures = overview | {"agent_fetches": overview["ai_visits"] - overview["ai_referral_requests"]}
-        shown = {name: value for name, value in shown.items() if name not in {"unique_visitors", "undecided_jobs"}}
+        shown = {name: value for name, value in shown.items() if name not in {"people_visitors", "undecided_jobs"}}
         assert shown == {name: str(figures[name]) for name in shown}
         assert sum(map(int, shown.values())) in {overview["total_visits"], overview["ai_visits"]}  # on the page AI
 
@@ -416,7 +416,7 @@ def test_unknown_visitors_make_the_visitor_count_a_minimum(lake, browsing):
         for organization, (_, text) in told.items():
             browser.enter(link_of(lake, organization))
             tiles = browser.read("").one("ul", data_entry="traffic-overview")
-            assert tiles.one("data", data_field="unique_visitors").text == text
+            assert tiles.one("data", data_field="people_visitors").text == text
 
 
 def test_the_people_page_ranks_rows_by_human_visits(lake, acme):

@@ -102,7 +102,7 @@ def path_in(html):
 
 def total(page):
     """Return the sum of a page's figures, except its unique visitors."""
-    return str(sum(int(value) for name, value in tile_values(page).items() if name != "unique_visitors"))
+    return str(sum(int(value) for name, value in tile_values(page).items() if name != "people_visitors"))
 
 
 def test_a_share_shows_the_numbers_of_the_api_without_a_session(share, reader, shared_lake, opened):
