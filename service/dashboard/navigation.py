@@ -23,6 +23,6 @@ NAMED: Final = (
     Page("times", "Times", "When visits happen.", panels.TIMES, "g t", group="people"),
     Page("links", "Links", "Every link, whether or not it was visited in this period.", panels.LINKS, "g l"),
     Page("paths", "Paths", "Requests by people, AI and others, and their responses.", panels.PATHS_PAGE, "g p"),
-    Page("domains", "Domains", "Visits and visitors to each domain.", panels.DOMAINS, "g d"),
+    Page("domains", "Domains", "Visits to each domain, and its visitors.", panels.DOMAINS, "g d"),
 )
 NAVIGATION: Final = tuple(PageLink(page.path, page.title, page.key) for page in NAMED)

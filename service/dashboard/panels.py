@@ -60,7 +60,7 @@ LINK: Final = (
     ),
     Panel.of(
         "link-agents", "AI agents", is_wide=True, color="ai",
-        hint="Every agent seen in this period, whether or not it read this link.",
+        hint="Every AI agent seen in this period, whether or not it read this link.",
         empty="No AI agent was seen in this period.",
     ),
 )
@@ -140,7 +140,7 @@ _AGENTS: Final = Agents.of(
 )
 _LINKS: Final = Panel.of(
     "top-links", "Links", "short_code visits percentage domain target_url last_visit", is_wide=True,
-    cut="The 100 links with the most of these visits.",
+    cut="The 100 links with the most such visits.",
 )
 OF_PLATFORM: Final = (
     replace(_PLATFORMS, fields=(
@@ -153,7 +153,8 @@ OF_PLATFORM: Final = (
     Panel.of(
         "source-links", "Links",
         "short_code domain visits percentage agent_fetches ai_referrals errors_4xx errors_5xx last_visit", color="ai",
-        is_wide=True, cut="The 20 links with the most reads by this platform and people sent by it.",
+        is_wide=True, hint="Shares are of visits to links by this platform, and by people sent by it.",
+        cut="The 20 links with the most reads by this platform and people sent by it.",
     ),
 )
 OF_OPERATOR: Final = (_PLATFORMS, _AGENTS, PATHS, _LINKS)
@@ -186,10 +187,11 @@ PEOPLE: Final = (
 )
 TIMES: Final = (
     Hours.of("hourly-activity", "Hours", hint="Visits in each hour of the day."),
-    Weekdays.of("daily-activity", "Weekdays", hint="Average visits on each day of the week."),
+    Weekdays.of("daily-activity", "Days of the week", hint="Average visits on each day of the week."),
     Panel.of(
-        "weekend-vs-weekday", "Weekends", "period days visits avg_visits human_clicks ai_visits other_visits",
-        is_wide=True, is_compared=False,  # equal spans have unequal numbers of these days
+        "weekend-vs-weekday", "Weekdays and weekends",
+        "period days visits avg_visits human_clicks ai_visits other_visits", is_wide=True,
+        is_compared=False,  # equal spans have unequal numbers of these days
     ),
     Panel.of(
         "peak-times", "Busiest hours", "day_name hour avg_visits visits human_clicks ai_visits", is_wide=True,
@@ -210,7 +212,7 @@ LINKS: Final = (
     LinkList.of(
         "all-links", "All links", "short_code visits human_clicks ai_visits other_visits people_visitors domain "
         "target_url tags last_visit created_at", is_wide=True, has_split=True, empty="No links found.",
-        note="Stored links, and short codes that were answered. The CSV file has all of them, or the first 100,000.",
+        note="Stored links, and short codes that were answered. The CSV file has up to 100,000 of them.",
     ),
 )
 DOMAINS: Final = (

@@ -29,7 +29,7 @@ _CSS_CLASSES: Final = (
 )  # fmt: skip
 _ROW_HEADS: Final = {css: Markup('<th scope="row" class="%s">') % css for css in _CSS_CLASSES}
 _HEAD_WITH_DOMAIN: Final = Markup('<th scope="row" class="%s" data-domain="%s">')
-"""The head of a link's row: a phone shows the domain below the code instead of in a column."""
+"""The head of a row for an address: a phone shows the domain below the code or path instead of in a column."""
 _CELLS: Final = {css: Markup('<td class="%s">') % css for css in _CSS_CLASSES}
 _DOMAIN_CELLS: Final = {css: Markup('<td class="%s domain">') % css for css in _CSS_CLASSES}
 _END_ROW_HEAD, _END_CELL, _END_ROW = Markup("</th>"), Markup("</td>"), Markup("</tr>")
@@ -121,7 +121,7 @@ class Table:
 
     def _row(self, row: Row, most: Mapping[str, float], *, is_missing: bool) -> Markup:
         is_rest = row.get(self.columns[0].field) == REST
-        is_link = not is_rest and self.columns[0].field == "short_code" and "domain" in row
+        is_address = not is_rest and self.columns[0].field in {"short_code", "path"} and "domain" in row
         parts = [_REST_ROW if is_rest else _ROW]
         for number, column in enumerate(self.columns):
             href = self.links.of(column.field, row) if self.links and column.field in LINKED_FIELDS else ""
@@ -134,7 +134,7 @@ class Table:
                 cells = _DOMAIN_CELLS if column.field == "domain" else _CELLS
                 parts += (cells[css], content, _END_CELL)
             else:
-                head = _HEAD_WITH_DOMAIN % (css, row["domain"] or "") if is_link else _ROW_HEADS[css]
+                head = _HEAD_WITH_DOMAIN % (css, row["domain"] or "") if is_address else _ROW_HEADS[css]
                 parts += (head, content, _NOT_COVERED if is_missing else Markup(""), _END_ROW_HEAD)
         if self.has_split:
             people, ai, other = (int(row[name]) for name in ("human_clicks", "ai_visits", "other_visits"))

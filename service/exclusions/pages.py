@@ -1,4 +1,4 @@
-"""The page Left out of people: visits that are not counted, and bots that are not recognized by name."""
+"""The page Left out of people: visits that are not counted, and bots that are recognized by what they do."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -27,7 +27,11 @@ PATH: Final = "left-out"
 DAYS: Final = ENTRIES["left-out"]
 REQUESTS: Final = ENTRIES["left-out-requests"]
 PAGE: Final = Page(
-    PATH, "Left out of people", "Requests that are not counted, and bots that are not recognized by name.", (), under=""
+    PATH,
+    "Left out of people",
+    "Requests that are not counted, and bots that are recognized by what they do.",
+    (),
+    under="",
 )
 REASONS: Final = {
     "file": "file", "own": "own", "disguised": "disguised", "loaded_ahead": "loaded ahead", "probe": "probe",
@@ -38,7 +42,7 @@ ABOUT: Final = {
     "disguised": "A browser's name, but a program's behavior: too fast, too many errors, too old, or without the "
     "headers and files that browsers send and load.",
     "loaded_ahead": "Loaded by a browser in advance, and then not opened.",
-    "probes": "Made only by vulnerability scanners, such as requests for /.env.",
+    "probes": "Requests that only vulnerability scanners make, such as for /.env, under any name.",
     "no_agent": "No name of a browser or program was sent.",
 }
 """Explanations of the reasons, by the field that counts them."""
@@ -175,7 +179,7 @@ def parts_of(days: Rows, requests: Rows, today: str, *, is_aside: bool) -> tuple
     of_parts = (
         ("not-counted", "Not counted", "Stored, but not counted on any other page.", aside),
         (
-            "bots", "Counted as bots", "Recognized by their requests or behavior, not by their user agents.",
+            "bots", "Counted as bots", "Recognized by their requests or behavior, whatever their names.",
             {
                 "disguised": "Disguised", "loaded_ahead": "Loaded ahead", "probes": "Probes",
                 "no_agent": "No user agent",

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from data.text import plural
 from service.jobs.records import NO_DAYS, JobOutcome, Measure
 from service.jobs.states import JudgedBy, OutcomeStatus
 
@@ -22,11 +23,12 @@ def verdict(found: JobOutcome) -> str:
     """Describe a measured outcome in one sentence with its numbers."""
     early, late = found.before or NO_DAYS, found.after or NO_DAYS
     if found.judged_by == "answer":
-        numbers = f"{share(early)} requests failed in the {early.days} days before, "
-        numbers += f"{share(late)} in the {late.days} days since"
+        numbers = f"{share(early)} requests failed in the {plural(early.days, 'day')} before, "
+        numbers += f"{share(late)} in the {plural(late.days, 'day')} since"
     else:
-        numbers = f"{share(early)} over {early.days} days before, {share(late)} over {late.days} days since; "
-        beside = "there was no other finding to compare it with"
+        numbers = f"{share(early)} requests in the {plural(early.days, 'day')} before, "
+        numbers += f"{share(late)} in the {plural(late.days, 'day')} since; "
+        beside = "there is no other finding to compare it with"
         if found.others:
             before, since = share(found.control_before), share(found.control_after)
             beside = f"for {found.others} other{'s' * (found.others != 1)}, {before} before, {since} since"
@@ -34,7 +36,7 @@ def verdict(found: JobOutcome) -> str:
     if found.interval:
         low, high = found.interval
         numbers += f"; the rate is {low:.2g} to {high:.2g} times what it was"
-    left = f"; checks left: {found.looks_left}" if found.looks_left else ""
+    left = f"; {plural(found.looks_left, 'check')} left" if found.looks_left else ""
     lead = "The rate got better, and more than for others" if found.judged_by == "rate" and found.resolves else None
     return f"{lead or _LEADS[found.status, found.judged_by]}: {numbers}{left}."
 

@@ -46,7 +46,7 @@ _HATCHES: Final = _HATCH.format(id="hatch") + _HATCH.format(id="void")
 """Hatchings: over columns in the colour of the background, elsewhere in the colour of lines."""
 _HATCHED: Final = Markup('<rect class="{kind}" x="{x}%" y="{y}" width="{width}%" height="{height}" fill="url(#{id})"/>')
 _STEP: Final = Markup(
-    '<line class="shipped" x1="{x}%" x2="{x}%" y1="0" y2="{bottom}"/>'
+    '<line class="shipped" x1="{x}%" x2="{x}%" y1="{top}" y2="{bottom}"/>'
     '<text class="shipped" x="{x}%" dx="{dx}" y="{y}" text-anchor="{anchor}">{text}</text>'
 )
 _MARK: Final = Markup(
@@ -146,7 +146,9 @@ def measured_days(
     for place, (step, text) in enumerate(reversed([*steps.items()])):
         x = 100 * ((step - days[0][0]).days + 0.5) / len(days)
         dx, anchor = (6, "start") if x < 50 else (-6, "end")
-        marks += _STEP.format(x=_number(x), bottom=TOP + HEIGHT, dx=dx, y=8 + 14 * place, anchor=anchor, text=text)
+        marks += _STEP.format(
+            x=_number(x), top=14 * place, bottom=TOP + HEIGHT, dx=dx, y=8 + 14 * place, anchor=anchor, text=text
+        )
     shapes = _stack([("ai", events), ("other", others)], scale[-1])
     shapes += _dashed_line(expected, scale[-1]) if expected else _NOTHING
     reached, last = (max(steps) - days[0][0]).days, len(days) - 1
