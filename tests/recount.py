@@ -1083,7 +1083,7 @@ def _visits_by_name(question: Question) -> list[Row]:
     return [
         {"subject": subject, "name": name, "date": day, "visits": len(visits)}
         for subject, named in groups.items()
-        for name in _most({name: visits for name, visits in named.items() if name not in {None, OTHER_WORDS}})
+        for name in _heaviest_or_new(question, named)
         for day, visits in sorted(_grouped(named[name], itemgetter("day")).items())
     ]
 
@@ -1095,6 +1095,17 @@ def _visits_by_link(question: Question) -> list[Row]:
         for name in _most(groups)
         for day, visits in sorted(_grouped(groups[name], itemgetter("day")).items())
     ]
+
+
+def _heaviest_or_new(question: Question, groups: Mapping[Any, Sequence[Visit]]) -> list[Any]:
+    """Return the 20 names with the most visits, and those of the first 50 without visits in the first half of the days,
+    sorted by name.
+    """
+    named = {name: visits for name, visits in groups.items() if name not in {None, OTHER_WORDS}}
+    ranked, half = sorted(named, key=partial(_by_weight, named)), (len(question.days) + 1) // 2
+    early = set(question.days[:half])
+    new = {name for name in ranked[:50] if early.isdisjoint(visit["day"] for visit in named[name])}
+    return sorted({*ranked[:20], *(new if half < len(question.days) else ())})
 
 
 def _most(groups: Mapping[Any, Sequence[Visit]]) -> list[Any]:

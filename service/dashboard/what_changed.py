@@ -35,10 +35,12 @@ class WhatChanged(Panel):
 
     def wants(self, selection: Selection) -> list[Wanted]:
         """Return the requests for the visits by name in both periods; none without a previous period."""
-        if not selection.comparison:
+        found = selection.comparison
+        if not found:
             return []
+        both = replace(found.now, start_date=found.before.start_date)
         entries = (self.entry, _LINKS) if selection.compares_links else (self.entry,)
-        return [(entry, selection.with_earlier) for entry in entries]
+        return [(entry, both) for entry in entries]
 
     def columns(self) -> tuple[TableColumn, ...]:
         """Return the columns: the change, its name, and its visits in both periods."""

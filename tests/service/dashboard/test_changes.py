@@ -16,6 +16,7 @@ from service.dashboard.report import Report
 from tests.conftest import NOW
 from tests.recount import recount
 from tests.support.page_reading import cells_of
+from tests.support.sql import answers
 from tests.support.visits import land, visit
 
 FIRST = date(2026, 1, 1)
@@ -82,6 +83,21 @@ def test_a_name_without_earlier_visits_is_new():
 def test_a_new_name_with_few_visits_is_not_listed():
     rows = [{"subject": "agent", "name": "Once", "date": "2026-01-10", "visits": 4}]
     assert changes_of(rows, compared(7)) == []
+
+
+def test_names_after_the_twentieth_are_counted_if_they_are_new(lake):
+    rows = [
+        visit(visited_at=datetime(2026, 3, day, 9), agent=f"agent-{number:02}", operator="A", bot_category="other_bot")
+        for number in range(25)
+        for day in range(10 if number in {22, 24} else 1, 13)
+        for _ in range(40 - number)
+    ]  # fmt: skip
+    land(lake, "acme", rows)
+    scope = Scope("acme", date(2026, 3, 1), date(2026, 3, 12))
+    found = answers(lake, scope, ["visits-by-name"])["visits-by-name"]
+    assert {row["name"] for row in found} == {f"agent-{number:02}" for number in (*range(20), 22, 24)}
+    counted = recount("visits-by-name", [row | {"organization": "acme"} for row in rows], scope)
+    assert [row | {"date": str(row["date"])} for row in counted] == found
 
 
 def drawn():
