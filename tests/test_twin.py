@@ -1,11 +1,12 @@
 """The parts of tests/twin that decide which differences count."""
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 
 from tests.twin.differences import Differences
-from tests.twin.masks import Clock, Masks
+from tests.twin.masks import Clock, Masks, Step
 
 STARTED = datetime(2026, 6, 15, 12, 0, tzinfo=UTC)
 MASKS = Masks(Clock(STARTED.timestamp()), STARTED.timestamp() + 60)
@@ -27,6 +28,12 @@ MASKS = Masks(Clock(STARTED.timestamp()), STARTED.timestamp() + 60)
 )
 def test_only_values_that_differ_between_lives_are_masked(text, shown):
     assert MASKS.masked("GET / as editor", text) == shown
+
+
+def test_a_path_that_begins_like_the_tree_keeps_its_name():
+    life = SimpleNamespace(names={"/srv/tw": "<tree>"}, steps=[Step("", "/srv/tw/a.log, /srv/tw and /srv/twin/a.log")])
+    (step,) = MASKS.record(life)
+    assert step.text == "<tree>/a.log, <tree> and /srv/twin/a.log"
 
 
 def test_a_duration_is_masked_only_in_commands():

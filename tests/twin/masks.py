@@ -126,8 +126,8 @@ class Masks:
         others = sorted(life.names.keys() - ids.keys(), key=len, reverse=True)
 
         def named(text: str) -> str:
-            for name in others:
-                text = text.replace(name, life.names[name])
+            for name in others:  # but not the beginning of a longer name
+                text = life.names[name].join(re.split(rf"{re.escape(name)}(?![\w-])", text))
             return _TOKEN.sub(lambda found: ids.get(found[0], found[0]), text)
 
         labels = [self.masked("", named(step.label)) for step in life.steps]
