@@ -15,6 +15,7 @@ SQLITE: Final = "SQLite with indexes"
 GOACCESS: Final = "GoAccess, same file"
 BARE: Final = "bare Starlette route, same bytes"
 DASHBOARD_ENDPOINT: Final = "the endpoint dashboard"
+ALL_VISITS: Final = "the Overview of all visits"
 GOACCESS_REPORT: Final = "GoAccess's HTML report, gzipped"
 ITSELF: Final = "itself at 1,000,000 visits"
 ITSELF_AT_20M: Final = "itself at 20,000,000 visits"
@@ -113,6 +114,7 @@ BARS: Final = (
     Bar("small answers, p99, live", most=50),  # ms
     Bar("large days not judged, live, in the end", most=0),
     Bar("cold Overview over HTTP", DASHBOARD_ENDPOINT, most=1.3, visits=_LARGE),
+    Bar("cold Overview of people over HTTP", ALL_VISITS, most=1.3),
     Bar("rendering of the Overview", most=10),  # ms
     Bar("first view of the Overview, bytes", most=60),  # kB
     Bar("first view of the Overview, requests", most=2),

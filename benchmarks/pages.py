@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import orjson
 
-from benchmarks.bars import DASHBOARD_ENDPOINT, GOACCESS_REPORT
+from benchmarks.bars import ALL_VISITS, DASHBOARD_ENDPOINT, GOACCESS_REPORT
 from benchmarks.figures import OURS, Figure, beside, figure, in_turn, milliseconds
 from benchmarks.made import LAST_DAY
 from benchmarks.peers import World
@@ -51,6 +51,8 @@ from service.reports.cache import AnswerCache
 
 DAYS: Final = 30
 """Days of a cold view: few enough for a previous period, which the Overview compares them with."""
+COLD_VIEWS: Final = 8
+"""Number of cold views to measure: as many as there are periods that none has answered."""
 RENDERINGS: Final = 50
 _LOADED: Final = re.compile(r'(?:href|src)="([^"#]*/static/[^"#]+)')
 _ALL_DAYS: Final = f"start_date={WHOLE.start_date}&end_date={WHOLE.end_date}"
@@ -110,10 +112,15 @@ def _served(world: World) -> Iterator[Figure]:
 
         days = _periods()
         ways = {
-            OURS: lambda: milliseconds(lambda: browser.body(f"/app/?{next(days)}")),
-            DASHBOARD_ENDPOINT: lambda: milliseconds(lambda: get(port, f"/analytics/dashboard?{next(days)}", key)),
+            "all": lambda: milliseconds(lambda: browser.body(f"/app/?{next(days)}")),
+            "people": lambda: milliseconds(lambda: browser.body(f"/app/?{next(days)}&traffic_group=people")),
+            "endpoint": lambda: milliseconds(lambda: get(port, f"/analytics/dashboard?{next(days)}", key)),
         }
-        yield from beside("cold Overview over HTTP", "ms", in_turn(ways))
+        times = in_turn(ways, COLD_VIEWS)
+        of_all = {OURS: times["all"], DASHBOARD_ENDPOINT: times["endpoint"]}
+        yield from beside("cold Overview over HTTP", "ms", of_all)
+        of_people = {OURS: times["people"], ALL_VISITS: times["all"]}
+        yield from beside("cold Overview of people over HTTP", "ms", of_people)
 
 
 def _periods() -> Iterator[str]:
