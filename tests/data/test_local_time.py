@@ -17,6 +17,7 @@ CHANGES = [
     ("America/St_Johns", datetime(2009, 3, 8, 3, 30), -210), ("America/St_Johns", datetime(2009, 3, 8, 3, 31), -150),
     ("Africa/Monrovia", datetime(1971, 1, 1), -45), ("Asia/Kolkata", datetime(2026, 1, 1), 330),
     ("UTC", datetime(2026, 1, 1), 0), ("Europe/Berlin", datetime(1, 1, 1), 0),
+    ("Europe/Berlin", datetime(1899, 12, 31, 23, 59), 0), ("Europe/Berlin", datetime(1900, 1, 1), 60),
     ("Europe/Berlin", datetime(9999, 12, 31), 60),
 ]  # fmt: skip
 
