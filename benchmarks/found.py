@@ -86,7 +86,7 @@ def content_of(file: LogFile, folder: Path) -> bytes | None:
     if shown.returncode:
         return None
     if hashlib.sha256(shown.stdout).hexdigest() != file.sha256:
-        raise typer.BadParameter(f"{clone}: {file.commit}:{file.path} differs from the file that was read.")
+        raise typer.BadParameter(f"{clone}: {file.commit}:{file.path} does not match its recorded SHA-256.")
     return gzip.decompress(shown.stdout) if file.path.endswith(".gz") else shown.stdout
 
 

@@ -1,17 +1,17 @@
-"""Visitor-days from three public Caddy access logs of requests over TLS with their headers, as counts and facts.
+"""Visitor-days from three public Caddy access logs that record TLS and request headers, as counts and facts.
 
 headed_days.tsv.gz has rows like those of visitor_days.py, plus the headers that the visitor sent that day, and how many
 others on the domain sent them. One reader labelled 236 visitor-days in their context before any verdict was known: up
 to 40 from each domain of a hospital's server (2026, ten domains), 60 from a password manager behind Cloudflare (2023),
-and both visitor-days of a game in development (2026), drawn at random from those that counted as people's when they
-landed. The rows are the 156 that still do if the signals of headers, networks and late browsers are ignored. The
-criteria are those of visitor_days.py, with two more: requests for data by an open application count as a session, and a
-visitor that sends only half of the headers is a machine.
+and both visitor-days of a game in development (2026), drawn at random from those that were classified as people when
+they landed. The rows are the 156 that are still classified as people when the signals of headers, networks and late
+browsers are ignored. The criteria are those of visitor_days.py, with two more: requests for data by an open application
+count as a session, and a visitor that sends only half of the headers is a machine.
 
 Nearly all of the people here are the owners: about six with a current Chrome, and one with Firefox. The rules for
-headers were chosen on other logs, and the rules for networks on other sites. For the other visitors to the password
-manager, the networks are those of iporigin 1.1.2 only, since its log was no longer at hand when hosting.toml was made;
-with those of the downloaded list instead, the same visitor-days count as people's.
+headers were chosen on other logs, and the rules for networks on other sites. For visitors to the password manager
+other than its owners, the networks are those of iporigin 1.1.2 only, since its log was no longer at hand when
+hosting.toml was made; with those of the downloaded list instead, the same visitor-days count as people's.
 """
 
 import json

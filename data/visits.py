@@ -167,5 +167,8 @@ def is_organization(name: str) -> bool:
 def check_organization(name: str) -> str:
     """Return `name`; raise BadInput if it is not a valid organization name."""
     if not is_organization(name):
-        raise BadInput(f"{name!r} is not an organization name: use 1 to 64 of A-Z a-z 0-9 _ -, not starting with _.")
+        raise BadInput(
+            f"{name!r} is not a valid organization name: use 1 to 64 characters from A-Z, a-z, 0-9, _ and -, not "
+            "beginning with _."
+        )
     return name

@@ -75,7 +75,9 @@ _CHECKED: Final = frozenset(("traffic_group", "traffic_type"))
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter. Query strings, OpenAPI, options, tool arguments, chips and documents are derived from it."""
+    """One parameter. Query strings, the OpenAPI description, command-line options, MCP tool arguments, filter chips and
+    the documentation are derived from it.
+    """
 
     name: str
     kind: Literal["days", "filter", "word"]
@@ -179,7 +181,7 @@ RESOLVED: Final = frozenset(("target_url", "tag"))
 
 
 def validate(pairs: Iterable[tuple[str, str]], entry: Entry) -> Mapping[str, str]:
-    """Select the parameters that `entry` accepts from pairs of name and value, and drop empty values.
+    """From pairs of name and value, select the parameters that `entry` accepts; drop empty values.
 
     Raises InvalidParameter if a parameter is given twice or is too long.
     """

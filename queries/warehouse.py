@@ -130,4 +130,4 @@ def _check_columns(entry: Entry, columns: list[tuple[str, str]]) -> None:
     """Raise AssertionError unless a template returns the columns (pairs of name and type) that its entry declares."""
     declared = [(field.name, field.kind.sql) for field in entry.fields]
     if columns != declared:
-        raise AssertionError(f"template {entry.name} returns {columns}, the catalog declares {declared}")
+        raise AssertionError(f"template {entry.name} returns {columns}, but the catalog declares {declared}")

@@ -57,7 +57,9 @@ def settle_copy(lake: Lake) -> None:
 
 
 def shares(visits: int, organizations: int) -> dict[str, int]:
-    """Return each organization's number of visits: an average share for ORGANIZATION, more or less for the others."""
+    """Return each organization's number of visits: the average for ORGANIZATION, and larger or smaller numbers for the
+    others.
+    """
     mean = visits // organizations
     others = [1 / (rank + 1) ** 0.8 for rank in range(organizations - 1)]
     rest = {f"org-{n + 1}": round((visits - mean) * weight / sum(others)) for n, weight in enumerate(others)}
@@ -82,7 +84,7 @@ def land_organization(
     browsers: int = BROWSERS,
     change: Callable[[pa.Table], pa.Table] = lambda visits: visits,
 ) -> None:
-    """Land an organization's missing visits, each part after `change`, and its links."""
+    """Land the visits that the organization still lacks, with `change` applied to each part, and its links."""
     drawing = Drawing(sample, name, browsers)
     known = {batch.sha256 for batch in lake.manifest.logs.batches(name, "")}
     for days in drawing.parts():

@@ -206,7 +206,9 @@ class VisitBuilder:
     def _classify(
         self, encoded: dict[str, DictionaryColumn], requests: pa.Table, targets: ArrowColumns, organization: str
     ) -> list[tuple[pa.Array, ArrowColumns]]:
-        """Return classification and origin, each as the rows' indices into columns of distinct values."""
+        """Return the classification and the origin of each row: for both, indices, and the columns of distinct values
+        that they refer to.
+        """
         classifier = self._rules.classifier()
         referrals = _referrals(encoded, targets["query"])
         with _CLASSIFY_LOCK:

@@ -29,4 +29,6 @@ class ReimportCheck:
             days = f"--since {first_day} --before {last_day + timedelta(days=1)}"
             names = sorted(f"--domain {domain}" if domain else "--no-domain" for domain in found)
             erase = " and ".join(f"`traffic erase --org {self._organization} {name} {days}`" for name in names)
-            raise BadInput(f"{log}: the lake has visits on its days and domain; erase them first: {erase}.")
+            raise BadInput(
+                f"{log}: the lake already has visits on the days and domains of this log; erase them first: {erase}."
+            )

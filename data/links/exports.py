@@ -274,8 +274,8 @@ def _pages(path: Path, text: str, known: Sequence[LinkShape]) -> Iterator[tuple[
             if page_shape is None:
                 line = text.count("\n", 0, position) + 1
                 raise BadInput(
-                    f"{path}, the JSON up to line {line}: it is not a list of links; use JSON from "
-                    f"{', '.join(dict.fromkeys(shape.format for shape in known))}, or use CSV with --columns."
+                    f"{path}: the JSON that ends in line {line} is not a list of links; use JSON from "
+                    f"{', '.join(dict.fromkeys(shape.format for shape in known))}, or CSV with --columns."
                 )
             yield page_shape, page
 

@@ -60,7 +60,7 @@ def links_on(links: Iterable[Link], domain: str) -> list[Link]:
     all_links = list(links)
     if not domain:
         if domains := sorted({link.domain for link in all_links} - {""}):
-            raise BadInput(f"some links work on only one domain ({', '.join(domains[:5])}): choose one with --domain.")
+            raise BadInput(f"some links belong to a domain ({', '.join(domains[:5])}): choose a domain with --domain.")
         return all_links
     chosen = {link.short_code: link for link in all_links if not link.domain}
     chosen |= {link.short_code: link for link in all_links if link.domain == domain}

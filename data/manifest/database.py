@@ -22,9 +22,7 @@ class Database:
     """An open database. It is thread-safe, and several processes may open it at the same time."""
 
     def __init__(self, path: Path, refuse_new: str = "", connect: Connect = open_database) -> None:
-        """Open or create the database, with the arguments of open_database. Raises LakeDamaged if a newer version wrote
-        it.
-        """
+        """Open or create the database. The arguments, and the error LakeDamaged, are those of open_database."""
         self.path = path
         self._connect = connect
         with ExitStack() as opened:

@@ -136,7 +136,8 @@ class Pending:
         return [PendingBatch(*row) for row in rows]
 
     def land(self, ids: Iterable[int], received: tuple[str, str], landed: Sequence[ReportedVisits]) -> None:
-        """Delete rows received between two times, and move the files with their visits into place.
+        """Delete the pending rows with these ids, and move the files with their visits into place. `received` is the
+        first and the last time at which they were received.
 
         Raises Conflict if another process moved the visits, or ZoneChanged if a zone was changed.
         """

@@ -248,7 +248,7 @@ def _read(path: str, schema: pa.Schema, columns: Sequence[str] | None = None) ->
 
 
 def _as(schema: pa.Schema, rows: pa.Table) -> pa.Table:
-    """Return a file's rows with the columns of a schema; tags, which files from 1.0.0 lack, are null."""
+    """Return a file's rows with the columns of a schema; tags, which files written by version 1.0.0 lack, are null."""
     for field in schema:
         if field.name not in rows.column_names:
             rows = rows.append_column(field, pa.nulls(len(rows), field.type))

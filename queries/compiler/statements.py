@@ -84,7 +84,7 @@ class Compiler:
                 statement.with_(name, as_=query, dialect="spark", copy=False)
             names = [cte.alias for cte in statement.find_all(exp.CTE)]
             if len(set(names)) < len(names):  # the generator for Spark moves them all to the top
-                raise Unsupported(f"two CTEs have the same name, among {', '.join(sorted(names))}")
+                raise Unsupported(f"two of these CTEs have the same name: {', '.join(sorted(names))}")
         except Unsupported as error:
             raise Unsupported(f"queries/{origin}.sql: {error}") from error
         return statement.sql("spark", pretty=True, comments=False)

@@ -1,4 +1,6 @@
-"""Signing in and out: by a one-time link, an API key pasted into the form, or a redirect to the identity provider."""
+"""Signing in, by a one-time link, an API key pasted into the form or a redirect to the identity provider; and signing
+out.
+"""
 
 from functools import partial
 from urllib.parse import quote

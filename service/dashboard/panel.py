@@ -268,7 +268,7 @@ class Panel:
         return len(rows)
 
     def missing(self, _rows: Sequence[Row], _selection: Selection) -> frozenset[int]:
-        """Return the numbers of the rows without a covered day."""
+        """Return the positions of the rows without a covered day."""
         return frozenset()
 
     def chart(self, _columns: Sequence[TableColumn], _rows: Sequence[Row], _selection: Selection) -> Markup:

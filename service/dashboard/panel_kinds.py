@@ -229,6 +229,12 @@ class Referrers(Panel):
         """Return the rows compared with those of the previous period, in which the internal ones are summed up, too."""
         return super().compared(rows, self.rows_of(before))
 
+    def notes(self, rows: Sequence[Row], selection: Selection) -> Sequence[str]:
+        """Explain how a visit without a referrer can be by a person whom AI sent."""
+        has_tagged = any(row["referrer_type"] == "direct" and row["ai_referrals"] for row in rows)
+        told = "Direct visits by people sent by AI have a utm tag that names the product." if has_tagged else ""
+        return [told, *super().notes(rows, selection)]
+
 
 @dataclass(frozen=True)
 class Values(Panel):

@@ -195,7 +195,7 @@ TIMES: Final = (
     ),
     Panel.of(
         "peak-times", "Busiest hours", "day_name hour avg_visits visits human_clicks ai_visits", is_wide=True,
-        hint="Ranked by average visits each time the hour occurs.",
+        hint="Ranked by the average visits in that hour of that day.",
     ),
 )
 TAGS: Final = Panel.of(
@@ -208,18 +208,20 @@ LINKS_BY_TAG: Final = (
         empty="No link with a tag was visited in this period. A link's tags are set on its page.",
     ),
 )
+_OF_VISITORS: Final = "Visitors are people, including those whom AI sent."
 LINKS: Final = (
     LinkList.of(
         "all-links", "All links", "short_code visits human_clicks ai_visits other_visits people_visitors domain "
         "target_url tags last_visit created_at", is_wide=True, has_split=True, empty="No links found.",
-        note="Stored links, and short codes that were answered. The CSV file has up to 100,000 of them.",
+        note="Stored links, and short codes that were answered. The CSV file has up to 100,000 of them. "
+        f"{_OF_VISITORS}",
     ),
 )
 DOMAINS: Final = (
     Domains.of(
         "domain-breakdown", "Domains",
         "domain visits percentage human_clicks ai_visits other_visits short_codes people_visitors", is_wide=True,
-        has_split=True,
+        has_split=True, note=_OF_VISITORS,
     ),
     Values.of(
         "traffic-value-breakdown", "Estimated value", is_wide=True, is_left_out=True,

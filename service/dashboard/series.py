@@ -70,12 +70,12 @@ class TimeSeries(Panel):
         return [*selection.group.legend, *before]
 
     def missing(self, rows: Sequence[Row], selection: Selection) -> frozenset[int]:
-        """Return the numbers of the rows without a covered day."""
+        """Return the positions of the rows without a covered day."""
         days = selection.days
         return frozenset(number for number, row in enumerate(rows) if days and days.is_missing(self.unit, row))
 
     def partial(self, rows: Sequence[Row], days: ChartDays) -> list[int]:
-        """Return the numbers of the rows that count only a part of their unit."""
+        """Return the positions of the rows that count only a part of their unit."""
         unit = self.unit
         return [
             number

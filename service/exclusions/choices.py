@@ -56,6 +56,6 @@ def switch_files(lake: Lake, organization: str, *, aside: bool) -> None:
     if aside and not marks_all_files(lake, organization):
         raise StateConflict(
             "Some stored visits have not been checked for files yet.",
-            f"Run `traffic files aside --org {organization}` on the server, which checks them first.",
+            f"Run `traffic files aside --org {organization}` on the server; the command checks these visits first.",
         )
     exclusions.switch_files(organization, aside=aside)

@@ -1,4 +1,6 @@
-"""Sets files aside, or counts them: previews the changes, marks history, then switches in one epoch."""
+"""Leaves files out of answers, or includes them again: previews the changes, marks stored visits before files are left
+out, then switches and begins a new epoch.
+"""
 
 from typing import NamedTuple
 

@@ -15,7 +15,7 @@ DEADLINE_SECONDS: Final = 15.0
 
 
 class Attempt(NamedTuple):
-    """The outcome of one attempt."""
+    """The outcome of one attempt to deliver a message."""
 
     status_code: int | None  # of the response; None if there was none
     error: str | None  # one of outgoing.connection.ERRORS if there was no response

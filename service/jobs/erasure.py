@@ -110,8 +110,8 @@ def _erase_once(  # noqa: PLR0917
 
 
 def _without(job: Job, kept: list[Row], subjects: list[Row]) -> Job:
-    """Return the job with only these rows and subjects. Without rows, nothing that visits may have shown is left, and
-    an open job is dismissed.
+    """Return the job with only these rows and subjects. If no rows are left, everything that may have come from the
+    visits is removed as well, and an open job is dismissed.
     """
     evidence = orjson.dumps({**orjson.loads(job.evidence or "{}"), "rows": kept}).decode()
     if kept:

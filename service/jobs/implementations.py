@@ -89,11 +89,11 @@ def check_draft(draft: Draft, job: Job) -> bytes | None:
         check_url(draft.url)
     if draft.content is None and draft.content_type is None:
         if CONTENT_TYPES[kind] and draft.url is None:
-            raise BadInput(f"a {kind} needs content with its content_type, or the url of the content.")
+            raise BadInput(f"implementation_type {kind!r} needs content and content_type, or the url of the content.")
         return None
     if draft.content_type not in CONTENT_TYPES[kind]:
         allowed = ", ".join(CONTENT_TYPES[kind]) or "no content, but a url or a note"
-        raise BadInput(f"content_type is {draft.content_type!r}; a {kind} has {allowed}.")
+        raise BadInput(f"content_type is {draft.content_type!r}; implementation_type {kind!r} takes {allowed}.")
     content = _checked_content(draft)
     if draft.content_type == RULE_TYPE:
         for rule in rules_in(content):

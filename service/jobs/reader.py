@@ -57,8 +57,8 @@ class JobReader:
         return {fingerprint: (job_id, status) for fingerprint, job_id, status in rows}
 
     def events(self, filters: Filters, zone: str) -> list[Mark]:
-        """Return what was shipped for the traffic in `filters`, on any day, and the changes to the classification
-        rules.
+        """Return marks for the fixes shipped for the traffic in `filters`, on any day, and for changes to the
+        classification rules.
         """
         scope, marks = filters.scope, []
         for start, _, before in self.rules(filters.organization):

@@ -153,7 +153,7 @@ def _nginx_limit(agent: str, rows: Sequence[Agent], name: str) -> _LinesOfOne:
 def _caddy_refusal(agent: str, rows: Sequence[Agent], name: str) -> _LinesOfOne:
     """Return a matcher for an agent, and its 403. Raises BadInput."""
     if _is_user_agent(agent, rows):
-        raise BadInput("blocking a browser's user agent would refuse people with the same browser")
+        raise BadInput("blocking a browser's user agent would also block people who use that browser")
     return _LinesOfOne([], [f"@{name} header_regexp User-Agent {_caddy_names(agent, rows)}\nrespond @{name} 403"])
 
 

@@ -18,8 +18,8 @@ _CUT_ESCAPE: Final = re.compile(r"%[0-9A-Fa-f]?$")
 
 
 def percent_encoded(text: str) -> str:
-    """Return a string as ASCII letters, digits, `/_.~-*` and percent escapes. A path in this form is the same URL,
-    because escapes that it already has stay.
+    """Return a string as ASCII letters, digits, `/_.~-*` and percent escapes. Existing escapes are kept, so an encoded
+    path still denotes the same URL.
     """
     return quote(text, safe="/%*", errors="replace")
 

@@ -164,7 +164,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._unparsed_bytes = 0
 
     def on_headers_complete(self) -> None:
-        """Check the header, and start the application or let the request wait for the previous request.
+        """Check the URL and the headers, then start the application, or queue the request if an earlier one is still
+        being answered.
 
         Raises UrlTooLong, HeadersTooLarge or MalformedRequest.
         """

@@ -40,7 +40,7 @@ def test_a_missing_part_is_read_as_none(clone, absent):
 
 def test_changed_bytes_are_rejected(clone):
     folder, file = clone
-    with pytest.raises(typer.BadParameter, match=r"HEAD:access\.log\.gz differs from the file that was read"):
+    with pytest.raises(typer.BadParameter, match=r"HEAD:access\.log\.gz does not match its recorded SHA-256"):
         content_of(file._replace(sha256="0" * 64), folder)
 
 

@@ -103,7 +103,7 @@ def test_the_row_of_a_missed_bar_is_marked():
     assert row_of(cold(0.06, 20_000_000)[1])[-3:] == ("0.06", "≤ 0.05", "missed")
 
 
-def test_an_aim_does_not_fail_a_run():
+def test_a_missed_aim_does_not_fail_a_run():
     slow_start = figure("exec to first 200", "s", [2.0], 20_000_000)
     assert str(bar_of(slow_start)) == "aim ≤ 1"
     assert missed([slow_start]) == []

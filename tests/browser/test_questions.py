@@ -159,7 +159,7 @@ def test_the_change_since_the_week_before_is_found(clicks, shop):
     assert row.locator("td").all_inner_texts()[:2] == [f"{count:,}" for count in counts]
 
 
-def test_the_cost_of_crawlers_is_found_by_operator(clicks, shop):
+def test_the_cost_of_crawlers_is_shown_for_each_operator(clicks, shop):
     clicks.on("AI", within="nav")
     rows = recount("operators", shop.names["visits"], LAST_30_DAYS)
     for field in ("agent_fetches", "bytes_sent"):

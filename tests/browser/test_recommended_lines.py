@@ -180,7 +180,7 @@ def test_recommended_haproxy_captures_give_the_same_facts(lake, tmp_path, tls):
     assert facts(lake, tls["log"], log_format="haproxy") == WANTED
 
 
-def test_haproxy_captures_work_behind_a_proxy(lake, tmp_path, tls):
+def test_haproxy_captures_give_the_same_facts_behind_a_proxy(lake, tmp_path, tls):
     with haproxy(tmp_path, tls) as behind:
         visit_through_proxy(tmp_path, behind, tls)
     assert facts(lake, tls["log"], log_format="haproxy") == WANTED

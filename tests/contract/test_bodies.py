@@ -174,7 +174,7 @@ def test_resources_of_another_organization_are_not_found(client, requests):
     assert state(client) == before
 
 
-async def test_a_client_that_leaves_mid_body_creates_no_key(control):
+async def test_a_client_that_disconnects_mid_body_creates_no_key(control):
     pieces = iter([{"type": "http.request", "body": b'{"name":', "more_body": True}, {"type": "http.disconnect"}])
 
     async def receive():

@@ -343,7 +343,7 @@ async def test_a_key_file_is_read_again(gates, tmp_path, clock):
 
 
 @examples_at_once("source")
-def test_keys_come_from_a_file_or_a_secure_address(source):
+def test_insecure_key_addresses_and_missing_files_are_rejected(source):
     with pytest.raises(BadInput, match="TRAFFIC_JWKS"):
         JwksClient(source)
 

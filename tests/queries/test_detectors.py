@@ -142,7 +142,7 @@ def check(world: World, job_type: str, visits: list[Visit], organization: str, a
 
 
 @examples("job_type", "what", "streams", "number")
-def test_detectors_find_nothing_below_their_thresholds(world, job_type, what, streams, number):
+def test_detectors_find_only_what_reaches_their_thresholds(world, job_type, what, streams, number):
     visits = visits_of(streams)
     found = check(world, job_type, visits, world.organization(visits))
     assert len(found) == number
@@ -152,7 +152,7 @@ def test_detectors_find_nothing_below_their_thresholds(world, job_type, what, st
         assert finding.weight > 0
 
 
-CASES = tables(__file__)["test_detectors_find_nothing_below_their_thresholds"]
+CASES = tables(__file__)["test_detectors_find_only_what_reaches_their_thresholds"]
 STREAMS = {(job_type, what): streams for job_type, what, streams, _ in CASES}
 POSITIVES = {job_type: streams for job_type, _, streams, number in reversed(CASES) if number}
 
@@ -408,7 +408,7 @@ def traffic(draw: st.DrawFn) -> list[Stream]:
 
 @tried(5)
 @given(traffic(), st.sampled_from([AS_OF, AS_OF + timedelta(1), AS_OF - timedelta(7)]))
-def test_findings_and_measures_equal_a_recount_by_hand(world, streams, as_of):
+def test_findings_and_measures_equal_an_independent_recount(world, streams, as_of):
     visits = visits_of(streams)
     organization = world.organization(visits)
     for job_type in DETECTORS:

@@ -153,7 +153,7 @@ def test_a_rejection_does_not_reveal_which_organizations_exist(lake, own_sql):
     assert refusal("bee") == refusal("nobody")
     with pytest.raises(ValueError, match="bee"):
         own_sql.sql("FROM visits_in_scope", Scope("bee", *DAYS))
-    with pytest.raises(BadInput, match="is not an organization name"):
+    with pytest.raises(BadInput, match="is not a valid organization name"):
         OwnSql(lake, "../bee")
 
 

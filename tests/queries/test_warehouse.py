@@ -136,7 +136,7 @@ def test_a_snapshot_does_not_see_visits_landed_later(lake, warehouse):
 # Links of AI sources
 
 
-def test_only_the_twenty_top_links_of_an_ai_source_are_listed(lake, warehouse):
+def test_only_the_top_twenty_links_of_an_ai_source_are_listed(lake, warehouse):
     codes = [f"{number:02}" for number in range(21)]
     for source in ("Claude", "ChatGPT"):
         visits = [visit(short_code=code, ai_source=source, bot_category="ai_training") for code in (*codes, "20", None)]

@@ -211,7 +211,7 @@ def _number(value: float) -> str:
 
 
 def _gridlines(highest: int) -> list[int]:
-    """Return the gridlines of a scale from 0 to at least `highest`: round numbers, including the base line."""
+    """Return the gridlines of a scale from 0 to at least `highest`: round numbers, including the baseline."""
     least = max(ceil(highest / 4), 1)
     magnitude = 10 ** (len(str(least)) - 1)
     step = next(step for step in (1 * magnitude, 2 * magnitude, 5 * magnitude, 10 * magnitude) if step >= least)

@@ -173,7 +173,9 @@ def cell(column: TableColumn, row: Mapping[str, Any], color: str, href: str, mos
 
 
 def plain(column: TableColumn, row: Mapping[str, Any]) -> str:
-    """Return the content of a row's cell as plain text. An agent without a name has the name of its kind."""
+    """Return the content of a row's cell as plain text. An unnamed agent is shown as unknown, with its kind in
+    parentheses.
+    """
     value = row[column.field]
     if column.field == "agent" and value == "unknown" and "agent_kind" in row:
         return f"unknown ({plain(_KIND, row)})"

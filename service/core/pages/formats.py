@@ -60,9 +60,7 @@ def change_in_words(tenths: int) -> tuple[str, str]:
 
 
 def change(percentage: float | None) -> str:
-    """Format a change in percent as an arrow or sign and words: ↑ 12 % more, or ★ none before if infinite; an en dash
-    for None.
-    """
+    """Format a percentage change in words: ↑ 12 % more; ★ none before for infinity; an en dash for None."""
     if percentage is None:
         return "–"
     return "★ none before" if percentage == inf else " ".join(change_in_words(round(10 * percentage)))

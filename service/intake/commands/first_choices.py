@@ -72,7 +72,7 @@ def report_first_import(
         return
     if not any(summary.with_fetch_metadata for summary in read):
         inform(
-            "No `Sec-Fetch-*` headers are logged, so only paths show which requests are files. A line in the server's"
+            "No `Sec-Fetch-*` headers are logged, so files are recognized only by their paths. A line in the server's"
         )
         inform("  configuration adds them: data/logs/README.md#recommended-log-formats")
     if not any(lake.ip_lists.glob("*.json")):

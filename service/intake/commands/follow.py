@@ -53,7 +53,7 @@ def follow(
     short_code_pattern: Annotated[str, flag("short_code_pattern")] = SHORT_CODE_PATTERN,
     skip_assets: Annotated[bool, flag("skip_assets")] = False,
     every: Annotated[
-        float, typer.Option(min=0.01, help="seconds between two reads; 60 saves requests to a bucket")
+        float, typer.Option(min=0.01, help="seconds between reads; for a bucket, 60 means fewer requests")
     ] = 10,
     once: Annotated[bool, typer.Option("--once", help="for a folder or bucket: read all objects, then exit")] = False,
     geoip: Annotated[str, flag("geoip")] = setting("geoip").default,

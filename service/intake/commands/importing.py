@@ -71,7 +71,9 @@ def import_logs(
     ] = False,
     yes: Annotated[
         bool,
-        typer.Option("--yes", help="ask nothing about a new organization; with --again: restore erased visits"),
+        typer.Option(
+            "--yes", help="do not ask about a new organization; with --again: restore erased visits without asking"
+        ),
     ] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:

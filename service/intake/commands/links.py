@@ -32,8 +32,8 @@ def import_(
     file: Annotated[
         Path,
         typer.Argument(
-            help="CSV with the columns short_code, target_url and optionally domain, created_at, tags, or "
-            "an export of another service"
+            help="CSV with the columns short_code and target_url, and optionally domain, created_at and tags; or an "
+            "export from another service"
         ),
     ],
     organization: OrganizationOption,

@@ -26,7 +26,7 @@ app = typer.Typer(help="Show bots in disguise, and choose whether they count as 
 
 @app.command("on")
 def switch_on(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
-    """Count visits as bots if the whole day shows that they are automated. This is the default.
+    """Count visits as bot visits if the visitor's whole day shows that they are automated. This is the default.
 
     Example: traffic behaviour on --org acme
     """

@@ -44,7 +44,7 @@ def query(
     no_domain: NoDomainOption = False,
     output: FormatOption = "table",
     part: Annotated[str, typer.Option(help="print only this part of an answer with several parts")] = "",
-    columns: Annotated[str, typer.Option(help="print only these columns, separated by commas")] = "",
+    columns: Annotated[str, typer.Option(help="the columns to print, as a comma-separated list")] = "",
     is_raw: RawOption = False,
     is_wide: Annotated[bool, typer.Option("--wide", help="do not fit columns to the terminal")] = False,
     values: ValuesOption = setting("values").default,

@@ -29,7 +29,7 @@ def updated(tmp_path, monkeypatch, capsys):
     return table.read_text(), capsys.readouterr().err
 
 
-def test_each_system_gets_its_networks_that_iporigin_lacks(updated):
+def test_each_system_gets_only_networks_that_iporigin_lacks(updated):
     first, second = parse_rows(Hosting, "hosting", "hosting.toml", updated[0].encode())
     assert [*map(ip_network, first.networks)] == [*map(ip_network, ("8.8.6.0/23", "8.8.9.0/24", "2a0f:1::/32"))]
     assert second.networks == ()

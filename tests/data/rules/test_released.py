@@ -91,7 +91,7 @@ def test_an_agent_missing_from_a_release_is_not_recognized(released):
     assert [rule for rule in told if rule.startswith("agents.toml")] == []
 
 
-def test_a_custom_agent_precedes_a_release(released):
+def test_a_custom_agent_takes_precedence_over_a_release(released):
     own = checked_agents("agents.toml", table_of({**MONITOR, "token": "newcomer/", "example": "Newcomer/1.0"}))
     tables = LakeTables(own, released)
     assert Classifier(tables).classify(Request.from_log("Newcomer/1.0")).agent == "Intranet Monitor"

@@ -294,7 +294,7 @@ def test_visits_of_several_organizations_are_all_stored_or_none(lake):
     assert waiting(lake) == []
 
 
-def test_unreadable_visits_stay_pending_without_blocking(lake):
+def test_unreadable_visits_stay_pending_without_blocking_others(lake):
     for path in ("/a", "/damaged", "/b", "/c"):
         keep(lake, path)
     keep(lake, "/d", organization="other")

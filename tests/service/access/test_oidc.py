@@ -475,7 +475,7 @@ def test_an_unreachable_provider_gives_503(at, provider, caplog):
         assert "Sign out of" not in browser.get("sign-in?signed-out=here").text
 
 
-def test_unreadable_keys_are_reported_as_a_provider_failure(at, provider):
+def test_unreachable_keys_are_reported_as_a_provider_failure(at, provider):
     with at(jwks="http://localhost:9/keys") as browser:
         assert asks_for_patience(returned(browser, begun(browser, provider)))
 

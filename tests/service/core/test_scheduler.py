@@ -34,7 +34,7 @@ async def test_organizations_take_turns(given, order):
     assert await order_of(*((name, False, name) for name in given)) == [*order]
 
 
-async def test_shares_come_after_members_in_order():
+async def test_members_come_before_shares_each_in_order_of_arrival():
     given = ("a", True, "share"), ("a", False, "anna"), ("a", True, "another share"), ("a", False, "ben")
     assert await order_of(*given) == ["anna", "ben", "share", "another share"]
 

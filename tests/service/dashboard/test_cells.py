@@ -39,7 +39,7 @@ def test_the_end_of_an_address_is_apart(address, parts):
     ("change", "text", "more"),
     [(12.3, "↑ 12 % more", " more"), (0.0, "→ unchanged", "unchanged"), (float("inf"), "★ none before", "none before")],
 )
-def test_the_words_of_a_change_are_apart(change, text, more):
+def test_the_words_of_a_change_are_in_their_own_span(change, text, more):
     found = shown(CHANGE, change)
     assert (found.text, found.one("span", class_="more").text) == (text, more)
 

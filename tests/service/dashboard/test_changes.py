@@ -62,7 +62,7 @@ def test_few_lists_name_a_change_although_nothing_happened(days, variation):
 
 
 @pytest.mark.parametrize("days", [6, 7, 29, 89])
-def test_names_that_double_or_halve_are_named(days):
+def test_names_whose_visits_double_or_halve_are_listed(days):
     def changing(number, is_late):
         return 50 if number > 1 else 100 * (2 - 1.5 * number if is_late else 1)
 

@@ -52,7 +52,7 @@ def test_the_overview_does_not_report_few_files_or_files_aside(lake, acme, aside
     assert acme.read(f"?{DAYS}").all("div", class_="strip") == []
 
 
-def test_counted_files_are_in_neither_part(lake, acme):
+def test_counted_files_are_not_listed_as_not_counted(lake, acme):
     store(lake, FILE, FILE, OWN, {})
     assert facts(acme, "not-counted") == {"stored": 4, "own": 1}
     assert facts(acme, "files") == {"files": 2}
