@@ -82,21 +82,30 @@ def demo(
 
 
 def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
+    from queries import Warehouse
+    from service.demo.decisions import decide
+
+    now = datetime.now(UTC)
+    with ThreadPoolExecutor(1) as thread:  # defines the relations of the lake for all later engines: half a second
+        defining = thread.submit(lambda: Warehouse(lake).close())
+        _import_sample(lake, folder, visits, now, console)
+        defining.result()
+    judge_past_days(lake, "demo")
+    with console.status("Measuring repairs …"):
+        decide(lake, "demo", now)
+
+
+def _import_sample(lake: Lake, folder: Path, visits: int, now: datetime, console: "Console") -> None:
     from data.ingest.importer import Importer, Options
     from data.links.exports import read_export
     from data.links.links import change_links
-    from queries import Warehouse
     from service.demo.countries import SampleCountries
-    from service.demo.decisions import decide
     from service.demo.problems import REPAIRED_REQUESTS, REQUESTS, write_log
     from service.demo.sample import Sample
 
-    now = datetime.now(UTC)
     sample = Sample(visits, now.date(), DAYS, last_second=now.hour * 3_600 + now.minute * 60 + now.second)
     log, problems = folder / "access.log", folder / "problems.log"
-    thread = ThreadPoolExecutor(1)  # defines the relations of the lake for the engines below, which takes half a second
-    defining = thread.submit(lambda: Warehouse(lake).close())
-    with thread, console.status(f"Generating {plural(visits, 'visit')} over {DAYS} days …"):
+    with console.status(f"Generating {plural(visits, 'visit')} over {DAYS} days …"):
         sample.write(log)
         for requests in (REQUESTS, REPAIRED_REQUESTS):
             write_log(problems, requests, now.date())
@@ -104,16 +113,12 @@ def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
                 whole.write(problems.read_bytes())
         sample.write_links(folder / "links.csv")
         (folder / "values.toml").write_text(_VALUES, "utf-8")
-        defining.result()
     with console.status("Importing them as a log …"):
         know_impostors(lake, now)
         summary = Importer(lake, countries=SampleCountries()).run(log, Options("demo"))
         change_links(lake, "demo", read_export(folder / "links.csv", now).links, now)
     total = plural(summary.visits, "generated visit")
     console.print(f"{total} imported, {summary.first_day} to {summary.last_day}.")
-    judge_past_days(lake, "demo")
-    with console.status("Measuring repairs …"):
-        decide(lake, "demo", now)
 
 
 def know_impostors(lake: Lake, now: datetime) -> None:
