@@ -164,8 +164,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._unparsed_bytes = 0
 
     def on_headers_complete(self) -> None:
-        """Check the URL and the headers, then start the application, or queue the request if an earlier one is still
-        being answered.
+        """Check the URL and the headers, then start the application, or queue the request behind an earlier one.
 
         Raises UrlTooLong, HeadersTooLarge or MalformedRequest.
         """

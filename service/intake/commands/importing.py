@@ -71,9 +71,7 @@ def import_logs(
     ] = False,
     yes: Annotated[
         bool,
-        typer.Option(
-            "--yes", help="do not ask about a new organization; with --again: restore erased visits without asking"
-        ),
+        typer.Option("--yes", help="do not ask about a new organization, or before --again restores erased visits"),
     ] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:

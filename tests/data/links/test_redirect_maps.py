@@ -202,5 +202,5 @@ def test_a_domain_gets_its_own_links_and_those_for_every_domain():
     assert links_on([everywhere, here, there, plain], "go.example") == [here, plain]
     assert links_on([everywhere, here, there, plain], "other.example") == [everywhere, there, plain]
     assert links_on([everywhere, plain], "") == [everywhere, plain]
-    with pytest.raises(BadInput, match=r"\(go\.example, other\.example\): choose one with --domain"):
+    with pytest.raises(BadInput, match=r"\(go\.example, other\.example\): choose a domain with --domain"):
         links_on([everywhere, here, there], "")

@@ -177,7 +177,7 @@ def test_a_browser_that_floods_is_limited_by_address(snippet, tmp_path):
         assert {ask("/", f"{CHROME} Edg/143.0.0.0")[0] for _ in range(30)} == {200}
     refused = snippet("Caddy", job)
     assert refused.text == ""
-    assert "people with the same browser" in refused.left_out[0][1]
+    assert "people who use that browser" in refused.left_out[0][1]
 
 
 @pytest.mark.parametrize(
