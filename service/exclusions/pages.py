@@ -39,7 +39,7 @@ REASONS: Final = {
 }  # fmt: skip
 """The page's labels for the reasons why a request is left out."""
 ABOUT: Final = {
-    "disguised": "A browser's name, but a program's behavior: too fast, too many errors, too old, or without the "
+    "disguised": "A browser's name, but a program's behaviour: too fast, too many errors, too old, or without the "
     "headers and files that browsers send and load.",
     "loaded_ahead": "Loaded by a browser in advance, and then not opened.",
     "probes": "Requests that only vulnerability scanners make, such as for /.env, under any name.",
@@ -179,7 +179,7 @@ def parts_of(days: Rows, requests: Rows, today: str, *, is_aside: bool) -> tuple
     of_parts = (
         ("not-counted", "Not counted", "Stored, but not counted on any other page.", aside),
         (
-            "bots", "Counted as bots", "Recognized by their requests or behavior, whatever their names.",
+            "bots", "Counted as bots", "Recognized by their requests or behaviour, whatever their names.",
             {
                 "disguised": "Disguised", "loaded_ahead": "Loaded ahead", "probes": "Probes",
                 "no_agent": "No user agent",
