@@ -38,7 +38,7 @@ MAX_CLUSTER_SECONDS = 24 * 3600.0
 
 
 def query(
-    name: Annotated[str, typer.Argument(help="an endpoint's name, or a .sql file of your own")],
+    name: Annotated[str, typer.Argument(help="a report's name (any other word lists them), or your own .sql file")],
     organization: OrganizationOption,
     context: typer.Context,
     no_domain: NoDomainOption = False,
