@@ -50,7 +50,7 @@ def test_a_page_beyond_the_rate_limit_shows_how_long_to_wait(lake, browsing):
         assert refused.headers["content-type"].startswith("text/html")
         assert int(refused.headers["retry-after"]) in range(50, 61)
         assert "TRAFFIC_TRUSTED_PROXIES" in read(refused.text).text
-        assert f"Wait {refused.headers['retry-after']} seconds" in refused.text
+        assert f"Wait {refused.headers['retry-after']} s, then reload" in refused.text
         program = browser.get("/analytics/devices", headers=source)
         assert (program.status_code, program.json()["limit"]) == (429, 60)
 
