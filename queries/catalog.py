@@ -186,7 +186,7 @@ WITHOUT_ROUTE: Final = (
     rows(
         "figures-by-day",
         f.DATE, f.TOTAL_VISITS, f.HUMAN_CLICKS, f.AGENT_FETCHES, f.AI_REFERRAL_REQUESTS, f.OTHER_VISITS,
-        f.PEOPLE_VISITORS, f.UNIDENTIFIED_PEOPLE,
+        f.PEOPLE_VISITORS, f.UNIDENTIFIED_PEOPLE_VISITS,
     ),
     rows(
         "source-links",

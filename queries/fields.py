@@ -63,8 +63,10 @@ PEOPLE_VISITORS = Field("people_visitors", COUNT, "unique_visitors, counting onl
 UNIDENTIFIED_VISITS = Field(
     "unidentified_visits", COUNT, "requests without a client address, which unique_visitors leaves out"
 )
-UNIDENTIFIED_PEOPLE = Field(
-    "unidentified_people", COUNT, "requests by people without a client address, which people_visitors leaves out"
+UNIDENTIFIED_PEOPLE_VISITS = Field(
+    "unidentified_people_visits",
+    COUNT,
+    "requests by people, including AI referrals, without a client address; people_visitors leaves them out",
 )
 SIGNAL = Field("signal", TEXT, "total, or what the visits on a day showed: " + ", ".join(one.name for one in SIGNALS))
 STORED = Field("stored", COUNT, "all stored requests, including those that are not counted")

@@ -59,6 +59,18 @@ class Warehouse:
         """Return the snapshot with the visits that these answers can share in memory. Raises what `answer` raises."""
         return share_visits(self._engine, snapshot, entries, cancelled)
 
+    @contextmanager
+    def sharing(
+        self, snapshot: Snapshot, entries: Sequence[Entry], cancelled: threading.Event | None = None
+    ) -> Iterator[Snapshot]:
+        """Yield a snapshot that holds the visits that these answers can share, and release them afterwards."""
+        shared = self.with_shared_visits(snapshot, entries, cancelled)
+        try:
+            yield shared
+        finally:
+            if shared is not snapshot:
+                self.forget(shared)
+
     def forget(self, snapshot: Snapshot) -> None:
         """Release the visits that a snapshot's answers share. Call this after the last answer."""
         self._engine.forget(snapshot)
@@ -73,7 +85,7 @@ class Warehouse:
         To cancel the query from another thread, pass an event as `cancelled` and call `stop` with that event.
         """
         if entry.shape == "parts":
-            with self._sharing(snapshot, entry, cancelled) as shared:
+            with self.sharing(snapshot, [entry], cancelled) as shared:
                 return {member: self.answer(part, shared, cancelled) for member, part in entry.members}
         names = [field.name for field in entry.fields]
         with self._engine.cursor(snapshot, cancelled, is_kept=True) as cursor:
@@ -87,7 +99,7 @@ class Warehouse:
         raises.
         """
         if entry.shape == "parts":
-            with self._sharing(snapshot, entry) as shared:
+            with self.sharing(snapshot, [entry]) as shared:
                 return {member: self.tables(part, shared) for member, part in entry.members}
         with self._engine.cursor(snapshot, is_kept=True) as cursor:
             relation = cursor.sql(template(entry.name))
@@ -112,18 +124,6 @@ class Warehouse:
     def close(self) -> None:
         """Close the engine."""
         self._engine.close()
-
-    @contextmanager
-    def _sharing(
-        self, snapshot: Snapshot, entry: Entry, cancelled: threading.Event | None = None
-    ) -> Iterator[Snapshot]:
-        """Yield a snapshot that holds the visits that the parts of an entry share, and release them afterwards."""
-        shared = self.with_shared_visits(snapshot, [entry], cancelled)
-        try:
-            yield shared
-        finally:
-            if shared is not snapshot:
-                self.forget(shared)
 
 
 def _check_columns(entry: Entry, columns: list[tuple[str, str]]) -> None:

@@ -603,7 +603,7 @@ MEASURES: Final[dict[str, Measure]] = {
     "unique_visitors": _distinct("visitor", "day"),
     "people_visitors": _distinct("visitor", "day", of=PEOPLE),
     "unidentified_visits": _number(lambda visit: visit["visitor"] is None),
-    "unidentified_people": _number(lambda visit: visit["visitor"] is None and visit["bot_category"] in PEOPLE),
+    "unidentified_people_visits": _number(lambda visit: visit["visitor"] is None and visit["bot_category"] in PEOPLE),
     "pages_accessed": lambda visits: len({visit["path"] for visit in visits if visit["path"]}),
     "short_codes": _distinct("short_code"),
     "active_days": _distinct("day"),
@@ -629,7 +629,7 @@ SPLIT: Final = (
 BY_CLASS: Final = ("total_visits", "human_clicks", "ai_visits", "other_visits")
 FIGURES: Final = (
     "total_visits", "human_clicks", "agent_fetches", "ai_referral_requests", "other_visits", "people_visitors",
-    "unidentified_people",
+    "unidentified_people_visits",
 )  # fmt: skip
 BY_PURPOSE: Final = (*PURPOSES.values(), "ai_referrals")
 USUAL: Final = ("visits", "percentage", "human_clicks", "ai_visits", "unique_visitors")
@@ -1083,7 +1083,7 @@ def _visits_by_name(question: Question) -> list[Row]:
     return [
         {"subject": subject, "name": name, "date": day, "visits": len(visits)}
         for subject, named in groups.items()
-        for name in _heaviest_or_new(question, named)
+        for name in _leading(question, named)
         for day, visits in sorted(_grouped(named[name], itemgetter("day")).items())
     ]
 
@@ -1097,15 +1097,15 @@ def _visits_by_link(question: Question) -> list[Row]:
     ]
 
 
-def _heaviest_or_new(question: Question, groups: Mapping[Any, Sequence[Visit]]) -> list[Any]:
-    """Return the 20 names with the most visits, and those of the first 50 without visits in the first half of the days,
-    sorted by name.
+def _leading(question: Question, groups: Mapping[Any, Sequence[Visit]]) -> list[Any]:
+    """Return the 20 names with the most visits, and as many without visits in the first half of the days, sorted by
+    name.
     """
     named = {name: visits for name, visits in groups.items() if name not in {None, OTHER_WORDS}}
-    ranked, half = sorted(named, key=partial(_by_weight, named)), (len(question.days) + 1) // 2
-    early = set(question.days[:half])
-    new = {name for name in ranked[:50] if early.isdisjoint(visit["day"] for visit in named[name])}
-    return sorted({*ranked[:20], *(new if half < len(question.days) else ())})
+    ranked, early = sorted(named, key=partial(_by_weight, named)), set(question.days[: (len(question.days) + 1) // 2])
+    old = [name for name in ranked if any(visit["day"] in early for visit in named[name])]
+    new = [name for name in ranked if name not in old]
+    return sorted([*old[:20], *new[:20]])
 
 
 def _most(groups: Mapping[Any, Sequence[Visit]]) -> list[Any]:

@@ -207,8 +207,8 @@ class PageContent:
     def unidentified_in_words(self, answers: PageAnswers) -> str:
         """Return a sentence on the visits by people that have no address, if Visitors is shown; "" for none."""
         is_shown = self.filters.scope.traffic_group in {None, "people"}
-        rows = answers[FIGURES, self.selection.with_earlier] if is_shown else []
-        return unidentified_in_words(figures_of(rows, self._scope))
+        rows = answers[FIGURES, self.selection.with_earlier]
+        return unidentified_in_words(figures_of(rows, self._scope)) if is_shown else ""
 
     @property
     def _days(self) -> ChartDays:

@@ -1,7 +1,7 @@
 """The page of addresses that AI products made up, each with its job and a button that claims it as a link."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -17,12 +17,21 @@ from service.dashboard.content import Page, check_paths
 from service.dashboard.context import DashboardContext
 from service.dashboard.panel_kinds import WithJobs
 from service.dashboard.run_it_yourself import commands
+from service.dashboard.tables import Row
 from service.jobs.findings import Cause, fingerprint_of, new_job
 from service.jobs.records import Actor, JobRecord
 from service.jobs.store import Jobs
 from service.reports.filters import Filters
 
-_PANEL: Final = WithJobs.of(
+
+@dataclass(frozen=True)
+class _InventedLinks(WithJobs):
+    def rows_of(self, answer: Sequence[Row]) -> Sequence[Row]:
+        """Return the rows, with None for unknown visitors: a row has visits, so it does not have 0 visitors."""
+        return [{**row, "visitors": row["visitors"] or None} for row in answer]
+
+
+_PANEL: Final = _InventedLinks.of(
     "invented-links",
     "Invented links",
     "path domain ai_referrals agent_fetches visitors ai_source last_seen",

@@ -19,6 +19,7 @@ from service.dashboard.groups import GROUPS, Group
 from service.dashboard.listing import Listing
 from service.dashboard.marks import MAX_MARKS
 from service.dashboard.tables import CellLinks, Row, Table
+from service.dashboard.tiles import FIGURES
 from service.jobs.reader import Mark
 from service.reports.filters import Filters
 
@@ -76,9 +77,12 @@ class Selection:
 
     @property
     def with_earlier(self) -> Scope:
-        """Return the scope of a dashboard's answers, extended by the days that it is compared with, if any."""
-        whole = self.whole or self.filters.scope
-        return replace(whole, start_date=self.comparison.before.start_date) if self.comparison else whole
+        """Return the scope of a dashboard's figures: its days, and those that it is compared with, if any.
+
+        Its panels have another scope, so visits that land between two queries may be in only one of them.
+        """
+        scope = self.scope_for(FIGURES)
+        return replace(scope, start_date=self.comparison.before.start_date) if self.comparison else scope
 
     @property
     def group(self) -> Group:

@@ -232,7 +232,11 @@ class Referrers(Panel):
     def notes(self, rows: Sequence[Row], selection: Selection) -> Sequence[str]:
         """Explain how a visit without a referrer can be by a person whom AI sent."""
         has_tagged = any(row["referrer_type"] == "direct" and row["ai_referrals"] for row in rows)
-        told = "Direct visits by people sent by AI have a utm tag that names the product." if has_tagged else ""
+        told = (
+            "Direct visits by people sent by AI have a parameter, such as utm_source, that names the product."
+            if has_tagged
+            else ""
+        )
         return [told, *super().notes(rows, selection)]
 
 
@@ -290,11 +294,7 @@ class LinkList(Panel):
 
 @dataclass(frozen=True)
 class WithJobs(Panel):
-    """Rows that may each have a job; visitors are unknown in a row that counts none, since it has visits."""
+    """Rows that may each have a job."""
 
     is_compared: bool = False
     has_jobs: ClassVar[bool] = True
-
-    def rows_of(self, answer: Sequence[Row]) -> Sequence[Row]:
-        """Return the rows, with None for unknown visitors."""
-        return [{**row, "visitors": row["visitors"] or None} for row in answer]

@@ -208,20 +208,18 @@ LINKS_BY_TAG: Final = (
         empty="No link with a tag was visited in this period. A link's tags are set on its page.",
     ),
 )
-_OF_VISITORS: Final = "Visitors are people, including those whom AI sent."
 LINKS: Final = (
     LinkList.of(
         "all-links", "All links", "short_code visits human_clicks ai_visits other_visits people_visitors domain "
         "target_url tags last_visit created_at", is_wide=True, has_split=True, empty="No links found.",
-        note="Stored links, and short codes that were answered. The CSV file has up to 100,000 of them. "
-        f"{_OF_VISITORS}",
+        note="Stored links, and short codes that were answered. The CSV file has up to 100,000 of them.",
     ),
 )
 DOMAINS: Final = (
     Domains.of(
         "domain-breakdown", "Domains",
         "domain visits percentage human_clicks ai_visits other_visits short_codes people_visitors", is_wide=True,
-        has_split=True, note=_OF_VISITORS,
+        has_split=True,
     ),
     Values.of(
         "traffic-value-breakdown", "Estimated value", is_wide=True, is_left_out=True,

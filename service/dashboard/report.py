@@ -13,14 +13,14 @@ from data import Lake
 from data.links.index import LinkIndex
 from data.rules.geoip import CountryProvider
 from data.store.country_file import country_database
-from queries import Warehouse
+from queries import Entry, Scope, Warehouse
 from service.core.encoding import encode
 from service.core.pages import assets, formats
 from service.core.pages.columns import plain
 from service.core.pages.rendering import environment
 from service.dashboard.content import LINK, OVERVIEW, Page, PageContent, newest_visit, uncovered
 from service.dashboard.evidence import evidence_by_day
-from service.dashboard.panel import Panel
+from service.dashboard.panel import Panel, key_of
 from service.dashboard.panels import TAGS
 from service.dashboard.tiles import disguised_in_words
 from service.jobs.reader import Mark
@@ -69,11 +69,16 @@ class Report:
             newest=newest_visit(lake, filters), evidence=evidence_by_day(lake, filters), compares_links=True,
             broken=broken,
         )  # fmt: skip
-        variables = {scope: warehouse.snapshot(scope) for scope in dict.fromkeys(scope for _, scope in content.wanted)}
-        loaded = [
-            orjson.loads(encode(warehouse.answer(entry, variables[scope], cancelled)))
-            for entry, scope in content.wanted
-        ]
+        entries: dict[Scope, list[Entry]] = {}
+        for entry, scope in content.wanted:
+            entries.setdefault(scope, []).append(entry)
+        found = {}
+        for scope, asked in entries.items():
+            with warehouse.sharing(warehouse.snapshot(scope), asked, cancelled) as snapshot:
+                for entry in asked:
+                    answer = warehouse.answer(entry, snapshot, cancelled)
+                    found[key_of((entry, scope))] = orjson.loads(encode(answer))
+        loaded = [found[key_of(pair)] for pair in content.wanted]
         zone, database = lake.manifest.organizations.zone(organization), country_database(lake, None)
         return cls(filters, page, content, loaded, zone, database.provider if database else None)
 

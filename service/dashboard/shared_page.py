@@ -22,6 +22,8 @@ from service.dashboard.context import DashboardContext, decoded
 from service.dashboard.shares import Share
 from service.reports.filters import Filters
 
+ROWS: Final = 50
+"""Maximum number of rows of a panel other than the links."""
 MAX_KEPT: Final = 64
 """Maximum number of shares with a cached page, of about 100 kB each."""
 _LINKS: Final = replace(
@@ -33,9 +35,16 @@ _LINKS: Final = replace(
 )  # fmt: skip
 PAGE: Final = replace(
     OVERVIEW,
-    panels=(*(one for one in OVERVIEW.panels if one.entry is not _LINKS.entry and one is not panels.CHANGED), _LINKS),
+    panels=(
+        *(
+            replace(one, limit=max(one.limit, ROWS))
+            for one in OVERVIEW.panels
+            if one.entry is not _LINKS.entry and one is not panels.CHANGED
+        ),
+        _LINKS,
+    ),
 )
-"""The overview without its list of changes, and with up to 100 links instead of ten."""
+"""The overview without its list of changes, and with more rows, since nothing leads to the others."""
 
 
 _MadeOf = tuple[Share, str, PageContent, list[bytes]]

@@ -83,12 +83,12 @@ def filled_tiles(
             continue
         path, _, fixed = target.partition("?")
         query = filters.query_string(traffic_type=fixed.partition("=")[2] or None)
-        is_least = field == VISITORS and bool(figures["unidentified_people"])
+        is_least = field == VISITORS and bool(figures["unidentified_people_visits"])
         value = None if is_least and not figures[field] else figures[field]
         change = None
         if compared:
             comparison, now, before = compared
-            if field != VISITORS or not (now["unidentified_people"] or before["unidentified_people"]):
+            if field != VISITORS or not (now["unidentified_people_visits"] or before["unidentified_people_visits"]):
                 change = comparison.change(field, now, before)
         href = f"{path}{query}" if target and has_links else ""
         filled.append(Tile(field, label, color, value, is_least, change, href))
@@ -97,7 +97,7 @@ def filled_tiles(
 
 def unidentified_in_words(figures: Figures) -> str:
     """Return a sentence with the number of visits by people whose visitors are unknown; "" if there are none."""
-    count = figures["unidentified_people"]
+    count = figures["unidentified_people_visits"]
     have = "has" if count == 1 else "have"
     words = f"{plural(count, 'visit')} by people {have} no address: Visitors does not count who made {{}}."
     return words.format("it" if count == 1 else "them") if count else ""

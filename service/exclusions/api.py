@@ -42,7 +42,7 @@ class ExclusionRule(Struct, frozen=True, forbid_unknown_fields=True):
     kind: ExclusionKind
     value: Annotated[str | None, Meta(description="normalized; null: viewers may not see addresses")]
     since: Annotated[Time, Meta(description="when the rule was added; it sets aside visits that land from then on")]
-    visits: Annotated[int, Meta(description="number of visits that this rule set aside; a visit may count twice")]
+    visits: Annotated[int, Meta(description="visits that this rule set aside; each rule counts the visits it matches")]
 
 
 class FilesChoice(Struct, frozen=True, forbid_unknown_fields=True):

@@ -26,7 +26,7 @@ def verdict(found: JobOutcome) -> str:
         numbers = f"{share(early)} requests failed in the {plural(early.days, 'day')} before, "
         numbers += f"{share(late)} in the {plural(late.days, 'day')} since"
     else:
-        numbers = f"{share(early)} requests in the {plural(early.days, 'day')} before, "
+        numbers = f"{share(early)} in the {plural(early.days, 'day')} before, "
         numbers += f"{share(late)} in the {plural(late.days, 'day')} since; "
         beside = "there is no other finding to compare it with"
         if found.others:

@@ -175,7 +175,7 @@ def wait_until(is_so):
 
 def tile_values(page):
     """Return the values of an overview's tiles by field."""
-    tiles = page.one("ul", data_entry="traffic-overview").all("data")
+    tiles = page.one("ul", data_entry="figures").all("data")
     return {data["data-field"]: data["value"] for data in tiles}
 
 

@@ -33,7 +33,10 @@ LABELS: Final = {
     "device_type": "Device", "whole": "All requests", "first_seen": "First visit", "last_seen": "Last visit",
 }  # fmt: skip
 """Labels for fields with names that are unsuitable as labels."""
-_TITLES: Final = {"errors_4xx": "Missing or refused", "errors_5xx": "Errors of the server"}
+_TITLES: Final = {
+    "errors_4xx": "Missing or refused", "errors_5xx": "Errors of the server",
+    "people_visitors": "People, including those whom AI sent",
+}  # fmt: skip
 """Explanations of short labels."""
 
 CATEGORIES: Final = {

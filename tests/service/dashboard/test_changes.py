@@ -85,17 +85,18 @@ def test_a_new_name_with_few_visits_is_not_listed():
     assert changes_of(rows, compared(7)) == []
 
 
-def test_names_after_the_twentieth_are_counted_if_they_are_new(lake):
+def test_the_first_twenty_old_and_new_names_are_counted(lake):
+    begins = {f"old-{number:02}": 6 for number in range(22)} | {f"new-{number:02}": 7 for number in range(22)}
     rows = [
-        visit(visited_at=datetime(2026, 3, day, 9), agent=f"agent-{number:02}", operator="A", bot_category="other_bot")
-        for number in range(25)
-        for day in range(10 if number in {22, 24} else 1, 13)
-        for _ in range(40 - number)
-    ]  # fmt: skip
+        visit(visited_at=datetime(2026, 3, day, 9), agent=name, operator="A", bot_category="other_bot")
+        for name, first in begins.items()
+        for day in range(first, 12)
+        for _ in range(30 - int(name[-2:]))
+    ]
     land(lake, "acme", rows)
-    scope = Scope("acme", date(2026, 3, 1), date(2026, 3, 12))
+    scope = Scope("acme", date(2026, 3, 1), date(2026, 3, 11))  # the sixth is the day in the middle
     found = answers(lake, scope, ["visits-by-name"])["visits-by-name"]
-    assert {row["name"] for row in found} == {f"agent-{number:02}" for number in (*range(20), 22, 24)}
+    assert {row["name"] for row in found} == {name for name in begins if int(name[-2:]) < 20}
     counted = recount("visits-by-name", [row | {"organization": "acme"} for row in rows], scope)
     assert [row | {"date": str(row["date"])} for row in counted] == found
 

@@ -5,11 +5,14 @@ from datetime import date, datetime
 
 import pytest
 
+from data.links.index import LinkIndex
 from data.tasks.compaction import Compactor
 from queries import ENTRIES, Scope, template
 from service.dashboard.comparison import MAX_ROWS, Comparison, change_in_tenths
+from service.dashboard.content import OVERVIEW, PageContent
 from service.dashboard.export import COMPARED
 from service.dashboard.panels import PATHS, REFERRERS
+from service.reports.filters import Filters
 from tests.conftest import NOW
 from tests.support.page_reading import cells_of, tables
 from tests.support.sql import answers
@@ -62,6 +65,21 @@ def test_compared_rows_and_csv_show_both_periods_and_the_change(compared):
     assert "before" not in compared.get(plain["href"]).text
     agent = rows_of(compared.read(f"agents?{WEEK}&compare=before"), "bot-traffic")[0]
     assert agent[:4] == ["ChatGPT-User", "2", "3", "↓ 33 % fewer"]
+
+
+def test_the_chart_has_each_day_beside_the_day_of_the_period_before(compared):
+    rows = compared.read(f"?{WEEK}").one("section", id="time-series").one("tbody").all("tr")
+    assert [cells_of(row)[-1].text for row in rows] == ["3", "3", "3", "2", "2", "2", "–"]  # today has no such day
+
+
+def test_an_overview_requests_only_the_answers_that_it_shows(compared, shared_lake):
+    filters = Filters.of({"range": "7d"}, "acme", NOW.date(), LinkIndex(shared_lake))
+    stored = shared_lake.manifest.statistics.stored_span("acme")
+    shown = compared.read(f"?{WEEK}")
+    names = {table["data-entry"] for table in shown.all("table", data_entry=True)}
+    wanted = [entry.name for entry, _ in PageContent(OVERVIEW, filters, stored).wanted]
+    assert set(wanted) - names == {"disguised", "figures-by-day"}
+    assert len(wanted) == len(set(wanted))
 
 
 @pytest.mark.parametrize("path", ["", "ai", "agents", "people", "paths", "domains", "link?short_code=SE", "ai/ChatGPT"])

@@ -53,7 +53,7 @@ def test_visitors_without_addresses_are_shown_as_unknown(lake, acme):
     at = datetime(2026, 3, 14, 9)
     land(lake, "acme", [visit(visited_at=at, path="/no-address", status=404, visitor=None, **PERSON)])
     shown = tables(acme.read("invented-links"))["invented-links", None]
-    assert {row["visitors"] for row in shown if row["path"] == "/no-address"} == {""}  # the API's 0
+    assert {row["visitors"] for row in shown if row["path"] == "/no-address"} == {""}  # the answer's 0
 
 
 def buttons(browser, query=""):

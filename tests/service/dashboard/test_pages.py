@@ -167,7 +167,7 @@ def compare(page, api, scope):
         answer = as_shown(answer[part] if part else answer, rows)
         assert rows == as_cells(answer[: len(rows)], rows[0]), name
         assert len(rows) == len(answer) or len(rows) in {10, 50, 100}
-    if page.all("ul", data_entry="traffic-overview"):
+    if page.all("ul", data_entry="figures"):
         overview, shown = api(f"traffic-overview{scope}"), tile_values(page)
         figures = overview | {"agent_fetches": overview["ai_visits"] - overview["ai_referral_requests"]}
         shown = {name: value for name, value in shown.items() if name not in {"people_visitors", "undecided_jobs"}}
@@ -415,7 +415,7 @@ def test_unknown_visitors_make_the_visitor_count_a_minimum(lake, browsing):
     with browsing(lake, "") as browser:
         for organization, (_, text) in told.items():
             browser.enter(link_of(lake, organization))
-            tiles = browser.read("").one("ul", data_entry="traffic-overview")
+            tiles = browser.read("").one("ul", data_entry="figures")
             assert tiles.one("data", data_field="people_visitors").text == text
 
 

@@ -120,15 +120,15 @@ def test_days_from_approval_to_shipping_do_not_count():
 
 HELPED = "It helped: 10 of 10 requests failed in the 28 days before, 0 of 12 in the 3 days since."
 EARLY = (
-    "It is too early to tell: 294 of 840 requests in the 28 days before, 147 of 420 in the 14 days since; there "
+    "It is too early to tell: 294 of 840 in the 28 days before, 147 of 420 in the 14 days since; there "
     "is no other finding to compare it with; 1 check left."
 )
 EQUAL = (
-    "The rate did not change significantly: 294 of 840 requests in the 28 days before, 294 of 840 in the "
+    "The rate did not change significantly: 294 of 840 in the 28 days before, 294 of 840 in the "
     "28 days since; for 2 others, 588 of 1,680 before, 588 of 1,680 since; the rate is 0.92 to 1.1 times what it was."
 )
 BETTER = (
-    "The rate got better, and more than for others: 294 of 840 requests in the 28 days before, 3 of 210 in the 7 "
+    "The rate got better, and more than for others: 294 of 840 in the 28 days before, 3 of 210 in the 7 "
     "days since; for 1 other, 294 of 840 before, 72 of 210 since."
 )
 
