@@ -67,7 +67,7 @@ def test_compared_rows_and_csv_show_both_periods_and_the_change(compared):
     assert agent[:4] == ["ChatGPT-User", "2", "3", "↓ 33 % fewer"]
 
 
-def test_the_chart_has_each_day_beside_the_day_of_the_period_before(compared):
+def test_the_chart_compares_each_day_with_the_period_before(compared):
     rows = compared.read(f"?{WEEK}").one("section", id="time-series").one("tbody").all("tr")
     assert [cells_of(row)[-1].text for row in rows] == ["3", "3", "3", "2", "2", "2", "–"]  # today has no such day
 
