@@ -19,11 +19,10 @@ from service.core.pages import formats
 from service.dashboard import panels
 from service.dashboard.content import OVERVIEW, PageContent, newest_visit, uncovered
 from service.dashboard.context import DashboardContext, decoded
+from service.dashboard.report import ROWS
 from service.dashboard.shares import Share
 from service.reports.filters import Filters
 
-ROWS: Final = 50
-"""Maximum number of rows of a panel other than the links."""
 MAX_KEPT: Final = 64
 """Maximum number of shares with a cached page, of about 100 kB each."""
 _LINKS: Final = replace(
