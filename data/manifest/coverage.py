@@ -78,8 +78,8 @@ class Coverage:
         return covered
 
     def newest_at(self, organization: str, domain: str) -> datetime | None:
-        """Return the later of two times: the newest visit in the logs of a domain ("": of all domains), and the last
-        report of visits to any domain. Return None if there are no visits.
+        """Return when the newest visit was logged for a domain (for all domains if it is empty) or when visits were
+        last reported for any domain, whichever is later; None if there are no visits.
         """
         ((newest,),) = self._database.rows(
             "SELECT max(at) FROM (SELECT max(last_at) AS at FROM batches WHERE organization = :organization "

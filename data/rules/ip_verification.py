@@ -90,8 +90,8 @@ class Verifier:
         return apply_verdict(classification, self.verdict(classification.agent, address, day).inside)
 
     def identified(self, address: str, day: date) -> Classification | None:
-        """Return the classification of the agent whose own list, fetched around the day of the visit, contains the
-        address; None if no such list does.
+        """Return the classification of the agent whose address list, as fetched around the day of the visit, contains
+        the address; None if no list contains it.
 
         Addresses are reassigned over time, so lists from other times do not identify agents.
         """

@@ -46,9 +46,9 @@ class OwnRules:
     def __init__(self, exclusions: Sequence[Exclusion] = ()) -> None:
         values = {kind: sorted(one.value for one in exclusions if one.kind == kind) for kind in get_args(ExclusionKind)}
         self.agent_pattern = "(?i)" + "|".join(f"(?:{value})" for value in values["agent"]) if values["agent"] else None
-        """An RE2 pattern for excluded user agents; None if there are no such rules."""
+        """RE2 pattern of all excluded user agents; None if none is excluded."""
         self.path_pattern = f"^(?:{'|'.join(map(_path_pattern, values['path']))})" if values["path"] else None
-        """An RE2 pattern for excluded paths; None if there are no such rules."""
+        """RE2 pattern of all excluded paths; None if none is excluded."""
         by_rule = [*values["agent"], "", *values["path"]]
         self.digest = hashlib.sha256("\n".join(by_rule).encode()).hexdigest()[:12] if len(by_rule) > 1 else ""
         """A digest (twelve hexadecimal digits) of the rules that apply to history; '' if there are none."""
