@@ -11,7 +11,9 @@ import difflib
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +23,7 @@ from tests.twin.differences import Differences
 from tests.twin.inputs import Inputs
 from tests.twin.life import Life, Step
 from tests.twin.masks import Clock, Masks
-from tests.twin.script import CHAPTERS, live
+from tests.twin.script import CHAPTERS, chapters_to_live, live
 
 MAX_SHOWN: Final = 20
 """Maximum number of steps whose differences are printed, and of lines printed for each step."""
@@ -39,17 +41,27 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="twin-") as scratch, worktree(chosen.revision, Path(scratch)) as other:
         home = chosen.keep or Path(scratch)
         logs = Inputs(home / "logs", clock)
-        lives = [Life(tree, home / name, logs, clock) for name, tree in (("life-a", other), ("life-b", ROOT))]
         started = time.monotonic()
-        with ThreadPoolExecutor(2) as pool:
-            list(pool.map(lambda life: live(life, chosen.only), lives))
-        masks = Masks(clock, time.time())
-        records = [masks.record(life) for life in lives]
+        streams = [stream for stream in chapters_to_live(chosen.only) if stream]
+        lives = [
+            (Life(tree, home / f"{name}-{stream[0]}", logs, clock), stream)
+            for name, tree in (("life-a", other), ("life-b", ROOT))
+            for stream in streams
+        ]
+        with ThreadPoolExecutor(len(lives)) as pool:
+            recorded = [*pool.map(lambda life: record(*life, Masks(clock)), lives)]
+        records = [[*chain.from_iterable(part)] for part in (recorded[: len(streams)], recorded[len(streams) :])]
         print(f"{len(records[1])} steps in {time.monotonic() - started:.0f} s.")
         if chosen.keep:
-            for life, record in zip(lives, records, strict=True):
-                (life.home / "record.txt").write_text("".join(f"=== {step.label}\n{step.text}\n" for step in record))
+            for name, steps in zip(("life-a", "life-b"), records, strict=True):
+                (home / f"{name}.txt").write_text("".join(f"=== {step.label}\n{step.text}\n" for step in steps))
         return compare(*records)
+
+
+def record(life: Life, chapters: Sequence[str], masks: Masks) -> list[Step]:
+    """Live these chapters; return the masked steps."""
+    live(life, chapters)
+    return masks.record(life)
 
 
 def compare(theirs: list[Step], ours: list[Step]) -> int:

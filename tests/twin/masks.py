@@ -21,7 +21,7 @@ class Step(NamedTuple):
 ZONES: Final = ("UTC", "Europe/Berlin")
 """The time zones of the organizations in a life."""
 MARGIN_SECONDS: Final = 900
-"""No life may begin within this time before midnight in one of these zones."""
+"""Maximum duration of a life: none may begin within this time before midnight in one of these zones."""
 
 
 @dataclass(frozen=True)
@@ -115,10 +115,10 @@ _EPOCH: Final = re.compile(r"\b(1[789]\d{8})(\d{3}|\.\d+)?\b")
 
 
 class Masks:
-    """Normalizes the records of lives that ran at the same time."""
+    """Normalizes the records of lives that began at the same time."""
 
-    def __init__(self, clock: Clock, ended: float) -> None:
-        self._window = clock.started - 1, ended + 1
+    def __init__(self, clock: Clock) -> None:
+        self._window = clock.started - 1, clock.started + MARGIN_SECONDS
 
     def record(self, life: "Life") -> list["Step"]:
         """Return the steps of a life, in which names replace the values that only this life has."""

@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import tarfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from email import message_from_bytes, policy
 from html.parser import HTMLParser
@@ -525,11 +525,20 @@ def _word(life: Life, word: str) -> str:
 CHAPTERS: Final[dict[str, Callable[[Life], None]]] = {
     "lake": live_lake, "answers": get_answers, "faces": show_faces, "kills": survive_kills,
 }  # fmt: skip
-"""The chapters, in order; "answers" and "faces" continue with the lake that the chapters before them left."""
+_STREAMS: Final = (("lake", "answers", "faces"), ("kills",))
+"""Chapters that continue with the lake of the chapters before them. The streams run at the same time: each waits for
+half of its time, mostly before files are deleted."""
 
 
-def live(life: Life, chapters: list[str]) -> None:
-    """Live the chosen chapters and those that they depend on."""
+def chapters_to_live(chosen: Sequence[str]) -> list[list[str]]:
+    """Return each stream's chapters up to the last of those chosen."""
+    return [
+        [name for place, name in enumerate(stream) if set(stream[place:]).intersection(chosen)] for stream in _STREAMS
+    ]
+
+
+def live(life: Life, chapters: Sequence[str]) -> None:
+    """Live these chapters in order."""
     receiver = Receiver()
     life.receiver = receiver.port
     life.messages = lambda: [
@@ -537,16 +546,13 @@ def live(life: Life, chapters: list[str]) -> None:
         for one in receiver.requests
     ]
     life.names[f"127.0.0.1:{receiver.port}"] = "127.0.0.1:<receiver>"
-    needed = {"lake": set(), "answers": {"lake"}, "faces": {"lake", "answers"}, "kills": set()}
-    wanted = set(chapters).union(*(needed[name] for name in chapters))
     try:
-        for name, chapter in CHAPTERS.items():
-            if name in wanted:
-                began, steps = time.monotonic(), len(life.steps)
-                chapter(life)
-                print(
-                    f"{life.home.name}: {name}, {len(life.steps) - steps} steps in {time.monotonic() - began:.0f} s",
-                    flush=True,
-                )
+        for name in chapters:
+            began, steps = time.monotonic(), len(life.steps)
+            CHAPTERS[name](life)
+            print(
+                f"{life.home.name}: {name}, {len(life.steps) - steps} steps in {time.monotonic() - began:.0f} s",
+                flush=True,
+            )
     finally:
         receiver.close()
