@@ -189,6 +189,15 @@ def test_changes_are_folded_by_count_and_age(edited, most, age, is_folded):
     assert (edited.manifest.links.live("acme").changes is None) == is_folded
 
 
+@pytest.mark.parametrize(("count", "is_folded"), [(200, False), (201, True)])
+def test_more_than_200_changes_are_folded(lake, count, is_folded):
+    links(lake, "acme", SOME)
+    added = [new_link(f"z{number}", "", "https://shop.example/z", NOW) for number in range(count)]
+    edit_links(lake, "acme", [LinkEdit(link.short_code, "", link) for link in added])
+    fold_due(lake, datetime.now(UTC))
+    assert (lake.manifest.links.live("acme").changes is None) == is_folded
+
+
 def test_later_edits_keep_the_age_of_changes(edited, monkeypatch):
     put(edited, "f", "https://shop.example/f")
     assert edited.manifest.links.to_fold(9, datetime.now(UTC)) == ["acme"]

@@ -205,6 +205,11 @@ def test_a_day_with_more_visits_gets_more_memory(crowded, monkeypatch, name):
     assert REWRITES[name](crowded) == 1
 
 
+def test_a_small_day_is_rewritten_in_192_mib(tmp_path):
+    with engines.rewriting_engine(tmp_path) as engine:
+        assert engine.execute("SELECT current_setting('memory_limit')").fetchone() == ("192.0 MiB",)
+
+
 @pytest.mark.parametrize("name", REWRITES)
 def test_a_day_that_exceeds_memory_stays_unchanged(crowded, monkeypatch, name):
     monkeypatch.setattr(engines, "MIN_MEMORY", 3 << 20)
