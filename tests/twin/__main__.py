@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
+from threading import Barrier
 from typing import Final
 
 from tests.support.forks import ROOT
@@ -43,10 +44,11 @@ def main() -> int:
         logs = Inputs(home / "logs", clock)
         started = time.monotonic()
         streams = [stream for stream in chapters_to_live(chosen.only) if stream]
+        meetings = [Barrier(2, until_early_in_a_minute) for _ in streams]
         lives = [
-            (Life(tree, home / f"{name}-{stream[0]}", logs, clock), stream)
+            (Life(tree, home / f"{name}-{stream[0]}", logs, clock, meeting), stream)
             for name, tree in (("life-a", other), ("life-b", ROOT))
-            for stream in streams
+            for stream, meeting in zip(streams, meetings, strict=True)
         ]
         with ThreadPoolExecutor(len(lives)) as pool:
             recorded = [*pool.map(lambda life: record(*life, Masks(clock)), lives)]
@@ -56,6 +58,12 @@ def main() -> int:
             for name, steps in zip(("life-a", "life-b"), records, strict=True):
                 (home / f"{name}.txt").write_text("".join(f"=== {step.label}\n{step.text}\n" for step in steps))
         return compare(*records)
+
+
+def until_early_in_a_minute() -> None:
+    """Sleep until the next minute, unless this minute has at least 15 seconds left."""
+    if (second := time.time() % 60) > 45:
+        time.sleep(60 - second)
 
 
 def record(life: Life, chapters: Sequence[str], masks: Masks) -> list[Step]:

@@ -10,10 +10,11 @@ import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
+from threading import Barrier, BrokenBarrierError
 from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
@@ -22,6 +23,8 @@ from tests.twin.inputs import AUDIENCE, ISSUER, Inputs
 from tests.twin.masks import ZONES, Clock, Step
 
 SALTED_DAYS = 80
+MAX_WAIT_SECONDS = 120
+"""Maximum time for which a life waits for the other one."""
 _OWN = re.compile(r'"(id|imported_at|written_at|traffic\.sequence)": .*')
 """Values in footers that differ between lives; they are ignored when files with equal rows are sorted."""
 
@@ -53,8 +56,9 @@ class OnePacket(http.client.HTTPConnection):
 class Life:
     """The programs in one source tree, with a separate folder. Methods that get output record it as a step."""
 
-    def __init__(self, tree: Path, home: Path, inputs: Inputs, clock: Clock) -> None:
+    def __init__(self, tree: Path, home: Path, inputs: Inputs, clock: Clock, meeting: Barrier) -> None:
         self.tree, self.home, self.inputs, self.clock = tree, home, inputs, clock
+        self._meeting = meeting
         self.steps: list[Step] = []
         self.names = {str(home): "<home>", str(tree): "<tree>"}
         """The values that only this life has, with the names that replace them in both records."""
@@ -74,6 +78,11 @@ class Life:
         """Record a step; a number is appended to a label that is repeated."""
         again = sum(step.label.partition(" #")[0] == label for step in self.steps)
         self.steps.append(Step(f"{label} #{again + 1}" if again else label, text))
+
+    def meet(self) -> None:
+        """Wait until the other life is here and the minute is young, before a step that depends on the minute."""
+        with suppress(BrokenBarrierError):  # the other life took another way, which its record shows
+            self._meeting.wait(MAX_WAIT_SECONDS)
 
     # commands
 

@@ -30,6 +30,8 @@ MAX_PAGES: Final = 70
 """Maximum number of dashboard pages to visit, in the order of their links."""
 MAX_PAGES_OF_A_KIND: Final = 3
 """Maximum number of these pages that differ only in their parameters."""
+_OF_MINUTES: Final = "/app/now"
+"""The page that shows the last half hour by minute."""
 
 
 def live_lake(life: Life) -> None:
@@ -250,6 +252,7 @@ def sign_in(life: Life) -> None:
 
 def write(life: Life) -> None:
     """Send each write that the API offers once, and some writes that it rejects."""
+    life.meet()
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     visit = {"url": "https://go.example.com/launch", "ip": "203.0.113.9", "user_agent": CHROME, "time": now}
     visits = [visit, {**visit, "user_agent": GPTBOT}, {**visit, "url": "nowhere"}]
@@ -370,6 +373,8 @@ def show_faces(life: Life) -> None:
                 continue
             seen.append(address)
             kinds[kind] = kinds.get(kind, 0) + 1
+            if kind == _OF_MINUTES:
+                life.meet()
             page = life.ask("GET", address, "session")
             if "html" in page.header("content-type"):
                 parser = _Links()
